@@ -1,4 +1,4 @@
-"""Findings at a place in a file: the common form of SARIF, annotations, code quality and lint."""
+"""Findings with their places in files: the common form of SARIF, annotations, code quality and lint."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ class Annotation:
     """One finding at its place in the proposed script, its catalog, or a file next to a program.
 
     Attributes:
-        deployment: Whose script it is.
-        severity: An error where it fails the gate, a note where it is waived, else a warning.
+        deployment: The deployment of the script.
+        severity: An error if the finding fails the gate, a note if it is waived, else a warning.
         title: Subject of the rule.
         message: The finding, secrets masked.
         path: The file from the root of the repository.
         column: Its column, from 1, in characters.
         end_column: The column of its last character; None if only the beginning is known.
-        fingerprint: The same for the same finding of another commit, wherever the lines have moved.
-        finding: The finding; None if it is a fault of the input.
-        ground: Who read the scripts; "" if Flink's planner was not asked.
-        disagrees: The outcome by the rules alone, where the planner's answer changes it.
+        fingerprint: A digest that stays the same for a finding when a commit moves its lines.
+        finding: The finding; None for a fault of the input.
+        ground: The reader of the scripts; "" if Flink's planner was not asked.
+        disagrees: The outcome by the rules alone, if the planner's answer changes it.
     """
 
     deployment: str
@@ -71,7 +71,7 @@ class Annotation:
 
 
 def annotations_of(fleet: FleetDiff) -> tuple[Annotation, ...]:
-    """Everything that has to be looked at, in the order of the deployments."""
+    """Everything that needs attention, in the order of the deployments."""
     seen: Counter[str] = Counter()
     found = []
     for review in fleet.deployments:
@@ -101,7 +101,7 @@ def _of_waiver(applied: AppliedWaiver) -> str:
 def _rows(
     review: DeploymentReview, fail_on: str
 ) -> Iterator[tuple[Severity, str, str, str, Span, str, Finding | None]]:
-    """Severity, rule, title, message, place, the clause that it is known by again, and the finding."""
+    """Severity, rule, title, message, place, the clause that identifies the finding, and the finding."""
     for fault in review.faults:
         away = review.status is Status.UNREACHABLE
         rule, title = (

@@ -21,8 +21,7 @@ from airflow_flinkcompat.sql import ScriptError
 
 _MOST_NAMED = 5
 _COMPARE_ELSEWHERE = (
-    "to pass a change that corrects it, compare with another revision (--against git:REF), or with the "
-    "ledger (--against ledger:URI)"
+    "to pass a correction, compare with another revision (--against git:REF), or with the ledger (--against ledger:URI)"
 )
 
 
@@ -31,11 +30,11 @@ class Baseline:
     """The baseline of one deployment.
 
     Attributes:
-        side: Its script as it is deployed; None if nothing is.
-        words: Place where that is defined.
-        entry: Its entry in the ledger, 0 if it is of a revision.
-        job_id: The job that runs it, as far as that is known.
-        engine: The engine that is named for it; None if none is.
+        side: The deployed script; None without one.
+        words: The source of this script, in words.
+        entry: Its entry in the ledger; 0 for a revision.
+        job_id: The job that runs it; "" if unknown.
+        engine: The engine that is named for it; None without one.
     """
 
     side: Side | None
@@ -46,7 +45,7 @@ class Baseline:
 
 
 FormerBaseline = Baseline | InputError | ScriptError
-"""The deployed version of a removed deployment, or why it is unknown."""
+"""The deployed version of a removed deployment, or the error if it is unknown."""
 
 
 class Baselines(Protocol):
@@ -60,7 +59,7 @@ class Baselines(Protocol):
         """The baseline of a deployment of the project. Raises InputError, ScriptError, OutOfReachError."""
 
     def deleted(self, project: ProjectFile) -> Mapping[str, FormerBaseline]:
-        """Deployed versions of deployments that the project no longer names, or why they are unknown.
+        """Deployed versions, or errors, of deployments that the project no longer names.
 
         Raises OutOfReachError.
         """
@@ -75,7 +74,7 @@ class RevisionBaselines:
 
     Attributes:
         former: The project file of that commit.
-        root: Where those of the project are written out.
+        root: The folder that contains its files.
     """
 
     former: FormerProject
@@ -115,8 +114,8 @@ class RevisionBaselines:
         label, place = self.files.label, self.former.path
         unnamed = _unnamed(project, self.files)
         if self.former.project is None:
-            return (f"{label} has no {project.path.name}: its scripts are the ones that the file names today", *unnamed)
-        return (f"{label} has the project file as {place}", *unnamed) if self.former.is_moved else unnamed
+            return (f"{label} has no {project.path.name}: the paths of today's file are used", *unnamed)
+        return (f"{label} has the project file at {place}", *unnamed) if self.former.is_moved else unnamed
 
     def _baseline_of(self, deployment: ProjectDeployment) -> Baseline:
         """The baseline of a deployment in the former file; a missing script means a new one."""
@@ -152,7 +151,7 @@ class RevisionBaselines:
 def revision_baselines(
     project: ProjectFile, repository: Path, revision: str, description: str = ""
 ) -> Iterator[RevisionBaselines]:
-    """The project at a Git revision; its files lie in a folder of their own meanwhile."""
+    """The project at a Git revision, with its files in a temporary folder."""
     commit = commit_of(repository, revision)
     files = RevisionFiles.of(repository, commit, commit[:10] if revision == commit else revision)
     try:
@@ -167,12 +166,12 @@ def revision_baselines(
 
 
 def path_in(path: str, folder: str, repository: Path) -> str:
-    """A path of the project file relative to the root of the repository, even if written as absolute."""
+    """A path of the project file, even an absolute one, relative to the root of the repository."""
     return os.path.relpath(path, repository) if Path(path).is_absolute() else Path(folder, path).as_posix()
 
 
 def _paths(project: ProjectFile, folder: str, files: RevisionFiles) -> set[str] | None:
-    """The files of the deployments; None: all, because a Python program may read any of them."""
+    """The files of the deployments; None: all files, because a Python program may read any of them."""
     scripts = [each.script for each in project.deployments]
     if any(script.endswith(PROGRAM_SUFFIXES) for script in scripts):
         return None
@@ -188,10 +187,10 @@ class LedgerBaselines:
     """The deployed versions in ledgers.
 
     Attributes:
-        root: Folder of all ledgers; None: as the project defines for each.
-        former: The names of the deployments that the project had where the change was begun.
-        unknown: Why these are not known; "" if they are.
-        unnamed: Remarks on scripts that are new since, and that the project does not name.
+        root: Folder of all ledgers; None: those of the project file.
+        former: Names of the deployments when the change began.
+        unknown: The reason if these are unknown; "" if they are known.
+        unnamed: Remarks on scripts that were added since, and that the project does not name.
     """
 
     root: str | None
@@ -243,7 +242,7 @@ class LedgerBaselines:
         return tuple(dict.fromkeys(each.ledger for each in project.deployments if each.ledger))
 
     def _names(self, root: str) -> tuple[str, ...]:
-        """Deployments of a ledger; raises OutOfReachError if there are none, which a wrong address causes."""
+        """Deployments of a ledger. Raises OutOfReachError without any, because the address is probably wrong."""
         if root not in self._known:
             from airflow_flinkcompat.deploy.errors import DeployError
             from airflow_flinkcompat.deploy.ledger.history import deployments
@@ -276,7 +275,7 @@ class LedgerBaselines:
 
 
 def require_against(against: str | None) -> None:
-    """Check the baseline that was named."""
+    """Parse ``--against``."""
     kind, _, value = (against or "ledger").partition(":")
     if kind not in ("ledger", "git") or (kind == "git" and not value):
         raise InputError(f"--against {against!r} must be ledger, ledger:URI or git:REF")
@@ -309,9 +308,9 @@ def baselines_for(project: ProjectFile, against: str | None) -> Iterator[Baselin
 
 
 def _of_the_beginning(project: ProjectFile, repository: Path | None) -> tuple[frozenset[str], str, tuple[str, ...]]:
-    """Deployments at the start of the change, why they are unknown, and scripts that the file leaves out.
+    """Deployments at the start of the change, the error if they are unknown, and unnamed new scripts.
 
-    Outside of a repository there is no such start, and no such deployment.
+    Outside of a repository all three are empty.
     """
     if repository is None:
         return frozenset(), "", ()
@@ -325,7 +324,7 @@ def _of_the_beginning(project: ProjectFile, repository: Path | None) -> tuple[fr
 
 
 def _unnamed(project: ProjectFile, files: RevisionFiles) -> tuple[str, ...]:
-    """Remarks about scripts that are new since a commit and that no deployment names."""
+    """Remarks about scripts that were added since a commit and that no deployment names."""
     found = unnamed_scripts(project, [name for suffix in SUFFIXES for name in files.new_files(project.folder, suffix)])
     words = "new scripts with a job that no deployment of this file names, so they are not judged"
     return (f"{words}: {_few(found)}",) if found else ()
@@ -342,8 +341,8 @@ class FormerProject:
 
     Attributes:
         project: Its content, without reading a script; None if the commit had no such file.
-        path: Where it lay, from the root of the repository; today's path where the commit had none.
-        is_moved: Whether it lies elsewhere today.
+        path: Its path from the root of the repository; today's path if the commit had no such file.
+        is_moved: True if its path is different today.
     """
 
     project: ProjectFile | None

@@ -35,7 +35,7 @@ GitHub accepts 65,536 in all.
 _NARROWEST, _WIDTH_OF_LOGS = 24, 160
 _MOST_LISTED = 40
 _HEADER = {False: ("deployment", "result", "what", "in Airflow the gate"), True: ("script", "result", "what", "")}
-"""The heads of the table, and those where scripts are only read."""
+"""The heads of the table: of a comparison, and of ``lint``."""
 
 
 def render_fleet_text(fleet: FleetDiff) -> str:
@@ -63,7 +63,7 @@ def render_fleet_markdown(fleet: FleetDiff) -> str:
     """The reviews as a pull-request comment, or as the summary of a CI step.
 
     The hidden first line is the same for every commit, so that a later comment can replace this one. Below the table
-    each report is folded; reports that would make it too long for a comment are left out, and named.
+    each report is folded. Reports that exceed the length of a comment are left out, and named.
     """
     linted = fleet.command == "lint"
     shown, passed = _split(fleet)
@@ -126,7 +126,7 @@ def _heading(fleet: FleetDiff) -> str:
 
 
 def _split(fleet: FleetDiff) -> tuple[tuple[DeploymentReview, ...], Mapping[str, Sequence[str]]]:
-    """Deployments that need a row, and the names of the others by result."""
+    """Deployments that need a row, and the names of the other ones by result."""
     shown, passed = [], dict[str, list[str]]()
     for review in fleet.deployments:
         result = result_of(review)
@@ -155,7 +155,7 @@ def _markdown_row(review: DeploymentReview, fleet: FleetDiff) -> str:
 
 
 def _fitting(lines: Sequence[str], room: int) -> list[str]:
-    """The first lines that have room, and the number of further ones."""
+    """The first lines that fit, and the number of further ones."""
     ends = accumulate(len(line) + 1 for line in lines)
     count = sum(end <= room for end in ends)
     left = len(lines) - count
@@ -265,7 +265,7 @@ def _review(review: DeploymentReview, fail_on: str) -> dict[str, Any]:
 
 
 def _of_service(name: str) -> Callable[[FleetDiff], str]:
-    """The renderer of that name, whose module is imported when it is called."""
+    """A renderer of :mod:`.services`, which is imported when it is called."""
     return lambda fleet: str(getattr(import_module("airflow_flinkcompat.fleet.services"), name)(fleet))
 
 

@@ -1,4 +1,4 @@
-"""Reviews of deployments: each proposed script compared with its baseline, or by itself."""
+"""Reviews of deployments: each proposed script compared with its baseline, or read alone."""
 
 from __future__ import annotations
 
@@ -39,7 +39,9 @@ from airflow_flinkcompat.sql import ScriptError
 
 _PLACE = re.compile(r"(?P<line>[0-9]+)(?::(?P<column>[0-9]+))?: ")
 _SETTING = re.compile(r"the setting '(?P<key>[^']+)' ")
-_ELSEWHERE = f", or, if another tool that deploys the jobs fills it in, {FILLED_ELSEWHERE} = true into the project file"
+_ELSEWHERE = (
+    f"; if another tool deploys the jobs and fills it in, write {FILLED_ELSEWHERE} = true into the project file"
+)
 _NOT_DEPLOYED = "fails the check: nothing is deployed"
 
 
@@ -48,12 +50,12 @@ class Request:
     """The question about a project.
 
     Attributes:
-        root: The root of the repository, from which files are called.
-        given: Options of the command line, before the file's; its engine, version, planner and jars alone count.
-        names: The deployments that are asked for; empty: all.
+        root: The root of the repository; file names are relative to it.
+        given: Options of the command line, of which engine, version, planner and jars override those of the file.
+        names: The requested deployments; empty: all.
         command: ``diff`` or ``plan``.
-        today: The day in UTC, by which waivers expire.
-        unsaved: The editor's texts of proposed files, by their resolved paths.
+        today: The day in UTC, for the end of waivers.
+        unsaved: Unsaved texts of an editor, by the resolved paths of their files.
         options: Options of the command line that ``accept`` needs too.
     """
 
@@ -102,7 +104,7 @@ def diff_fleet(request: Request, baselines: Baselines) -> FleetDiff:
 
 
 def _without_notices(reviews: Iterable[DeploymentReview]) -> tuple[list[DeploymentReview], tuple[str, ...]]:
-    """The reviews without the sentence that no planner is installed, and each such sentence once."""
+    """The reviews without the remark that no planner is installed, and each such remark once."""
     found, notices = list[DeploymentReview](), dict[str, None]()
     for review in reviews:
         split = list(map(without_notice, review.reports))
@@ -112,7 +114,7 @@ def _without_notices(reviews: Iterable[DeploymentReview]) -> tuple[list[Deployme
 
 
 def _way_out(reviews: Iterable[DeploymentReview], request: Request) -> tuple[str, ...]:
-    """Remedy for an intended change that fails the gate: one example is enough."""
+    """The command that waives a finding of an intended change; one example is enough."""
     for review in reviews:
         several = any(report.environments > 1 for report in review.reports)  # of these nothing can be waived
         if review.change is None or several or review.exit_code(request.fail_on) != FAILED:
@@ -126,7 +128,7 @@ def _way_out(reviews: Iterable[DeploymentReview], request: Request) -> tuple[str
 
 
 def broken_reviews(project: ProjectFile, file: str) -> tuple[DeploymentReview, ...]:
-    """The deployments of a project that its file describes in a way that cannot be used."""
+    """Reviews of deployments with faults in the project file."""
     return tuple(
         DeploymentReview(name, Status.UNREADABLE, file, faults=_faults_of_file(project, lines, file))
         for name, lines in project.broken.items()
@@ -138,9 +140,9 @@ class LoneScript:
     """A script that is read by itself.
 
     Attributes:
-        side: The script, or why it cannot be read.
-        options: How it is read; where they name no engine, each engine is asked.
-        deployment: The deployment whose script it is; "" if it is of none.
+        side: The script, or the error if it cannot be read.
+        options: The options for reading it; without an engine, each engine is asked.
+        deployment: The deployment of the script; "" without one.
     """
 
     name: str
@@ -171,8 +173,7 @@ def lone_script(
 
 
 _UNDESCRIBED = (
-    "whether Flink accepts every statement is unknown: the catalogue does not describe the changes that the connectors "
-    "of {} emit or accept"
+    "Flink may refuse a statement: the catalogue does not describe the changes that the connectors of {} emit or accept"
 )
 
 
@@ -184,7 +185,7 @@ def lint_scripts(
     *,
     allow_secrets: bool = False,
 ) -> FleetDiff:
-    """Every script by itself."""
+    """Read every script alone."""
     reviews, notes = list[DeploymentReview](), list[str]()
     for script in scripts:
         name, side = script.name, script.side
@@ -216,7 +217,7 @@ def lint_scripts(
         if doubted := undescribed_tables(side):
             notes.append(f"{name}: {_UNDESCRIBED.format(', '.join(doubted))}")
         if not exposed and not side.filled_elsewhere and (why := _refused_by_deploy(side)):
-            notes.append(f"{name}: the task that deploys in Airflow would refuse it: {why}")
+            notes.append(f"{name}: the deploy task in Airflow would refuse it: {why}")
     reviews, notices = _without_notices(reviews)
     return FleetDiff("lint", project, "", fail_on, tuple(reviews), (*notes, *notices))
 
@@ -275,7 +276,7 @@ def _reviewed(request: Request, deployment: ProjectDeployment, baselines: Baseli
 
 
 def judged_options(given: JobOptions, of_file: JobOptions, deployed: Baseline | None = None) -> JobOptions:
-    """Options of a script with its engine: the named one, the file's, or the one that runs the job.
+    """Options of a script with its engine: that of the command line, of the file, or of the running job.
 
     Planner and jars of the command line override those of the file.
     """
@@ -394,7 +395,7 @@ def _faults(messages: Iterable[str], side: Side) -> tuple[InputFault, ...]:
 
 
 def _faults_of_file(project: ProjectFile, lines: Iterable[str], file: str) -> tuple[InputFault, ...]:
-    """Faults of the project file, with its path in the repository: the same in every clone."""
+    """Faults of the project file, with its path in the repository, so that they are equal in every clone."""
     own = str(project.path)
     return tuple(
         _fault(file + line.removeprefix(own) if line.startswith(own) else line, {file: file}) for line in lines
@@ -404,7 +405,7 @@ def _faults_of_file(project: ProjectFile, lines: Iterable[str], file: str) -> tu
 def _settings_in_file(
     review: DeploymentReview, file: str, positions: TomlPositions | None, deployment: str
 ) -> DeploymentReview:
-    """A setting's findings at its place in the project file: no script holds it."""
+    """Move faults of settings to their places in the project file, because no script contains them."""
     faults = []
     for fault in review.faults:
         said = fault.message.removeprefix(f"{review.script}: ")
@@ -424,7 +425,7 @@ def _unlintable(
 
 
 def _fault(message: str, files: Mapping[str, str]) -> InputFault:
-    """A message with the place that it begins with, where that is one of these files."""
+    """A message, with the place at its start if that is in one of these files."""
     for name, path in files.items():
         rest = message.removeprefix(f"{name}:")
         place = _PLACE.match(rest) if rest != message else None
@@ -434,7 +435,7 @@ def _fault(message: str, files: Mapping[str, str]) -> InputFault:
 
 
 def _refused_by_deploy(side: JobSpec) -> str:
-    """Reason why the deploying task would refuse a script that the check accepts; "" without one."""
+    """Reason why the deploy task would refuse a script that the check accepts; "" without one."""
     if side.language != "sql":
         return ""
     try:
@@ -446,7 +447,7 @@ def _refused_by_deploy(side: JobSpec) -> str:
 
 
 def _not_filled_in_airflow(side: Side) -> str:
-    """Reason why Airflow would not deploy a job of another tool; "" without one."""
+    """Reason why Airflow would not deploy a job that another tool deploys; "" without one."""
     left = obstacles(replace(side, filled_elsewhere=False)) if side.filled_elsewhere else ()
     return str(left[0]) if left else ""
 
@@ -470,7 +471,7 @@ def _action(reports: tuple[Report, ...], branches: tuple[str, ...], deployment: 
 
 def _words(report: Report, branch: str, deployment: ProjectDeployment) -> str:
     if planner_decides(report, deployment.policy, migrates=deployment.migrates):
-        return "asks Flink's planner how much of the state can be kept, and asks a person if it has no answer"
+        return "asks Flink's planner about the state that can be kept, or a person if the planner has no answer"
     if branch == "resume" and deployment.rehearses:
         return "rehearses the restore, then resumes it from a savepoint"
     if branch == "restart" and deployment.backfills:

@@ -24,9 +24,9 @@ _MOST_PRESSING = tuple(Severity)
 
 
 def render_github(fleet: FleetDiff) -> str:
-    """Workflow commands with which GitHub shows findings at the lines of a pull request.
+    """Workflow commands for GitHub, which shows findings at the lines of a pull request.
 
-    Errors come first, because GitHub shows ten of a step; notes and the summary follow.
+    Errors come first, because GitHub shows ten annotations of a step; notes and the summary follow.
     """
     found = sorted(annotations_of(fleet), key=lambda each: _MOST_PRESSING.index(each.severity))
     title = _escaped(f"flinkcompat {fleet.command}", property_=True)
@@ -91,7 +91,7 @@ def render_junit(fleet: FleetDiff) -> str:
 
 
 def _xml(text: str) -> str:
-    """Text without the characters that XML has no way to write."""
+    """Text without the characters that XML cannot contain."""
     return _NO_XML.sub("\ufffd", text)
 
 
@@ -103,14 +103,14 @@ _BESIDE_THE_CATALOGUE = {
     BAD_INPUT_RULE: (
         "The input cannot be used",
         "A script has syntax errors, contains literal secrets or cannot be read, or the project file is "
-        "wrong: correct it first, because nothing is judged before.",
+        "wrong: correct it first; until then nothing is judged.",
     ),
     OUT_OF_REACH_RULE: ("The ledger is out of reach", "The deployed version is unknown, so nothing is compared."),
 }
 
 
 def render_sarif(fleet: FleetDiff) -> str:
-    """The findings as a SARIF log, each at its place in the proposed file; without any, no result."""
+    """The findings as a SARIF log, each at its place in the proposed file."""
     found = annotations_of(fleet)
     codes = sorted({each.rule for each in found})
     log = {

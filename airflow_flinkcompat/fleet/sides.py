@@ -22,7 +22,7 @@ from airflow_flinkcompat.sql.script import decode_script
 def side_of_deployment(
     deployment: ProjectDeployment, folder: Path, root: Path, *, unsaved: Mapping[Path, str] | None = None
 ) -> Side | None:
-    """The script of a deployment, with all that it is judged by."""
+    """The script of a deployment, with everything that affects its verdict."""
     return side_of_script(folder / deployment.script, deployment.options, folder, root, unsaved=unsaved)
 
 
@@ -75,7 +75,7 @@ def side_of_script(
 def _catalog(
     files: Sequence[str], folder: Path, root: Path, prefix: str, unsaved: Mapping[Path, str] | None
 ) -> Iterator[tuple[str, str]]:
-    """Each file of a catalog by its name, with its text; raises ScriptError if one cannot be read."""
+    """The files of a catalog with their texts. Raises ScriptError if one cannot be read."""
     for path in files:
         place = folder / path
         name = prefix + name_from(place, root)
@@ -94,7 +94,7 @@ def waivers_of(path: Path, root: Path) -> tuple[Waiver, ...]:
 
 
 def name_from(path: Path, root: Path) -> str:
-    """A path as it is shown: from the root of the repository, with slashes."""
+    """A path from the root of the repository, with slashes."""
     return Path(os.path.relpath(path.parent.resolve() / path.name, root)).as_posix()
 
 
@@ -118,11 +118,11 @@ _BY_HAND = (
 
 
 SUFFIXES = (".sql", *PROGRAM_SUFFIXES)
-"""Suffixes of files that may hold a job."""
+"""Suffixes of files that may contain a job."""
 
 
 def may_hold_job(path: Path) -> bool:
-    """True if a file may hold a job; for Python, if it makes a table environment."""
+    """True if a file may contain a job; a Python file must make a table environment."""
     if path.suffix not in SUFFIXES or not path.is_file():
         return False
     try:
@@ -132,7 +132,7 @@ def may_hold_job(path: Path) -> bool:
 
 
 def holds_job(side: Side) -> bool:
-    """True if a script or program can be a deployment's: readable, with an INSERT or a query that runs."""
+    """True if a script or program makes a job: readable, with an INSERT or an executed query."""
     if side.language != "sql":
         if not side.program.pipelines and (problem := next(iter(side.program.problems), None)):
             raise ScriptError(f"{problem.span or side.source}: {problem.message}; {_BY_HAND}")
@@ -146,7 +146,7 @@ def holds_job(side: Side) -> bool:
 
 
 def unnamed_scripts(project: ProjectFile, names: Iterable[str]) -> tuple[str, ...]:
-    """The scripts and programs that make a job and that no deployment names, so that nothing judges them."""
+    """The scripts and programs that make a job but belong to no deployment, so that nothing judges them."""
     return () if project.broken else tuple(name for name in names if _is_unnamed(project, name))
 
 

@@ -1,4 +1,4 @@
-"""Results about the deployments of a project: one frozen value that every format shows."""
+"""Results for the deployments of a project, as one frozen value for all formats."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from airflow_flinkcompat.model import Outcome
 from airflow_flinkcompat.project.job_options import FAIL_ON
 
 READ = "read"
-"""The word for a script that ``lint`` passes."""
+"""Result of a script that ``lint`` passes."""
 PASSED, FAILED, BAD_INPUT, OUT_OF_REACH = range(4)
-"""The exit codes, each worse than the one before."""
+"""The exit codes, best first."""
 
 
 class Status(StrEnum):
     """Result of a deployment.
 
-    ``LINTED``: it was read by itself, without a comparison. ``STOPPED``: it was deleted, and the file states that its
+    ``LINTED``: it was read without a comparison. ``STOPPED``: it was deleted, and the file states that its
     job was stopped.
     """
 
@@ -39,7 +39,7 @@ class Status(StrEnum):
 
 
 class Severity(StrEnum):
-    """Urgency of an annotation; a note, for a waived finding, needs nothing."""
+    """Urgency of an annotation; a note is for a waived finding."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -48,9 +48,9 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True)
 class InputFault:
-    """Fault of a script that cannot be read or deployed, with remedy and place (from 1).
+    """Fault of a script that cannot be read or deployed, with its remedy and place (from 1).
 
-    ``path`` is the file, from the root of the repository, where it is another one than the script.
+    ``path`` is the file, from the root of the repository, if it is not the script.
     """
 
     message: str
@@ -64,18 +64,18 @@ class DeploymentReview:
     """Result of one deployment.
 
     Attributes:
-        name: The deployment; of a script that belongs to none its path.
+        name: The deployment; the path of a script without one.
         script: The proposed script from the root of the repository; if there is none, the project file.
         baseline: Its baseline, in words; "" for nothing.
-        reports: The verdict of each engine that was asked, worst first.
-        faults: Why there is no verdict, or why the script cannot be deployed whatever the verdict.
-        branch: The branch that the gate in Airflow would take, for each engine; none if it would reach none.
+        reports: The verdict of each requested engine, worst first.
+        faults: Reasons for a missing verdict, or faults that prevent a deployment whatever the verdict.
+        branch: The branch that the gate in Airflow would take, for each engine; empty if it would reach none.
         action: The gate's action, in words.
         known: Facts in addition to the change, for the report.
-        change: Both sides by their digests, which waivers are bound to; None if nothing was compared.
-        files: Paths of its catalog and of the files next to a program, from the root of the repository, by their names
-            in messages.
-        stopped: The file's text on the end of its job; "" without one.
+        change: Digests of both sides, to which waivers are bound; None without a comparison.
+        files: Paths, from the root of the repository, of its catalog and of a program's files, by their names in
+        messages.
+        stopped: The project file's text about the end of its job; "" without one.
     """
 
     name: str
@@ -109,7 +109,7 @@ class DeploymentReview:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """Deciding findings, of the worst report first; findings that two engines share appear once."""
+        """Deciding findings, those of the worst report first; findings that two engines share appear once."""
         found: dict[tuple[object, ...], Finding] = {}
         for report in self.reports:
             for each in report.deciding:
@@ -118,7 +118,7 @@ class DeploymentReview:
 
     @property
     def sentence(self) -> str:
-        """The one thing to know, on one line, secrets masked."""
+        """The most important fact on one line, secrets masked."""
         if self.faults:
             return format_inline(self.faults[0].message)
         if self.status is Status.UNCHANGED:
@@ -167,7 +167,7 @@ class FleetDiff:
 
     @property
     def exit_code(self) -> int:
-        """The worst of the deployments: 0 passed, 1 gate, 2 input, 3 ledger out of reach."""
+        """The worst exit code of the deployments: 0 passed, 1 gate, 2 input, 3 ledger out of reach."""
         return max((each.exit_code(self.fail_on) for each in self.deployments), default=PASSED)
 
     @property
@@ -206,7 +206,7 @@ def result_of(review: DeploymentReview) -> str:
 
 
 def result_label(review: DeploymentReview) -> str:
-    """The word of :func:`result_of` for people, with the gate's own threshold if it is lower."""
+    """The word of :func:`result_of` for people, with the outcome after waivers if that is better."""
     result, left = result_of(review), review.gate_outcome
     if left is None or left is review.outcome:
         return result

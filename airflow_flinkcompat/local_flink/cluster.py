@@ -1,7 +1,7 @@
 """A whole Flink on loopback: JobManager, TaskManager and SQL Gateway as child processes.
 
-Jars only, no scripts and no containers: the jars come from the ``apache-flink-libraries`` wheel (extra ``local-flink``)
-and the Gateway's from Maven Central. About 600 MB resident; ready in about ten seconds.
+It needs only jars, no scripts and no containers. The jars come from the ``apache-flink-libraries`` wheel (extra
+``local-flink``), that of the Gateway from Maven Central. It uses about 600 MB, and is ready in about ten seconds.
 """
 
 from __future__ import annotations
@@ -96,16 +96,15 @@ appender.file.strategy.max = 2
 
 
 def flink_home(home: Path | None = None) -> Path:
-    """The folder whose ``lib/`` holds Flink's jars.
+    """The folder with Flink's jars in ``lib/``.
 
-    Args:
-        home: That folder; None: ``$FLINKCOMPAT_FLINK_HOME``, or the installed wheel.
+    Args: home: That folder; None: ``$FLINKCOMPAT_FLINK_HOME``, or the installed wheel.
 
     Returns:
         The folder, as an absolute path.
 
     Raises:
-        LocalFlinkError: There is none.
+        LocalFlinkError: No folder was found.
     """
     folder = home or (Path(value) if (value := os.environ.get(HOME_VARIABLE)) else None)
     if folder is None:
@@ -122,7 +121,7 @@ def flink_home(home: Path | None = None) -> Path:
 
 
 def gateway_jar(home: Path) -> Path:
-    """The SQL Gateway's jar: of the Flink folder, else as pinned. Raises LocalFlinkError."""
+    """The SQL Gateway's jar: that of the Flink folder, else the pinned one. Raises LocalFlinkError."""
     for folder in ("lib", "opt"):
         if own := sorted((home / folder).glob("flink-sql-gateway-[0-9]*.jar")):
             return own[-1]
@@ -140,20 +139,20 @@ def gateway_jar(home: Path) -> Path:
 class LocalFlink:
     """JobManager, TaskManager and SQL Gateway on loopback, for as long as the ``with`` block lasts.
 
-    The three never outlive the process that started them, killed or not.
+    The three never outlive the process that started them, even if it is killed.
 
     Args:
-        work_dir: Folder for configuration, logs, checkpoints and savepoints, which stay there.
-        home: The folder whose ``lib/`` holds Flink's jars; None: ``$FLINKCOMPAT_FLINK_HOME``, or the installed wheel.
-        slots: How many task slots the TaskManager has.
+        work_dir: Folder for configuration, logs, checkpoints and savepoints, which are not removed.
+        home: The folder with Flink's jars in ``lib/``; None: ``$FLINKCOMPAT_FLINK_HOME``, or the installed wheel.
+        slots: Number of the TaskManager's task slots.
         rest_port: The port of the JobManager's REST API; None: a free one.
         gateway_port: The port of the SQL Gateway; None: a free one.
-        config: Flink's options by key, which add to those of the cluster or override them.
+        config: Flink's options by key, which extend or override those of the cluster.
         extra_jars: Jars (connectors, for example) for every class path.
-        gateway_only: Start no cluster: the SQL Gateway alone reads and plans statements, and is ready in about two
-            seconds.
-        ready_timeout: Seconds the parts may take until they answer.
-        log: Receives progress, a line each.
+        gateway_only: True: start only the SQL Gateway, which reads and plans statements, and is ready in about two
+        seconds.
+        ready_timeout: Seconds until the parts must answer.
+        log: Receives each line of progress.
     """
 
     def __init__(
@@ -229,7 +228,7 @@ class LocalFlink:
         self._log(f"Flink is ready: {jobmanager}SQL Gateway {self.gateway_url}")
 
     def stop(self) -> None:
-        """End them: TERM, then KILL. Does nothing when nothing runs."""
+        """End the parts: TERM, then KILL. Do nothing if none runs."""
         children, self._children = self._children, ()
         stop_all(children)
 
@@ -237,7 +236,7 @@ class LocalFlink:
         """Check that every part still runs.
 
         Raises:
-            LocalFlinkError: A part died; the message holds the last lines of its log.
+            LocalFlinkError: A part died; the message contains the last lines of its log.
         """
         for child in self._children:
             if not child.running:
@@ -274,7 +273,7 @@ class LocalFlink:
         return conf
 
     def _wait_until_ready(self) -> None:
-        """Ready: the Gateway answers with its version, and the JobManager, if there is one, shows every slot."""
+        """Wait until the Gateway returns its version, and the JobManager, if there is one, shows every slot."""
         # Loopback is never behind a proxy, whatever the environment says.
         with httpx.Client(timeout=5, trust_env=False) as client:
             try:
@@ -299,7 +298,7 @@ class LocalFlink:
 
 
 def cluster_options(work_dir: Path, rest: int, gateway: int, rpc: int, slots: int) -> dict[str, str]:
-    """The cluster's configuration: on loopback, state under ``work_dir``, no restarts to hide failures."""
+    """The cluster's configuration: loopback, state under ``work_dir``, no restarts that hide failures."""
     local_addresses = ("jobmanager.rpc.address", "jobmanager.bind-host", "taskmanager.host", "taskmanager.bind-host",
                        "rest.address", "rest.bind-address", "sql-gateway.endpoint.rest.address",
                        "sql-gateway.endpoint.rest.bind-address")  # fmt: skip
@@ -343,17 +342,16 @@ def _command(java: Path, name: str, class_path: str, conf: Path, work_dir: Path)
 
 @contextlib.contextmanager
 def local_cluster(lookup: Lookup | None = None, extra_jars: Sequence[Path] = ()) -> Iterator[Cluster]:
-    """A whole Flink on this machine, to plan scripts and to run jobs that belong to no deployment.
+    """A whole Flink on this machine that plans scripts and runs jobs without a deployment.
 
     Args:
-        lookup: Gives the value of a placeholder; None: no connections are known.
-        extra_jars: Jars, of connectors for example, that its class path has in addition to Flink's own.
+        lookup: Returns the value of a placeholder; None: no connections are known.
+        extra_jars: Jars, of connectors for example, that its class path contains in addition to Flink's own.
 
-    Yields:
-        The target and where it is, until the context ends.
+    Yields: The target and its location, until the context ends.
 
     Raises:
-        LocalFlinkError: It cannot be started.
+        LocalFlinkError: Flink cannot be started.
     """
     with (
         tempfile.TemporaryDirectory(prefix="flinkcompat-cluster-") as folder,

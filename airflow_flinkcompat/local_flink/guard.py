@@ -1,9 +1,9 @@
-"""Guard of one child process, which ends it when the owner dies, however the owner dies.
+"""Guard that ends a child process when the owner dies, in whatever way.
 
 ``python guard.py OWNER_PID PID_FILE COMMAND…`` — standard library only, run by path, so that it starts in milliseconds
 and in any environment. Three things end the child: TERM to the guard, end-of-file on the guard's standard input (held
-open by the owner), and another parent process than the owner. TERM first, KILL after ten seconds. Should the guard
-itself be killed, the kernel ends the child on Linux (PR_SET_PDEATHSIG).
+open by the owner), and another parent process than the owner. The guard sends TERM, and KILL after ten seconds. If
+the guard itself is killed, the kernel ends the child on Linux (PR_SET_PDEATHSIG).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 def _dies_with_parent() -> Callable[[], None] | None:
-    """Function of the child before exec that ties it to its parent; loaded before the fork."""
+    """Function that ties the child to its parent before exec; loaded before the fork."""
     if not sys.platform.startswith("linux"):
         return None
     import ctypes
@@ -43,7 +43,7 @@ def _stop(child: subprocess.Popen[bytes]) -> None:
 
 
 def main(owner: int, pid_file: Path, command: list[str]) -> int:
-    """The child's exit code once it ended; negative when a signal ended it."""
+    """The child's exit code after its end; negative if a signal ended it."""
     asked: list[int] = []
 
     def on_signal(number: int, _frame: FrameType | None) -> None:

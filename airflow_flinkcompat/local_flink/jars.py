@@ -70,7 +70,7 @@ def fetch(name: str, *, progress: bool | None = None) -> Path:
 
 
 def cached(name: str) -> Path | None:
-    """The local file of the jar ``name`` where it was fetched before; None else."""
+    """The local file of the jar ``name`` if it was fetched before; else None."""
     file = cache_directory() / "jars" / pinned()[name].filename
     return file if file.is_file() else None
 
@@ -121,9 +121,9 @@ def _first_line(error: BaseException) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """``python -m airflow_flinkcompat.local_flink.jars [NAME …]``: fetch them or all, print the files."""
+    """``python -m airflow_flinkcompat.local_flink.jars [NAME …]``: fetch these or all, print the files."""
     parser = argparse.ArgumentParser(prog="python -m airflow_flinkcompat.local_flink.jars", description=fetch.__doc__)
-    parser.add_argument("names", nargs="*", help="jars to fetch; all pinned ones by default")
+    parser.add_argument("names", nargs="*", help="jars to fetch (default: all pinned ones)")
     options = parser.parse_args(arguments)
     try:
         for name in options.names or sorted(pinned()):

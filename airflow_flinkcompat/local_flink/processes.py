@@ -1,4 +1,4 @@
-"""Child processes that never outlive their owner, free ports, and the Java to run them with."""
+"""Child processes that never outlive their owner, free ports, and the Java that runs them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class LocalFlinkError(DeployError):
 
 
 def find_java() -> Path:
-    """The ``java`` of JAVA_HOME, else of PATH. Raises LocalFlinkError: none, or neither version 17 nor 21."""
+    """The ``java`` of JAVA_HOME, else of PATH. Raises LocalFlinkError without a Java 17 or 21."""
     home = os.environ.get("JAVA_HOME")
     found = str(Path(home) / "bin" / "java") if home else shutil.which("java")
     if not found or not os.access(found, os.X_OK):
@@ -113,7 +113,7 @@ class Child:
 
     @property
     def pid(self) -> int | None:
-        """The process id of the child itself; None before it started and after it ended."""
+        """The process id of the child; None before its start and after its end."""
         with contextlib.suppress(OSError, ValueError):
             return int(self.pid_file.read_text(encoding="ascii"))
         return None
@@ -159,7 +159,7 @@ def spawn(
 
 
 def stop_all(children: Sequence[Child]) -> None:
-    """TERM to all, then wait; KILL to whole process groups that are still there after the guard's grace."""
+    """Send TERM to all and wait; then send KILL to the process groups that outlive the guard's grace."""
     for child in children:
         if child.running:
             child.guard.terminate()

@@ -1,1 +1,1 @@
-"""A language server: the verdict on a script compared with the deployed one, while one types."""
+"""A language server: the verdict on a script compared with the deployed one, while you type."""

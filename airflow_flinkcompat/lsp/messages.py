@@ -1,4 +1,4 @@
-"""A verdict in protocol values: diagnostics, hovers, positions, and the line above the script."""
+"""A verdict as values of the protocol: diagnostics, hovers, positions, and the line above the script."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from airflow_flinkcompat.lsp.projects import DocumentVerdict
 from airflow_flinkcompat.secrets import mask_secrets
 
 REFRESH = "flinkcompat.refresh"
-"""The command that reads the deployed versions again."""
+"""Name of the command that reads the deployed versions again."""
 _SOURCE = "flinkcompat"
 _SEVERITIES = {
     Severity.ERROR: types.DiagnosticSeverity.Error,
@@ -52,7 +52,7 @@ class DeployedTexts:
         self._written: dict[str, tuple[str, str]] = {}
 
     def of(self, side: Side) -> tuple[str, str]:
-        """URI and text, with every secret masked, of the deployed script."""
+        """The URI and the text, with masked secrets, of the deployed script."""
         digest = side.sha256
         if digest not in self._written:
             suffix = Path(side.source).suffix or ".sql"
@@ -73,7 +73,7 @@ class ShownDocument:
     """A verdict as shown to the client.
 
     Attributes:
-        diagnostics: Messages about places, with the annotation that each was made of.
+        diagnostics: Messages about places, each with its annotation.
     """
 
     verdict: DocumentVerdict
@@ -83,9 +83,9 @@ class ShownDocument:
 def shown_document(
     verdict: DocumentVerdict, text: str, codec: PositionCodec, deployed: DeployedTexts, related: bool
 ) -> ShownDocument:
-    """A verdict with its diagnostics; a message that two deployments of one script share is there once.
+    """A verdict with its diagnostics; a message that two deployments of one script share appears once.
 
-    ``deployed``: places where the former side can be opened. ``related``: the client shows related places.
+    ``deployed``: the files of deployed versions. ``related``: True if the client shows related places.
     """
     positions = Positions(text, codec)
     several = len(verdict.fleet.deployments) > 1
@@ -158,7 +158,7 @@ def _line(review: DeploymentReview, verdict: DocumentVerdict) -> str:
 def hover(shown: ShownDocument, position: types.Position) -> types.Hover | None:
     """Hover text of a place; None without a finding there.
 
-    For each finding: its meaning, the next step, and the page of its rule; on the first line the reports as well.
+    It has the meaning, the next step and the rule's page of each finding; on the first line also the reports.
     """
     here = [(diagnostic, each) for diagnostic, each in shown.diagnostics if _covers(diagnostic.range, position)]
     reviews = {each.name: each for each in shown.verdict.fleet.deployments}
@@ -211,9 +211,8 @@ _BYTE_ORDER_MARK = "\ufeff"
 class Positions:
     """Lines and columns of a script's spans, from 1, as positions of the protocol.
 
-    A script has its lines end at a line feed alone, its columns are characters, and a byte order mark is none of them;
-    the protocol's lines end at a carriage return as well, and its columns are code units of the encoding (``codec``)
-    that client and server agreed on.
+    In a script, only a line feed ends a line, and columns count characters without the byte order mark. In the
+    protocol, a carriage return ends a line, too, and columns count code units of the agreed encoding (``codec``).
     """
 
     def __init__(self, text: str, codec: PositionCodec) -> None:

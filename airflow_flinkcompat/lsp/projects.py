@@ -1,6 +1,6 @@
-"""Projects of documents: found, cached with their deployed versions, and asked for verdicts.
+"""Projects of documents, cached with their deployed versions, and verdicts on the documents.
 
-It knows no editor and no protocol.
+This module is independent of editors and their protocol.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ class DocumentVerdict:
     """Verdict on a document's script.
 
     Attributes:
-        fleet: The reviews of the deployments whose script it is; of one that belongs to none its lint.
-        deployed: The deployed versions of these, by deployment, as far as they were compared.
-        warning: Why nothing was compared although a deployment is named; "" if nothing is amiss.
+        fleet: The reviews of the script's deployments; without a deployment, the result of ``lint``.
+        deployed: The compared deployed versions, by deployment.
+        warning: The reason why a script with a deployment was not compared; "" without one.
     """
 
     project: Path
@@ -54,7 +54,7 @@ class DocumentVerdict:
 
 
 class KnownBaselines:
-    """Baselines, each requested once, whatever the answer."""
+    """Baselines, each requested once; errors of input are cached, too."""
 
     def __init__(self, asked: Baselines) -> None:
         self._asked = asked
@@ -89,10 +89,10 @@ class KnownBaselines:
 
 
 class Projects:
-    """The projects of the open documents; several threads may ask, and those of one project take turns.
+    """The projects of the open documents.
 
-    ``given``: options of the command line, of which engine and version alone count. ``against``: as in ``flinkcompat
-    diff --against``.
+    Several threads may ask; those of one project take turns. ``given``: options of the command line, of which only
+    engine and version apply. ``against``: as in ``flinkcompat diff --against``.
     """
 
     def __init__(self, given: JobOptions, against: str | None = None) -> None:
@@ -104,7 +104,7 @@ class Projects:
     def verdict(self, path: Path, unsaved: Mapping[Path, str]) -> DocumentVerdict | None:
         """The verdict on a script; None if it has no project, or is a program that no deployment names.
 
-        ``path`` is resolved, as are those of the editor's ``unsaved`` texts.
+        ``path`` and the paths of the editor's ``unsaved`` texts are resolved.
         """
         try:
             file = find_project_file(path)
@@ -121,13 +121,13 @@ class Projects:
             return self._unusable(path, file, error)
 
     def refresh(self) -> None:
-        """Read every project and its baselines again with the next verdict."""
+        """Read every project and its baselines again before the next verdict."""
         with self._lock:
             for each in self._open.values():
                 each.wanted += 1
 
     def close(self) -> None:
-        """Release everything that is kept of the projects."""
+        """Release the cached projects."""
         with self._lock:
             for each in self._open.values():
                 with each.lock:
@@ -141,7 +141,7 @@ class Projects:
 
 
 class _OpenProject:
-    """A project file with the baselines of its deployments, as long as the file is unchanged."""
+    """A project file with the baselines of its deployments, cached until the file changes."""
 
     def __init__(self, file: Path, given: JobOptions, against: str | None) -> None:
         self.lock = threading.Lock()
@@ -183,7 +183,7 @@ class _OpenProject:
         return self._project.fail_on or DEFAULT_GATE
 
     def _renew(self) -> None:
-        """Read the file again, if it changed or somebody asked for it. Raises InputError."""
+        """Read the file again if it changed, or after a request for it. Raises InputError."""
         stamp = _stamp_of(self._file)
         wanted = self.wanted  # somebody may ask once more meanwhile
         if self._had == wanted and stamp == self._stamp:
@@ -217,7 +217,7 @@ class _OpenProject:
 
 
 def _declares_alone(side: Side | InputError | ScriptError) -> bool:
-    """True if a script can be read and only declares, as a catalog's does: lint is about queries."""
+    """True for a readable script that only declares tables, like a catalog, which ``lint`` skips."""
     if not isinstance(side, Side) or any(obstacles_of(side)):
         return False
     return not side.program.pipelines and not side.program.problems

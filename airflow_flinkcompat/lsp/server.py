@@ -1,4 +1,4 @@
-"""The server: the time of each document's check, and messages to the client."""
+"""The server: schedules the check of each document, and sends messages to the client."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _LOG = logging.getLogger(__name__)
 
 
 class FlinkcompatServer(LanguageServer):
-    """Check of each document in a thread, one at a time.
+    """Check each document in a thread, one check at a time.
 
-    The result of a check that another change overtook is discarded: the document is checked once more in its new state.
+    If the document changes during a check, the result is discarded, and the document is checked again.
     """
 
     def __init__(self, projects: Projects) -> None:
@@ -42,7 +42,7 @@ class FlinkcompatServer(LanguageServer):
         self._warned: dict[Path, str] = {}
 
     def request_check(self, uri: str) -> None:
-        """Check a document in its present state, unless it can be no script."""
+        """Check a document in its present state, unless it cannot be a script."""
         if not _path_of(uri).endswith(_SUFFIXES):
             return
         self._asked[uri] = self._asked.get(uri, 0) + 1
@@ -62,13 +62,13 @@ class FlinkcompatServer(LanguageServer):
         self.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri, []))
 
     async def shown_now(self, uri: str) -> ShownDocument | None:
-        """Shown verdict of a document once its check is done; None if nothing is shown."""
+        """The shown verdict of a document after its check; None if nothing is shown."""
         if uri in self._checks:
             await asyncio.wait({self._checks[uri]})
         return self.shown.get(uri)
 
     def close(self) -> None:
-        """Release everything that is kept for the documents."""
+        """Release the verdicts of all documents."""
         self._projects.close()
         self.deployed.close()
 
@@ -89,7 +89,7 @@ class FlinkcompatServer(LanguageServer):
                 return
 
     def _judged(self, path: Path, text: str, unsaved: Mapping[Path, str]) -> tuple[ShownDocument | None, str]:
-        """The verdict to show, computed in a thread; or the error of this program."""
+        """The verdict, computed in a thread, or an unexpected error."""
         try:
             verdict = self._projects.verdict(path, unsaved)
             return (None if verdict is None else self._document(verdict, text)), ""
@@ -126,13 +126,13 @@ class FlinkcompatServer(LanguageServer):
 
 
 def _path_of(uri: str) -> str:
-    """The file of a document; "" if it is none, or one that no file system can have."""
+    """The file of a document; "" if it is none, or has an impossible name."""
     path = to_fs_path(uri) or ""
     return "" if "\0" in path else path
 
 
 def make_server(projects: Projects) -> FlinkcompatServer:
-    """The server with its handlers, not started."""
+    """The server with its handlers, before its start."""
     server = FlinkcompatServer(projects)
 
     @server.feature(types.TEXT_DOCUMENT_DID_OPEN)
@@ -169,7 +169,7 @@ def make_server(projects: Projects) -> FlinkcompatServer:
 
 
 def serve(projects: Projects) -> None:
-    """Serve one client on standard input and output, until it leaves."""
+    """Serve one client on standard input and output, until it disconnects."""
     server, answers = make_server(projects), sys.stdout.buffer
     try:
         with redirect_stdout(sys.stderr):  # a word of anybody else would break the protocol

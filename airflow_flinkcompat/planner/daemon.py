@@ -1,8 +1,8 @@
 """The planner's process for one line of Flink: lines of JSON on its standard input and output.
 
-It starts with the first question, ends with this process or when nothing was asked for some minutes, and is started
-again where it died. A question that ends it twice is an error of that question alone; one whose process was killed
-from outside is asked again.
+It starts with the first question, and ends with this process or after some idle minutes. It restarts after a crash.
+A question that crashes it twice is an error of that question alone. A question whose process was killed from outside
+is asked again.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ IDLE_SECONDS = 600
 _LARGEST_REQUEST = 8_000_000
 _LARGEST_ANSWER = 64_000_000
 _DEATHS = 2
-"""Number of times that a process may die of a question."""
+"""Maximum number of processes that a question may crash."""
 _KILLS = 20
-"""Number of times that the process of a question may be killed from outside."""
+"""Maximum number of processes of a question that may be killed from outside."""
 _SECONDS_OF_END = 5
 _SIGNALS = (signal.SIGKILL, signal.SIGTERM)
 _KILLED = frozenset(code for each in _SIGNALS for code in (-each, 128 + each))
@@ -46,13 +46,13 @@ _ENDED = b""
 
 
 class PlannerFailure(LocalFlinkError):
-    """The planner gave no answer to a question: it died, or took too long."""
+    """The planner did not answer a question: it died, or took too long."""
 
 
 class Daemon:
     """The planner process of one line of Flink, which answers one question at a time.
 
-    ``seconds``: limit for one script once the process has started.
+    ``seconds`` limits the time for one script after the start.
     """
 
     def __init__(self, installation: Installation, seconds: float = SECONDS_A_SCRIPT) -> None:
@@ -83,10 +83,10 @@ class Daemon:
                     raise
                 self._stop()
                 if len(deaths) == _DEATHS:
-                    raise PlannerFailure(f"Flink's planner died of this script: {deaths[-1]}")
+                    raise PlannerFailure(f"Flink's planner crashed on this script: {deaths[-1]}")
             raise PlannerFailure(
                 f"Flink's planner was killed {_KILLS} times while it planned this script: "
-                "something on this machine ends it, for instance a limit of memory below 1 GB"
+                "something on this machine ends it, for instance a memory limit below 1 GB: raise it"
             )
 
     def close(self) -> None:
@@ -95,14 +95,14 @@ class Daemon:
             self._stop()
 
     def forget(self) -> None:
-        """Leave the process to the one that this process was forked from."""
+        """Leave the planner to the process from which this one was forked."""
         self._lock = threading.Lock()
         running, self._running = self._running, None
         if running is not None:
             running.forget()
 
     def _answer(self, line: bytes) -> dict[str, Any] | None:
-        """The answer; None if the process ended. Raises PlannerFailure: it takes too long."""
+        """The answer; None if the process ended. Raises PlannerFailure if it takes too long."""
         seconds = self.seconds
         if self._running is None or self._running.process.poll() is not None:
             self._stop()
@@ -115,7 +115,7 @@ class Daemon:
             return None
         answer: dict[str, Any] = json.loads(said)
         if answer["id"] != self.asked:
-            raise PlannerFailure("Flink's planner answered another question than the one it was asked")
+            raise PlannerFailure("Flink's planner answered a different question")
         return answer
 
     def _death(self) -> str | None:
@@ -167,7 +167,7 @@ class _Running:
             return None
 
     def death(self) -> str | None:
-        """The cause of its death; None if it was killed from outside."""
+        """The cause of the process's end; None if it was killed from outside."""
         try:
             code = self.process.wait(_SECONDS_OF_END)
         except subprocess.TimeoutExpired:
@@ -183,7 +183,7 @@ class _Running:
         return redact(f"{ended}; its last words: {lines[-1][:300]}") if lines else ended
 
     def stop(self) -> None:
-        """End the process with all that it started, and remove its files."""
+        """End the process and its children, and remove its files."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
@@ -197,14 +197,14 @@ class _Running:
             shutil.rmtree(self._folder, ignore_errors=True)
 
     def forget(self) -> None:
-        """Close inherited files: the process ends when its owner no longer holds the pipe."""
+        """Close inherited files, so that the process ends when its owner closes the pipe."""
         for stream in (self.process.stdin, self.process.stdout):
             with contextlib.suppress(AttributeError, OSError):
                 stream.raw.close()  # type: ignore[union-attr] # without the lock of a thread that is not here
         self.process.returncode = 0  # nobody waits for it here
 
     def _read(self, stream: IO[bytes]) -> None:
-        """Hand every answer over, and an empty one at the end."""
+        """Pass every answer on, and an empty one at the end."""
         with contextlib.suppress(OSError, ValueError):  # closed while it was read
             while line := stream.readline(_LARGEST_ANSWER):
                 if line.startswith(b'{"id":') and line.endswith(b"\n"):
@@ -219,13 +219,13 @@ _DAEMONS: dict[tuple[Any, ...], Daemon] = {}
 
 
 def daemon(installation: Installation) -> Daemon:
-    """The process of this Python process for a line; it is not started yet."""
+    """The planner process for a line, shared in this Python process; the first question starts it."""
     return _DAEMONS.setdefault(installation.classpath, Daemon(installation))
 
 
 @atexit.register
 def close_all() -> None:
-    """End the processes that this Python process started, and make the class archives that they lacked."""
+    """End the planner processes of this Python process, and make the class archives that they lacked."""
     for each in _DAEMONS.values():
         each.close()
         if each.asked:

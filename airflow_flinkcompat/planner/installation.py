@@ -48,16 +48,16 @@ HOME_VARIABLE = "FLINK_HOME"
 _LOADER = "flink-table-planner-loader"
 _INSIDE_LOADER = "flink-table-planner.jar"
 _NEEDED = ("flink-dist", "flink-table-api-java-uber", "flink-table-runtime", _LOADER)
-"""Parts without which a folder is not a Flink."""
+"""Files that every Flink folder contains."""
 
 
 class PlannerMissing(LocalFlinkError):
-    """The planner of a line is not on this machine; the message names the command that installs it."""
+    """The planner of a line is missing on this machine; the message names the command that installs it."""
 
 
 @dataclass(frozen=True)
 class FlinkLine:
-    """A line of Flink: its name, and the release of it that is measured."""
+    """A line of Flink: its name, and its measured release."""
 
     name: str
     version: str
@@ -66,20 +66,20 @@ class FlinkLine:
 RELEASES: Mapping[str, str] = {
     "2.3": "2.3.0", "2.2": "2.2.1", "2.1": "2.1.1", "2.0": "2.0.0", "1.20": "1.20.3", "1.19": "1.19.1",
 }  # fmt: skip
-"""The release of each line that is measured."""
+"""The measured release of each line."""
 LINES: Mapping[str, FlinkLine] = {name: FlinkLine(name, version) for name, version in RELEASES.items()}
 """The lines that have a planner."""
 
 
 @dataclass(frozen=True)
 class Installation:
-    """All that the planner of a line needs.
+    """The parts that run the planner of a line.
 
     Attributes:
-        home: The folder whose ``lib/`` holds Flink's jars.
+        home: The folder with Flink's jars in ``lib/``.
         java: The ``java`` that runs it.
-        classpath: The jars, that of this package first.
-        jars: Those of connectors, formats and functions that a script uses.
+        classpath: The jars, first that of this package.
+        jars: Jars of connectors, formats and functions that a script uses.
     """
 
     line: FlinkLine
@@ -90,7 +90,7 @@ class Installation:
 
     @property
     def class_archive(self) -> Path:
-        """The class archive of this Java and these jars, which may be absent; others of its family are stale."""
+        """The path of the class archive for this Java and these jars, which may be absent."""
         java = self.java.resolve()
         family = _digest([str(each) for each in (java, self.home, JAR)])[:8]
         files = [each for each in (java, java.parents[1] / "release", *self.classpath) if each.is_file()]
@@ -128,7 +128,7 @@ def install(name: str) -> Installation:
 
 
 def home(name: str) -> Path:
-    """The folder whose ``lib/`` holds the jars of a line, fetched from PyPI (330 MB) if absent."""
+    """The folder with the jars of a line in ``lib/``, fetched from PyPI (330 MB) if absent."""
     line = LINES[name]
     if (found := next(_homes(line), None)) is not None:
         return found
@@ -168,7 +168,7 @@ def status() -> tuple[dict[str, str], bool]:
         if java:
             plans = True
             if not find(line.name).class_archive.is_file():
-                found[line.name] += f"; to halve the time of a start {_remedy(line)}"
+                found[line.name] += f"; to halve its start time, {_remedy(line)}"
     return found, plans
 
 
@@ -178,7 +178,7 @@ def _digest(data: object) -> str:
 
 def _line(name: str) -> FlinkLine:
     if name not in LINES:
-        raise PlannerMissing(f"no planner is built for Flink {name}; the lines that have one: {', '.join(LINES)}")
+        raise PlannerMissing(f"there is no planner for Flink {name}; lines with a planner: {', '.join(LINES)}")
     return LINES[name]
 
 
@@ -198,7 +198,7 @@ def _cached_home(line: FlinkLine) -> Path:
 
 
 def _homes(line: FlinkLine) -> Iterator[Path]:
-    """The folders of that very release: of ``$FLINK_HOME``, of this environment, of the cache."""
+    """The folders of exactly this release: ``$FLINK_HOME``, that of this environment, that of the cache."""
     given = os.environ.get(HOME_VARIABLE)
     for folder in (Path(given) if given else None, None, _cached_home(line)):
         try:
@@ -210,7 +210,7 @@ def _homes(line: FlinkLine) -> Iterator[Path]:
 
 
 def _planner_jar(line: FlinkLine, home: Path) -> Path:
-    """The planner's own jar, taken out of its loader: without the loader it starts in half of the time."""
+    """The planner's own jar, extracted from its loader, without which it starts in half of the time."""
     loader = home / "lib" / f"{_LOADER}-{line.version}.jar"
     stamp = f"{loader.stat().st_size:x}-{loader.stat().st_mtime_ns:x}"
     target = cache_directory() / "planner" / f"flink-table-planner-{line.version}-{stamp}.jar"
@@ -242,11 +242,11 @@ _JOBS = (
     "INSERT INTO totals SELECT k, SUM(v) OVER (PARTITION BY k ORDER BY t) FROM a",
     "INSERT INTO names SELECT a.k, b.n FROM a JOIN b FOR SYSTEM_TIME AS OF a.p AS b ON a.k = b.k",
 )
-"""Jobs of the common kinds, whose classes are archived."""
+"""Jobs of the common kinds, planned in order to archive their classes."""
 
 
 def make_archive(installation: Installation) -> Path:
-    """Make the archive unless it is there, in place of a stale one: 90 MB, 17 seconds of processor time."""
+    """Make the archive if it is absent, and remove stale ones: 90 MB, 17 seconds of processor time."""
     target = installation.class_archive
     if target.is_file():
         return target
@@ -279,7 +279,7 @@ def make_archive(installation: Installation) -> Path:
 
 
 def make_in_background(installation: Installation) -> None:
-    """Make an absent archive in a process that outlives this one; once for each Java and set of jars."""
+    """Make an absent archive in a process that outlives this one, once for each Java and set of jars."""
     archive = installation.class_archive
     if archive.is_file():
         return

@@ -26,7 +26,7 @@ _OWN_FILES = f"""\
 for each in $(cut -d ' ' -f 5 /proc/self/mountinfo); do mount -o remount,bind,ro "$each" 2>/dev/null; done
 mount -t tmpfs -o size=256m,mode=700 tmpfs "$folder" && exec "$@"
 """
-"""Setup with read-only file systems, and temporary files in memory that end with the process."""
+"""Setup with read-only file systems, and with temporary files in memory that end with the process."""
 _SHARED_FILES = f"""\
 {_LIMITS}
 "$@"
@@ -34,7 +34,7 @@ code=$?
 rm -rf "$folder"
 exit $code
 """
-"""The shell removes the folder even where its client was killed."""
+"""The shell removes the folder even if its client was killed."""
 
 
 @dataclass(frozen=True)
@@ -42,8 +42,8 @@ class Isolation:
     """A way to confine a process.
 
     Attributes:
-        command: The command that starts another one in namespaces of its own; empty for none.
-        own_files: Whether it has process ids and temporary files of its own, and can change no other file.
+        command: The command that starts another one in its own namespaces; empty for none.
+        own_files: True if the process has its own process ids and temporary files, and cannot change other files.
     """
 
     command: tuple[str, ...]
@@ -55,21 +55,21 @@ class Isolation:
         return _NO_NETWORK in self.command
 
     def around(self, java: str, arguments: Sequence[str], folder: str) -> list[str]:
-        """The command that runs Java confined."""
+        """The command that runs Java with these limits."""
         script, folder = (_OWN_FILES, _OWN_FOLDER) if self.own_files else (_SHARED_FILES, folder)
         return [*self.command, "sh", "-c", script, "sh", folder, java, *arguments]
 
 
 @cache
 def strictest(network: bool) -> Isolation:
-    """Find the strictest way that this system allows."""
+    """Find the strictest isolation that this system allows."""
     net = () if network else (_NO_NETWORK,)
     ways = [Isolation((*_UNSHARE, *net, *_NAMESPACES), True), Isolation((*_UNSHARE, *net), False)]
     return next((each for each in ways if each.command != _UNSHARE and _works(each)), Isolation((), False))
 
 
 def set_network(asked: PlannerNetwork | None) -> None:
-    """Let connectors connect if that is asked for and the environment does not forbid it."""
+    """Let connectors connect if ``asked`` is ``allow`` and the environment does not forbid it."""
     if asked == "allow":
         os.environ.setdefault(NETWORK_VARIABLE, asked)
 

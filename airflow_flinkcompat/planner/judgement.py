@@ -1,4 +1,4 @@
-"""The verdict on a change with the answer of Flink's own planner: when it is asked, and the fallback."""
+"""The verdict on a change with the answer of Flink's own planner, or else by the rules alone."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class PlannerUnavailable(InputError):
 
     Attributes:
         ground: The ground of a report without its answer.
-        doubt: Why the planner, though asked, gave no answer; "" if it was not asked.
+        doubt: The reason why the planner did not answer; "" if it was not asked.
     """
 
     def __init__(self, text: str, ground: str = "", doubt: str = "") -> None:
@@ -46,10 +46,10 @@ class DeployedJob:
     """The deployed job, from its cluster or its savepoint.
 
     Attributes:
-        options: Options of the cluster; those of a script come before them.
-        operators: OperatorIDs that the job has. If Flink plans others for the deployed script, it cannot decide.
-        stored: The job as the headers of its savepoint state it; None if no savepoint is known.
-        unread: Why a savepoint that is known was not read, "" if none is.
+        options: Options of the cluster, which those of a script override.
+        operators: OperatorIDs of the job. If Flink plans others for the deployed script, the planner cannot decide.
+        stored: The job as described by the headers of its savepoint; None if no savepoint is known.
+        unread: The reason why a known savepoint was not read; "" if none.
     """
 
     options: Mapping[str, str] = field(default_factory=dict)
@@ -71,9 +71,9 @@ def judge(
 ) -> Report:
     """Judge a change, and ask Flink's planner first.
 
-    ``mode`` is ``always``, ``never``, or ``auto``: where a planner is installed for the version and the scripts differ
-    in more than layout. Where ``auto`` found none, the ground of the report names what is missing
-    (:func:`without_notice`). Where Flink refuses the deployed script, the outcome is *unknown* or worse. Raises
+    ``mode`` is ``always``, ``never``, or ``auto``: only if a planner is installed for the version and the scripts
+    differ in more than layout. If ``auto`` finds none, the ground of the report names the missing parts
+    (:func:`without_notice`). If Flink refuses the deployed script, the outcome is *unknown* or worse. Raises
     InputError if Flink refuses the proposed script or a script holds no query, PlannerUnavailable if the mode is
     ``always`` and there is no answer.
     """
@@ -108,10 +108,10 @@ def judge(
 
 
 def plan_alone(side: Side, mode: PlannerMode = "auto", jars: Sequence[Path] = ()) -> tuple[str, str]:
-    """Ask whether Flink plans one script, which is compared with nothing.
+    """Ask Flink to plan one script, without a comparison.
 
-    Returns the ground of a report, "" if Flink is not asked, and the reason if Flink does not answer. Raises InputError
-    if Flink refuses the script; see :func:`judge` for ``mode``.
+    Returns the ground of a report ("" if Flink is not asked), and the reason if Flink does not answer. Raises
+    InputError if Flink refuses the script; see :func:`judge` for ``mode``.
     """
     if mode == "never":
         return "", ""
@@ -130,10 +130,10 @@ def plan_alone(side: Side, mode: PlannerMode = "auto", jars: Sequence[Path] = ()
 
 
 def compile_plans(old: Side, new: Side, jars: Sequence[Path] = (), job: DeployedJob | None = None) -> Plans:
-    """Have the planner of the new side's version compile every job of both sides.
+    """Compile every job of both sides with the planner for the version of the new side.
 
-    ``old`` is ``new`` if there is one script alone. Raises InputError if Flink refuses a script, a jar is missing, or
-    the job has other operators than the old script; PlannerUnavailable without a planner or an answer.
+    Pass the same side twice to compile one script alone. Raises InputError if Flink refuses a script, a jar is missing,
+    or the job has other operators than the old script; PlannerUnavailable without a planner or an answer.
     """
     _require_plannable(old, new)
     installation, known = _installed(new, jars), job or DeployedJob()
@@ -149,14 +149,14 @@ def compile_plans(old: Side, new: Side, jars: Sequence[Path] = (), job: Deployed
         _require_whole(side, script)
     plans: Plans | None = _questions().compiled(old, new, _questions().PlannedChange(before, after, Prediction("")))
     if plans is None:
-        raise InputError(f"{new.source}: Flink {after.flink} compiles no plan of it")
+        raise InputError(f"{new.source}: Flink {after.flink} cannot compile a plan of it")
     return plans
 
 
 def without_notice(report: Report) -> tuple[Report, str]:
-    """Split off the sentence that no planner is installed, for a command that shows it once.
+    """Split off the remark that no planner is installed, for a command that shows it once.
 
-    Returns the report without it, and the sentence, "" if there is none.
+    Returns the report without it, and the remark; "" if there is none.
     """
     if not report.ground.startswith(_WITHOUT):
         return report, ""
@@ -164,7 +164,7 @@ def without_notice(report: Report) -> tuple[Report, str]:
 
 
 def _on_cluster(side: Side, job: DeployedJob) -> Side:
-    """The side below the options of the cluster."""
+    """The side with the options of the cluster that it does not override."""
     return replace(side, settings={**job.options, **side.settings})
 
 
@@ -173,10 +173,10 @@ def _require_plannable(*sides: Side) -> None:
     for side in sides:
         if side.language != "sql":
             raise PlannerUnavailable(
-                f"{side.source}: Flink's planner plans SQL scripts, not programs: ask it with auto"
+                f"{side.source}: Flink's planner plans SQL scripts, not programs: add --planner auto"
             )
     if not ENGINE_FACTS[sides[-1].engine].compiles_plans:
-        raise PlannerUnavailable("--planner always plans on open-source Flink: add --engine flink, or ask with auto")
+        raise PlannerUnavailable("--planner always plans on open-source Flink: add --engine flink, or --planner auto")
 
 
 def _installed(side: Side, jars: Sequence[Path]) -> Installation:
@@ -219,12 +219,12 @@ def _require_planned(side: Side, script: PlannedScript) -> None:
 
 
 def _require_whole(side: Side, script: PlannedScript) -> None:
-    """Raise InputError if Flink refuses the script, or a connector or format has a stand-in."""
+    """Raise InputError if Flink refuses the script, or the jar of a connector or format is missing."""
     from airflow_flinkcompat.connectors.jars import artifacts
 
     for table, absent in script.stand_ins.items():
         named = artifacts(absent, side.version)
-        jar = f"{' and '.join(named)} (Maven coordinates)" if named else "the jar that holds it"
+        jar = f"{' and '.join(named)} (Maven coordinates)" if named else "the jar that contains its connector or format"
         raise InputError(f"{side.source}: table {table} needs {jar}: name its file with --jar FILE")
     if (refusal := script.refusal) is not None:
         how = "refuses it" if refusal.conclusive else "cannot plan it here"

@@ -1,4 +1,4 @@
-"""Questions to the planner about a change: each script, unknown settings, absent jars."""
+"""Questions to the planner about a change, with variants for unknown settings and absent jars."""
 
 from __future__ import annotations
 
@@ -36,20 +36,20 @@ _PLANNING = {
     "table.generated-code.max-length": "32000",  # splitting shorter code takes a fifth of the time, and is of no use
 }
 _UNKNOWN_PARALLELISM = ("1", "2")
-"""Chains differ between one subtask and several, and so do OperatorIDs."""
+"""Values for an unknown parallelism: chains and OperatorIDs differ between one subtask and several."""
 _GUESSED: Sequence[Mapping[str, Any]] = (
     {"changelog": "all", "sink": "upsert"},
     {"changelog": "insert", "push_down": True, "sink": "all"},
 )
-"""Possible further abilities of a stand-in for a source, or for a sink with a primary key."""
+"""Other possible abilities of a stand-in for a source, or for a sink with a primary key."""
 _LOOKUPS: Sequence[Mapping[str, Any]] = ({"async": True},)
-"""Possible lookup modes of a stand-in."""
+"""Other possible lookup modes of a stand-in."""
 
 _ASYNCHRONOUS = {LookupSupport.SYNCHRONOUS: "", LookupSupport.BY_OPTION: "lookup.async"}
-"""The option without which a lookup is synchronous, "" if it always is."""
+"""The option that makes a lookup asynchronous; "" if there is none."""
 
 OTHER_SETTINGS = (
-    "the deployed script gives other operators than the job has, so the job runs with other settings or on another "
+    "the operators of the deployed script are not those of the job, which runs with other settings or on another "
     "version: name them (--old-set, --old-engine-version)"
 )
 
@@ -61,7 +61,7 @@ class PlannedChange:
     """The answers about a change.
 
     Attributes:
-        prediction: The end of a restore, if every variant of the unknown parts results in the same.
+        prediction: The result of a restore, if it is the same for every variant of the unknown parts.
         plans: The compiled plans of both sides; None if Flink compiles none.
     """
 
@@ -79,7 +79,7 @@ def predict(
     operators: Collection[str] = (),
     stored: StoredJob | None = None,
 ) -> PlannedChange:
-    """Ask Flink for the end of a restore of a changed script."""
+    """Ask Flink for the result of a restore of a changed script."""
     planned = _predicted(old, new, (before, after), frozenset(operators), stored)
     if planned.prediction.doubt:
         return planned
@@ -112,29 +112,28 @@ def _predicted(
 
 
 def _of_another_job(answers: Sequence[PlannedChange], stored: StoredJob | None) -> PlannedChange:
-    """The refusal of the savepoint that every plan of the new script shows; else a doubt.
+    """The first answer if every plan of the new script refuses the savepoint; else a doubt.
 
-    The deployed script results in no job with the operators of the savepoint, so it proves nothing about the deployed
-    job.
+    No plan of the deployed script has the operators of the savepoint, so the script is not that of the deployed job.
     """
     first = answers[0]
     strange = stored is not None and not any(stored.fits(each.old) for each in answers)
     if strange and all(each.prediction.refusal is not None and not each.new.stand_ins for each in answers):
         return first
     absent = ", ".join(dict.fromkeys(first.old.stand_ins.values()))
-    jar = f"; or the jar of {absent} makes the difference: name it with --jar FILE" if absent else ""
+    jar = f"; or the difference is due to the missing jar of {absent}: name it with --jar FILE" if absent else ""
     return _doubted(first, f"{OTHER_SETTINGS}{jar}")
 
 
 def plan_of_job(side: Side, installation: Installation, operators: Collection[str]) -> PlannedScript | None:
-    """Plan a script so that it has the operators of a job."""
+    """The plan of a script with the operators of a job; None if no parallelism results in one."""
     widths = ("",) if _sets_parallelism(side) else _UNKNOWN_PARALLELISM
     plans = (plan(side, installation, {"settings": {PARALLELISM: each}} if each else {}) for each in widths)
     return next((each for each in plans if _has_operators(each, frozenset(operators))), None)
 
 
 def _stand_ins(planned: PlannedChange) -> list[Mapping[str, Any]]:
-    """Variants of the stand-ins in a change; an answer counts if it is the same for all of them."""
+    """Variants of the stand-ins in a change; an answer must be the same for all."""
     sides = (planned.old, planned.new)
     guessed = _GUESSED if any(side.guessed for side in sides) else ()
     return [*guessed, *(_LOOKUPS if any(side.lookups for side in sides) else ())]
@@ -173,7 +172,7 @@ def _sets_parallelism(side: Side) -> bool:
 
 
 def _value_set(statements: Sequence[Statement], key: str) -> str | None:
-    """The value that a script sets last for a key; None if it sets none."""
+    """The last value that a script sets for a key; None without one."""
     trees = (each.tree for each in reversed(statements) if isinstance(each.tree, SetOption))
     return next((tree.expression.name for tree in trees if tree.this is not None and tree.this.name == key), None)
 
@@ -193,8 +192,8 @@ def plan(
 ) -> PlannedScript:
     """Flink's plan of one script.
 
-    ``variant``: values for unknown inputs. ``restore``: by job, a savepoint to restore from. Raises PlannerFailure if
-    the planner does not answer, ScriptError if the script holds no statement.
+    ``variant``: values for unknown inputs. ``restore``: a savepoint for each job. Raises PlannerFailure if the
+    planner does not answer, ScriptError if the script contains no statement.
     """
     declared = parse_script(side.catalog, "<catalog>").statements if side.catalog.strip() else ()
     statements = tuple(chain(declared, side.parsed.statements))
@@ -232,7 +231,7 @@ def _known_abilities(script: str) -> dict[str, Any]:
 
 
 def _abilities(facts: ConnectorFacts, appends: Known = Known.YES) -> dict[str, Any]:
-    """The abilities of one connector, whose format appends or not."""
+    """The abilities of one connector, whose format appends as in ``appends``."""
     source, sink, lookup = facts.source, facts.sink, facts.lookup
     known: dict[str, Any] = {}
     if source is not None and appends is source.appends is Known.YES and source.filters is Known.NO:
@@ -249,13 +248,13 @@ def _abilities(facts: ConnectorFacts, appends: Known = Known.YES) -> dict[str, A
 
 
 def _disagreement(one: PlannedChange, other: PlannedChange, variant: Mapping[str, Any]) -> str | None:
-    """The doubt that two answers about one change leave; None if they agree."""
+    """The doubt if two answers about one change differ; None if they agree."""
     if _compared_facts(one) == _compared_facts(other):
         return None
     if "settings" in variant:
-        return f"it depends on {PARALLELISM}, which is not known: set it in the script or with --set {PARALLELISM}=N"
+        return f"it depends on {PARALLELISM}, which is unknown: set it in the script, or with --set {PARALLELISM}=N"
     absent = ", ".join(one.prediction.stand_ins)
-    return f"it depends on {absent}, whose jar is not here: name it with --jar FILE"
+    return f"it depends on {absent}, whose jar is missing: name it with --jar FILE"
 
 
 def _compared_facts(planned: PlannedChange) -> tuple[Any, ...]:

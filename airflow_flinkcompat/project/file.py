@@ -1,7 +1,7 @@
 """The project file as tables: its place, its keys, and the merged table of each deployment.
 
-TOML, because Python reads it without a further package, a line that cannot be read is named by its number, and ``no``
-stays a text. Only the file itself is opened: no script, no connection, no ledger.
+The format is TOML: Python reads it without a further package, errors have line numbers, and ``no`` stays a text. Only
+the file itself is opened: no script, no connection, no ledger.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from airflow_flinkcompat.project.positions import TomlPositions
 FILE_NAME = "flinkcompat.toml"
 _PYPROJECT = "pyproject.toml"
 PROJECT_FILES = (FILE_NAME, _PYPROJECT)
-"""The names that a project file may have."""
+"""Possible names of a project file."""
 _REPOSITORY = ".git"
 
 _COMMON = tuple(key for key, each in KEYS.items() if not each.of_file)
-"""Keys at the top of the file that apply to all deployments."""
+"""Keys at the top of the file, which apply to all deployments."""
 DEPLOYMENT_KEYS = (
     "script", *(key for key in _COMMON if key not in CHECK_KEYS), "flink_conn_id", "target", "plan_only",
     "plan_to", "approvers", "notifiers", "owner", "team", "tags", "default_args", "changed", "check", "approve",
@@ -37,11 +37,11 @@ DEPLOYMENT_KEYS = (
 _TABLES = ("defaults", "deployments", "stopped")
 _TOP = (*KEYS, *_TABLES)
 _PLACED = re.compile(r"[\w+.-]+:|~|\{")
-"""Prefixes of a ledger's place that is no relative path: a URI, a home folder, a template."""
+"""Beginnings of a ledger's place that is no relative path: a URI, a home folder, a template."""
 _AT = re.compile(r" \(at line (\d+), column (\d+)\)")
 _TWICE = "is set twice, here and as check.{}; remove one"
 _OF_WAIVERS = ("accept", "waiver", "waivers")
-"""Keys with which somebody may look for waivers here."""
+"""Keys of waivers, which do not belong in this file."""
 
 
 @dataclass(frozen=True)
@@ -49,14 +49,14 @@ class ProjectTables:
     """Content of a file, before its values are read.
 
     Attributes:
-        common: Options of all deployments, ``[defaults]`` merged over the top of the file.
-        deployments: Each deployment by name, laid over ``common``.
-        fail_on: The gate of ``flinkcompat``, as written there; None without one.
-        problems: A line for each thing that is wrong with the file as a whole.
-        broken: Lines of the deployments that cannot be used, by name.
-        stopped: Texts on jobs that somebody stopped, by the names of their former deployments.
-        filled_elsewhere: Whether the deploying tool fills in placeholders of another tool, as written there.
-        network: Whether connectors may connect while Flink plans a script, as written there.
+        common: Options of all deployments: the top of the file, overridden by ``[defaults]``.
+        deployments: Each deployment by name, with the options of ``common`` that it does not override.
+        fail_on: The unparsed gate of ``flinkcompat``; None without one.
+        problems: A line for each fault of the file as a whole.
+        broken: Faults of the unusable deployments, a line each, by name.
+        stopped: Texts about stopped jobs, by the names of their former deployments.
+        filled_elsewhere: The unparsed statement that another tool fills in placeholders.
+        network: The unparsed permission for connectors to connect while Flink plans a script.
     """
 
     path: Path
@@ -72,9 +72,9 @@ class ProjectTables:
 
 
 def find_project_file(start: Path) -> Path | None:
-    """The project file of a folder or file: the first one upwards of it, in its repository.
+    """The project file of a folder or file: the nearest one upwards, within its repository.
 
-    A ``pyproject.toml`` counts if it has a table ``[tool.flinkcompat]``. Raises InputError for one that cannot be read.
+    A ``pyproject.toml`` counts if it has a table ``[tool.flinkcompat]``. Raises InputError if one cannot be read.
     """
     folder = start.resolve()
     if not folder.is_dir():
@@ -96,14 +96,14 @@ _ALIKE = 0.65
 
 
 def read_tables(path: str | os.PathLike[str]) -> ProjectTables:
-    """Read ``[deployments.<name>]`` tables, each over ``[defaults]``, and these over the top of the file.
+    """Read ``[deployments.<name>]`` tables, which override ``[defaults]`` and the top of the file.
 
-    An unusable deployment is a problem of its own that does not affect the others.
+    An unusable deployment does not affect the others.
     """
     file = Path(path)
     found = tables_of(_text(file), file)
     if found is None:
-        raise InputError(f"{file}: it has no table [tool.flinkcompat]")
+        raise InputError(f"{file}: the table [tool.flinkcompat] is missing")
     return found
 
 
@@ -155,7 +155,7 @@ def tables_of(text: str, file: Path, called: str = "") -> ProjectTables | None:
 
 
 def content_of(text: str, name: str) -> Mapping[str, Any]:
-    """The TOML of a text. Raises InputError, by the name of its file."""
+    """Parse the text of a TOML file. Raises InputError naming the file."""
     if text.startswith("\ufeff"):
         raise InputError(
             f"{name}: begins with a byte order mark, which TOML does not allow; save it as UTF-8 without one"
@@ -169,19 +169,19 @@ def content_of(text: str, name: str) -> Mapping[str, Any]:
 
 
 def unknown_key(key: str, known: Sequence[str]) -> str:
-    """Message for an unknown key. It follows the key: the key that may be meant, or the existing ones."""
+    """The message after an unknown key: a similar known key, or all known keys."""
     meant = [each for each in known if each.startswith(key)] or get_close_matches(key, known, 1, _ALIKE)
     return f"is unknown; did you mean {meant[0]}?" if meant else f"is unknown; choose from {', '.join(known)}"
 
 
 def _unknown_at_top(key: str) -> str:
     if key in _OF_WAIVERS:
-        return "is unknown here: flinkcompat accept waives a finding in a file next to its script"
+        return "is unknown here: waive findings with flinkcompat accept, which writes a file next to the script"
     return unknown_key(key, _TOP)
 
 
 def flat_options(value: Any) -> Any:
-    """Options as a flat table of texts: in TOML ``table.exec.state.ttl = "1 d"`` is a table in a table."""
+    """Options as a flat table of texts: in TOML ``table.exec.state.ttl = "1 d"`` makes nested tables."""
     return dict(_options(value)) if isinstance(value, Mapping) else value
 
 
@@ -215,7 +215,7 @@ def _in_and_out_of_check(table: Mapping[str, Any]) -> list[str]:
 
 
 def _placed(folder: Path, table: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The table with its ledger and jars from the folder of the file, wherever a command or a task runs."""
+    """The table with paths of ledger and jars resolved from the file's folder."""
 
     def placed(value: Any, folder: Path) -> Any:
         return value if not isinstance(value, str) or not value or _PLACED.match(value) else str(folder / value)
@@ -228,7 +228,7 @@ def _placed(folder: Path, table: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _under_check(table: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The table with keys that may be outside of ``check`` as arguments of it, in the form of DAGs."""
+    """The table in the form of DAGs, with the gate's keys from outside of ``check`` moved into it."""
     moved = {key: table[key] for key in CHECK_KEYS if key in table}
     rest = {key: value for key, value in table.items() if key not in moved}
     check = rest.get("check", {})

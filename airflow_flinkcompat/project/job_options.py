@@ -1,7 +1,7 @@
 """Options of a job, each declared once.
 
-The command line makes its options from these declarations, the project file its keys, the operators their arguments,
-and the reference pages their tables.
+These declarations define the options of the command line, the keys of the project file, the arguments of operators,
+and the tables of the reference pages.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ FAIL_ON: Mapping[str, Outcome | None] = {
     "incompatible": Outcome.INCOMPATIBLE,
     "never": None,
 }
-"""Values of ``fail_on``: the mildest failing outcome, None if none fails."""
+"""Values of ``fail_on`` with the mildest failing outcome; None: no outcome fails."""
 DEFAULT_GATE = "unknown"
 """The default gate."""
 FILLED_ELSEWHERE = "placeholders_filled_elsewhere"
@@ -38,16 +38,16 @@ class JobOption:
     Attributes:
         help: Its meaning; ``{where}`` stands for the scripts in which a setting is in force.
         flag: Its option on the command line; "" if there is none.
-        metavar: The form of its value there; None: a text.
-        default: The value that counts there if it is not named; "": nothing.
+        metavar: The form of its value on the command line; None: a text.
+        default: The default on the command line, in words; "": none.
         form: The form of its value in the project file.
-        task: Further words on it as an argument of a task in Airflow.
+        task: Its further meaning as an argument of a task in Airflow.
         choices: The values that it may have; empty: any.
         variable: The environment variable that holds it; "" if there is none.
-        repeats: True if the command line may name several values.
-        key: Its key in the project file, if that is not the name of its field.
-        of_check: True if the key is an argument of the gate, ``check.<key>``, which the file may write without it.
-        of_file: True if it holds for the whole project file, and no deployment has its own.
+        repeats: True if the option may be repeated on the command line.
+        key: Its key in the project file, if that differs from the name of its field.
+        of_check: True for an argument of the gate, which the file may set as ``check.<key>`` or ``<key>``.
+        of_file: True if it applies to the whole project file, and no deployment can override it.
     """
 
     help: str
@@ -64,28 +64,28 @@ class JobOption:
     of_file: bool = False
 
     def on_command_line(self, where: str) -> str:
-        """Its help on the command line, where settings are in force in these scripts."""
+        """Its help on the command line; ``where`` names the scripts in which settings are in force."""
         words = self.help.format(where=where)
         return f"{words.removesuffix('.')} (default: {self.default})." if self.default else words
 
 
 def option(*facts: Any, **more: Any) -> dict[str, JobOption]:
-    """Metadata for :func:`dataclasses.field`: an option declared by the arguments of :class:`JobOption`."""
+    """Metadata for :func:`dataclasses.field`, from the arguments of :class:`JobOption`."""
     return {"option": JobOption(*facts, **more)}
 
 
 def declarations(of: type[Any]) -> dict[str, JobOption]:
-    """Options that a dataclass declares, by the names of their fields."""
+    """The options that a dataclass declares, by the names of their fields."""
     return {each.name: each.metadata["option"] for each in fields(of) if "option" in each.metadata}
 
 
 @dataclass(frozen=True)
 class JobOptions:
-    """Options of judging any script.
+    """Options for judging a script.
 
     Attributes:
-        catalog_sources: The files of that DDL, as messages call them, each with the number of its lines.
-        catalog_files: The files of the catalog from the project's folder, in order, while they are not read.
+        catalog_sources: The names of the catalog's files in messages, each with its number of lines.
+        catalog_files: The unread files of the catalog, relative to the project's folder, in order.
     """
 
     settings: Mapping[str, str] = field(
@@ -113,7 +113,7 @@ class JobOptions:
     variables: Mapping[str, str] = field(
         default_factory=dict,
         metadata=option(
-            "A value only a program's environment knows.", "--var", "NAME=VALUE", form="a table",
+            "A value from the environment of a program.", "--var", "NAME=VALUE", form="a table",
             task="Name → value, with a placeholder for a secret one.", repeats=True,
         ),
     )  # fmt: skip
@@ -122,21 +122,21 @@ class JobOptions:
         metadata=option(
             "The engine that runs the job.",
             "--engine", default="both are judged, and the worse verdict counts", choices=tuple(ENGINES),
-            variable=ENGINE_VARIABLE, task="``auto``: the target is asked.", of_check=True,
+            variable=ENGINE_VARIABLE, task="``auto``: that of the target.", of_check=True,
         ),
     )  # fmt: skip
     engine_version: str | None = field(
         default=None,
         metadata=option(
             "Version of the engine, for instance 2.3.", "--engine-version",
-            task="With engine ``auto`` the target's.",
+            task="With engine ``auto``, that of the target.",
             of_check=True,
         ),
     )  # fmt: skip
     planner: PlannerMode | None = field(
         default=None,
         metadata=option(
-            "Ask Flink's own planner on this machine (engine flink); auto: where it is installed for the version.",
+            "Ask Flink's own planner on this machine (engine flink); auto: if it is installed for the version.",
             "--planner", default=f"{_FILE}, else auto", choices=PLANNER_MODES, variable=PLANNER_VARIABLE,
             task=f"A task asks that of the worker; ``always`` fails it without one. None: ``${PLANNER_VARIABLE}``, "
             "else ``auto``. It restores the last savepoint or checkpoint of the deployed job if the worker can read "
@@ -146,7 +146,7 @@ class JobOptions:
     jars: tuple[Path, ...] = field(
         default=(),
         metadata=option(
-            "A jar of a connector, format or function for the Flink on this machine; several may be named.",
+            "A jar of a connector, format or function for the Flink on this machine; several are possible.",
             "--jar", "FILE", default="those of the project file", form="a list of paths or patterns",
             task="A list of paths, or of patterns such as ``lib/*.jar``, absolute or relative to the DAG's folder.",
             repeats=True, of_check=True,
@@ -165,8 +165,8 @@ class JobOptions:
     def over(self, below: JobOptions) -> tuple[Self, tuple[str, ...]]:
         """Merge these options over others, such as those of the project file.
 
-        Settings and variables are merged by their keys, functions by their names. A version belongs to the engine that
-        is named with it, and counts for no other one.
+        Settings and variables are merged by their keys, functions by their names. A version applies only to the
+        engine that is named with it.
         """
         functions = {each.name.lower(): each for each in (*below.functions, *self.functions)}
         given = {each.name.lower() for each in self.functions}
@@ -199,7 +199,7 @@ class JobOptions:
 _REPLACED = (
     "engine", "engine_version", "catalog", "catalog_sources", "catalog_files", "planner", "jars", "filled_elsewhere",
 )  # fmt: skip
-"""Fields of :class:`JobOptions` whose value is replaced as a whole."""
+"""Fields of :class:`JobOptions` with values that are replaced as a whole."""
 
 
 GATE: Mapping[str, JobOption] = {
@@ -225,7 +225,7 @@ GATE: Mapping[str, JobOption] = {
         choices=tuple(FAIL_ON), of_file=True,
     ),
     NETWORK: JobOption(
-        "Whether connectors may connect while Flink's planner plans a script; by default they may not.",
+        "Permission for connectors to connect while Flink's planner plans a script; by default they may not.",
         choices=PLANNER_NETWORKS, variable=NETWORK_VARIABLE, of_file=True,
         task=f"``${NETWORK_VARIABLE}`` of the worker wins.",
     ),

@@ -1,4 +1,4 @@
-"""Lines and columns of the keys of a TOML file, which Python's own reader does not keep."""
+"""Lines and columns of the keys of a TOML file, which Python's own reader does not report."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _BLANK = re.compile(r"(?:\s|#[^\n]*)*")
 _KEY = re.compile(r""""(?:[^"\\]|\\.)*"|'[^']*'|[\w-]+""")
 _STRING = re.compile(r'''"""(?:[^\\]|\\.)*?""""{0,2}|\'{3}.*?\'{3,5}|"(?:[^"\\]|\\.)*"|'[^']*\'''', re.DOTALL)
 _PLAIN = re.compile(r"[^,\]}\n#]+")
-"""A number, a truth value or a time."""
+"""A number, a Boolean or a time."""
 
 Path = tuple[str, ...]
 
@@ -25,7 +25,7 @@ class TomlPositions:
 
     Attributes:
         name: The name of the file in messages.
-        root: The table that holds the project, such as ``tool.flinkcompat``; "" for the whole file.
+        root: The table of the project, such as ``tool.flinkcompat``; "" for the whole file.
     """
 
     name: str
@@ -33,7 +33,7 @@ class TomlPositions:
     root: str = ""
 
     def place(self, key: str, deployment: str | None = None) -> str:
-        """Return the place of a key as messages begin with it."""
+        """Return the place of a key, with which messages begin."""
         at = self.find(key, deployment)
         return self.name if at is None else f"{self.name}:{at[0]}:{at[1]}"
 
@@ -121,7 +121,7 @@ class _Scan:
                 self._take(_STRING if quote in "\"'" else _PLAIN)
 
     def _dotted(self) -> Iterator[tuple[str, int, bool]]:
-        """Yield each part of a dotted key with its offset, and whether it is the last."""
+        """Yield each part of a dotted key with its offset and a mark of the last part."""
         while True:
             self._take(_BLANK)
             offset, name = self.at, self._take(_KEY)

@@ -1,4 +1,4 @@
-"""Files of a Git revision, and changes of files in a history, requested from ``git`` itself."""
+"""Files of a Git revision, and changes of files in a history, read with the command ``git``."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ _FIRST_PUSH = (
 )
 _LINK, _SUBMODULE = "120000", "160000"
 _MOST_LINKS = 40
-"""Links that a path may go by, as in Linux: more are taken for a circle."""
+"""Maximum number of links in a path, as in Linux; more count as a circle."""
 _SHALLOW = "fetch the whole history (actions/checkout: fetch-depth: 0; GitLab: GIT_DEPTH: 0)"
 
 
 def git_environment() -> dict[str, str]:
-    """The variables for a Git that is asked about a folder, in English.
+    """The variables for a Git process that answers about a folder, in English.
 
-    Git sets some inside of a hook, and by these the repository would be another one than that of the folder.
+    Inside of a hook Git sets variables that would select another repository; these are left out.
     """
     return {**{name: value for name, value in os.environ.items() if name not in _REDIRECTIONS}, "LC_ALL": "C"}
 
@@ -66,7 +66,7 @@ def repository_of(folder: Path) -> Path | None:
 
 
 def root_of(folder: Path) -> Path:
-    """The root of file names: that of a folder's repository, or the folder outside of one."""
+    """The root of file names: that of a folder's repository, or the folder itself outside of one."""
     return repository_of(folder) or folder.resolve()
 
 
@@ -81,7 +81,7 @@ def committer(folder: Path) -> str:
 
 
 def commit_of(repository: Path, revision: str) -> str:
-    """The commit that a revision is."""
+    """The commit of a revision."""
     found = _verified(repository, revision)
     if found is None:
         raise InputError(
@@ -91,14 +91,14 @@ def commit_of(repository: Path, revision: str) -> str:
 
 
 def base_commit(repository: Path, environment: Mapping[str, str]) -> tuple[str, str]:
-    """The commit at which a change branched from the branch that it goes into."""
+    """The target branch of a change, and the commit at which the change left it."""
     target = next((environment[name] for name in _TARGET_BRANCHES if environment.get(name)), None)
     branch = f"origin/{target}" if target else _REMOTE_HEAD
     if _verified(repository, branch) is None:
         first = "" if _git_answer(repository, "for-each-ref", "--count=1", "refs/remotes/origin") else _FIRST_PUSH
         raise InputError(
-            f"the commit to compare with is unknown: there is no {branch} here. In CI {_SHALLOW}, elsewhere "
-            "let Git find it (git remote set-head origin --auto); or name one, --against git:REF, or a "
+            f"the commit to compare with is unknown: there is no {branch} here. In CI, {_SHALLOW}; elsewhere "
+            "run git remote set-head origin --auto; or name a commit (--against git:REF) or a "
             "ledger (--against ledger:URI, FLINKCOMPAT_LEDGER, or ledger = … in the project "
             f"file){'' if target else first}"
         )
@@ -170,7 +170,7 @@ class RevisionFiles:
             raise InputError(f"{self.label}:{path}: is not UTF-8 text") from None
 
     def new_files(self, folder: Path, suffix: str) -> tuple[str, ...]:
-        """The files of the working tree that the commit has not, without those that Git ignores."""
+        """The files of the working tree that are not in the commit, without those that Git ignores."""
         listed = ("ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", f"*{suffix}")
         done = run_git(*listed, cwd=folder)
         _done(done, self.commit)
@@ -208,8 +208,8 @@ class RevisionFiles:
 
     def _outside(self, path: str, why: str) -> InputError:
         return InputError(
-            f"{self.label}:{path}: {why}, so that it cannot be compared: keep the file in the repository, with links "
-            "by relative paths alone, or compare with a ledger (--against ledger:URI)"
+            f"{self.label}:{path}: {why}, so it cannot be compared: keep the file in the repository, use only links "
+            "with relative paths, or compare with a ledger (--against ledger:URI)"
         )
 
 
@@ -243,8 +243,7 @@ class FileChange:
     Attributes:
         status: ``A`` added, ``D`` deleted, ``M`` changed, ``R`` moved and perhaps changed.
         path: The file from the root, as the commit left it.
-        old: The blob that the file was; "" if there was none.
-        new: The blob that it is; "" if there is none.
+        old: The blob before the commit; "" without one. new: The blob after the commit; "" without one.
     """
 
     commit: str
@@ -255,7 +254,7 @@ class FileChange:
 
 
 def file_changes(repository: Path, revisions: str, paths: Sequence[str]) -> Iterator[FileChange]:
-    """Every change of files in a history, oldest commit first; a merge is no change of its own."""
+    """Every change of files in a history, oldest commit first; merges are left out."""
     if revisions.startswith("-"):
         raise InputError(f"{revisions}: the name of a revision cannot begin with '-'")
     places = ["--", *paths] if paths else ["--"]
@@ -300,7 +299,7 @@ def blobs(repository: Path) -> Iterator[Blobs]:
 def _git(
     repository: Path, *arguments: str, stdin: IO[bytes] | int | None = subprocess.DEVNULL
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """A running Git process, ended with the block."""
+    """A running Git process, which ends with the ``with`` block."""
     try:
         process = subprocess.Popen(
             ["git", *arguments],

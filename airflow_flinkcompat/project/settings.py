@@ -29,24 +29,24 @@ TEMPLATE = ("{{", "{%")
 _NOT_OF_PATHS = frozenset("\n\0")
 """Characters that a path, or one line of a message, cannot contain."""
 _OF_TARGET = "auto"
-"""The engine that a check in Airflow asks its target for; here nothing is asked, so none is named."""
+"""The engine for which a check in Airflow asks its target; here it counts as no engine."""
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class ProjectDeployment:
-    """One deployment of the project file, as far as it affects the judgement of its script.
+    """One deployment of the project file, reduced to options that affect the judgement of its script.
 
     Attributes:
         name: Its name, also in the ledger.
         script: The path of its script from the project's folder.
-        ledger: Place of its ledger; None if the file does not name it.
+        ledger: The location of its ledger; None if the file does not name it.
         policy: The branch that the gate takes for each outcome.
-        backfills: Whether history is recomputed after a start without state.
-        migrates: Whether an incompatible change may be started from a rewritten savepoint.
-        rehearses: Whether a restore is rehearsed before a job resumes.
-        backfill: The file's table of the backfill, as written there.
+        backfills: True if history is recomputed after a start without state.
+        migrates: True if an incompatible change may be started from a rewritten savepoint.
+        rehearses: True if a restore is rehearsed before a job resumes.
+        backfill: The unparsed table of the backfill.
     """
 
     name: str
@@ -66,13 +66,13 @@ class ProjectFile:
 
     Attributes:
         path: The file; paths in it start from its folder.
-        common: How a script is judged that belongs to no deployment.
-        deployments: Those that can be used, in the order of the file.
+        common: Options for a script without a deployment.
+        deployments: The usable deployments, in the order of the file.
         fail_on: The mildest outcome that fails, or ``never``; None if the file does not set it.
         ledger: Place of the ledgers, unless a deployment names another.
         broken: Faults of the other deployments, a line each, by name.
-        stopped: Who stopped the job of a deployment that is deleted, when, and with which savepoint, by its name.
-        network: Whether connectors may connect while Flink plans a script; None if the file does not set it.
+        stopped: Texts about the stopped jobs of deleted deployments, by name: author, time and savepoint.
+        network: Permission for connectors to connect while Flink plans; None if the file does not set it.
     """
 
     path: Path
@@ -101,7 +101,7 @@ class ProjectFile:
 
     @cached_property
     def _by_script(self) -> Mapping[Path, tuple[ProjectDeployment, ...]]:
-        """The deployments by their scripts: an audit asks for each of very many."""
+        """The deployments by their scripts, for audits of many scripts."""
         found: dict[Path, tuple[ProjectDeployment, ...]] = {}
         for each in self.deployments:
             path = (self.folder / each.script).resolve()
@@ -112,8 +112,8 @@ class ProjectFile:
 def load_project(path: str | os.PathLike[str]) -> ProjectFile:
     """Read a project file.
 
-    A deployment that cannot be used is kept in ``broken``. Raises InputError if the file cannot be read, or its values
-    for all deployments cannot be used; every line names file and key.
+    Unusable deployments are listed in ``broken``. Raises InputError if the file cannot be read, or its values for
+    all deployments are invalid; every line names file and key.
     """
     return project_of(read_tables(path))
 
@@ -160,13 +160,13 @@ def project_of(tables: ProjectTables, *, is_former: bool = False) -> ProjectFile
 def _wrong_of_stopped(tables: ProjectTables) -> Iterator[tuple[str, str]]:
     for name, words in tables.stopped.items():
         if not isinstance(words, str) or not words.strip():
-            yield f"stopped.{name}", "a text is needed: who stopped its job, when, and with which savepoint"
+            yield f"stopped.{name}", "a text is needed that names who stopped its job, when, and with which savepoint"
         elif name in {*tables.deployments, *tables.broken}:
             yield f"stopped.{name}", "is a deployment of this file, whose job must run; remove it from one of them"
 
 
 class _TableReader:
-    """Reader of one table that collects its faults; it shows no value but a word of a closed list."""
+    """Reader of one table that collects its faults; of values, messages show only words of closed lists."""
 
     def __init__(
         self, table: Mapping[str, Any], positions: TomlPositions, deployment: str | None = None, *, is_former: bool
@@ -243,7 +243,7 @@ class _TableReader:
         return value
 
     def _jars(self) -> Iterator[Path]:
-        """The files of each pattern, by name."""
+        """The files that match the patterns, by name."""
         patterns = self._get(self._check, "jars", "check.jars", list, 'a list of files, such as ["lib/*.jar"],', [])
         every = {str(number): each for number, each in enumerate(patterns, start=1)}
         for key in every:
@@ -257,7 +257,7 @@ class _TableReader:
             yield from found
 
     def catalog(self) -> str | tuple[str, ...]:
-        """DDL, or the files of it."""
+        """The DDL of a catalog, or its files."""
         value = self.table.get("catalog")
         if not isinstance(value, list | tuple):
             text = self.text("catalog") or ""
@@ -284,7 +284,7 @@ class _TableReader:
         return self._checked(self.table, key, key)
 
     def _texts(self, key: str) -> dict[str, str]:
-        """A table of texts, options flat."""
+        """A table of texts, with flat options."""
         table = flat_options(self._get(self.table, key, key, Mapping, "a table", {}))
         return {name: text for name in table if (text := self._checked(table, name, f"{key}.{name}")) is not None}
 
@@ -292,7 +292,7 @@ class _TableReader:
         """A text that is no template; None if absent or a problem."""
         value: str | None = self._get(table, key, place, str, "a text", None)
         if value is not None and any(mark in value for mark in TEMPLATE):
-            self._report(place, "is a template, which only Airflow renders; write the value itself")
+            self._report(place, "is a template, which only Airflow renders: write the value itself")
             return None
         return value
 

@@ -1,7 +1,6 @@
-"""The waivers file next to a script: read strictly, and extended without changing its content.
+"""The waivers file next to a script: read strictly, and extended without any other change.
 
-It is a file of its own, because a project file is never rewritten, and because a waiver moves and is reviewed with its
-script.
+Waivers are not in the project file, which is never rewritten: they move with their script, and are reviewed with it.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ WAIVERS_SUFFIX = ".waivers.toml"
 """Suffix of a waivers file after the script's name."""
 _TABLE = "waiver"
 _HEADER = re.compile(r"^\[\[\s*waiver\s*\]\].*$", re.MULTILINE)
-_FIRST_LINE = "# Findings on {} waived by flinkcompat accept. Each holds for one change alone, until its day.\n"
+_FIRST_LINE = "# Findings on {} waived by flinkcompat accept. Each waiver covers one change, until its day.\n"
 _KEYS = {each.name: each for each in fields(Waiver)}
 
 
@@ -71,7 +70,7 @@ def _problems(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def with_waiver(text: str, waiver: Waiver, name: str) -> str:
-    """A file with one waiver more, in place of those of the same finding on the same change."""
+    """The text of a file with another waiver, which replaces those of the same finding on the same change."""
     kept, _ = without_waivers(text, lambda each: _identity(each) == _identity(waiver), name)
     if not kept.strip():
         kept = _FIRST_LINE.format(_commented(Path(name).name.removesuffix(WAIVERS_SUFFIX)))
@@ -81,7 +80,7 @@ def with_waiver(text: str, waiver: Waiver, name: str) -> str:
 
 
 def without_waivers(text: str, goes: Callable[[Waiver], bool], name: str) -> tuple[str, tuple[Waiver, ...]]:
-    """A file without some of its waivers."""
+    """The text of a file without some of its waivers, and these."""
     every = read_waivers(text, name)
     gone = tuple(each for each in every if goes(each))
     if not gone:
@@ -117,10 +116,10 @@ def _entry(waiver: Waiver) -> str:
 
 
 def _commented(name: str) -> str:
-    """A name as a comment may hold it, on one line."""
+    """A name in the form of a comment, on one line."""
     return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in name)
 
 
 def _toml_text(text: str) -> str:
-    """A text as a basic string of TOML, on one line: JSON's own escapes are TOML's, but for what DEL is."""
+    """A text as a basic string of TOML, on one line: the escapes are those of JSON, except for DEL."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

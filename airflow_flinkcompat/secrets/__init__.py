@@ -1,4 +1,4 @@
-"""Secrets: their recognition, their placeholders, and texts without them."""
+"""Secrets: detection, placeholders and masking."""
 
 from airflow_flinkcompat.secrets.placeholders import placeholders
 from airflow_flinkcompat.secrets.redact import mask_secrets

@@ -1,6 +1,6 @@
 """Detection of literal secrets in any text: scripts, comments, hints, URLs, JAAS, logs, errors.
 
-One scan collects the secret ranges; in an ambiguous text it takes more rather than less.
+One scan collects the ranges of secrets. In an ambiguous text a range is too long rather than too short.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ def _holds_secret(key: str, value: str) -> bool:
 def variables_alone(key: str, value: str) -> tuple[str, ...]:
     """Placeholders of another tool that replace every secret of an option's value.
 
-    None where any part of the value may be a secret itself.
+    None if any part of the value may be a secret.
     """
     if _holds_secret(key, VARIABLE.sub("${env.NAME}", value)):
         return ()
@@ -163,7 +163,7 @@ def variables_alone(key: str, value: str) -> tuple[str, ...]:
 def are_of_namespace(variables: tuple[str, ...]) -> bool:
     """True if the platform of engine ``vvr`` fills in these placeholders.
 
-    False without any: the value may be a secret itself.
+    False without any, because the value may be a secret.
     """
     return bool(variables) and all(NAMESPACE_VARIABLE.fullmatch(each) for each in variables)
 
@@ -171,8 +171,8 @@ def are_of_namespace(variables: tuple[str, ...]) -> bool:
 def find_secrets(script: Script) -> tuple[Secret, ...]:
     """The literal secrets of ``script`` in order of appearance.
 
-    A secret without quotes counts inside strings and SET statements only: elsewhere it is an expression
-    (``ON a.token = b.id``). Comments are prose: they count where they hold an option, a setting or an address.
+    An unquoted secret counts only inside strings and SET statements: elsewhere it is an expression (``ON a.token =
+    b.id``). A comment counts only if it contains an option, a setting or an address.
     """
     text = script.text
     hits = _hits_of_script(text)
@@ -213,7 +213,7 @@ def _hits_of_script(text: str) -> tuple[_Hit, ...]:
 
 
 def _merged(hits: Iterator[_Hit]) -> Iterator[_Hit]:
-    """Join overlapping hits, so that the text is cut at well-defined places."""
+    """Join overlapping hits into disjoint ones."""
     current: _Hit | None = None
     for hit in sorted(hits, key=lambda hit: (hit.start, -hit.end)):
         if current is None or hit.start >= current.end:
@@ -327,7 +327,7 @@ def _same_name(key: str, value: str) -> bool:
 
 
 def _is_templated(value: str) -> bool:
-    """True for a well-formed JAAS string with placeholders, or a key file, instead of secrets."""
+    """True for a well-formed JAAS string with placeholders or a key file instead of secrets."""
     return (
         (PLACEHOLDER.search(value) is not None or "Krb5LoginModule" in value)
         and _JAAS.fullmatch(value) is not None
@@ -336,7 +336,7 @@ def _is_templated(value: str) -> bool:
 
 
 def _unit(key_quote: str | None, run: str, following: str, is_inside_literal: Callable[[], bool]) -> str:
-    """Quote that opens the value: of a run of two, one (it closes at once) or both (a doubled quote)."""
+    """The quote that opens the value; of two quotes, one (an empty value) or both (a doubled quote)."""
     single = _SINGLE_QUOTE.match(run)
     if single is None:
         return run
@@ -406,7 +406,7 @@ def _in_urls(text: str) -> Iterator[_Hit]:
 def _user_info(scheme: str, rest: str) -> tuple[int, int] | None:
     """Extent of the secret part of ``user:password@host…``, or None.
 
-    Digits up to a ``/``, ``?`` or ``#`` are a port and not a password.
+    Digits before a ``/``, ``?`` or ``#`` are a port and not a password.
     """
     if "@" not in rest or scheme in _STORAGE_SCHEMES:
         return None
@@ -435,7 +435,7 @@ class _Extents:
 
 
 def _strings_and_prose(text: str) -> tuple[_Extents, _Extents]:
-    """Strings and hints, in which a bare word may be a value; comments and the strings of COMMENT clauses."""
+    """Ranges of strings and hints, which may contain bare values, and of comments and COMMENT strings."""
     strings, prose, before = list[tuple[int, int]](), list[tuple[int, int]](), ""
     for lexeme in tokenizer.lexemes(text, without=("space",)):
         if lexeme.kind == "comment" or (lexeme.kind == "string" and before == "COMMENT"):
@@ -448,7 +448,7 @@ def _strings_and_prose(text: str) -> tuple[_Extents, _Extents]:
 
 
 def _counts_in_prose(text: str, hit: _Hit) -> bool:
-    """Return whether a comment holds an option, a setting or an address there, and no words about one."""
+    """Return True if a comment contains an option, a setting or an address there, and not prose about one."""
     if hit.key_at == -1:
         if hit.key == _HEADER:
             return not _reads_like_words(text, hit) and re.search(r"\d", text[hit.start : hit.end]) is not None
@@ -464,7 +464,7 @@ def _counts_in_prose(text: str, hit: _Hit) -> bool:
 
 
 def _reads_like_words(text: str, hit: _Hit) -> bool:
-    """True if the text after ``Basic`` or ``Bearer`` is a word of a sentence and no credential."""
+    """True if a value reads like words of a sentence, and not like a credential."""
     value = text[hit.start : hit.end]
     if text[: hit.start].rstrip()[-5:].lower() == "basic":
         with suppress(ValueError):

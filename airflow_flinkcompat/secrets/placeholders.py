@@ -1,8 +1,8 @@
 """``${conn.<conn_id>.<attribute>}`` and ``${env.NAME}``: placeholders for values outside of a text.
 
 ``attribute`` is ``host``, ``port``, ``login``, ``password``, ``schema`` or ``extra.<key>``. Values come from a lookup
-that the caller passes: Airflow's connections, or the environment of Spark's driver. In a script placeholders are inside
-string literals (hints included). In comments they are text and stay unchanged, so that no secret ends up there.
+that the caller passes: Airflow's connections, or the environment of Spark's driver. In a script placeholders are
+inside string literals (hints included). In comments they stay unchanged, so that no secret ends up there.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Placeholder:
 
     @property
     def is_secret(self) -> bool:
-        """True if the value must be masked: a host or a login need not be."""
+        """True if the value must be masked, unlike a host or a login."""
         return self.attribute not in _NO_SECRETS
 
     @property
@@ -105,7 +105,7 @@ def resolve_placeholders(text: str, lookup: Lookup) -> Resolved:
 
 
 def resolve_value(text: str, lookup: Lookup) -> Resolved:
-    """Fill in each placeholder of one value, such as an option's, that is no SQL literal.
+    """Fill in each placeholder of a value that is no SQL literal, such as that of an option.
 
     Directly inside double quotes (JAAS, JSON) a filled-in value is escaped. Returns the value to use, and the redactor
     of the filled-in values. Raises PlaceholderError for a malformed placeholder.
@@ -160,8 +160,7 @@ def env_in_deployment(placeholder: EnvPlaceholder) -> str:
     """Reason why a deployment does not fill in an environment variable, and the remedy."""
     return (
         f"{placeholder} is filled in by a backfill only, from the environment of Spark's driver: put the "
-        "value into a connection and write ${conn.<connection id>.<attribute>}, which both a deployment "
-        "and a backfill fill in"
+        "value into a connection and write ${conn.<connection id>.<attribute>}, which a deployment fills in, too"
     )
 
 

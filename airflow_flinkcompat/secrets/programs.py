@@ -1,4 +1,4 @@
-"""Literal secrets in a program: by the names that values are assigned to, and in the SQL of its texts."""
+"""Literal secrets in a program: values with the name of a secret, and secrets in the SQL of its texts."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from airflow_flinkcompat.sql import Script
 
 _LEFT_OPEN = re.compile(r"%\(\w+\)s|%s|\{\w*\}")
 _FILLED = "${conn.filled.password}"
-"""Replacement for a part of a text that the source does not hold."""
+"""Replacement for a part of a text that is not in the source."""
 _HARMLESS = re.compile(r"\s*|\*+|true|false|none|null", re.IGNORECASE)
 
 
 def program_secrets(text: str, source: str, language: str) -> tuple[Secret, ...]:
-    """The literal secrets of a program, in order: never their values.
+    """The literal secrets of a program, in order, without their values.
 
-    A value counts by the name it is assigned to, passed as or stored under (``password = "…"``, ``option("password",
-    "…")``), and by the SQL of a text; a value from elsewhere does not.
+    A value counts if it is assigned to, passed as or stored under the name of a secret (``password = "…"``,
+    ``option("password", "…")``), or is a secret in the SQL of a text. Values from outside of the source do not count.
     """
     tree = _tree(text) if language == "python" else None
     if tree is None:
@@ -55,7 +55,7 @@ def secrets_beside(text: str, path: str) -> tuple[Secret, ...]:
 
 
 def mask_program(text: str, language: str) -> str:
-    """The text of a program with every literal secret replaced by ``***``, for eyes only."""
+    """The text of a program with every literal secret replaced by ``***``, for readers only."""
     tree = _tree(text) if language == "python" else None
     if tree is None:
         return mask_secrets(text)
@@ -83,7 +83,7 @@ def _tree(text: str) -> ast.Module | None:
 
 
 def _literals(tree: ast.Module) -> Iterator[tuple[ast.Constant, str]]:
-    """Texts stored under the name of a secret."""
+    """Texts under the name of a secret, with that name."""
     for node in ast.walk(tree):
         for key, value in _named_values(node):
             if is_secret_key(key):
@@ -118,7 +118,7 @@ def _names(target: ast.expr) -> Iterator[str]:
 
 
 def _constants(value: ast.expr) -> Iterator[ast.Constant]:
-    """Possible texts of an expression, except those of calls, which are not in the source."""
+    """Possible texts of an expression; the results of calls are not in the source."""
     pending: list[ast.AST] = [value]
     while pending:
         node = pending.pop()
@@ -132,7 +132,7 @@ def _constants(value: ast.expr) -> Iterator[ast.Constant]:
 
 
 def _texts(tree: ast.Module) -> Iterator[tuple[ast.expr, str]]:
-    """Every text with the parts joined to it, the outermost expression once."""
+    """Every text with the parts joined to it; only the outermost expression counts."""
     inner: set[int] = set()
     for node in ast.walk(tree):
         if id(node) in inner or not isinstance(node, ast.Constant | ast.JoinedStr | ast.BinOp):

@@ -1,6 +1,6 @@
 """Masking of secrets in texts: literal ones by their form, resolved ones by their values.
 
-Masked text is for eyes only: it is not meant to be parsed or compared.
+Masked text is for readers only; do not parse or compare it.
 """
 
 from __future__ import annotations
@@ -54,10 +54,10 @@ def shortened(text: str, length: int = 80) -> str:
 
 
 def mask_option(key: str, value: str) -> str:
-    """The displayable value of option ``key``, judged by the key and not by where a text seems to end.
+    """The displayable value of option ``key``; the key alone decides if it is masked.
 
-    The end of a value with blanks, quotes or line breaks is only known while key and value are separate. Code that
-    quotes options without SQL's quotes masks them with this first. :func:`mask_secrets` does not change ``key =
+    The end of a value with blanks, quotes or line breaks is certain only while key and value are separate. Call this
+    before you join options without SQL's quotes. :func:`mask_secrets` does not change ``key =
     mask_option(key, value)``.
     """
     return MASK if is_literal_secret(key, value) else mask_secrets(value)
@@ -83,7 +83,7 @@ def disguise_option(key: str, value: str) -> str:
 
 
 def _disguised(secret: str) -> str:
-    """Letters derived from the secret and a key of this process; delimiters in a literal stay."""
+    """Letters derived from the secret and a key of this process; delimiters of a literal are preserved."""
     digest = hmac.digest(_KEY_OF_PROCESS, secret.encode(errors="surrogatepass"), "sha256")
     letters = cycle(b32encode(digest).decode().rstrip("=").lower())
     return "".join(each if each in _STRUCTURE else next(letters) for each in secret)
@@ -91,13 +91,13 @@ def _disguised(secret: str) -> str:
 
 @dataclass(frozen=True, repr=False)
 class Redactor:
-    """Masking of values in any text, however they are written there, and of every literal secret.
+    """Masking of values in any text, in all of their spellings, and of every literal secret.
 
-    A spelling of a value is any mixture of: plain, quoted for SQL, escaped for JAAS, JSON, Java, Python or HTML,
-    encoded for a URL; and base64 of a text that holds it (``user:password``).
+    A spelling is any mixture of plain text, quotes of SQL, escapes of JAAS, JSON, Java, Python or HTML, and URL
+    encoding; or base64 of a text that contains the value (``user:password``).
 
     Attributes:
-        too_short: Names of values that are not looked for, because that would hide parts of other words.
+        too_short: Names of values too short to be masked, because parts of other words would be hidden, too.
     """
 
     values: frozenset[str] = frozenset()
@@ -105,7 +105,7 @@ class Redactor:
 
     @classmethod
     def of(cls, values: Iterable[tuple[str, str]]) -> Redactor:
-        """The redactor of values that have names."""
+        """The redactor of values, by their names."""
         named = [(name, value) for name, value in values if value]
         kept = frozenset(value for _, value in named if _is_long_enough(value))
         return cls(kept, tuple(dict.fromkeys(name for name, value in named if value not in kept)))
@@ -117,13 +117,13 @@ class Redactor:
         return Redactor(self.values | other.values, tuple(dict.fromkeys((*self.too_short, *other.too_short))))
 
     def __call__(self, text: str) -> str:
-        """The text as it may be shown."""
+        """The text without secrets."""
         ranges = sorted(found for value in self.values for found in _ranges(value, text))
         return mask_secrets(_cut(text, _merged(ranges)))
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """One sentence for each value that cannot be hidden; it names the placeholder."""
+        """A sentence for each value that cannot be masked, with the name of its placeholder."""
         return tuple(
             f"the value of {name} is too short to be masked in messages (fewer than {SHORTEST} characters, "
             "or blanks only): use a longer one"

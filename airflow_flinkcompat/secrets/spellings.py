@@ -1,7 +1,7 @@
-"""Spellings: of a secret in text that echoes it, of keys that name one, and of placeholders.
+"""Spellings of secrets in texts that repeat them, of keys that name secrets, and of placeholders.
 
-A pattern matches each character in any of its spellings, so that nested and mixed escapings (JSON in JSON, JAAS in SQL
-in JSON, a value in a URL in HTML) are found without listing them.
+A pattern matches each character in any of its spellings. So it finds nested and mixed escapes (JSON in JSON, JAAS in
+SQL in JSON, a value in a URL in HTML) without a list of them.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from itertools import groupby
 from urllib.parse import quote, quote_plus
 
 _ESCAPED = r"(?:(?<=\\)|(?<=5[cC])|(?<=92;))"
-"""Place after a backslash, or after an encoded one."""
+"""Position after a backslash, or after an encoded one."""
 _SLASH = rf"(?:\\|%(?:25)*5[cC]|{_ESCAPED}u005[cC]|&\#92;)"
 _BLANK = rf"\s|\+|{_ESCAPED}(?:[nrtfv]|u[0-9a-fA-F]{{4}}|x[0-9a-fA-F]{{2}})|%(?:25)*[0-9a-fA-F]{{2}}|&nbsp;|&\#[0-9]+;"
-"""One blank or plus sign (equal in a URL), or a byte of one, in any spelling, as lines get wrapped."""
+"""One blank or plus sign (equal in a URL), or a byte of one, in any spelling, for wrapped lines."""
 _EDGES = re.compile(r"^[\s+]+|[\s+]+$")
 _SHORTEST = 4
 _LINE = 8
-"""Length from which a line is searched by itself: some messages hold one line of a value only."""
+"""Minimum length of a line that is searched by itself: some messages contain one line of a value."""
 
 
 def variants(value: str) -> tuple[str, ...]:
-    """The usual spellings of a value, for who masks by plain text: Airflow's logs."""
+    """The usual spellings of a value, for Airflow's logs, which mask plain texts only."""
     escaped = value.replace("\\", "\\\\").replace('"', '\\"')
     plain = (value, escaped, json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1])
     quoted = (text.replace("'", "''") for text in plain)
@@ -56,7 +56,7 @@ def _bytes(value: str) -> bytes:
 
 
 def _cores(value: bytes) -> Iterator[str]:
-    """The letters of base64 that depend on a value alone, for each of the three places where it may begin."""
+    """The letters of base64 that depend on a value alone, for each of its three possible alignments."""
     for before in range(3):
         whole = base64.b64encode(bytes(before) + value).decode()
         first, last = -(-before * 8 // 6), (before + len(value)) * 8 // 6
@@ -66,7 +66,7 @@ def _cores(value: bytes) -> Iterator[str]:
 
 
 def _spelled(value: str) -> str:
-    """Pattern of a value: for each run of one character any of its spellings, escaped repeatedly."""
+    """Pattern of a value: each run of one character in any spelling, with repeated escapes."""
     core = _EDGES.sub("", value)
     if len(" ".join(core.split())) < _SHORTEST:  # blanks and plus signs are too common to be taken for one another
         return "|".join(map(re.escape, variants(value)))
@@ -89,7 +89,7 @@ def _spelled(value: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _encoded(char: str) -> str:
-    """Other spellings of a character; without the backslash of those that begin with one."""
+    """Other spellings of a character, without a leading backslash."""
     code, units = ord(char), char.encode("utf-16-be", errors="surrogatepass").hex()
     escapes = [f"{_SLASH}+".join(f"u{units[i : i + 4]}" for i in range(0, len(units), 4)), f"U{code:08x}"]
     escapes += [f"x{code:02x}"] if code < 256 else []
@@ -153,7 +153,7 @@ _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 
 def java_pattern() -> str:
-    """A pattern, for Java and Python, that finds most of these words in a key, with any separators."""
+    """A pattern, for Java and Python, of most of these words in a key, with any separators."""
     words = ("[._-]?".join(word) for word in (*_ALWAYS, *_WORD_ENDINGS, *_LOGIN_ENDINGS))
     return "(?i)" + "|".join(words)
 
@@ -165,9 +165,9 @@ _ANY_KEY = re.compile(b"|".join(_IN_KEYS))
 
 
 def may_hold_secret_key(text: str) -> bool:
-    """True if any part of a text can be the key of a secret, in one test instead of one per word.
+    """True if any part of a text may be the key of a secret, in one test instead of one per word.
 
-    The words above are made of plain letters: their letters must occur in the text.
+    The words above consist of plain letters, which must occur in the text.
     """
     joined = text.encode("ascii", "ignore").translate(None, _NO_LETTERS).lower()
     return _ANY_KEY.search(joined) is not None
@@ -179,7 +179,7 @@ def is_secret_key(key: str) -> bool:
 
     ``password``, ``properties.sasl.jaas.config``, ``s3.access-key``, ``clientSecret`` do; ``key.format``,
     ``primary key``, ``aws.credentials.provider``, ``token-count`` do not, nor does the name of a file
-    (``jobs/orders_secret.sql``). Of a path the last part counts.
+    (``jobs/orders_secret.sql``). In a path the last part decides.
     """
     key = key.rsplit("/", 1)[-1]
     if _FILE.search(key):

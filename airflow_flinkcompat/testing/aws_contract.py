@@ -1,7 +1,7 @@
-"""The contract of targets for AWS Managed Service for Apache Flink applications, in your account.
+"""The contract of targets for applications of AWS Managed Service for Apache Flink, in your account.
 
-Each test creates the applications it needs and deletes them with their snapshots; a step takes minutes, and costs as
-much as a running application. ``docs/targets/aws.md`` describes how to run it.
+Each test creates its applications, and deletes them with their snapshots. A step takes minutes, and costs as much as
+a running application. ``docs/targets/aws.md`` describes how to run it.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class ManagedFlinkContract(TargetContract):
 
     @pytest.fixture
     def name(self, connect: Callable[[], Target], client: Any) -> Iterator[str]:
-        """Names of an application that exists for one test, and of a script with a name of its own."""
+        """Names of an application that exists for one test, and of a script that sets its own name."""
         name = f"contract-{uuid.uuid4().hex[:8]}"
         names = (name, f"{name}-own")
         for each in names:

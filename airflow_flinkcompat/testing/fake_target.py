@@ -1,7 +1,7 @@
-"""A platform in memory that differs from the SQL Gateway in everything a target may differ in.
+"""A platform in memory that differs from the SQL Gateway in every way that the contract allows.
 
-Its server names the jobs itself, names savepoints by numbers that are no paths, shows no checkpoints, and may lose the
-answer to a call after it has carried it out.
+Its server chooses the names of jobs, numbers savepoints, shows no checkpoints, and may lose the answer to an executed
+call.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from airflow_flinkcompat.model import JobSpec
 
 
 class AnswerLost(DeployError):
-    """A lost answer to a request that the server carried out."""
+    """A lost answer to a request that the server executed."""
 
     @property
     def unanswered(self) -> bool:
@@ -55,10 +55,10 @@ class FakeJob:
 
 @dataclass
 class FakeServer:
-    """The platform itself, which outlives every target that talks to it.
+    """The platform itself, which outlives every target that uses it.
 
-    ``loses``: how many answers to each call (``start``, ``stop``, ``savepoint``, ``cancel``) are lost for one request.
-    ``refuses``: names of jobs whose next start from a savepoint fails at its restore.
+    ``loses``: number of lost answers to each call (``start``, ``stop``, ``savepoint``, ``cancel``) of one request.
+    ``refuses``: names of jobs whose next restore from a savepoint fails.
     """
 
     jobs: dict[JobRef, FakeJob] = field(default_factory=dict)
@@ -69,7 +69,7 @@ class FakeServer:
     refuses: set[str] = field(default_factory=set)
 
     def answered(self, verb: str, request: str, error: type[DeployError]) -> None:
-        """Raise ``error`` as often as answers to this request are lost."""
+        """Raise ``error`` for each lost answer to this request."""
         if self.lost[verb, request] < self.loses.get(verb, 0):
             self.lost[verb, request] += 1
             raise error(f"the answer to the {verb} was lost")
@@ -120,7 +120,7 @@ class FakeTarget:
         return Operation(Verb.START, request_id, self.server.starts[request_id])
 
     def restore_test(self, job: JobSpec, private: str, *, empty: bool = False) -> RestoreTest:
-        """Accept the job: no table is real here, so nothing needs a stand-in."""
+        """Accept the job; no table is real, so none needs a stand-in."""
         prepare_job(job)
         return FakeRestoreTest(self, job)
 
@@ -167,11 +167,11 @@ class FakeTarget:
         self.server.answered("cancel", job, AnswerLost)
 
     def restored_from(self, job: JobRef) -> Proof:
-        """The requested state: nobody looks into the job."""
+        """The requested state, because the restored one is not observed."""
         return Proof(self.server.jobs[job].restored, Strength.DECLARED)
 
     def deployed(self, name: str) -> Deployed | None:
-        """The job of this name that runs, with its script."""
+        """The running job of this name, with its script."""
         for ref in self.running(name):
             found = self.server.jobs[ref].runs
             return Deployed(ref, found.script, found.settings)

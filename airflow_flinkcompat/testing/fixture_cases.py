@@ -1,4 +1,4 @@
-"""Reads the SQL fixtures: one file a rule, many cases a file, no Python needed to add one.
+"""Read the SQL fixtures: a file for each rule, many cases in a file, without Python code.
 
 A file begins with ``-- row: N. title`` and, where it is about one rule, ``-- rule: code``. Then come sections, each
 begun by a line of its own::
@@ -14,7 +14,7 @@ begun by a line of its own::
     --- old
     --- new
 
-Every other line belongs to the section it stands in; SQL comments there stay SQL comments.
+Every other line belongs to its section; SQL comments there stay SQL comments.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _CASE_HEADERS = frozenset({"outcome", "flink", "fires", "not"}) | _LISTS
 
 @dataclass(frozen=True)
 class Case:
-    """One change and what is expected of it; ``line`` is where the case begins in ``file``, 1-based."""
+    """A change with the expected verdict; ``line`` is the first line of the case in ``file``, 1-based."""
 
     file: str
     line: int
@@ -49,7 +49,7 @@ class Case:
     new: str
     outcome: str
     flink: str = ""
-    """The outcome on open-source Flink; "" where the file says none."""
+    """The expected outcome on open-source Flink; "" if the file states none."""
     fires: tuple[str, ...] = ()
     not_fires: tuple[str, ...] = ()
     functions: tuple[tuple[str, str, str], ...] = ()
@@ -74,7 +74,7 @@ def load_cases(folder: Path) -> list[Case]:
     """Every case of the folder's ``*.sql`` files, in order. Raises FixtureError."""
     paths = sorted(folder.glob("*.sql"))
     if not paths:
-        raise FixtureError(f"{folder}: holds no .sql file")
+        raise FixtureError(f"{folder}: contains no .sql file")
     return [case for path in paths for case in parse_cases(path.read_text(encoding="utf-8"), path.name)]
 
 
@@ -85,7 +85,7 @@ def parse_cases(text: str, file: str) -> list[Case]:
     number, title = required(found, "row", head, file)
     row = _ROW.match(title)
     if row is None:
-        raise FixtureError.at(file, number, f"row is {title!r}; write its number, a full stop and what it is about")
+        raise FixtureError.at(file, number, f"row is {title!r}; write its number, a full stop and its subject")
     rule = [code for line, value in found.get("rule", []) for code in _codes(line, value, file)]
     if len(rule) > 1:
         raise FixtureError.at(file, head.line, "a file is about one rule or none")
@@ -102,7 +102,7 @@ def _case(
         for key in ("fires", "not")
     )
     if both := set(fires) & set(not_fires):
-        raise FixtureError.at(file, head.line, f"{', '.join(sorted(both))} can not both fire and not fire")
+        raise FixtureError.at(file, head.line, f"{', '.join(sorted(both))} cannot both fire and not fire")
     return Case(
         file=file,
         line=head.line,
@@ -201,7 +201,7 @@ def read(
             raise FixtureError.at(file, case.line, "a case needs a title: '--- case: document example'")
         for side in (old, new):
             if not side.text.strip():
-                raise FixtureError.at(file, side.line, f"'--- {side.name}' holds no SQL")
+                raise FixtureError.at(file, side.line, f"'--- {side.name}' contains no SQL")
         if any(other.title == case.title for other, _, _ in cases):
             raise FixtureError.at(file, case.line, f"a second case is titled {case.title!r}")
         cases.append((case, old, new))
@@ -232,7 +232,7 @@ def _listed(names: Collection[str]) -> str:
 
 
 def headers(section: FixtureSection, known: Collection[str], file: str, lists: Collection[str] = ()) -> Headers:
-    """The headers of a section; only those in ``lists`` may stand there more than once."""
+    """The headers of a section; only those in ``lists`` may be repeated."""
     found: Headers = {}
     for number, key, value in _header_lines(section, file):
         if key not in known:
@@ -240,7 +240,7 @@ def headers(section: FixtureSection, known: Collection[str], file: str, lists: C
         if not value:
             raise FixtureError.at(file, number, f"header {key!r} is empty")
         if key in found and key not in lists:
-            raise FixtureError.at(file, number, f"header {key!r} stands here a second time")
+            raise FixtureError.at(file, number, f"header {key!r} is repeated: remove one")
         found.setdefault(key, []).append((number, value))
     return found
 
@@ -256,14 +256,14 @@ def _header_lines(section: FixtureSection, file: str) -> Iterator[tuple[int, str
 
 
 def required(found: Headers, key: str, section: FixtureSection, file: str) -> tuple[int, str]:
-    """The header's only value with its line."""
+    """The only value of a header, with its line."""
     if key not in found:
         raise FixtureError.at(file, section.line, f"'-- {key}: …' is missing")
     return found[key][0]
 
 
 def settings(found: Headers, key: str, file: str) -> dict[str, str]:
-    """The values ``key=value`` of a header that may stand there several times."""
+    """The values ``key=value`` of a header that may be repeated."""
     pairs = {}
     for line, item in found.get(key, []):
         name, equals, value = item.partition("=")

@@ -3,7 +3,7 @@
     pytest -p airflow_flinkcompat.testing.pytest_plugin --flinkcompat-target my-platform
         --flinkcompat-connection connection.json --pyargs airflow_flinkcompat.testing.installed_target
 
-It is requested by ``-p``, and never loaded by itself. A ``conftest.py`` may override each of its fixtures.
+The plugin is loaded by ``-p`` only. A ``conftest.py`` may override each of its fixtures.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ Misfits = Callable[[Target, str], None]
 _TARGET, _CONNECTION = "flinkcompat_target", "flinkcompat_connection"
 _SETTLE, _STEP = "flinkcompat_settle_seconds", "flinkcompat_step_seconds"
 _HELP = {
-    _TARGET: "the target that is to keep the contract: a name of the group flinkcompat.targets, or module:Class",
-    _CONNECTION: "what the extra of its connection says: JSON, the path of a file of it, or the id of an Airflow "
-    "connection; without it the environment is read, as on the command line",
-    _SETTLE: "how many seconds a start is watched (default 10)",
-    _STEP: "how many seconds a stop or a start may take (default 600)",
+    _TARGET: "the tested target: a name of the group flinkcompat.targets, or module:Class",
+    _CONNECTION: "the extra of its connection: JSON, the path of a JSON file, or the id of an Airflow connection "
+    "(default: the environment, as on the command line)",
+    _SETTLE: "seconds for which a start is watched (default: 10)",
+    _STEP: "seconds that a stop or a start may take (default: 600)",
 }
 
 
@@ -44,14 +44,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:
-    """The target's name; nothing of its connection, which may hold secrets."""
+    """The target's name, without its connection, which may contain secrets."""
     name = _setting(config, _TARGET)
     return f"flinkcompat: target {name}" if name else None
 
 
 @pytest.fixture(scope="session")
 def flinkcompat_open(pytestconfig: pytest.Config) -> Opens:
-    """Open the target again as another process would: by the options, unless overridden."""
+    """Open the target again, as another process would, by the options or an override."""
     name, connection = _setting(pytestconfig, _TARGET), _setting(pytestconfig, _CONNECTION)
     if not name:
         installed = ", ".join(names()) or "none"
@@ -101,7 +101,7 @@ def _seconds(config: pytest.Config, name: str, default: float) -> float:
 
 
 def _class(name: str) -> TargetClass:
-    """The class of a target. Raises DeployError, ImportError, AttributeError: there is none such."""
+    """The class of a target. Raises DeployError, ImportError, AttributeError without one."""
     return cast(TargetClass, EntryPoint(name, name, GROUP).load()) if ":" in name else target_class(name)
 
 
@@ -124,7 +124,7 @@ def _settings(connection: str) -> Mapping[str, Any] | str | None:
 
 
 def _by_airflow(conn_id: str, name: str) -> Opens:
-    """Open the target of an Airflow connection; raises ValueError if it is another one, or missing."""
+    """Open the target of an Airflow connection. Raises ValueError if that is missing or of another target."""
     try:
         from airflow_flinkcompat.airflow.hooks.flink import FlinkHook
     except ImportError as error:

@@ -1,6 +1,6 @@
 """The contract of targets as tests: subclass ``TargetContract``, and provide the fixture ``connect``.
 
-A job of the contract reads generated rows, counts them (so there is state), and swallows them.
+A job of the contract reads generated rows, counts them (which needs state), and discards the results.
 """
 
 from __future__ import annotations
@@ -69,8 +69,8 @@ class TargetContract:
     """Tests of one target.
 
     A subclass provides the fixture ``connect``: a function that opens the target again, at the same place each time, as
-    another process would. If jobs really run, ``settle_seconds`` is the time for which a start is watched, and
-    ``step_seconds`` the longest time of a step.
+    another process would. If jobs really run, a start is watched for ``settle_seconds``, and a step takes at most
+    ``step_seconds``.
     """
 
     settle_seconds = 0.0
@@ -88,7 +88,7 @@ class TargetContract:
 
     @pytest.fixture
     def name(self, connect: Connect) -> Iterator[str]:
-        """A name for jobs of one test, which are ended after it."""
+        """A name for jobs of one test, which end with it."""
         name = f"contract-{uuid.uuid4().hex[:8]}"
         yield name
         target = connect()
@@ -96,13 +96,13 @@ class TargetContract:
             target.cancel(job)
 
     def started(self, target: Target, name: str, start: Start | None = None) -> JobRef:
-        """A job that runs, every task of it."""
+        """A running job, with all tasks running."""
         found = self.job_of(target, target.start(_job(name), start or Start(), new_id()))
         self.is_up(target, found)
         return found
 
     def job_of(self, target: Target, start: Operation) -> JobRef:
-        """The job of a start, once the target names it."""
+        """The job of a start, as soon as the target names it."""
         found = poll(lambda: target.poll(start).job, lambda job: job is None, timeout=self.step_seconds)
         assert found is not None
         return found
@@ -112,7 +112,7 @@ class TargetContract:
         poll(lambda: target.status(job), lambda seen: seen is None or not seen.tasks_running, timeout=self.step_seconds)
 
     def stopped(self, target: Target, job: JobRef) -> Snapshot:
-        """Stop a job; its savepoint."""
+        """Stop a job, and return its savepoint."""
         operation = target.stop(job, new_id(), None)
         found = poll(lambda: target.poll(operation).snapshot, lambda seen: seen is None, timeout=self.step_seconds)
         assert found is not None
@@ -120,7 +120,7 @@ class TargetContract:
 
     # ----------------------------------------------------------------------------------------------------- the verbs
     def test_it_names_its_engine(self, target: Target) -> None:
-        """An engine that rules exist for, and its version."""
+        """The target names a known engine and its version."""
         found = target.engine()
         assert found.engine in ENGINES
         assert found.version[0].isdigit()
@@ -151,7 +151,7 @@ class TargetContract:
         assert proof.snapshot is None
 
     def test_a_start_asked_for_twice_is_one_job(self, target: Target, connect: Connect, name: str) -> None:
-        """A start that is repeated, also by another process, is one job."""
+        """A repeated start, also by another process, makes one job."""
         request = new_id()
         first = target.start(_job(name), Start(), request)
         again = connect().start(_job(name), Start(), request)
@@ -172,7 +172,7 @@ class TargetContract:
         assert proof.strength is Strength.UNKNOWN or same_snapshot(proof.snapshot, savepoint)
 
     def test_a_stop_asked_for_twice_is_one_savepoint(self, target: Target, connect: Connect, name: str) -> None:
-        """A repeated stop is one savepoint, also by another process, and after the job has ended by it."""
+        """A repeated stop takes one savepoint, also by another process, and after the job has ended."""
         job = self.started(target, name)
         request = new_id()
         target.stop(job, request, None)
@@ -183,7 +183,7 @@ class TargetContract:
         assert connect().poll(stop).snapshot == savepoint
 
     def test_a_cancelled_job_has_ended(self, target: Target, name: str) -> None:
-        """And cancelling waits for that."""
+        """A cancel waits until the job has ended."""
         job = self.started(target, name)
         target.cancel(job)
         status = target.status(job)
@@ -196,7 +196,7 @@ class TargetContract:
         assert target.running(f"nothing-{uuid.uuid4().hex[:8]}") == ()
 
     def test_a_stop_and_a_start_under_one_request_stay_apart(self, target: Target, connect: Connect, name: str) -> None:
-        """A redeploy asks for both under one id, so neither may be taken for the other."""
+        """A stop and a start with one request id are distinct, because a redeploy requests both."""
         job, request = self.started(target, name), new_id()
         stop, start = Operation(Verb.STOP, request, job), Operation(Verb.START, request)
         target.stop(job, request, None)
@@ -210,7 +210,7 @@ class TargetContract:
         assert (again.poll(stop).snapshot, again.poll(start).job) == (savepoint, successor)
 
     def test_a_script_names_its_job_itself(self, target: Target, connect: Connect, name: str) -> None:
-        """Its own ``pipeline.name`` overrides that of the settings."""
+        """The ``pipeline.name`` of a script overrides that of the settings."""
         own = f"{name}-own"
         try:
             asked = target.start(
@@ -226,7 +226,7 @@ class TargetContract:
                 target.cancel(left)
 
     def test_a_reset_in_the_script_takes_neither_its_state_nor_its_request(self, target: Target, name: str) -> None:
-        """``RESET`` takes options of the session back, and those of the start are none of them."""
+        """``RESET`` resets options of the session, but not those of the start."""
         savepoint = self.stopped(target, self.started(target, name))
         sets = {JOB_NAME: name, **SETTINGS}
         reset = "".join(["RESET;\n", *(f"SET '{key}' = '{value}';\n" for key, value in sets.items())])
@@ -241,7 +241,7 @@ class TargetContract:
 
     # ------------------------------------------------------------------------------------------------- capabilities
     def test_capabilities_keep_what_they_promise(self, target: Target, name: str) -> None:
-        """Those that this target has."""
+        """The target implements the capabilities that it declares."""
         job = self.started(target, name)
         if isinstance(target, CallerNamesJobs):
             request = new_id()
@@ -283,7 +283,7 @@ class TargetContract:
     def test_a_savepoint_asked_for_twice_is_one_and_the_job_goes_on(
         self, target: Target, connect: Connect, name: str
     ) -> None:
-        """A repeated savepoint is one, and the job continues (``LiveSavepoints``); a copy starts from it."""
+        """A repeated request takes one savepoint, the job continues, and a copy starts from the savepoint."""
         if not isinstance(target, LiveSavepoints):
             return
         job = self.started(target, name)
@@ -301,7 +301,7 @@ class TargetContract:
         self.goes_on_from(target, name, taken)
 
     def test_a_start_is_given_an_older_savepoint(self, target: Target, name: str) -> None:
-        """A savepoint of an earlier stop, if a running job can take none."""
+        """A savepoint of an earlier stop, if a running job cannot take one."""
         if isinstance(target, LiveSavepoints):
             return
         older = self.stopped(target, self.started(target, name))
@@ -309,7 +309,7 @@ class TargetContract:
         self.goes_on_from(target, name, older)
 
     def goes_on_from(self, target: Target, name: str, savepoint: Snapshot) -> None:
-        """A job starts from just this savepoint, not from the latest one."""
+        """A job starts from the named savepoint, not from the latest one."""
         proof = target.restored_from(self.started(target, name, Start(savepoint)))
         assert proof.strength is Strength.UNKNOWN or same_snapshot(proof.snapshot, savepoint)
 
@@ -345,7 +345,7 @@ class TargetContract:
 
     # ------------------------------------------------------------------------------------------------ whole redeploys
     def deployed(self, target: Target, ledger: Ledger, script: str, **more: object) -> DeployedEntry:
-        """Deploy a script, in whatever start mode is usual."""
+        """Deploy a script with the default start mode."""
         head = ledger.head()
         seconds = self.step_seconds
         options = Options(settle_seconds=self.settle_seconds, submit_timeout=seconds, start_timeout=seconds)
@@ -386,7 +386,7 @@ class TargetContract:
     def test_what_somebody_else_deployed_is_refused_and_can_be_taken_over(
         self, target: Target, name: str, tmp_path: Path
     ) -> None:
-        """A job by others is not stopped before the ledger knows it; then its state is resumed."""
+        """A job that others started is not stopped until the ledger contains it; then its state is kept."""
         ledger = Ledger(tmp_path, name)
         target.cancel(self.deployed(target, ledger, SCRIPT).start.job_ref)
         other = JobSpec(CHANGED, {JOB_NAME: name, **SETTINGS}, source="contract.sql")
@@ -408,7 +408,7 @@ class TargetContract:
     def test_a_run_that_died_is_taken_up(
         self, kind: str, target: Target, connect: Connect, name: str, tmp_path: Path
     ) -> None:
-        """Right after it wrote an entry of this kind: one job and one stop come of it."""
+        """A process that dies after an entry of this kind leaves one job and one stop."""
         ledger = Ledger(tmp_path, name)
         self.deployed(target, ledger, SCRIPT)
         with pytest.raises(_Died):
@@ -444,18 +444,18 @@ class TargetContract:
 
 
 class _Died(BaseException):
-    """The end of a process."""
+    """The simulated end of a process."""
 
 
 class _Mortal(Ledger):
-    """A ledger whose process dies once it has written an entry of one kind."""
+    """A ledger whose process dies after an entry of one kind."""
 
     def __init__(self, root: Path, deployment: str, dies_after: str) -> None:
         super().__init__(root, deployment)
         self._dies_after = dies_after
 
     def append(self, entry: E, *, after: int | None = None) -> E:
-        """Write it, and die if it is the one."""
+        """Write an entry, and die if it is of that kind."""
         stored = super().append(entry, after=after)
         if entry.kind == self._dies_after:
             raise _Died

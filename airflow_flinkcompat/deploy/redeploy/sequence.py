@@ -113,7 +113,7 @@ def deploy(
         resumed: The wait that an earlier call of this run ended in.
         asked_at: When a person requested this run last (cleared it, for example): a version that was rolled back before
             is tried again.
-        log: Receives progress, a line each.
+        log: Receives each line of progress.
 
     Returns:
         The ``deployed`` entry of the ledger.

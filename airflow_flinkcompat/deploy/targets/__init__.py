@@ -60,7 +60,7 @@ class TargetLocation:
         """Open the target.
 
         Args:
-            lookup: Gives the value of a placeholder; None: no connections are known.
+            lookup: Returns the value of a placeholder; None: no connections are known.
 
         Returns:
             The target, to be used in a ``with``.

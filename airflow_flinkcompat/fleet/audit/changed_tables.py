@@ -1,4 +1,4 @@
-"""Tables and views with changed declarations: their new DDL replaces the jobs' own of that name."""
+"""Tables and views with changed declarations: their new DDL replaces that in the jobs."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class NotReplacedError(Exception):
 
 @dataclass(frozen=True)
 class ReplacementTable:
-    """A table or view as it would be.
+    """A table or view with its new declaration.
 
     Attributes:
-        path: Catalog, database and name, "" for those that a session begins with.
+        path: Catalog, database and name; "" for the session's initial catalog or database.
         head: Its ``CREATE`` statement up to its name.
         body: The text after its name, without a semicolon.
     """
@@ -37,7 +37,7 @@ class ReplacementTable:
 
     @property
     def name(self) -> str:
-        """The name as it is written."""
+        """The dotted name."""
         return dotted(self.path)
 
     @property
@@ -48,7 +48,7 @@ class ReplacementTable:
 
 @dataclass(frozen=True)
 class _Declaration:
-    """A ``CREATE`` statement of a script: its object, and the end of its name in its text."""
+    """A ``CREATE`` statement of a script: its object, and the range of its name in the text."""
 
     statement: Statement
     path: Path
@@ -127,7 +127,7 @@ def _edited(text: str, edits: Iterable[_Edit]) -> str:
 
 
 def _sources_after(sources: Iterable[tuple[str, int]], edits: Sequence[_Edit]) -> tuple[tuple[str, int], ...]:
-    """The files of a catalog with the number of lines that each has after the edits."""
+    """The files of a catalog, each with its number of lines after the edits."""
     found, first = [], 1
     for name, lines in sources:
         within = (edit for edit in edits if first <= edit.line < first + lines)
@@ -137,7 +137,7 @@ def _sources_after(sources: Iterable[tuple[str, int]], edits: Sequence[_Edit]) -
 
 
 def _edits(script: Script, tables: Mapping[Path, ReplacementTable]) -> Iterator[_Edit]:
-    """Edits that put the changed tables in place of a text's own, each by its name there."""
+    """Edits that replace declarations of a text by those of the changed tables."""
     starts = [0]
     for line in script.text.split("\n"):
         starts.append(starts[-1] + len(line) + 1)
@@ -154,7 +154,7 @@ def _edits(script: Script, tables: Mapping[Path, ReplacementTable]) -> Iterator[
 
 
 def _declaration(statement: Statement, namespace: Namespace) -> _Declaration | None:
-    """The declaration in a statement; None if it is no table or view, or has no readable name."""
+    """The declaration of a table or view with a readable name; None for any other statement."""
     tree = statement.tree
     if not isinstance(tree, CreateTable | CreateView):
         return None
@@ -174,7 +174,7 @@ def _path(namespace: Namespace, name: exp.Expression) -> Path | None:
 
 
 def _in_namespaces(script: Script) -> Iterator[tuple[Statement, Namespace]]:
-    """Every statement with the catalog and database that are current there."""
+    """Every statement with its current catalog and database."""
     namespace = Namespace()
     for statement in script.statements:
         yield statement, namespace
@@ -204,7 +204,7 @@ def _references(script: Script) -> dict[Path, frozenset[Path]]:
 
 
 def _reached(references: Mapping[Path, frozenset[Path]], begin: Collection[Path]) -> set[Path]:
-    """All paths that are referred to from these, over views and LIKE."""
+    """All paths to which these paths refer, through views and LIKE."""
     seen: set[Path] = set()
     pending = [*begin]
     while pending:

@@ -1,6 +1,6 @@
 """Formats of an audit: text, Markdown, one HTML file, and JSON by ``audit.schema.json``.
 
-The JSON is written row by row; readers of the page need no network and no trust.
+The JSON is written row by row. The page loads nothing from the network and runs no script.
 """
 
 from __future__ import annotations
@@ -307,7 +307,7 @@ def _row(name: str, cause: Cause) -> str:
 
 
 def _html(text: str) -> str:
-    """Text as text, secrets masked; characters that would show it in another order are spelled out."""
+    """Text escaped for HTML, secrets masked; characters that change the reading direction are spelled out."""
     masked = mask_secrets(text)
     return escape("".join(each if each.isprintable() else f"\\u{ord(each):04x}" for each in masked), quote=True)
 

@@ -1,4 +1,4 @@
-"""A function from a pair of scripts to a row of the audit, and the processes that run it."""
+"""The judgement of a pair of scripts as a row of the audit, and the processes that run it."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def failed_row(name: str, reason: str, message: str) -> AuditRow:
 
 
 def _one_line(text: str) -> str:
-    """Text on one line, secrets masked; bytes of a file's name that are no UTF-8 are spelled out."""
+    """Text on one line, secrets masked; bytes of file names that are not UTF-8 are spelled out."""
     return format_inline(text.encode(errors="backslashreplace").decode())
 
 
@@ -117,9 +117,9 @@ def _outcome(report: Report, old: JobSpec) -> EngineOutcome:
 
 
 _CHUNK = 16
-"""Pairs per request to a process: enough to hide the transfer, few enough to share them evenly."""
+"""Pairs per request to a process: enough to outweigh the transfer, few enough to share evenly."""
 _AHEAD = 3
-"""Chunks for each process that are read before they are needed."""
+"""Chunks that are read ahead for each process."""
 
 Tables = tuple[ReplacementTable, ...]
 
@@ -133,8 +133,8 @@ def audit_here(pairs: Iterable[AuditPair], tables: Tables = ()) -> Iterator[Audi
 def audit_in_processes(pairs: Iterable[AuditPair], tables: Tables, processes: int) -> Iterator[AuditRow]:
     """Judge pairs in several processes.
 
-    If a process dies, for lack of memory for example, its pairs are judged again separately. A pair over which a
-    process dies once more becomes a row that reports it.
+    If a process dies, for lack of memory for example, its pairs are judged again separately. If a process dies again,
+    its pair becomes a row that reports this.
     """
     waiting: deque[tuple[list[AuditPair], Future[list[AuditRow]]]] = deque()
     reading = iter(pairs)
@@ -164,7 +164,7 @@ def _judge(pairs: list[AuditPair], tables: Tables) -> list[AuditRow]:
 
 
 def _by_itself(pair: AuditPair, tables: Tables) -> AuditRow:
-    """The row of a pair, judged by a process that has no other one."""
+    """The row of a pair, judged in a process of its own."""
     with _pool(1) as pool:
         try:
             return pool.submit(audit_pair, pair, tables).result()

@@ -19,24 +19,24 @@ from airflow_flinkcompat.sql import ScriptError
 from airflow_flinkcompat.sql.script import decode_script
 
 SCRIPTS = (".sql", ".table")
-"""File suffixes that are certainly scripts; a Python file may be anything and must be named itself."""
+"""File suffixes of scripts; a Python file may be anything, and is judged only if it is named."""
 _PROGRAM, _OF_FLINK = ".py", b"pyflink"
-"""Suffix and content of a file that is probably a program which nobody named."""
+"""Suffix and content of a file that is probably an unnamed program."""
 _NEVER_LOOKED_INTO = ("node_modules", "site-packages")
 _AT_ONCE = 64
 
 OptionsOf = Callable[[Path], JobOptions]
-"""Options of a script, its catalog as DDL; raises InputError or ScriptError if they are unknown."""
+"""Options of a script, with its catalog as DDL. Raises InputError or ScriptError if they are unknown."""
 OverDeployment = Callable[[JobOptions], JobOptions]
 
 
 @dataclass(frozen=True)
 class Versions:
-    """The upgrade that is asked for.
+    """The requested upgrade.
 
     Attributes:
-        old: The version that runs the jobs; None: the known one of each.
-        new: The version that would run them; None: the same.
+        old: The version that runs the jobs; None: the known version of each job.
+        new: The version after the upgrade; None: the same.
     """
 
     engine: str | None = None
@@ -45,13 +45,13 @@ class Versions:
 
     @property
     def wanted(self) -> bool:
-        """True if a version is named, so that jobs of another engine are excluded."""
+        """True if a version is named, which excludes jobs of other engines."""
         return self.old is not None or self.new is not None
 
     def pair(self, name: str, job: JobSpec, options: JobOptions) -> AuditPair:
-        """A job against itself, on the version that would run it."""
+        """A job against itself, on the version after the upgrade."""
         if self.new is not None and self.old is None and job.engine_version is None:
-            why = "the version that runs it now is unknown: name it with --old-engine-version"
+            why = "the present version of its engine is unknown: name it with --old-engine-version"
             return AuditPair(name, fault=f"{name}: {why}", reason="version-not-known")
         old = job if self.old is None else replace(job, engine_version=self.old)
         return _pair(name, old, old if self.new is None else replace(old, engine_version=self.new), options)
@@ -63,7 +63,7 @@ def _pair(name: str, old: JobSpec, new: JobSpec, options: JobOptions) -> AuditPa
 
 
 class Jobs:
-    """Pairs of one source as they are read, and remarks about the others at the end.
+    """Pairs of one source as they are read, and remarks about skipped jobs at the end.
 
     ``pairs`` may add ``notes``, a line each, while they are read; ``words`` name the source.
     """
@@ -110,7 +110,7 @@ def jobs_of_files(paths: Sequence[Path], root: Path, options_of: OptionsOf, vers
 def jobs_of_history(
     repository: Path, revisions: str, paths: Sequence[str], options_of: OptionsOf, versions: Versions
 ) -> Jobs:
-    """Every change of a script in a Git history: the script before the commit against that after it."""
+    """Every change of a script in a Git history: the script before and after the commit."""
     left_out: dict[str, int] = {}
     notes: list[str] = []
 
@@ -129,7 +129,7 @@ def jobs_of_history(
                 elif (pair := _of_commit(change, contents, options_of, repository, versions, left_out)) is not None:
                     yield pair
         if one_sided:
-            notes.append(f"added or deleted scripts, which have nothing to compare with: {one_sided:,}")
+            notes.append(f"added or deleted scripts, which cannot be compared: {one_sided:,}")
         if programs:
             notes.append(f"changes of PyFlink programs, which are not judged in a history: {programs:,}")
         if moved:
@@ -146,7 +146,7 @@ def _of_commit(
     versions: Versions,
     left_out: dict[str, int],
 ) -> AuditPair | None:
-    """A change of a script; None if it is of an engine that is not asked for."""
+    """A change of a script; None if its engine was not requested."""
     commit = change.commit[:10]
     name = f"{change.path}@{commit}"
     try:
@@ -228,7 +228,7 @@ def jobs_of_ledgers(roots: Sequence[str], versions: Versions, options: JobOption
 
 
 def _deployed(root: str, names: Sequence[str]) -> Iterator[tuple[str, JobSpec | str]]:
-    """The deployed job of each deployment, or why it is unknown; a few ledgers are read at a time."""
+    """The deployed job of each deployment, or its fault; a few ledgers are read at a time."""
     from airflow_flinkcompat.deploy.errors import DeployError
     from airflow_flinkcompat.deploy.ledger.history import Ledger
     from airflow_flinkcompat.deploy.ledger.store import Store
@@ -248,13 +248,13 @@ def _deployed(root: str, names: Sequence[str]) -> Iterator[tuple[str, JobSpec | 
 
 
 def plain_job(side: Side) -> Side:
-    """The job as it is sent to a process: without derived values, with the files of its catalog."""
+    """The job for another process: without derived values, with the files of its catalog."""
     own = {name: getattr(side, name) for name in JobSpec.__dataclass_fields__}
     return Side(**own, catalog_sources=side.catalog_sources)
 
 
 def _of_other_engine(engine: str | None, versions: Versions, left_out: dict[str, int]) -> bool:
-    """True, and counted, if the requested version belongs to another engine than the job's."""
+    """True if the requested version belongs to another engine than the job's; such jobs are counted."""
     if engine is None or not versions.wanted or engine == versions.engine:
         return False
     left_out[engine] = left_out.get(engine, 0) + 1

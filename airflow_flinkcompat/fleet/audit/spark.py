@@ -1,4 +1,4 @@
-"""Spark's workers judge pairs with the same function, in batches, so that memory is bounded."""
+"""Audits on Spark's workers, in batches that bound the memory."""
 
 from __future__ import annotations
 
@@ -26,15 +26,14 @@ _SHIPPED = ("airflow_flinkcompat", "sqlglot")
 _BATCH_BYTES = 32 << 20
 _BATCH_PAIRS = 10_000
 _PARTS_EACH = 8
-"""Tasks for each place of Spark in a batch: scripts differ in size, and the last task is waited for."""
+"""Tasks per slot of Spark in a batch: scripts differ in size, and a batch waits for its last task."""
 
 
 def audit_on_spark(pairs: Iterable[AuditPair], tables: tuple[ReplacementTable, ...], master: str) -> Iterator[AuditRow]:
-    """Judge pairs on Spark's workers, which are sent the package."""
+    """Judge pairs on Spark's workers, to which the package is sent."""
     if missing := [name for name in ("pyspark", "pyarrow") if find_spec(name) is None]:
         raise InputError(
-            f"--spark needs more than is installed ({' and '.join(missing)} missing): "
-            f"{install_command('native')}, on the workers too"
+            f"--spark lacks packages ({' and '.join(missing)} missing): {install_command('native')}, on the workers too"
         )
     from airflow_flinkcompat.backfill.spark import is_local, spark_session
 
@@ -55,7 +54,7 @@ def audit_on_spark(pairs: Iterable[AuditPair], tables: tuple[ReplacementTable, .
 def _rows(
     session: SparkSession, pairs: Iterable[AuditPair], tables: tuple[ReplacementTable, ...], place: str
 ) -> Iterator[AuditRow]:
-    """The rows of each batch; the next is read, and the previous one passed on, while Spark works."""
+    """The rows of each batch. While Spark works, the next batch is read, and the previous one returned."""
     with ThreadPoolExecutor(1) as ahead:
         pending: Future[list[bytes]] | None = None
         for batch in chain(_batches(pairs), (None,)):
@@ -102,7 +101,7 @@ def _judged(session: SparkSession, batch: list[bytes], tables: tuple[Replacement
 
         folder = place or SparkFiles.get("flinkcompat_package")
         if not os.path.isdir(folder):  # noqa: PTH112  # another copy of the package may say something else
-            raise RuntimeError(f"the package that was sent is not in {folder}")
+            raise RuntimeError(f"the worker did not receive the package in {folder}")
         if folder not in sys.path:
             sys.path.insert(0, folder)
         from airflow_flinkcompat.fleet.audit.judging import audit_pair
@@ -125,7 +124,7 @@ def _judged(session: SparkSession, batch: list[bytes], tables: tuple[Replacement
 
 
 def _reason(error: Exception) -> str:
-    """The worker's own error, below Spark's traces."""
+    """The error of the worker, without Spark's stack traces."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     named = (line for line in lines if "Error" in line.partition(":")[0] and not line.startswith(("at ", "org.")))
     return next(named, lines[0] if lines else type(error).__name__)

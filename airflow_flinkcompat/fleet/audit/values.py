@@ -15,7 +15,7 @@ from airflow_flinkcompat.project.job_options import FAIL_ON
 MOST_KEPT = 200
 """Number of a group's rows that are displayed; the others are counted, and only the JSON has them all."""
 _MOST_MESSAGES = 500
-"""Number of different messages of a group that are counted; at worst there is one for each script."""
+"""Maximum number of different messages that a group counts; each script may have its own."""
 
 
 class AuditResult(StrEnum):
@@ -34,11 +34,11 @@ class AuditPair:
     """A job's present and future version.
 
     Attributes:
-        name: The deployment, or the path of the script, with the commit where it is of a history.
-        old: The job as it is; None if it cannot be had.
-        new: The job as it would be; its engine and version judge.
-        engine_named: Whether an engine is named for the job; else each engine judges it.
-        fault: Why there are no jobs to judge; "" if there are.
+        name: The deployment, or the path of the script; in a history with its commit.
+        old: The present job; None if it cannot be read.
+        new: The future job, whose engine and version judge.
+        engine_named: True if an engine is named for the job; else each engine judges it.
+        fault: The reason why the pair cannot be judged; "" if it can.
     """
 
     name: str
@@ -72,10 +72,10 @@ class Cause:
     """One reason of a result; secrets are masked.
 
     Attributes:
-        reason: The code of the rule that decides, or the reason why the pair is not judged.
+        reason: The code of the deciding rule, or of the reason why the pair is not judged.
         message: Its first message, on one line.
-        place: Where that is in the script as it would be, else in the one that is there; "" if it is nowhere.
-        consequence: How Flink would end if the job were resumed all the same; "" if that is not known.
+        place: Its place in the new script, or else in the old one; "" if it has none.
+        consequence: The result in Flink if the job is resumed nevertheless; "" if unknown.
     """
 
     reason: str
@@ -89,12 +89,12 @@ class AuditRow:
     """Result of one pair; secrets are masked.
 
     Attributes:
-        name: That of the pair.
-        result: The worst outcome of the engines that were asked, or why there is none.
+        name: The name of the pair.
+        result: The worst outcome of the requested engines, or the reason for a missing outcome.
         engines: Result of each engine, worst first.
         tables: The changed tables that the job declares or uses.
-        secrets: How many literal secrets and unknown placeholders keep the script from being deployed.
-        notice: The sentence that no planner is installed; "" if none is missing.
+        secrets: Number of literal secrets and unknown placeholders, which prevent a deployment.
+        notice: The remark that no planner is installed; "" if none is missing.
     """
 
     name: str
@@ -118,9 +118,9 @@ class AuditGroup:
     """The rows of one result and one reason.
 
     Attributes:
-        reason: The reason; a pair with several is a row of several groups.
-        alone: Of how many of them it is the only reason.
-        examples: The first of them, with their messages on this reason.
+        reason: The reason; a row with several reasons belongs to several groups.
+        alone: Number of rows with this reason only.
+        examples: The first rows, with their messages for this reason.
         messages: Number of occurrences of each message.
     """
 
@@ -145,7 +145,7 @@ class AuditSubject:
     """The question of an audit.
 
     Attributes:
-        source: Where the jobs are from, in words.
+        source: The source of the jobs, in words.
     """
 
     source: str
@@ -155,7 +155,7 @@ class AuditSubject:
 
 
 class AuditSummary:
-    """Counts of all rows as they come; its size does not grow with their number."""
+    """Counts of all rows, in memory that does not grow with their number."""
 
     def __init__(self, subject: AuditSubject) -> None:
         self.subject = subject
@@ -198,7 +198,7 @@ class AuditSummary:
 
     @property
     def exit_code(self) -> int:
-        """The worst of the rows; if nothing was judged, or no job has any of the changed tables, bad input."""
+        """The worst exit code; bad input if nothing was judged, or no job has any of the changed tables."""
         missed = bool(self.subject.tables) and len(self.unused) == len(self.subject.tables)
         return BAD_INPUT if not self.jobs or missed else self._exit_code
 
@@ -214,10 +214,10 @@ class AuditSummary:
         """Further remarks, a line each."""
         found = list(self.notes)
         if not self.jobs:
-            found.append(f"nothing was judged, so nothing passes: there is no job to judge in {self.subject.source}")
+            found.append(f"no job to judge was found in {self.subject.source}, so nothing passes")
         if self.secrets:
             found.append(
-                f"scripts with literal secrets, or placeholders that nothing fills in: {self.secrets:,}; they are "
+                f"scripts with literal secrets or unknown placeholders: {self.secrets:,}; they are "
                 "judged, but cannot be deployed (flinkcompat lint names them)"
             )
         found += [f"{name}: no job declares or uses it; check its name" for name in self.unused]

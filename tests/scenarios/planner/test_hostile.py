@@ -76,9 +76,9 @@ def answers(asked: Daemon) -> bool:
     ("does", "words"),
     mostly_nightly(
         [
-            ("exit", "Flink's planner died of this script: its process ended with exit code 7"),
-            ("halt", "Flink's planner died of this script: its process ended with exit code 7"),
-            ("memory", "Flink's planner died of this script: it needs more memory than the planner has"),
+            ("exit", "Flink's planner crashed on this script: its process ended with exit code 7"),
+            ("halt", "Flink's planner crashed on this script: its process ended with exit code 7"),
+            ("memory", "Flink's planner crashed on this script: it needs more memory than the planner has"),
             ("loop", "Flink's planner took more than 60 seconds for this script"),
         ],
         0,

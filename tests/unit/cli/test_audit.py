@@ -191,7 +191,7 @@ class TestGit:
     def test_a_range_without_a_change_says_so(self, project: Path, run: Run) -> None:
         result = run("audit", "--git", "HEAD..HEAD")
         assert result.code == 2
-        assert "nothing passes: there is no job to judge in the changes of HEAD..HEAD" in " ".join(result.out.split())
+        assert "no job to judge was found in the changes of HEAD..HEAD" in " ".join(result.out.split())
 
 
 class TestLedger:

@@ -135,7 +135,7 @@ class TestAgainstGit:
         result = run(*AGAINST_HEAD)
         assert results(result) == {"orders": "incompatible", "clicks": "unchanged"}
         assert json.loads(result.out)["notes"] == [
-            "HEAD has no flinkcompat.toml: its scripts are the ones that the file names today",
+            "HEAD has no flinkcompat.toml: the paths of today's file are used",
             f"{WAY_OUT} orders window-changed --against git:HEAD --reason '…' --until YYYY-MM-DD",
         ]
 
@@ -415,7 +415,7 @@ class TestWhatOfARevisionIsRead:
         project_file(HEAD + ORDERS)
         change("orders", MINIMUM)
         assert verdicts(result := run(*AGAINST_HEAD)) == (1, {"orders": "incompatible", "clicks": "deleted"})
-        assert json.loads(result.out)["notes"][0] == f"HEAD has the project file as {former}"
+        assert json.loads(result.out)["notes"][0] == f"HEAD has the project file at {former}"
 
     def test_several_projects_that_are_gone(self, project: Path, run: Run) -> None:
         Path("a").mkdir()
@@ -462,7 +462,7 @@ class TestWhatOfARevisionIsRead:
         result = run("diff", "--against", "git:HEAD")
         assert result.code == 2
         assert "HEAD:flinkcompat.toml:1:10: is not valid TOML" in result.err
-        assert "to pass a change that corrects it, compare with another revision (--against git:REF)" in result.err
+        assert "to pass a correction, compare with another revision (--against git:REF)" in result.err
         assert run("diff", "--against", "git:HEAD~1").code == 1, "clicks is named no more"
 
     def test_deleted_ones_that_cannot_be_read_leave_the_others(self, project: Path, run: Run) -> None:
@@ -731,7 +731,7 @@ class TestPlan:
         assert "In Airflow the gate restarts it without state (branch restart)." in result.out
         project_file(HEAD + ORDERS + "backfill.to = '2026-01-01'\n")
         result = run("plan", "orders", "--against", "git:HEAD")
-        assert "the gate asks Flink's planner how much of the state can be kept" in " ".join(result.out.split())
+        assert "the gate asks Flink's planner about the state that can be kept" in " ".join(result.out.split())
         assert "Then the backfill of this deployment recomputes" in result.out
 
     def test_a_rehearsal_comes_before_a_resume(self, project: Path, run: Run) -> None:

@@ -125,7 +125,7 @@ def test_it_is_not_asked_about_another_layout_or_engine(run: Run) -> None:
 def test_a_line_without_a_planner(run: Run) -> None:
     result = run("planner", "install", "1.18")
     assert result.code == 2
-    assert "the lines that have one: 2.3, 2.2" in result.err
+    assert "lines with a planner: 2.3, 2.2" in result.err
 
 
 def test_the_lines_of_the_project_are_installed(run: Run, tmp_path: Path) -> None:
@@ -134,7 +134,7 @@ def test_the_lines_of_the_project_are_installed(run: Run, tmp_path: Path) -> Non
         '[deployments.b]\nscript = "b.sql"\nengine = "vvr"\n'
     )
     result = run("planner", "install", "--config", str(tmp_path / "flinkcompat.toml"))
-    assert "no planner is built for Flink 1.18" in result.err
+    assert "there is no planner for Flink 1.18" in result.err
     result = run("planner", "install", "--config", "/dev/null")
     assert (result.code, "begin with flinkcompat init" in result.err) == (2, True)
 
@@ -205,7 +205,7 @@ def test_what_a_reader_sees(run: Run, snapshot: SnapshotAssertion) -> None:
     other = ("--set", "table.optimizer.agg-phase-strategy=ONE_PHASE")
     for command, words in (
         (("check", *scripts, *FLINK), "lacks, so its job runs another script, or other settings (--old-set)"),
-        (("migrate", *scripts, "--dry-run"), "the deployed script gives other operators than the job has"),
+        (("migrate", *scripts, "--dry-run"), "the operators of the deployed script are not those of the job"),
     ):
         result = run(*command, *of_job, *other)
         assert words in " ".join((result.out + result.err).split()), command

@@ -227,7 +227,7 @@ def test_an_audit_of_the_history_says_what_the_diff_says(repository: Path) -> No
     assert {name: rows[name] for name in changed()} == expected(changed())
     assert (rows[BROKEN], data["exit_code"], done.returncode) == ("unreadable", 2, 2)
     assert "moved scripts without changes: 1" in data["notes"]
-    assert "added or deleted scripts, which have nothing to compare with: 2" in data["notes"]
+    assert "added or deleted scripts, which cannot be compared: 2" in data["notes"]
 
 
 @pytest.mark.nightly

@@ -124,8 +124,8 @@ def test_a_question_that_ends_the_process_once_is_asked_again(asked: Daemon) -> 
 @pytest.mark.parametrize(
     ("what", "words"),
     [
-        ("exit", r"died of this script: its process ended with exit code 1; .*it called System\.exit"),
-        ("memory", "died of this script: it needs more memory than the planner has"),
+        ("exit", r"crashed on this script: its process ended with exit code 1; .*it called System\.exit"),
+        ("memory", "crashed on this script: it needs more memory than the planner has"),
     ],
 )
 def test_a_script_that_ends_the_process_twice_is_an_error_of_that_script_alone(
@@ -174,7 +174,7 @@ def test_noise_on_its_output_is_no_answer(asked: Daemon) -> None:
 
 
 def test_an_answer_to_another_question_is_never_taken(asked: Daemon) -> None:
-    with pytest.raises(PlannerFailure, match="answered another question"):
+    with pytest.raises(PlannerFailure, match="answered a different question"):
         asked.ask({"what": "another"})
     assert asked.ask({"echo": 1})["echo"] == 1
 

@@ -42,7 +42,7 @@ def flink(folder: Path, version: str) -> Path:
 
 
 def test_a_line_without_a_planner_names_those_that_have_one() -> None:
-    with pytest.raises(PlannerMissing, match=r"no planner is built for Flink 1\.18; the lines that have one: 2\.3"):
+    with pytest.raises(PlannerMissing, match=r"there is no planner for Flink 1\.18; lines with a planner: 2\.3"):
         find("1.18")
 
 
@@ -93,7 +93,7 @@ def test_a_stale_class_archive_is_replaced_in_the_background(machine: Path, monk
     loader.write_bytes(b"another")
     second = find("2.3").class_archive
     assert second != first
-    assert "; to halve the time of a start run flinkcompat planner install 2.3" in status()[0]["2.3"]
+    assert "; to halve its start time, run flinkcompat planner install 2.3" in status()[0]["2.3"]
     for _ in range(2):
         plan(Side("SELECT 1;", engine="flink", engine_version="2.3"), find("2.3"))
         close_all()

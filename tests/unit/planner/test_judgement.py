@@ -39,16 +39,16 @@ def answering(monkeypatch: pytest.MonkeyPatch, old: PlannedScript, new: PlannedS
 
 def test_a_planner_that_dies_is_a_warning_unless_it_must_be_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     def dies(*_: object) -> PlannedChange:
-        raise PlannerFailure("Flink's planner died of this script")
+        raise PlannerFailure("Flink's planner crashed on this script")
 
     monkeypatch.setattr(questions, "predict", dies)
     report = judge(*sides())
     assert (report.ground, report.outcome) == (READ, Outcome.COMPATIBLE)
-    assert report.doubt == "Flink's planner died of this script"
+    assert report.doubt == "Flink's planner crashed on this script"
     assert Report.from_dict(report.to_dict()) == report
     assert report.to_dict()["warnings"] == [*report.warnings, report.doubt]
     assert render_text(report).endswith(f"\nRead from the script, because {report.doubt}.\n")
-    with pytest.raises(PlannerUnavailable, match="died of this script"):
+    with pytest.raises(PlannerUnavailable, match="crashed on this script"):
         judge(*sides(), "always")
 
 

@@ -76,7 +76,7 @@ def test_links_of_a_commit_are_followed_within_it(repository: Path, tmp_path_fac
         ("absolute", "is reached by absolute, a link to an absolute path"),
         ("round", "is reached by round, a circular link"),
     ):
-        with pytest.raises(InputError, match=f"{why}, so that it cannot be compared: keep the file in the repository"):
+        with pytest.raises(InputError, match=f"{why}, so it cannot be compared: keep the file in the repository"):
             files.followed(path)
     into = tmp_path_factory.mktemp("tree") / "tree"
     into.mkdir()
@@ -112,7 +112,8 @@ def test_a_folder_whose_name_is_not_utf_8(tmp_path: Path) -> None:
 
 def test_the_base_is_where_a_branch_left(repository: Path) -> None:
     with pytest.raises(
-        InputError, match=r"there is no origin/HEAD here\. In CI fetch the whole history .* name one, --against git:REF"
+        InputError,
+        match=r"there is no origin/HEAD here\. In CI, fetch the whole history .* name a commit",
     ):
         base_commit(repository, {})
     git(repository, "update-ref", "refs/remotes/origin/main", "main~1")

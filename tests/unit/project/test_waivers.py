@@ -27,7 +27,7 @@ waivers = st.builds(
 def test_the_first_one_begins_a_file() -> None:
     text = with_waiver("", WAIVER, NAME)
     assert text.splitlines()[0] == (
-        "# Findings on orders.sql waived by flinkcompat accept. Each holds for one change alone, until its day."
+        "# Findings on orders.sql waived by flinkcompat accept. Each waiver covers one change, until its day."
     )
     assert "until = 2026-12-31\n" in text
     assert read_waivers(text, NAME) == (WAIVER,)

@@ -65,7 +65,7 @@ def test_given_may_be_missing() -> None:
         ("-- row: 7. A title\n", "", "f.sql:1:", "'-- row: …' is missing"),
         ("-- rule: some-rule", "-- rule: Some Rule", "f.sql:2:", "no rule code"),
         ("-- rule: some-rule", "-- rule: a, b", "f.sql:1:", "one rule or none"),
-        ("-- rule: some-rule", "-- rule: a\n-- rule: b", "f.sql:3:", "second time"),
+        ("-- rule: some-rule", "-- rule: a\n-- rule: b", "f.sql:3:", "is repeated"),
         ("--- given", "--- givens", "f.sql:3:", "no section"),
         ("--- given", "--- given: tables", "f.sql:3:", "no title"),
         ("--- case: document example", "--- case:", "f.sql:5:", "needs a title"),

@@ -449,14 +449,14 @@ def test_where_the_worker_has_planned_the_target_is_not_asked(
 
 def test_a_planner_that_dies_fails_no_task(deployed: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     def dies(_question: Any) -> Any:
-        raise PlannerFailure("Flink's planner died of this script")
+        raise PlannerFailure("Flink's planner crashed on this script")
 
     worker_plans(monkeypatch, answer("a"))
     monkeypatch.setattr(questions, "daemon", lambda _: SimpleNamespace(ask=dies))
     run, _tasks, _skipped = deployed.checked(script(size=5))
-    assert "died of this script" in deployed.ledger.read_report(run.pushed["check", "summary"]["report"])[1]
+    assert "crashed on this script" in deployed.ledger.read_report(run.pushed["check", "summary"]["report"])[1]
     with pytest.raises(
-        AirflowFailException, match=r'planner is "always", and Flink.s planner did not answer: .* died of this'
+        AirflowFailException, match=r'planner is "always", and Flink.s planner did not answer: .* crashed on this'
     ):
         deployed.checked(script(size=6), check={"planner": "{{ 'always' }}"})
     assert deployed.kinds()[-1] == "checked", "it is no fault of the version"
@@ -529,12 +529,12 @@ def test_a_job_with_other_operators_has_other_settings(shown: Site, monkeypatch:
     run, *_ = shown.checked(script(size=5))
     summary = run.pushed["check", "summary"]
     assert summary["ground"] == "read from the script"
-    assert "the job runs with other settings" in shown.ledger.read_report(summary["report"])[1]
+    assert "runs with other settings" in shown.ledger.read_report(summary["report"])[1]
     planner_compiles(monkeypatch, "w-size-1to2-ws")
     run, *_ = shown.checked(script(size=6), check={"explain_plan": True})
     summary = run.pushed["check", "summary"]
     assert summary["ground"] == "planned by Flink 2.3", "the target knows its own settings"
-    assert "the job runs with other settings" in shown.ledger.read_report(summary["report"])[1]
+    assert "runs with other settings" in shown.ledger.read_report(summary["report"])[1]
 
 
 def test_a_target_that_does_not_answer_is_planned_without(
