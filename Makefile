@@ -14,9 +14,10 @@ export PATH := $(BIN):$(PATH)
 # Extra arguments for pytest: make test PYTEST_ARGS='-k deploy'
 PYTEST_ARGS ?=
 
-# Arguments for programs: make bench-backfill BENCH_ARGS='--only HOP', make measure-pairs MEASURE_ARGS='--flink 1.20'
+# Arguments for programs: make bench-backfill BENCH_ARGS='--only HOP', make measure-pairs FLINK=1.20 MEASURE_ARGS='--only cumulate'
 BENCH_ARGS ?=
-MEASURE_ARGS ?= $(if $(FLINK),--flink $(FLINK)) $(if $(FLINK_OLD),--flink-old $(FLINK_OLD))
+MEASURE_ARGS ?=
+MEASURE_LINES := $(if $(FLINK),--flink $(FLINK)) $(if $(FLINK_OLD),--flink-old $(FLINK_OLD))
 # The public scripts and programs that make measure-corpus judges
 CORPUS ?= ../shared/corpus
 SITE_ARGS ?=
@@ -105,7 +106,7 @@ bench-%: setup
 	@$(WITH_JAVA) python -m dev.benchmarks $* $(BENCH_ARGS)
 
 measure-%: setup
-	@$(WITH_JAVA) python -m dev.measure $* $(if $(filter corpus corpus-restores,$*),$(CORPUS)) $(MEASURE_ARGS)
+	@$(WITH_JAVA) python -m dev.measure $* $(if $(filter corpus corpus-restores,$*),$(CORPUS)) $(MEASURE_LINES) $(MEASURE_ARGS)
 
 # Real PyFlink, 850 MB, in an environment of its own
 pyflink: $(PYFLINK)/.ready

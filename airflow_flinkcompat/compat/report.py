@@ -35,7 +35,7 @@ from airflow_flinkcompat.secrets import mask_secrets
 SCHEMA = "flinkcompat-report/1"
 SCHEMA_OF_SEVERAL = "flinkcompat-reports/1"
 CATALOGUE = "8"
-"""Version of the rule catalogue, raised with every release that changes a rule or a verdict."""
+"""Version of the rule catalogue, raised once in every release that changes a rule or a verdict."""
 READ = "read from the script"
 """The ground of a report if Flink's planner was asked and gave no answer."""
 PLANNED = "planned by Flink"
