@@ -1,8 +1,8 @@
 """Texts in the notation of FLIP-11: SQL statements first, then one program in Scala or Java.
 
 ``tab.groupBy('a).window(Tumble over 10.minutes on 'rowtime as 'w).select('a, 'b.sum)``: a name that nothing binds is a
-table. A table that nothing puts anywhere is the query, into a sink without a name. Nothing is run; an unknown construct
-is noted with its place.
+table. A table that no insert uses is the query, with a nameless sink. Nothing is run; an unknown construct is noted
+with its place.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ class _StatementReader:
     def _declarations(self) -> int:
         """Execute the leading SQL statements, and return the offset of the program."""
         at = 0
-        # The program is no SQL: its quotes are not to be looked at as if it were.
+        # The program is not SQL, so its quotes must not be read as SQL.
         while (first := next(tokenizer.lexemes(self.text[at:], ("space", "comment")), None)) is not None:
             at += first.start
             if first.kind == "semicolon":

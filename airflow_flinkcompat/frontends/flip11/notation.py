@@ -36,7 +36,7 @@ from airflow_flinkcompat.frontends.table_api.values import (
 from airflow_flinkcompat.sql import Statement, nodes
 
 KINDS: Mapping[str, str] = {"TumbleRows": "Tumble", "SlideRows": "Over", "SessionRows": "Session"}
-"""Row windows, and today's window whose lengths follow the same rules."""
+"""Row windows, each with the current window whose lengths follow the same rules."""
 _LENGTH = {"TumbleRows": "over", "SessionRows": "with_gap"}
 _CALL = {"TumbleRows": "TUMBLE", "SessionRows": "SESSION"}
 
@@ -262,7 +262,7 @@ class Notation(Meaning):
         return found
 
     def _of_flip11(self, owner: Described, name: str, args: Sequence[Value]) -> Value | None:
-        """A call that FLIP-11 reads differently from today's Flink; None for any other."""
+        """A call with another meaning in FLIP-11 than in current Flink; None for any other."""
         match owner, name, args:
             case Spec(alias=""), "alias", [Const(str(alias))] if owner.kind != "Over":
                 return replace(owner, alias=alias)
@@ -281,7 +281,7 @@ class Notation(Meaning):
         return None
 
     def note(self, what: str, last: str) -> None:
-        """Note a notation that only FLIP-11, or Flink up to a version, takes."""
+        """Note a notation that only FLIP-11, or Flink up to a version, accepts."""
         who = f"FLIP-11 and Flink up to {last} only" if last else "FLIP-11 only, no release of Flink"
         self.session.note(self.node, f"{what} ({who})", last)
 
@@ -374,7 +374,7 @@ def _rowtime_after(rowtime: str | None, outputs: Sequence[Value]) -> str | None:
 
 
 def _is_text(tree: Tree) -> bool:
-    """True if a tree concatenates texts, as far as it is known without their names."""
+    """True if a tree certainly concatenates texts, even without the values of names."""
     while tree.kind == "infix" and tree.text == "+" and tree.args is not None:
         if tree.args[1].kind != "text":
             return False

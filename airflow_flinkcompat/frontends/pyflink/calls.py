@@ -158,7 +158,7 @@ class CallExpressions(Expressions):
         return constants.text_method(text, name, known) if not names and len(known) == len(args) else None
 
     def _library(self, path: str, args: list[Value], names: Names) -> Value | None:
-        """A call of the standard library on known values, or one that asks for the environment or a file."""
+        """A call of the standard library on known values, or one that reads the environment or a file."""
         for read in (self._of_process, self._of_files):
             found = read(path, args, names)
             if found is not None:
@@ -172,7 +172,7 @@ class CallExpressions(Expressions):
         return found
 
     def _of_process(self, path: str, args: list[Value], names: Names) -> Value | None:
-        """A call that asks for the environment, or changes it."""
+        """A call that reads or changes the environment."""
         match path, args:
             case ends, _ if ends in _ENDS:
                 raise NotRead("whether the program ends here is unknown")
@@ -191,7 +191,7 @@ class CallExpressions(Expressions):
         return None
 
     def _of_files(self, path: str, args: list[Value], names: Names) -> Value | None:
-        """A call that opens a file, loads its content, or asks whether it exists."""
+        """A call that opens a file, loads its content, or tests its existence."""
         match path, args:
             case opens, [where, *mode] if opens in _OPENS and (name := self.text(where)) is not None:
                 return self._opened(Path(name), mode, names, "open")

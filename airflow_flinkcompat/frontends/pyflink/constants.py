@@ -53,7 +53,7 @@ _TEXT_METHODS = (
     "strip", "lstrip", "rstrip", "upper", "lower", "replace", "startswith", "endswith", "removeprefix", "removesuffix",
 )  # fmt: skip
 _KEEPS_PLACES = ("replace", "strip", "lstrip", "rstrip", "removeprefix", "removesuffix")
-"""Methods that do the same to a text whatever the name of the folder in it is."""
+"""Methods whose effect on a text does not depend on the name of a folder in it."""
 _FORMAT = re.compile(r"(?:[<>^]?0?[0-9]{0,3})[,_]?(?:\.[0-9]{1,2})?[sdfgeExXob%]?")
 _PERCENT = re.compile(r"%(?:\((\w+)\))?([sd%])")
 _PATHS = ("pathlib.Path", "pathlib.PurePath", "pathlib.PosixPath", "pathlib.PurePosixPath")
@@ -86,7 +86,7 @@ def binary(name: str, left: Constant, right: Constant) -> Const | None:
 def compare(name: str, left: Constant, right: Constant) -> Const | None:
     """``left OP right`` for a comparison."""
     if symbolic(left) or symbolic(right):
-        # All that is known of such a text is that it is not None.
+        # Such a text is known only to be not None.
         plain = None in (left, right) and name in ("Is", "IsNot", "Eq", "NotEq")
         return Const(name in ("IsNot", "NotEq")) if plain else None
     single = (bool, type(None))
@@ -238,7 +238,7 @@ def text_of(value: Value) -> str | None:
 
 def call(path: str, args: Sequence[Value]) -> Value | None:
     """A call of the standard library on known values."""
-    # Where an input leads is unknown, so it decides whether the parts before it count.
+    # The path in an input is unknown; if it is absolute, the parts before it have no effect.
     texts = [text for arg in args if (text := text_of(arg)) is not None and INPUT_BEGINS not in text]
     if path.startswith("os.path.") or path in _PATHS:
         return _on_path(path, texts) if len(texts) == len(args) else None

@@ -75,7 +75,7 @@ class Expressions(ABC):
     environ: dict[str, Value] = field(default_factory=dict)
     """Environment variables that the program sets itself."""
     undecided: dict[str, None] = field(default_factory=dict)
-    """Conditions on inputs whose outcome the program needs and nobody decided."""
+    """Undecided conditions on inputs whose outcome the program needs."""
     surroundings: Surroundings = field(default_factory=Surroundings)
 
     @abstractmethod
@@ -91,7 +91,7 @@ class Expressions(ABC):
         """The value of a name in a module next to the program."""
 
     def function_text(self) -> FunctionText:
-        """A collector for the text of a Python function, with the environment that the program made for it."""
+        """A collector for the text of a Python function, with the environment set by the program."""
         text = FunctionText(self.session.trees, self.given, self.step, self.files.beside, self.files.used)
         for name, value in sorted(self.environ.items()):
             text.say(f"os.environ[{name!r}] = {value.value if isinstance(value, Const) else ''!r}")

@@ -38,7 +38,7 @@ from airflow_flinkcompat.frontends.table_api.values import (
 from airflow_flinkcompat.sql import ScriptError
 
 _BY_HAND = ("KeyboardInterrupt", "SystemExit", "GeneratorExit")
-"""Exceptions that only a person raises, to end the program."""
+"""Exceptions that only a user raises, to end the program."""
 _SAYS = ("print", "str", "repr", "len", "type", "format")
 """Builtins that change nothing."""
 
@@ -56,7 +56,7 @@ class Statements(CallExpressions):
 
     modules: dict[str, Module | None] = field(default_factory=dict)
     passed: list[tuple[ast.stmt, tuple[int, ...]]] = field(default_factory=list)
-    """Statements that pass over an exception, and how much had been executed by then."""
+    """Statements that ignore an exception, with the amount executed before them."""
     at: ast.AST = field(default_factory=lambda: ast.Module([], []))
     """The statement of the program itself that is being read."""
 
@@ -404,7 +404,7 @@ def _is_builtin(node: ast.expr, frame: NameScope) -> bool:
 
 
 def _by_hand(kind: ast.expr | None) -> bool:
-    """True if a handler is for exceptions alone that only a person raises."""
+    """True if a handler covers only exceptions that a user raises."""
     kinds = kind.elts if isinstance(kind, ast.Tuple) else [kind]
     return all(isinstance(each, ast.Name) and each.id in _BY_HAND for each in kinds)
 

@@ -97,7 +97,7 @@ def _path(kind: str, session: ScriptBuilder) -> str:
 
 
 def _columns(schema: Value | None, given: Args) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The names and types of the columns, each empty where unknown."""
+    """The names and types of the columns, each empty if unknown."""
     match schema:
         case SchemaValue(lines, columns):
             plain = [line.removeprefix(f"{sql_name(name)} ") for line, name in zip(lines, columns, strict=False)]
@@ -161,7 +161,7 @@ _PARALLELISM = {"set_parallelism": "parallelism.default", "set_max_parallelism":
 STREAM_MODULES = ("pyflink.datastream.", "pyflink.common.")
 """Modules that only DataStreams use."""
 PLANNERS = ("use_blink_planner", "use_any_planner")
-"""Calls of old programs that have no effect any more."""
+"""Calls in old programs that no longer have an effect."""
 
 
 def of_streams(ref: Ref) -> bool:

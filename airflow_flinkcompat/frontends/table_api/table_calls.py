@@ -103,7 +103,7 @@ def limited(table: TableValue, name: str, args: Args) -> TableValue | None:
 
 def _limit(table: TableValue, name: str, count: int) -> TableValue:
     clause = f"OFFSET {count} ROWS" if name == "offset" else f"FETCH NEXT {count} ROWS ONLY"
-    # A limit right behind a sort, or behind an offset, belongs to it.
+    # A limit directly after a sort or an offset belongs to it.
     open_ends = ("order_by",) if name == "offset" else ("order_by", "offset")
     open_end = not table.where and table.steps[-1:] and table.steps[-1] in open_ends
     start = table.query if open_end else f"SELECT * FROM {behind_from(table)}"
@@ -350,7 +350,7 @@ def prepared(prepared: GroupedTable, name: str, args: Args, session: ScriptBuild
     window, special = e.group_window(prepared.window)
     session.window(node, prepared.window, outputs)
     alias = Expr("column", (prepared.window.alias,))
-    # Where the window stands among the keys says nothing (measured): it comes first.
+    # The position of the window among the keys has no effect (measured), so it is first.
     group = ", ".join((window, *(e.sql(key) for key in keys if key != alias)))
     query = f"SELECT {_outputs(outputs, special)} FROM {behind_from(table)} GROUP BY {group}"
     return table_after(table, query, "window", columns=named(outputs, table))

@@ -299,7 +299,7 @@ def grouped(prepared: GroupedTable, outputs: Sequence[Expr]) -> None:
         for output in outputs:
             _properties(window, output)
     if any(key.kind not in ("column", "sql") for key in prepared.keys or ()):
-        return  # what an expression among the keys is called is not told here
+        return  # the name of an expression among the keys is unknown here
     names = [str(key.parts[0]) for key in prepared.keys or () if key.kind == "column"]
     kept = [name for name in names if window is None or name != window.alias]
     for output in outputs:
