@@ -27,7 +27,7 @@ _CONNECTION = Arg(
 _LEDGER = Arg(
     ("--ledger",),
     metavar="URI",
-    help="Folder or object-store address of the ledgers, if the DAG names another one than the connection",
+    help="Folder or object-store address of the ledgers, if the DAG names a different one than the connection",
 )
 _FORMAT = Arg(
     ("--format",), choices=("text", "json"), default="text", dest="style", help="Output format (default: text)"
@@ -124,7 +124,7 @@ def get_flinkcompat_cli_commands() -> list[GroupCommand]:
     ]
 
 
-# What a connection says in place of the command's own options.
+# Options of a command that the connection replaces.
 _OF_CONNECTION = ("root", "config", "gateway", "jobmanager", "target")
 
 
@@ -156,19 +156,19 @@ def run_command(name: str, args: Namespace) -> NoReturn:
         except AirflowException as error:
             raise InputError(str(error)) from None
 
-    # Airflow notes the call as it notes those of its own commands.
+    # Airflow logs the call like its own commands.
     call.__name__ = f"flinkcompat_{name}"
     run(lambda: action_cli(check_db=False)(call)(args))
 
 
 def _hook(conn_id: str, target: str | None) -> FlinkHook:
-    """The connection's hook. Raises InputError: there is none of this id."""
+    """The connection's hook. Raises InputError if no connection has this id."""
     from airflow.providers.common.compat.sdk import AirflowNotFoundException
 
     from airflow_flinkcompat.airflow.hooks.flink import FlinkHook
     from airflow_flinkcompat.model import InputError
 
-    # As Airflow's own commands about connections do: those in its database are found, too.
+    # Like Airflow's own commands about connections, it finds those in the database too.
     os.environ["_AIRFLOW_PROCESS_CONTEXT"] = "server"
     hook = FlinkHook(conn_id, target=target)
     try:

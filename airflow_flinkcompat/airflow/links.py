@@ -16,7 +16,7 @@ PAGE_ROUTE = "flink"
 
 
 def path_of_airflow() -> str:
-    """The path that Airflow's addresses begin with, by ``[api] base_url``, without its host."""
+    """Path prefix of Airflow's addresses: ``[api] base_url`` without its host."""
     from airflow.configuration import conf
 
     return urlsplit(conf.get("api", "base_url", fallback="") or "").path.rstrip("/")

@@ -22,7 +22,7 @@ _LOGIN = {
     "login": _field("user", "Basic authentication"),
     "password": _field("password", "Password, or a bearer token if no user is set", format="password"),
 }
-# How both servers are reached: the keys of deploy.access, in its order.
+# Access to both servers: the keys of deploy.access, in its order.
 _ACCESS = {
     "ca_file": _field("CA file", "PEM file of the authority that signed the servers' certificates (https)"),
     "verify": _field("Verify certificates", "Turn off only on test systems", type=["boolean", "null"], default=True),

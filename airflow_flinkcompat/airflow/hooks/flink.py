@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 _GATEWAY_PORT = 8083
 _JOBMANAGER_PORT = 8081
-# Types of connections that are of one target.
+# Connection types that belong to one target.
 _TARGET_OF_TYPE = {"alibaba_realtime_compute": "realtime-compute"}
-# Targets whose jobs go by their ids in Flink.
+# Targets whose job ids are Flink's.
 _NAMED_AS_IN_FLINK = ("sql-gateway", "jobmanager")
 
 
@@ -38,14 +38,14 @@ class FlinkHook(BaseHook):
     Host, port and schema (http or https) are the SQL Gateway's; login and password are basic authentication, a
     password alone is a bearer token. Extra: ``target`` (a name of ``deploy.targets``; default: the SQL Gateway),
     ``jobmanager_url`` (default: the Gateway's host, port 8081), ``ui_url`` (where people open Flink's UI; default:
-    ``jobmanager_url``), ``ledger`` (URI), and how both are reached, the keys of ``deploy.access``: ``ca_file``,
-    ``client_cert``, ``proxy`` …, each with ``jobmanager_`` before it where the JobManager differs;
+    ``jobmanager_url``), ``ledger`` (URI), and access to both by the keys of ``deploy.access``: ``ca_file``,
+    ``client_cert``, ``proxy`` …, each with the prefix ``jobmanager_`` where the JobManager differs;
     ``planner_conn_id``: another connection, of a SQL Gateway of the same version, for a target that plans no scripts.
 
     Args:
         flink_conn_id: The id of the connection.
-        target: The target that a task asks for: it holds where the connection names none, and has to be the one that
-            it names.
+        target: The target that a task requires. It applies if the connection names none, and must match the one that
+            the connection names.
     """
 
     conn_name_attr = "flink_conn_id"
@@ -87,12 +87,13 @@ class FlinkHook(BaseHook):
         """Address of a job's page for a browser.
 
         Args:
-            job_id: The job, as its target names it; None: there is none.
-            asking: Whether the target may be asked, which takes as long as it takes to answer.
+            job_id: The job's id on its target; None if there is no job.
+            asking: True if the target may be queried, which blocks until it answers.
 
         Returns:
-            The address. Where a job is not named as Flink names it, the target is asked for it: without an answer it
-            is ``ui_url``, and empty if there is none. Without asking it is empty if the target alone knows it.
+            The address. If the target has job ids of its own, the target is queried. Without an answer, the address
+            is ``ui_url``, or empty if that is not set. Without ``asking``, an address that only the target knows is
+            empty.
         """
         from airflow_flinkcompat.deploy.target import JobPages
 
@@ -126,7 +127,7 @@ class FlinkHook(BaseHook):
         return not self.exists or self.target_name in _NAMED_AS_IN_FLINK
 
     def target_has(self, capability: type) -> bool:
-        """True if the target has a capability (a protocol of ``deploy.target``), or if it is unknown."""
+        """True if the target is unknown or has a capability, which is a protocol of ``deploy.target``."""
         from airflow_flinkcompat.deploy import DeployError
         from airflow_flinkcompat.deploy.targets import target_class
 
@@ -134,7 +135,7 @@ class FlinkHook(BaseHook):
             return True
         try:
             found: object = target_class(self.target_name)
-        except DeployError:  # there is no such target: whoever opens it says so
+        except DeployError:  # no such target: opening it raises the error
             return True
         return not isinstance(found, type) or issubclass(found, capability)
 
@@ -227,7 +228,7 @@ class FlinkHook(BaseHook):
 
         addresses = {}
         for which, url in self._addresses.items():
-            with suppress(AirflowFailException):  # of no use to a target that was opened without it
+            with suppress(AirflowFailException):  # the target was opened without it, so it does not need it
                 addresses[which] = url()
         return TargetLocation(self.target_name, addresses, self.access)
 

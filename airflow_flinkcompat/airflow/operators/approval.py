@@ -51,9 +51,9 @@ _CHOICES: Mapping[str, str] = {
     REJECT: "reject",
 }
 _BRANCHES = tuple(dict.fromkeys(_CHOICES.values()))
-# Of the task itself, where nobody says otherwise: an answer that Airflow lost is asked for again.
+# Default retries, because a retry asks again for an answer that Airflow lost.
 _RETRIES = 2
-# Longer bodies make the page slow and help nobody to decide.
+# Longer bodies slow the page down and do not help the decision.
 _LONGEST_BODY = 20_000
 NOBODY = "nobody (time-out)"
 
@@ -62,8 +62,8 @@ class FlinkSqlApprovalOperator(UnmappedMixin, DeploymentOperator, AskingAgain, B
     """Show the report of the check, and let a person resume, migrate, restart without state, or reject.
 
     The answer is recorded in the ledger (who, what, when, and the reason from the form) and pushed to XCom (key
-    ``decision``) before branching. ``FlinkSqlChangeSensor`` does not offer a rejected version again. No answer never
-    means resume. Like the gate, it is not mapped.
+    ``decision``) before branching. ``FlinkSqlChangeSensor`` does not offer a rejected version again. A missing answer
+    never means resume. Like the gate, it is not mapped.
 
     Args:
         deployment: Name of the Flink job. (templated)
@@ -73,25 +73,26 @@ class FlinkSqlApprovalOperator(UnmappedMixin, DeploymentOperator, AskingAgain, B
         check_task_id: The FlinkSqlCompatibilityOperator whose report is shown; by default the only one upstream.
         subject: The question's title; by default one that names the deployment. (templated)
         body: Text above the report. (templated, Markdown)
-        backfill: Whether history is recomputed after a restart, which its option then names: "Restart with backfill".
+        backfill: True if history is recomputed after a restart; its option is then "Restart with backfill".
             Default: True if a FlinkBackfillOperator of the deployment comes after this task.
         retries: At least 1: Airflow 3.3 can lose an answer that comes just as the waiting task is parked; then it
             asks again. Fewer in ``default_args`` are raised to 1, with a warning.
         retry_delay: The pause before a retry.
-        defaults: None (no answer: the task fails after ``response_timeout``) or "Reject".
+        defaults: None (without an answer the task fails after ``response_timeout``) or "Reject".
         params: Fields of the form in addition to ``reason``, whose answer goes into the ledger. Airflow's form cannot
             require one for some answers alone, so it may be left empty.
         approvers_needed: 2 for four eyes: the question is asked again until two users have chosen the same. One
-            "Reject" is enough. Needs Airflow 3.3, as all below does.
-        author_may_approve: Whether the author of the change, by the ledger's origin, may let it run. Default: with one
-            approver, not with two. An answer of the author's is refused, and the question is asked again.
+            "Reject" is enough. Needs Airflow 3.3, like all arguments below.
+        author_may_approve: True if the author of the change, by the ledger's origin, may approve it. Default: True with
+            one approver, False with two. An approval by the author is refused, and the question is asked again.
         authors: Address or name of a Git author → id or name of the user in Airflow, or a list of them; without it a
             user is the author with the same name or address. If the author is unknown, the ledger records that.
         escalate_to: Further users (ids, or tables of id and name) who may answer after ``escalate_after``; before that
-            their answers are refused. ``assigned_users`` are those who may at once.
+            their answers are refused. ``assigned_users`` may answer at once.
         escalate_after: How long only ``assigned_users`` may answer; a timedelta or seconds.
         notifiers: Called when the question is asked, is asked again, and when others may answer, too.
-        decision_notifiers: Called when it is decided, also by the time-out. One that fails is a warning in the log.
+        decision_notifiers: Called after the decision, also after one by the time-out. A notifier that fails is a
+            warning in the log.
     """
 
     role = TaskRole.APPROVAL
@@ -176,7 +177,7 @@ class FlinkSqlApprovalOperator(UnmappedMixin, DeploymentOperator, AskingAgain, B
             took = timedelta(seconds=answer["responded_at"].timestamp() - standing.at)
             telemetry.duration("decision.duration", took, self.deployment)
         facts = self._facts("decided", summary, **{key: decision[key] for key in ("choice", "by", "reason")})
-        telemetry.tell(self, context, self.decision_notifiers, facts)
+        telemetry.notify(self, context, self.decision_notifiers, facts)
         return self.do_branch(context, self.branches.get(choice) or None)
 
     def _summary(self, context: Context) -> Summary:
@@ -244,7 +245,7 @@ def _form(params: Mapping[str, Any] | None) -> ParamsDict:
         format="multiline",
     )
     fields = params if isinstance(params, ParamsDict) else ParamsDict(dict(params or {}))
-    # Airflow lays the DAG's parameters beside them, which are no fields of this form.
+    # Airflow adds the DAG's parameters, which are not fields of this form.
     own = {name: param for name, param in fields.items() if getattr(param, "source", None) != "dag"}
     return ParamsDict({REASON: reason, **own})
 
@@ -254,7 +255,7 @@ def _options(backfill: bool | None, migrates: bool = False) -> list[str]:
 
 
 def _retries(arguments: Mapping[str, Any]) -> int:
-    """The retries of this task, at least 1. Raises ValueError if less was set on this very task."""
+    """The retries of this task, at least 1. Raises ValueError if the task itself sets fewer."""
     why = "Airflow 3.3 can lose an answer; the next try asks again"
     if (retries := arguments.get("retries")) is not None:
         if retries < 1:

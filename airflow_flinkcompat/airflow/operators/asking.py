@@ -94,7 +94,7 @@ class AskingAgain(HITLOperator):
         asked = AskedQuestion(now, until, None if self.escalate_after is None else now + self.escalate_after)
         users = self.assigned_users
         if self.escalate_to:
-            # Airflow keeps who may answer of a question for good.
+            # Airflow never changes the users who may answer a question.
             self.assigned_users = [*(users or ()), *(HITLUser(id=each.id, name=each.name) for each in self.escalate_to)]
         try:
             return HITLOperator.execute(self, context)
@@ -115,7 +115,7 @@ class AskingAgain(HITLOperator):
             context["ti"].xcom_push(key=summaries.QUESTION, value=question)
 
     def _park(self, asked: AskedQuestion) -> NoReturn:
-        """Wait for the next answer, at most until the next time at which something happens without one."""
+        """Wait for the next answer, at most until the question escalates or ends."""
         from airflow.sdk.exceptions import TaskAwaitingInput
 
         left = None if asked.next_time is None else timedelta(seconds=max(asked.next_time - time.time(), 1.0))
@@ -125,9 +125,9 @@ class AskingAgain(HITLOperator):
         names = [person.name for person in self.escalate_to]
         self.log.warning("No decision so far: from now on, %s may also answer", ", ".join(names))
         if event.get("timedout"):
-            # Airflow knows one time alone, and took the default when it was up. Until here nobody could answer.
+            # Airflow has a single time-out, and took the default when it expired. Nobody could answer since.
             self._ask_airflow_again(context)
-        telemetry.tell(self, context, self.notifiers, self._facts("escalated", summary, to=names))
+        telemetry.notify(self, context, self.notifiers, self._facts("escalated", summary, to=names))
         self._park(replace(asked, escalates_at=None))
 
     def _agreed(
@@ -168,11 +168,11 @@ class AskingAgain(HITLOperator):
     def _ask_again(self, context: Context, summary: Summary, asked: AskedQuestion, why: str) -> NoReturn:
         self.log.warning("%s", why)
         self._ask_airflow_again(context)
-        telemetry.tell(self, context, self.notifiers, self._facts("asked again", summary, why=why))
+        telemetry.notify(self, context, self.notifiers, self._facts("asked again", summary, why=why))
         self._park(asked)
 
     def _ask_airflow_again(self, context: Context) -> None:
-        """Airflow clears the answer then, and keeps the question as it was asked first."""
+        """Ask once more: Airflow then clears the answer, and keeps the first text of the question."""
         upsert_hitl_detail(
             context["ti"].id,
             options=self.options,
@@ -250,7 +250,7 @@ class Person:
 
     @classmethod
     def of(cls, user: str | Mapping[str, Any]) -> Person:
-        """A user by id, or by ``{"id", "name"}``. Raises ValueError: it is neither."""
+        """A user by id, or by ``{"id", "name"}``. Raises ValueError for anything else."""
         if isinstance(user, str) and user:
             return cls(user, user)
         if isinstance(user, Mapping) and user.get("id") and set(user) <= {"id", "name"}:
@@ -294,12 +294,12 @@ class AskedQuestion:
         return tuple(each for each in self.answers if each.choice == choice)
 
     def answers_so_far(self) -> list[dict[str, str | None]]:
-        """The answers so far, for who answers next."""
+        """The answers so far, for the next person who answers."""
         return [{"by": each.by.name, "choice": each.choice, "reason": each.reason} for each in self.answers]
 
     @property
     def next_time(self) -> float | None:
-        """Time of the next look without an answer."""
+        """Time at which the question escalates or ends without an answer; None: never."""
         return min(filter(None, (self.escalates_at, self.until)), default=None)
 
     def to_dict(self) -> dict[str, Any]:
@@ -327,5 +327,5 @@ def doubt(person: Person, author: str | None, by_author: bool | None) -> str:
     if by_author is not None:
         return ""
     if author is None:
-        return f"whether {person.name} made the change is unknown, because the change has no known author"
-    return f"whether {person.name} is its author, {author}, is unknown"
+        return f"it is unknown if {person.name} made the change, because its author is unknown"
+    return f"it is unknown if {person.name} is its author, {author}"

@@ -39,10 +39,10 @@ if TYPE_CHECKING:
     from airflow_flinkcompat.deploy.ledger.entries import BackfilledEntry
     from airflow_flinkcompat.plan.datasets import Dataset
 
-# What this operator decides itself; anything else of SparkSubmitOperator may be given.
+# Arguments of SparkSubmitOperator that this operator sets itself.
 _OWN_ARGUMENTS = ("application", "application_args", "conn_id", "task_id")
 _REQUEST, _RESULT = "request.json", "result.json"
-# What of a run's result is of use downstream.
+# Keys of a run's result that downstream tasks use.
 _COUNTS = (
     "rows_read", "rows_late", "rows_dropped_null_time", "rows_written", "windows_written", "chunks",
 )  # fmt: skip
@@ -53,7 +53,7 @@ class FlinkBackfillOperator(ScriptOperator):
 
     Publishes exactly the windows that are wholly inside [``from_``, ``to``). Everything that can be decided without
     Spark is decided before anything is submitted. Placeholders (``${conn.<id>.<attribute>}``) are resolved from Airflow
-    connections and reach Spark's driver in its environment: no argument, setting or file holds their values.
+    connections and reach Spark's driver in its environment: no argument, setting or file contains their values.
 
     Returns the counts of the run (if the driver runs on this machine) and, with a boundary, the ``hand_over`` record
     for FlinkSqlDeployOperator.
@@ -63,19 +63,18 @@ class FlinkBackfillOperator(ScriptOperator):
         sinks: Sink of the script → URI to write to; that place then holds exactly this run's rows. (templated)
         from_: Begin of the span, inclusive, ISO 8601; default: the beginning of history. (templated)
         to: End of the span, exclusive, ISO 8601; default: the end of history. (templated)
-        sent_before: Task id of a FlinkStateMigrationOperator: the windows that were emitted before it, without the
-            state that it computed from history, are recomputed, in place of ``to``; if there are none the task is
-            skipped.
+        sent_before: Task id of a FlinkStateMigrationOperator, in place of ``to``. The windows that were emitted before
+            it, without the state that it computed from history, are recomputed. If there are none, the task is skipped.
         order_by: Table of the script → columns, ``a,b``, which define the order in which its rows arrived; "" stands
             for all others. (templated)
         late: ``include`` or ``drop`` rows that a live job's watermark would have found too late. (templated)
         native: ``auto`` or ``off``: whether DuckDB may aggregate files inside Spark's tasks. (templated)
-        chunk: Compute the range in parts this long (``1d``, ``6h``); a run after a failed one takes up the finished
-            ones. (templated)
+        chunk: Compute the range in parts this long (``1d``, ``6h``); a run after a failed one reuses the finished ones.
+            (templated)
         journal: Folder where finished parts are kept; default: next to a sink's folder. (templated)
-        boundary: Where the live job's own windows begin, ISO 8601; the backfill ends there. (templated)
-        allow_incomplete: The source went quiet: it need not have passed the boundary.
-        allow_empty: Whether a run that reads no row succeeds; if not, it fails and leaves every sink as it was.
+        boundary: Time at which the live job's own windows begin, ISO 8601; the backfill ends there. (templated)
+        allow_incomplete: Accept a source that went quiet before it passed the boundary.
+        allow_empty: True if a run that reads no row succeeds; otherwise it fails and leaves every sink unchanged.
             The shipped gate sets False if the backfill follows a restart without state.
         hand_over: File or URI to write the hand-over record to. (templated)
         dry_run: Log the planned reads, computations and writes; submit nothing.
@@ -135,7 +134,7 @@ class FlinkBackfillOperator(ScriptOperator):
         self.only_plan = dry_run  # BaseOperator has a method of the other name
         self.conn_id = conn_id
         self.spark = spark
-        # By what was given: a task declares its outlets before anything is rendered.
+        # Unrendered values: a task declares its outlets before rendering.
         self._tables = assets.tables_alias(self.deployment, flink_conn_id=self.flink_conn_id)
         if not dry_run:
             self.outlets = [*self.outlets, self._tables]
@@ -154,7 +153,7 @@ class FlinkBackfillOperator(ScriptOperator):
             request = self.request()
             planned = plan(request)
             record = planned.hand_over
-            # The masked sinks: what is returned is shown.
+            # The masked sinks, because Airflow shows the result.
             asked = {
                 "deployment": self.deployment,
                 "from": self.from_,
@@ -176,7 +175,7 @@ class FlinkBackfillOperator(ScriptOperator):
         about = {"deployment": self.deployment, "from": asked["from"], "to": asked["to"]}
         with telemetry.span("backfill", about), _private_folder(request.to_dict()) as folder, _environment(secrets):
             self._submission = self._operator(folder, planned.work.needs)
-            # The bare function: Airflow warns of an operator that runs inside another one.
+            # Unwrapped, because Airflow warns about an operator that runs inside another one.
             try:
                 inspect.unwrap(type(self._submission).execute)(self._submission, context)
             except AirflowException:
@@ -266,7 +265,7 @@ class FlinkBackfillOperator(ScriptOperator):
         }
 
     def _record(self, context: Context, asked: Mapping[str, Any], counts: Mapping[str, int]) -> BackfilledEntry | None:
-        """Record the recomputation in the ledger; a failure of that fails no finished backfill."""
+        """Record the recomputation in the ledger; an error of the ledger does not fail a finished backfill."""
         from airflow_flinkcompat.deploy import DeployError
         from airflow_flinkcompat.deploy.ledger.entries import BackfilledEntry, JobVersion
         from airflow_flinkcompat.secrets import mask_secrets
@@ -274,7 +273,7 @@ class FlinkBackfillOperator(ScriptOperator):
         try:
             ledger = self.open_ledger()
             head = ledger.head()
-            # By the digest of what runs, where this is the same version.
+            # The digest of the running version, if this is the same version.
             engine = (head.job.engine, head.job.engine_version) if head else ("flink", None)
             return ledger.append(
                 BackfilledEntry(
@@ -306,8 +305,8 @@ class FlinkBackfillOperator(ScriptOperator):
             The request; it holds placeholders and no secret.
 
         Raises:
-            AirflowFailException: The script holds a literal secret, which no file should hold.
-            BackfillError: A bound is no time, or the span is empty.
+            AirflowFailException: The script contains a literal secret, which no file should contain.
+            BackfillError: A bound is not a time, or the span is empty.
         """
         from airflow_flinkcompat.backfill import BackfillRequest
         from airflow_flinkcompat.backfill.request import parse_duration, parse_time
@@ -338,7 +337,7 @@ class FlinkBackfillOperator(ScriptOperator):
         """Values of the request's placeholders by the driver's variables. Raises AirflowFailException."""
         from airflow_flinkcompat.secrets.placeholders import EnvPlaceholder
 
-        # A variable of the environment is not ours to give.
+        # Variables of the environment come from the driver's own environment.
         found = [each for each in request.placeholders if not isinstance(each, EnvPlaceholder)]
         if found and self._deploy_mode() == "cluster":
             raise AirflowFailException(
@@ -356,7 +355,7 @@ class FlinkBackfillOperator(ScriptOperator):
         return str(mode or BaseHook.get_connection(self.conn_id).extra_dejson.get("deploy-mode") or "client")
 
     def _operator(self, folder: Path, needs: Needs) -> Any:
-        """Operator of the provider, whose module takes seconds to load and imports kubernetes."""
+        """The provider's operator; its module takes seconds to load, because it imports kubernetes."""
         from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 
         from airflow_flinkcompat.backfill.spark import submit_configuration
@@ -364,7 +363,7 @@ class FlinkBackfillOperator(ScriptOperator):
         options = dict(self.rendered("spark") or {})
         arguments = ["--request", str(folder / _REQUEST), "--result", str(folder / _RESULT)]
         if self._deploy_mode() == "cluster":
-            # The driver finds it in the folder it is started in; nobody here sees what it writes.
+            # The driver finds the request in its start folder; its output is not visible here.
             arguments = ["--request", _REQUEST]
             options["files"] = ",".join(filter(None, [options.get("files"), str(folder / _REQUEST)]))
         master = BaseHook.get_connection(self.conn_id).host or ""

@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 REQUIRED_BRANCHES = ("first", "resume", "restart", "approve")
 OPTIONAL_BRANCHES = ("migrate", "unchanged", "reject")
 _NOT_PLANNED = 'Flink\'s planner plans SQL scripts on engine flink: omit explain_plan and planner="always"'
-# What Airflow calls the owner of a task that names none.
+# Airflow's default owner of a task.
 _NO_OWNER = "airflow"
 
 
@@ -80,27 +80,27 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
             ``restart``, ``approve``: the policy's branch for the outcome; ``migrate``, a FlinkStateMigrationOperator,
             may be left out, and nothing is migrated then; ``unchanged`` and ``reject`` too: everything downstream is
             skipped then.
-        redeploy_unchanged: Reaction if nothing changed that matters to the job, and the deployed job runs. By default
-            (False) it is left alone: the branch ``unchanged``. True: the policy's branch for a compatible change, to
-            restart a job on purpose (for another JAR of a function, for example). (templated: ``true`` or ``false``)
+        redeploy_unchanged: Branch if nothing changed that matters to the job, and the deployed job runs. By default
+            (False) it is ``unchanged``, and the job is left alone. True: the policy's branch for a compatible change,
+            to restart a job on purpose (for another JAR of a function, for example). (templated: ``true`` or ``false``)
         explain_plan: True is ``planner="always"``, but a worker without a planner has the target compile both scripts
             and compares the plans.
         plan_dir: Path or URI of a folder that the SQL Gateway writes plans to and this worker sees too; needed where
             the target compiles plans on another machine. (templated)
-        savepoint_directory: Where the savepoint of the running job goes that is compared before a migration nobody
-            decides on; default: the cluster's. (templated)
-        accept: Exceptions that a migration makes on request alone: ``filter``, to keep aggregations under another
+        savepoint_directory: Folder for a savepoint of the running job, which is compared before a migration that no
+            person decides; default: the cluster's. (templated)
+        accept: Exceptions that a migration makes only on request: ``filter``, to keep aggregations under another
             condition, with the state of rows that passed the former one; ``source-moved``, to let a source that may
             read another place now (topic, path, …) begin by its own options (the migration is partial then, so that a
-            person is asked); ``history``, to keep state that differs from the result of history. It belongs to a branch
+            person is asked); ``history``, to keep state that differs from the result of history. It needs the branch
             ``migrate``.
-        history: Tables whose rows the job had read are known, each with the place of its rows, "" for the place in the
-            script. State that a migration would begin empty counts as kept if it is computed from them, which the task
-            of the branch ``migrate`` does. (templated)
+        history: Tables with a known history, each with the place of the rows that the job had read; "" is the place in
+            the script. State that a migration would begin empty counts as kept if it is computed from them, which the
+            task of the branch ``migrate`` does. (templated)
         deferrable: Wait in the triggerer while the target does not answer; False: the task fails then, and is retried
             by ``retries``.
         gateway_timeout: Seconds after which a target that does not answer fails the task, for good.
-        settle_seconds: How long a job is watched without failure that came of a plan (``plan_only``), before it is
+        settle_seconds: Seconds for which the job of a plan (``plan_only``) must run without failure before it is
             recorded as deployed.
         team: Team that is responsible for the deployment, for the ledger, in addition to the task's ``owner``.
             (templated)
@@ -180,7 +180,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         self._folders = [Path(root) for root in getattr(jinja_env.loader, "searchpath", ())]
 
     def execute(self, context: Context) -> Any:
-        """Branches; raises AirflowFailException for a script or arguments that cannot be checked."""
+        """Check and branch; raises AirflowFailException for a script or arguments that cannot be checked."""
         return self._check_or_wait(context, time.time() + self.gateway_timeout)
 
     def execute_complete(self, context: Context, event: Mapping[str, Any]) -> Any:
@@ -194,11 +194,11 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         Returns:
             The result of :meth:`execute`.
         """
-        # Where only this task gets no answer, waiting for one would go on all day.
+        # If only this task gets no answer, it would wait all day.
         return self._check_or_wait(context, float(event["until"]), may_wait=event["silent"])
 
     def _check_or_wait(self, context: Context, until: float, *, may_wait: bool = True) -> Any:
-        """Branch, or wait in the triggerer until that second of the epoch for a target that does not answer."""
+        """Branch, or wait in the triggerer for a target's answer; ``until``: seconds since the epoch."""
         from airflow_flinkcompat.airflow.triggers.deploy import SqlGatewayTrigger
         from airflow_flinkcompat.deploy import DeployError
 
@@ -259,9 +259,9 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
             message="; ".join(words),
             owner=run_name(context),
         )
-        noted = _noted(entry, ledger.in_force()) or ledger.append(entry)
-        self.link_change(noted.number)
-        return replace(summary, origin=origin.to_dict(), checked_entry=noted.number)
+        recorded = _recorded_finding(entry, ledger.in_force()) or ledger.append(entry)
+        self.link_change(recorded.number)
+        return replace(summary, origin=origin.to_dict(), checked_entry=recorded.number)
 
     def _origin(self, context: Context) -> tuple[Origin, str]:
         """Origin of the proposed version, and the reason if no commit is known."""
@@ -275,7 +275,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         return Origin(found.commit, found.author, str(self.team) if self.team else None, owned_by), found.why
 
     def _record(self, context: Context, ledger: Ledger, new: Side, summary: Summary) -> None:
-        """Note in the ledger that nothing is deployed, which the sensor reads."""
+        """Record in the ledger, for the sensor, that this version is not deployed."""
         from airflow_flinkcompat.deploy.ledger.entries import JobVersion, RejectedEntry, Review, UnchangedEntry
 
         unchanged = summary.branch == "unchanged"
@@ -299,7 +299,11 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         try:
             self._require_deployable(new)
             return self._compare(ledger, head, job, new) if head else self._first(ledger, new)
-        except (ScriptError, InputError, ScriptRefused) as error:  # the version's own fault: it is not offered again
+        except (
+            ScriptError,
+            InputError,
+            ScriptRefused,
+        ) as error:  # the version itself is at fault: it is not offered again
             record_failure(context, ledger, new, str(error))
             raise
 
@@ -336,7 +340,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         return head is not None and self._planner_mode() != "never" and _may_compile(new.engine)
 
     def _deployed_job(self, target: Target, ledger: Ledger, head: HeadEntry | None, new: Side) -> DeployedJob | None:
-        """The deployed job, as far as its target and its last savepoint show it; None without an answer."""
+        """Facts about the deployed job from its target and last savepoint; None without an answer."""
         from airflow_flinkcompat.deploy import DeployError
         from airflow_flinkcompat.deploy.plans import planning_options, stored_job
         from airflow_flinkcompat.deploy.target import JobDescriptions
@@ -595,8 +599,8 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
             check_settings(side.settings)
 
 
-def _noted(entry: CheckedEntry, entries: Sequence[LedgerEntry]) -> LedgerEntry | None:
-    """The latest entry if it is this task's finding; None if something was done since."""
+def _recorded_finding(entry: CheckedEntry, entries: Sequence[LedgerEntry]) -> LedgerEntry | None:
+    """The recorded finding of this task; None if it is missing or a later step was taken."""
     from airflow_flinkcompat.deploy.ledger.entries import CheckedEntry, DecisionEntry, FindingEntry
 
     for other in reversed(entries):

@@ -64,28 +64,30 @@ class FlinkSqlDeployOperator(ScriptOperator):
             the same deployment.
         approval_task_id: The approval whose answer goes into the ledger; found in the same way.
         savepoint_directory: Where savepoints go; default: the cluster's. (templated)
-        settle_seconds: How long the new job is watched without failure.
+        settle_seconds: Seconds for which the new job must run without failure.
         stop_timeout: Seconds the stop with savepoint may take.
         start_timeout: Seconds the new job has to prove itself.
         roll_back: Start the former script again when the new one does not run.
-        keep_savepoints: How many savepoints of this deployment's stops are kept; older ones are disposed of, never
-            the one to go back to. None: all.
+        keep_savepoints: Number of savepoints of this deployment's stops to keep. Older ones are deleted, except the one
+            that a rollback needs. None: all.
         deferrable: Wait for the cluster in the triggerer when it takes long.
         patience: Seconds a worker waits before the triggerer does.
         poll_interval: Seconds between two looks there.
-        allow_ended: Start stateless although the deployed job has ended without this deployment's doing.
+        allow_ended: Start stateless even if something else than this deployment ended the deployed job.
         hand_over: The record of a backfill with a boundary: a mapping (``hand_over`` of a FlinkBackfillOperator's
-            result), JSON text, or a path or URI. It must be of this very script and the start be stateless; the
-            required starting positions of the sources are logged, and the ledger keeps it. (templated)
-        source_offsets: Where sources begin, apart from the state: ``as-stored``, ``earliest``, ``latest``, a moment in
-            ISO 8601 with its zone, or ``script`` (by the script's own options); one for all, or a mapping by table (or
-            its JSON). With a savepoint or checkpoint they are always as stored, and anything else is refused. A
-            stateless start is by default ``script``, or where a hand-over needs it, for sources that can. (templated)
-        plan_only: Touch nothing: have the target return the spec with which the script runs, for whoever writes there
-            (a pull request to the repository that Argo CD or Flux follows). The plan goes to the log, to XCom
-            (``plan``) and to ``plan_to``, and the ledger records it; once it was carried out, the next check records
-            the job that runs. On the target ``kubernetes``.
-        plan_to: Path or URI of the file to write the plan to, replaced where it is there. (templated)
+            result), JSON text, or a path or URI. It must belong to exactly this script, and the start must be
+            stateless. The log shows the required starting positions of the sources, and the ledger keeps the record.
+            (templated)
+        source_offsets: Starting positions of the sources: ``as-stored``, ``earliest``, ``latest``, a moment in
+            ISO 8601 with its zone, or ``script`` (by the script's own options); one for all, or a mapping by table
+            (or its JSON). A start from a savepoint or checkpoint accepts only ``as-stored``. The default of a
+            stateless start is ``script``, or the position that a hand-over needs, for sources that support it.
+            (templated)
+        plan_only: Change nothing. The target returns the spec that runs the script, for a platform that others
+            configure (by a pull request to the repository that Argo CD or Flux follows). The plan goes to the log, to
+            XCom (``plan``) and to ``plan_to``, and the ledger records it. Once it was carried out, the next check
+            records the running job. Needs the target ``kubernetes``.
+        plan_to: Path or URI of the file to write the plan to; an existing file is replaced. (templated)
         rollback_notifiers: Airflow's notifiers, called when the new job did not run and the former script was started
             again. One that fails is a warning in the log.
     """
@@ -152,7 +154,7 @@ class FlinkSqlDeployOperator(ScriptOperator):
         self.poll_interval = poll_interval
         self.allow_ended = allow_ended
         self.hand_over = hand_over
-        # By what was given: a task declares its outlets before anything is rendered.
+        # Unrendered values: a task declares its outlets before rendering.
         self._about = {"flink_conn_id": self.flink_conn_id, "deployment": self.deployment}
         if not plan_only:
             self.outlets = [*self.outlets, assets.deployment_alias(**self._about), assets.tables_alias(**self._about)]
@@ -165,7 +167,7 @@ class FlinkSqlDeployOperator(ScriptOperator):
         return self._plan(context) if self.plan_only else self._deploy_or_defer(context, None)
 
     def _plan(self, context: Context) -> dict[str, Any]:
-        """The plan's entry of the ledger, and the plan. Raises AirflowFailException: it is refused."""
+        """The ledger entry of a plan, and the plan. Raises AirflowFailException if it is refused."""
         from airflow_flinkcompat.deploy import ScriptRefused, TargetError
         from airflow_flinkcompat.deploy.ledger.entries import Origin, Review
         from airflow_flinkcompat.deploy.redeploy.planning import plan_change
@@ -211,7 +213,7 @@ class FlinkSqlDeployOperator(ScriptOperator):
 
         Args:
             context: Airflow's context of the task.
-            event: Event of the trigger; ``wait`` is the wait that the run ended in.
+            event: Event of the trigger; ``wait`` is the wait at which the run paused.
 
         Returns:
             The result of :meth:`execute`.
@@ -271,7 +273,7 @@ class FlinkSqlDeployOperator(ScriptOperator):
         return operator_lineage(self._lineage)
 
     def get_openlineage_facets_on_failure(self, task_instance: Any) -> Any:
-        """OpenLineage facets of a failed deploy, as far as it got.
+        """OpenLineage facets of a failed deploy, up to the step that failed.
 
         Args:
             task_instance: The task instance.
@@ -291,7 +293,7 @@ class FlinkSqlDeployOperator(ScriptOperator):
             telemetry.level("savepoint_bytes", entry.start.savepoint_bytes, self.deployment)
         try:
             accepted, verified = telemetry.downtime(self.open_ledger().entries())
-        except (DeployError, AirflowException) as error:  # what runs, runs
+        except (DeployError, AirflowException) as error:  # the deploy itself succeeded
             self.log.warning("The downtime is not measured: %s", masked(str(error)))
             return
         for name, took in (("accepted", accepted), ("verified", verified)):
@@ -328,7 +330,7 @@ class FlinkSqlDeployOperator(ScriptOperator):
     def _side(self, context: Context, summary: Summary) -> Side:
         """The checked side: from the task, or from the ledger if this run has begun and its files changed.
 
-        The former job may be stopped by then, and must be replaced by the checked version, or come back.
+        By then the former job may be stopped, and must be replaced by the checked version or restored.
         """
         from airflow_flinkcompat.deploy.ledger.entries import DeployingEntry
         from airflow_flinkcompat.deploy.ledger.status import Progress
@@ -390,7 +392,7 @@ class FlinkSqlDeployOperator(ScriptOperator):
                     migration=migration,
                     options=options,
                     resumed=Wait.from_dict(wait) if wait else None,
-                    # Airflow sets it anew where a task of a run that has ended is cleared, and not for a retry.
+                    # Airflow sets it again when a task of an ended run is cleared, but not for a retry.
                     asked_at=getattr(context.get("dag_run"), "start_date", None),
                     log=self._note,
                 )
@@ -399,9 +401,9 @@ class FlinkSqlDeployOperator(ScriptOperator):
         except RolledBack as error:
             telemetry.count("rolled_back", self.deployment)
             why = {"event": "rolled back", "deployment": self.deployment, "why": masked(str(error))}
-            telemetry.tell(self, context, self.rollback_notifiers, {**why, "outcome": summary.outcome})
+            telemetry.notify(self, context, self.rollback_notifiers, {**why, "outcome": summary.outcome})
             raise
-        except (ScriptRefused, TargetError) as error:  # the version's own fault, found before anything was touched
+        except (ScriptRefused, TargetError) as error:  # the version itself is at fault, and nothing was touched
             record_failure(context, ledger, side, str(error))
             raise
 
@@ -412,7 +414,7 @@ class FlinkSqlDeployOperator(ScriptOperator):
         return None
 
     def on_kill(self) -> None:
-        """Report progress: stopping this task stops no job."""
+        """Log the progress; the end of this task stops no job."""
         self.log.warning(
             "Killed while: %s. Running jobs keep running, and the completed steps are in the ledger of %s. "
             "Clear this task to resume where it stopped.", self._step, self.deployment,
@@ -423,18 +425,18 @@ class FlinkSqlDeployOperator(ScriptOperator):
         self.log_lines(message)
 
     def _approver(self, context: Context, summary: Summary) -> tuple[str | None, str | None]:
-        """Approver and reason from this run's approval. Raises AirflowFailException if it is no resume."""
+        """Approver and reason of this run. Raises AirflowFailException if the decision excludes this start."""
         decided, by, reason = summary.branch, None, None
         if summary.branch == "approve" and (found := self._approvals()):
             answers = (context["ti"].xcom_pull(task_ids=task_id, key=summaries.DECISION) for task_id in found)
             answer = next((row for row in answers if row and row.get("new_sha256") == summary.new_sha256), None)
             if answer is None:
                 raise AirflowFailException(f"this version of {self.deployment} was not approved by {', '.join(found)}")
-            # The approval of a release before left no reason.
+            # Approvals of earlier releases have no reason.
             decided, by, reason = str(answer["choice"]), str(answer["by"]), answer.get("reason")
         if decided == "reject":
             raise AirflowFailException(
-                f"the decision on {self.deployment} is 'reject': connect that branch to no deploy task"
+                f"the decision on {self.deployment} is 'reject': do not connect that branch to a deploy task"
             )
         if decided == "restart" and self.start_mode != "stateless":
             raise AirflowFailException(

@@ -51,7 +51,7 @@ from airflow_flinkcompat.model import InputError
 from airflow_flinkcompat.project.file import DEPLOYMENT_KEYS, flat_options, read_tables, unknown_key
 from airflow_flinkcompat.project.positions import TomlPositions
 
-# What a deployment says once for all of its tasks, and what their order decides.
+# Arguments that a deployment sets once for all of its tasks, and those that the order of tasks decides.
 _SHARED = {
     "deployment", "script", "settings", "functions", "catalog", "variables", "language", "flink_conn_id", "target",
     "ledger", "team",
@@ -84,7 +84,7 @@ def _typed(name: str, keys: Mapping[str, Any]) -> Any:
 
 def _annotation(annotation: Any, cls: type[Any]) -> Any:
     try:
-        # Beside what the operator's own module names: the types of arguments are there for type checkers alone.
+        # Names of the operator's module, and the types of arguments, which are imported only for type checkers.
         home = vars(sys.modules[cls.__module__])
         found = eval(annotation, home, vars(arguments)) if isinstance(annotation, str) else annotation
     except NameError:  # imported for typing only, because it is heavy: the operator itself checks the value
@@ -98,7 +98,7 @@ _KEY = re.compile(r"\W")
 _TABLES = {
     "default_args": _typed("default_args", {**task_arguments.SENSOR, **task_arguments.APPROVAL, **task_arguments.TASK}),
     "changed": _table(FlinkSqlChangeSensor, airflow=task_arguments.SENSOR, timeout=float),
-    # A policy says itself what is wrong with it.
+    # A policy reports its own errors.
     "check": _table(FlinkSqlCompatibilityOperator, policy=Any),
     "approve": _table(FlinkSqlApprovalOperator, airflow=task_arguments.APPROVAL, decision_notifiers=_CALLED),
     "deploy": _table(FlinkSqlDeployOperator, without=("hand_over", "plan_only", "plan_to"), rollback_notifiers=_CALLED),
@@ -140,7 +140,7 @@ class Deployment(BaseModel):
 
     ``script`` to ``ledger`` are arguments that all of its tasks share. ``target`` names the target if the connection
     does not; a conflict is refused. ``approvers``: the only users who may answer (id, or ``{"id", "name"}``); empty:
-    everybody who may answer in that DAG. ``owner`` is that of the tasks; with ``team`` it is recorded in the ledger as
+    everybody who may answer in that DAG. ``owner`` is the owner of the tasks; the ledger records it and ``team`` as
     responsible.
 
     ``changed``, ``check``, ``approve``, ``deploy``, ``migrate``, ``rehearse`` and ``backfill`` hold further arguments
@@ -153,11 +153,11 @@ class Deployment(BaseModel):
     hand-over. With ``migrate`` (True or a table) an incompatible change keeps its state if it can be rewritten; the
     table ``deploy`` applies to that task, too. With ``backfill_sent`` a backfill follows a migration that computed
     state from history: for windows emitted before, with the places and arguments of ``backfill``. With ``warm_restart``
-    a restart without state begins with state computed from history, if history supplies all of it: for changes of which
-    no migration keeps all state. Its tables are the ``history`` of ``check``. With ``rehearse`` (True or a table) a
-    restore is rehearsed before the job resumes; a refused one, or another finding in its ``fail_on``, prevents the
-    resume. With ``plan_only`` no task starts or stops anything: the spec is planned, into the file ``plan_to`` if set,
-    and the check records it once it was carried out. Nothing is then recomputed, rehearsed or migrated by a task.
+    a restart without state begins with state computed from history, if history supplies all of it. It is for changes
+    whose state no migration keeps in full. Its tables are the ``history`` of ``check``. With ``rehearse`` (True or a
+    table) a restore is rehearsed before the job resumes; a refused one, or another finding in its ``fail_on``, prevents
+    the resume. With ``plan_only`` no task starts or stops anything: the spec is planned, into the file ``plan_to`` if
+    set, and the check records it once it was carried out. Nothing is then recomputed, rehearsed or migrated by a task.
 
     Raises pydantic's ValidationError, a ValueError.
     """
@@ -192,7 +192,7 @@ class Deployment(BaseModel):
     warm_restart: bool = False
 
     if TYPE_CHECKING:
-        # What may be given, which is more than what is kept: it says so to type checkers alone.
+        # For type checkers only: the arguments accept more types than the fields store.
         def __init__(
             self,
             *,
@@ -276,13 +276,13 @@ def read_deployments(path: str | os.PathLike[str]) -> Deployments:
     An unusable deployment is a problem that does not affect the others.
 
     Args:
-        path: A file of TOML in UTF-8; of a ``pyproject.toml`` its table ``[tool.flinkcompat]``.
+        path: A TOML file in UTF-8; in a ``pyproject.toml``, the table ``[tool.flinkcompat]``.
 
     Returns:
         The deployments that can be used, and a line for each problem.
 
     Raises:
-        DeploymentsError: The file cannot be read, is no TOML, or ``defaults`` or ``deployments`` is no table.
+        DeploymentsError: The file cannot be read, is not TOML, or ``defaults`` or ``deployments`` is not a table.
     """
     try:
         tables = read_tables(path)
@@ -318,7 +318,7 @@ def _readable(error: ValidationError) -> Iterator[tuple[str, str]]:
             case "missing":
                 yield key, f"{key}: is missing"
             case "literal_error" if place == ["backfill"]:
-                continue  # said of the table already
+                continue  # the table already has this error
             case "value_error":
                 message = row["msg"].removeprefix("Value error, ")
                 yield key, f"{key}: {message}" if key else message

@@ -28,10 +28,10 @@ _OF_HISTORY = ("plan_dir", "rehearse", "spark_master", "history", "sample")
 """Keys of the table ``migrate`` that apply to a warm restart too."""
 _PLACES = ("plan_dir", "savepoint_directory")
 """Migration options that its check shares."""
-# A run may ask for a redeploy of what did not change: `airflow dags trigger --conf '{"redeploy_unchanged": true}'`.
+# A run may request a redeploy without a change: `airflow dags trigger --conf '{"redeploy_unchanged": true}'`.
 _ON_PURPOSE = "{{ params.get('redeploy_unchanged', False) }}"
 _BEGINNING = datetime(2026, 1, 1)
-# A fleet without a person who looks must not start one failing run after another for ever.
+# An unattended fleet must not start failing runs for ever.
 _MOST_FAILED_RUNS = 5
 
 
@@ -48,8 +48,9 @@ def gated_redeploy(
     ``restart``). With a boundary ``hand_over`` comes before ``restart``, and the first start goes that way too; with
     ``rehearse`` a rehearsal before ``resume``; with ``migrate`` check and approval lead to a task of that name as well,
     and with ``backfill_sent`` from there to a backfill of the windows that were sent before.
-    What changes nothing that matters to a running job ends the run; the conf ``{"redeploy_unchanged": true}`` of a run
-    redeploys it all the same. An incompatible change asks a person, or where a backfill follows a restart, restarts.
+    A change that does not matter to the running job ends the run; with the conf ``{"redeploy_unchanged": true}`` the
+    run redeploys anyway. An incompatible change needs a person's decision; if a backfill follows a restart, it
+    restarts.
 
     Args:
         deployment: The Flink job and the arguments of its tasks.
@@ -57,16 +58,16 @@ def gated_redeploy(
         watch: False leaves ``changed`` out, for a DAG that is triggered; ``"asset"`` does too, for one that follows
             the script's asset (``schedule=[script_asset(deployment)]``), so that no run waits.
         deploy: Makes the tasks that start the job, in place of FlinkSqlDeployOperator. It is called with ``task_id``,
-            ``start_mode`` (``savepoint`` or ``stateless``), ``trigger_rule`` where several ways lead to the task, and
-            ``hand_over`` if there is one. A program of the Table API needs it: targets run SQL scripts
+            ``start_mode`` (``savepoint`` or ``stateless``), ``trigger_rule`` if several branches lead to the task, and
+            ``hand_over`` if there is one. A program of the Table API requires it, because targets run SQL scripts
             only.
 
     Returns:
         The group the tasks are in.
 
     Raises:
-        ValueError: The DAG may be at work on one deployment twice (``max_active_runs=1`` is needed), does not follow
-            the asset that ``watch`` speaks of, or an operator does not take an argument.
+        ValueError: The DAG may have two runs at once (``max_active_runs=1`` is needed), does not follow the asset that
+            ``watch`` requires, or an operator does not accept an argument.
     """
     with TaskGroup(group_id) if group_id else nullcontext():
         tasks = _Tasks(deployment, deploy)
@@ -96,19 +97,19 @@ def redeploy_dag(
     Args:
         deployment: The Flink job and the arguments of its tasks.
         prefix: Beginning of the DAG id, before the deployment's name.
-        watch: ``"sensor"``: always one run waits for a change, or is at work. ``"asset"``: the triggerer watches the
-            script, sought in the folders of ``template_searchpath``, and a run begins when it changed.
+        watch: ``"sensor"``: one run always waits for a change or handles one. ``"asset"``: the triggerer watches the
+            script, sought in the folders of ``template_searchpath``, and a run begins when it changes.
         **dag: Further arguments of the DAG, before these defaults: ``schedule="@continuous"``, or the script's asset;
             ``max_consecutive_failed_dag_runs=5``, after which Airflow pauses the DAG;
-            ``disable_bundle_versioning=True``, because a run that waits for weeks has to see the script of today and
-            not the commit it began with.
+            ``disable_bundle_versioning=True``, because a run that waits for weeks must read today's script, not that
+            of the commit it began with.
 
     Returns:
         The DAG.
 
     Raises:
         ValueError: An operator refuses the value of an argument.
-        TypeError: An operator does not take an argument.
+        TypeError: An operator does not accept an argument.
     """
     if watch not in ("sensor", "asset"):
         raise ValueError(f'watch is {watch!r}: write "sensor" or "asset"')
@@ -118,7 +119,7 @@ def redeploy_dag(
         "start_date": _BEGINNING,
         "tags": ["flink", *deployment.tags],
         "doc_md": f"Redeploys the Flink job **{deployment.name}** when `{deployment.script}` changes.",
-        # A DAG whose making fails half-way must not be found: its deploys would wait for no check.
+        # Airflow must not find a half-built DAG: its deploys would not wait for a check.
         "auto_register": False,
         "max_consecutive_failed_dag_runs": _MOST_FAILED_RUNS,
         "disable_bundle_versioning": True,
@@ -150,8 +151,8 @@ def redeploy_dags(
     Args:
         path: The file of deployments.
         prefix: Beginning of each DAG id, before the deployment's name.
-        watch: As :func:`redeploy_dag` has it.
-        **dag: Further arguments of every DAG, as :func:`redeploy_dag` takes them.
+        watch: As for :func:`redeploy_dag`.
+        **dag: Further arguments of every DAG, as for :func:`redeploy_dag`.
 
     Returns:
         The DAGs by DAG id.
@@ -170,7 +171,7 @@ def redeploy_dags(
         try:
             arguments = {"template_searchpath": [str(found.path.absolute().parent)], **dag}
             dags[dag_id] = redeploy_dag(deployment, prefix=prefix, watch=watch, **arguments)
-        except (ValueError, TypeError) as error:  # what an operator says of its arguments
+        except (ValueError, TypeError) as error:  # an operator rejects its arguments
             problems.append(found.problem(deployment, error))
     if problems and wanted is None:
         dags[f"{prefix}.problems"] = _Broken(problems)
@@ -178,7 +179,7 @@ def redeploy_dags(
 
 
 class _Broken(DAG):
-    """No DAG: the place where Airflow reports an import error next to the file's good DAGs."""
+    """Object that makes Airflow report an import error next to the file's good DAGs."""
 
     def __init__(self, problems: list[str]) -> None:
         super().__init__("problems", schedule=None)
@@ -220,7 +221,7 @@ class _Tasks:
         hand_over = self._backfill("hand_over", dry_run=True, **_JOINED)
         record = f"{{{{ ti.xcom_pull('{hand_over.task_id}')['hand_over'] | tojson }}}}"
         restart = self._deploy("restart", "stateless", hand_over=record)
-        # It refuses to run before its history has passed the boundary: so it asks again.
+        # It refuses to run until its history has passed the boundary, so it is retried.
         backfill = self._backfill("backfill", retries=12, retry_delay=timedelta(minutes=10))
         hand_over >> restart >> backfill
         check = self._check(first=hand_over, restart=hand_over)
@@ -264,7 +265,7 @@ class _Tasks:
         return check
 
     def _rehearsed_resume(self) -> Any:
-        """The task that a resume begins with: itself, or the rehearsal that has to pass before."""
+        """First task of a resume: the deploy, or the rehearsal that must pass before it."""
         if self.one.rehearse is None:
             return self._deploy("resume", "savepoint", **_JOINED)
         arguments = self.scripted(self.one.rehearse, fail_on=("refused",), **_JOINED)
@@ -273,7 +274,7 @@ class _Tasks:
         return rehearse
 
     def _migrate(self) -> Any:
-        """The migration task; None if the deployment wants none."""
+        """The migration task; None if the deployment has none."""
         if self.one.migrate is None:
             return None
         shared = {key: value for key, value in self.one.deploy.items() if key not in ("source_offsets", "allow_ended")}
@@ -288,7 +289,7 @@ class _Tasks:
         return migrate
 
     def _warm_restart(self) -> Any:
-        """The task that begins with state from history, if history supplies all of it."""
+        """The task that starts the job with state from history, if history supplies all of it."""
         migrate = {key: value for key, value in (self.one.migrate or {}).items() if key in _OF_HISTORY}
         arguments = {**self._notified("rollback_notifiers"), **self.one.deploy, **migrate}
         return FlinkWarmRestartOperator(task_id="restart", **self.scripted(arguments, **_JOINED))
@@ -302,7 +303,7 @@ class _Tasks:
         return f"incompatible, {' or '.join(found)} of the state can be kept" if found else ""
 
     def _link(self, upper: Any, lower: Any, label: str) -> None:
-        # Without a label too: a task that nothing leads to would run at once.
+        # Even without a label: a task without an upstream task would run at once.
         if label:
             upper >> Label(label) >> lower
         else:
@@ -315,13 +316,13 @@ class _Tasks:
         if self.one.plan_only:
             more = {**more, "plan_only": True, "plan_to": self.one.plan_to}
         offsets = table.get("source_offsets")
-        # Stored with the state; and before the first start no job stood anywhere.
+        # A savepoint contains the offsets; before the first start there are none.
         if start_mode == "savepoint" or (task_id == "deploy_first" and "as-stored" in str(offsets)):
             table.pop("source_offsets", None)
         return FlinkSqlDeployOperator(task_id=task_id, start_mode=start_mode, **self.scripted(table, **more))
 
     def _backfill(self, task_id: str, **more: Any) -> Any:
-        """Task that fails without a row, because state is abandoned for this backfill."""
+        """Backfill that fails if it reads no row, because the state was abandoned for it."""
         table = {"allow_empty": False, **(self.one.backfill or {})}
         return FlinkBackfillOperator(task_id=task_id, **self.scripted(table, **more))
 

@@ -40,15 +40,15 @@ class FlinkStateMigrationOperator(FlinkSqlDeployOperator):
     Args:
         plan_dir: Path or URI of a folder that the SQL Gateway writes plans to and this worker sees too; needed unless
             both run on one machine. (templated)
-        rehearse: Whether the rewritten savepoint is rehearsed before the start.
-        spark: Whether Spark shares the work of rewriting; None: from 2 GB of state on, where PySpark is installed.
+        rehearse: Rehearse the rewritten savepoint before the start.
+        spark: Rewrite with Spark; None: from 2 GB of state on, if PySpark is installed.
         spark_master: Master of that Spark; None: all cores of this worker. (templated)
         history: Tables whose rows the job had read are known, each with the place of its rows, "" for the place in the
             script: state that would begin empty is computed from them, on Spark. None: those of the check. (templated)
-        sample: How many keys of each operator that is computed from history plain Python computes once more before
-            the job is started; 0: of none; None: of 20.
-        check_task_id: As FlinkSqlDeployOperator has it, and so are all others but ``start_mode``, ``hand_over``,
-            ``source_offsets`` and ``plan_only``, which a migration does not take.
+        sample: Number of keys that plain Python recomputes before the start, for each operator computed from history;
+            None: 20.
+        check_task_id: As for FlinkSqlDeployOperator, like all its other arguments except ``start_mode``, ``hand_over``,
+            ``source_offsets`` and ``plan_only``, which a migration does not accept.
     """
 
     template_fields: Sequence[str] = (*FlinkSqlDeployOperator.template_fields, "plan_dir", "spark_master", "history")
@@ -139,10 +139,11 @@ class FlinkWarmRestartOperator(FlinkStateMigrationOperator):
     and the log states the reason. If anything fails, the former script resumes from its own savepoint.
 
     Args:
-        history: As FlinkStateMigrationOperator has it; each table that the script reads has to be named. (templated)
-        check_task_id: As FlinkStateMigrationOperator has it, and so are all others but ``start_mode``, ``hand_over``,
-            ``plan_only``, ``plan_to`` and ``spark``, which a warm restart does not take. ``source_offsets`` is used
-            only where the job starts without state, and with ``allow_ended`` a job that has ended is one such case.
+        history: As for FlinkStateMigrationOperator; it must name each table that the script reads. (templated)
+        check_task_id: As for FlinkStateMigrationOperator, like all its other arguments except ``start_mode``,
+            ``hand_over``, ``plan_only``, ``plan_to`` and ``spark``, which a warm restart does not accept.
+            ``source_offsets`` is used only where the job starts without state, and with ``allow_ended`` a job that has
+            ended is one such case.
     """
 
     start_modes: ClassVar[tuple[StartMode, ...]] = (StartMode.STATELESS,)
@@ -175,5 +176,5 @@ class FlinkWarmRestartOperator(FlinkStateMigrationOperator):
             planner=lambda: opened.enter_context(self.hook.planner()),
             log=self._note,
         )
-        # What a run has begun it goes on with, also where it is not known any more how it was decided.
+        # A run continues what it began, even if the decision can no longer be derived.
         return restart if begun is not None or restart.is_possible() else None

@@ -29,18 +29,18 @@ if TYPE_CHECKING:
     from airflow_flinkcompat.deploy.ledger.entries import HeadEntry
     from airflow_flinkcompat.deploy.restore_test.report import Rehearsal
 
-# After a wait: how long what was started may take to end where the rehearsal cannot go on.
+# After a wait: seconds in which the started jobs must end if the rehearsal cannot continue.
 _CLEANING_SECONDS = 120.0
-# XCom: what a rehearsal that waits in the triggerer has started.
+# XCom: jobs and savepoints started by a rehearsal that waits in the triggerer.
 _STATE = "rehearsal"
 
 
 class FlinkRestoreRehearsalOperator(ScriptOperator):
-    """Restores the proposed script from a savepoint next to the running job, and reports Flink's reaction.
+    """Restore the proposed script from a savepoint next to the running job, and report Flink's reaction.
 
-    The job of the ledger's head is asked for a savepoint and nothing else. From it the deployed script is restored as a
-    control, then the proposed one, both with stand-in sinks and private consumer groups. Both are ended and the
-    savepoints disposed of afterwards, even if this task is killed, in a worker or while it waits in the triggerer.
+    The job of the ledger's head takes a savepoint and is otherwise left alone. The deployed script is restored from
+    it as a control, then the proposed one, both with stand-in sinks and private consumer groups. Afterwards both are
+    ended and the savepoints are deleted, even if this task is killed, in a worker or while it waits in the triggerer.
     Returns the finding (``refused``, ``restored`` or ``could not tell``), its reason, and the operators whose state was
     claimed and dropped. ``restored`` does not prove right rows; the check does.
 
@@ -51,10 +51,10 @@ class FlinkRestoreRehearsalOperator(ScriptOperator):
             The ledger then records the version as failed, and ``FlinkSqlChangeSensor`` does not offer it again; clear
             this task to rehearse it once more.
         savepoint_directory: Where savepoints go; default: the cluster's. (templated)
-        settle_seconds: How long each job is watched without failure.
-        start_timeout: Seconds each job has to come up.
+        settle_seconds: Seconds for which each job must run without failure.
+        start_timeout: Seconds that each job may take to start.
         savepoint_timeout: Seconds each savepoint may take.
-        deferrable: Wait for the cluster in the triggerer when it takes long. The worker waits all the same if Airflow
+        deferrable: Wait for the cluster in the triggerer when it takes long. The worker waits anyway if Airflow
             (before 3.3) does not report that a task was ended there: its jobs would be left running.
         patience: Seconds a worker waits before the triggerer does.
         poll_interval: Seconds between two looks there.
@@ -177,7 +177,7 @@ class FlinkRestoreRehearsalOperator(ScriptOperator):
         except Paused as paused:
             wait = paused.wait
             context["ti"].xcom_push(key=_STATE, value=paused.state)
-            self.log_lines(f"{paused}: in the triggerer")
+            self.log_lines(f"{paused}: waiting in the triggerer")
             trigger = FlinkRehearsalTrigger(
                 self.flink_conn_id,
                 asdict(wait),

@@ -72,7 +72,7 @@ class Summary:
 
 
 def brief(findings: Sequence[Any]) -> tuple[Mapping[str, str], ...]:
-    """The first findings in three words each, secrets masked."""
+    """Rule, outcome and message of the first findings, secrets masked."""
     from airflow_flinkcompat.secrets import mask_secrets
 
     rows = ((str(f.rule), str(f.outcome), mask_secrets(str(f.message))) for f in findings[:_MOST_FINDINGS])
@@ -88,7 +88,7 @@ def push(context: Context, summary: Summary) -> None:
 
 
 def pull(context: Context, task: Any, named: str | None = None) -> Summary:
-    """The verdict of the task ``named``, else of the one check upstream. Raises AirflowFailException."""
+    """The verdict of the task ``named``, else of the only check upstream. Raises AirflowFailException."""
     candidates = [named] if named else upstream(task, TaskRole.CHECK)
     found = {task_id: summary for task_id in candidates if (summary := _summary_of(context, task_id))}
     own = {task_id: summary for task_id, summary in found.items() if summary.deployment == task.deployment}
@@ -125,7 +125,7 @@ def upstream(task: Any, role: TaskRole) -> list[str]:
 
 def downstream(task: Any, role: TaskRole) -> list[str]:
     """Ids of the tasks with a role that come after ``task`` and are about the same deployment, sorted."""
-    deployment = task.dag.get_task(task.task_id).deployment  # as given: the others' are not rendered
+    deployment = task.dag.get_task(task.task_id).deployment  # unrendered, like the names of the other tasks
     found = (other for other in task.get_flat_relatives(upstream=False) if _has(other, role))
     return sorted(other.task_id for other in found if other.deployment == deployment)
 

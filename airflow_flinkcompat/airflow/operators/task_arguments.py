@@ -32,7 +32,7 @@ def imported(path: str) -> Any:
         ) from None
     except AttributeError:
         raise ValueError(f"{path!r}: module {module} has no {name}; correct the name") from None
-    except Exception as error:  # whatever the module does when it is imported
+    except Exception as error:  # importing a module can raise anything
         raise ValueError(f"{path!r}: module {module} cannot be imported ({type(error).__name__}); correct it") from None
 
 
@@ -82,12 +82,12 @@ _SPECIAL: Mapping[str, Any] = {
     ),
     **dict.fromkeys(("inlets", "outlets"), Annotated[Any, BeforeValidator(_assets)]),
 }
-# What a task is called and where it stands is its order's, who answers the deployment's.
+# Arguments that the order of tasks (id, place) or the deployment (users) decides.
 _DECIDED = {"task_id", "dag", "task_group", "default_args", "options", "multiple", "assigned_users"}
 
 
 def arguments_of(cls: type[Any]) -> dict[str, Any]:
-    """The arguments of one of Airflow's classes, by name, with the type that a file's value is checked by."""
+    """Arguments of an Airflow class by name, with the type that checks a value from a file."""
     parameters = inspect.signature(vars(cls)["__init__"]).parameters.values()
     named = (each for each in parameters if each.kind is inspect.Parameter.KEYWORD_ONLY)
     return {each.name: _type(each) for each in named if each.name not in _DECIDED}

@@ -16,7 +16,7 @@ from airflow_flinkcompat.airflow.tasks.files import place_of
 from airflow_flinkcompat.model import PROGRAM_SUFFIXES, is_path
 
 _FILES = (".sql", *PROGRAM_SUFFIXES)
-# What is known before any task runs: it names the asset, and where the ledger is.
+# Fields known before any task runs: they determine the asset and the place of the ledger.
 _NO_TEMPLATES = ("name", "script", "flink_conn_id", "target", "ledger")
 
 
@@ -33,15 +33,15 @@ def script_asset(
 
     Args:
         deployment: The Flink job.
-        folders: Where a relative path of its script or catalog is sought, in this order.
+        folders: Folders to search for a relative path of its script or catalog, in this order.
         poll_interval: Seconds between two looks at the files, in the triggerer.
-        recheck: Seconds after which the ledger is looked at although no file changed.
+        recheck: Seconds after which the ledger is read even if no file changed.
 
     Returns:
         The asset ``x-flink-script://<connection>/<deployment>``.
 
     Raises:
-        ValueError: The script is no file, is found nowhere, or an argument is a template or holds a secret.
+        ValueError: The script is not a file, is not found, or an argument is a template or contains a secret.
     """
     all_folders = [folders] if isinstance(folders, str | os.PathLike) else [*folders]
     _check(deployment, [Path(folder) for folder in all_folders])

@@ -72,7 +72,7 @@ _OF_ONE = _ERRORS | {
     404: {"model": models.ErrorDetail, "description": "Not found. Only users who may read the ledger get this answer."},
     503: {"model": models.ErrorDetail, "description": "The ledger cannot be read."},
 }
-# Every route is put here, so that none answers without a user.
+# Every route belongs to this router, so that none answers without a user.
 router = APIRouter(dependencies=[Depends(get_user)])
 
 
@@ -172,7 +172,7 @@ def _forbidden() -> HTTPException:
 
 @router.get("/static/{name}", include_in_schema=False)
 def get_static(request: Request, name: str) -> Response:
-    """A file of the bundle: one of the folder, whatever the name holds."""
+    """A file of the bundle's folder; no name leads out of the folder."""
     found = next((each for each in STATIC.iterdir() if each.name == name and each.is_file()), None)
     media_type = _MEDIA_TYPES.get("." + name.rpartition(".")[2])
     if found is None or media_type is None:
@@ -187,7 +187,7 @@ def get_static(request: Request, name: str) -> Response:
 
 @router.get("/api/v1/openapi.json", include_in_schema=False)
 def get_openapi(request: Request) -> JSONResponse:
-    """Schema of the API, for programs against it."""
+    """Schema of the API, for its clients."""
     return JSONResponse(request.app.openapi())
 
 

@@ -53,7 +53,7 @@ class Proposal:
         checks = [each for each in about if isinstance(each, CheckedEntry)]
         checked = next((each for each in reversed(checks) if each.number <= number), None)
         heads = [each for each in entries if isinstance(each, HeadEntry)]
-        # Without a check: all about the version since what was in force before the entry.
+        # Without a check: all entries about the version since the head before the entry.
         since = max((each.number for each in heads if each.number < number), default=0) + 1
         first = checked.number if checked else next(each.number for each in about if each.number >= since)
         end = next((each.number for each in checks if each.number > number), None)
@@ -155,7 +155,7 @@ def _advice(report: dict[str, Any] | None, ledger: NamedLedger, name: str, forme
         known = ReportContext.from_dict(report["context"]) if "context" in report else None
     except (KeyError, ValueError, TypeError):
         return _Advice()
-    # A report of an earlier release says nothing of its DAG.
+    # Reports of earlier releases do not name their DAG.
     known = known or ReportContext(
         deployment=name,
         job_id=(former.job_id if former else None) or "",
@@ -189,7 +189,7 @@ def proposals_of_run(
         ours = writer is not None and (writer.dag_id, writer.run_id) == (dag_id, run_id)
         if writer is None or not ours or not sha256 or task_id not in (None, writer.task_id):
             continue
-        # A way back holds the former version, which is not what the run is about.
+        # The steps of a rollback contain the former version, which is not the subject of the run.
         if isinstance(entry, RollingBackEntry | RolledBackEntry):
             continue
         found[sha256] = entry.number

@@ -140,7 +140,7 @@ def _ledger(ledger: NamedLedger, rights: Rights, error: LedgerError | None) -> m
 def entries_and_row(
     ledger: NamedLedger, name: str
 ) -> tuple[tuple[LedgerEntry, ...] | LedgerError, DeploymentRow | LedgerError]:
-    """Entries of a deployment and its row; damage in old entries leaves a row of the job in force."""
+    """Entries of a deployment and its row; despite damage in old entries, the row shows the current job."""
     try:
         entries = ledger.entries(name)
         return entries, DeploymentRow(name).after_all(entries)

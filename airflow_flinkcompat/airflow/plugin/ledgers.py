@@ -37,12 +37,12 @@ if TYPE_CHECKING:
     from airflow_flinkcompat.deploy.ledger.store import LedgerError
 
 _log = logging.getLogger(__name__)
-# Of so many ledgers the entries stay in memory: they are read again only where there are newer ones.
+# Number of ledgers whose entries stay in memory; only newer entries are then read.
 _LEDGERS_KEPT = 64
 
 
 class _HookOf(FlinkHook):
-    """The hook of a connection that was read already: nothing is looked up by its id."""
+    """Hook of a connection that was already read, so that its id is not looked up again."""
 
     def __init__(self, connection: Connection) -> None:
         super().__init__(connection.conn_id)
@@ -134,7 +134,7 @@ def find_ledgers() -> FoundLedgers:
 
 
 def _connections(problems: list[str]) -> Iterator[Connection]:
-    """Those of the metadata database, then those that the settings name."""
+    """Connections of the metadata database, then those that the settings name."""
     from airflow.configuration import conf
     from airflow.models.connection import Connection
     from airflow.providers.common.compat.sdk import AirflowNotFoundException
@@ -144,7 +144,7 @@ def _connections(problems: list[str]) -> Iterator[Connection]:
     yield from listed
     known = {each.conn_id for each in listed}
     for conn_id in conf.getlist(CONFIG_SECTION, "connections", fallback=[]) or []:
-        if not conn_id or conn_id in known:  # of an empty setting Airflow 3.1 makes a list of ""
+        if not conn_id or conn_id in known:  # Airflow 3.1 reads an empty setting as [""]
             continue
         try:
             yield Connection.get_connection_from_secrets(conn_id)
@@ -185,7 +185,7 @@ class Writer:
 
 
 def deployments_of(dag_id: str, run_id: str) -> frozenset[str]:
-    """Deployments that tasks of a run name, whatever their ledgers hold by now."""
+    """Deployments that tasks of a run name, whatever their ledgers contain by now."""
     from airflow.models.renderedtifields import RenderedTaskInstanceFields
     from airflow.models.serialized_dag import SerializedDagModel
     from airflow.utils.session import create_session

@@ -276,7 +276,7 @@ class AnswerItem(_Answer):
 
 
 class ChangePage(_Answer):
-    """A version that was proposed: what it is compared with, the verdict, and what became of it."""
+    """A proposed version: its baseline, its verdict and its outcome."""
 
     ledger: str
     deployment: str

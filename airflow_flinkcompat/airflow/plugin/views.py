@@ -36,7 +36,7 @@ from airflow_flinkcompat.deploy.target import same_snapshot
 from airflow_flinkcompat.model import JobSpec
 from airflow_flinkcompat.secrets import mask_secrets
 
-# Of an entry that the user may not read.
+# Kind and message of an entry that the user may not read.
 HIDDEN_KIND = "hidden"
 HIDDEN = "an entry of a DAG that you may not read"
 _SUMMARIES = ("entry", "unfinished", "pending", "checked", "failed")
@@ -110,7 +110,7 @@ def history_entry(entry: LedgerEntry, rights: Rights) -> models.HistoryEntry:
     if not rights.reads_entry(entry):
         entry = OtherEntry(row={"kind": HIDDEN_KIND}, number=entry.number, at=entry.at, message=HIDDEN)
     if isinstance(entry, OtherEntry):
-        # What a later release says beside is of unknown form.
+        # The form of further keys of a later release is unknown.
         entry = replace(entry, row={"kind": entry.kind})
     row = entry.to_dict()
     names = (*EntryRow.__dataclass_fields__, *_HISTORY)
@@ -195,7 +195,7 @@ def deployment_page(
 
 
 def job_held(entries: Iterable[LedgerEntry], sha256: str) -> tuple[JobSpec, int] | None:
-    """The job of a version, and the last entry that holds it; None if none does."""
+    """The job of a version, and the last entry that contains it; None without one."""
     held = [each for each in entries if isinstance(each, StepEntry) and each.sha256 == sha256]
     return (held[-1].job, held[-1].number) if held else None
 
@@ -226,7 +226,7 @@ class RedeploySteps:
 
     @property
     def proposed(self) -> StepEntry:
-        """The last step about the version that was to run; a way back holds the former one."""
+        """The last step about the version to deploy; steps of a rollback contain the former one."""
         back = (RollingBackEntry, RolledBackEntry)
         return next((step for step in reversed(self.steps) if not isinstance(step, back)), self.steps[-1])
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 # Long enough to never fail a job that nobody edits; databases and JSON still hold a date that far away.
 _NO_TIMEOUT = timedelta(days=3650)
-# Airflow can take a task that goes on within a moment for one that its executor has lost.
+# Airflow may treat a task that resumes within a moment as lost by its executor.
 _SHORTEST_BACK_OFF = 5.0
 WAITING_FOR = "waiting_for"
 """Key of the XCom with the reason of the sensor's wait."""
@@ -35,9 +35,9 @@ class FlinkSqlChangeSensor(ScriptOperator, BaseSensorOperator):
     """Wait until the proposed script, settings, functions or catalog differ from the deployed ones.
 
     The ledger names the deployed ones. A version that was rejected, failed to deploy or cannot be read is not offered
-    again. It is offered again once it was approved after that, or, if planned (``plan_only``), once its plan was
-    carried out. While the sensor waits in the triggerer only the script's files are hashed; the ledger is read when
-    they change, and every ``recheck`` seconds.
+    again, unless it is approved later. A planned version (``plan_only``) is offered once its plan was carried out.
+    While the sensor waits in the triggerer only the script's files are hashed; the ledger is read when they change, and
+    every ``recheck`` seconds.
 
     A problem that somebody must fix (a missing or unreadable script, an unknown connection, no named ledger, a ledger
     or cluster that does not answer) fails no run: the sensor reports it once in its log and in the XCom
@@ -46,13 +46,13 @@ class FlinkSqlChangeSensor(ScriptOperator, BaseSensorOperator):
 
     Args:
         poke_interval: Seconds between two looks at the files.
-        recheck: How often the ledger is looked at although no file changed.
+        recheck: Seconds after which the ledger is read even if no file changed.
         timeout: Seconds (or a timedelta) after which the task fails, or is skipped with ``soft_fail``, as with any
             sensor of Airflow. Default: ten years, whatever Airflow's ``[sensors] default_timeout`` (a week) is, because
-            a job without edits is in order.
+            a job without edits is normal.
         deferrable: Wait in the triggerer (default), or in a worker by ``mode``.
-        require_cluster: Offer a version only while the target answers, so that no run begins which
-            could not deploy. Default: True, but for a program of the Table API, which no target runs.
+        require_cluster: Offer a version only while the target answers, so that no run begins that could not deploy.
+            Default: True, except for a program of the Table API, which no target runs.
     """
 
     template_fields: Sequence[str] = ScriptOperator.template_fields
@@ -72,7 +72,7 @@ class FlinkSqlChangeSensor(ScriptOperator, BaseSensorOperator):
         self.recheck = recheck
         self.deferrable = deferrable
         self.require_cluster = require_cluster
-        # Why the fields could not be rendered, and the files that could not be read.
+        # The reason why fields could not be rendered, and the files that could not be read.
         self._unrendered: Exception | None = None
         self._absent: tuple[Path, ...] = ()
         self._reported = ""
@@ -89,7 +89,7 @@ class FlinkSqlChangeSensor(ScriptOperator, BaseSensorOperator):
         except _to_be_mended() as error:
             self._unrendered = error
             self._absent = error.places if isinstance(error, FileMissing) else ()
-            for name, value in self._unmasked.items():  # what is shown of this task
+            for name, value in self._unmasked.items():  # values that the UI shows
                 setattr(self, name, self._masked(name, value))
 
     def execute(self, context: Context) -> Any:

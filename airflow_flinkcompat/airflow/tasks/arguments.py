@@ -102,7 +102,7 @@ class AnyTask(TypedDict, total=False):
 
 
 class TaskArguments(AnyTask, total=False):
-    """Those of a task in a DAG."""
+    """Arguments of a task in a DAG."""
 
     task_id: Required[str]
     dag: Any
@@ -110,7 +110,7 @@ class TaskArguments(AnyTask, total=False):
 
 
 class DeploymentArguments(TaskArguments, total=False):
-    """Those of a task about a deployment; ``DeploymentOperator`` describes them."""
+    """Arguments of a task about a deployment; ``DeploymentOperator`` describes them."""
 
     deployment: Required[str]
     flink_conn_id: str
@@ -119,7 +119,7 @@ class DeploymentArguments(TaskArguments, total=False):
 
 
 class ScriptArguments(DeploymentArguments, total=False):
-    """Those of a task about a script; ``ScriptOperator`` describes them."""
+    """Arguments of a task about a script; ``ScriptOperator`` describes them."""
 
     script: Required[str]
     settings: Mapping[str, str] | None
@@ -141,7 +141,7 @@ class AnySensor(TypedDict, total=False):
 
 
 class SensorArguments(ScriptArguments, AnySensor):
-    """Those of a sensor about a script."""
+    """Arguments of a sensor about a script."""
 
 
 # The tables of a Deployment: arguments of a task's own operator, and what every task takes. Each repeats the signature

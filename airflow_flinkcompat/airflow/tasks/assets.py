@@ -8,7 +8,7 @@ which takes longer than parsing 200 deployments.
 
 OpenLineage data exists only if Airflow's provider of it is installed. Data sets have OpenLineage's own names
 (:mod:`~airflow_flinkcompat.plan.datasets`). A table whose place the script does not state is left out, and so are its
-columns: an invented name would be another data set than anybody else's.
+columns: an invented name would denote a data set that does not exist.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def emit(task: Any, context: Context, alias: AssetAlias, uris: Mapping[str, Mapp
     for uri, extra in uris.items():
         try:
             asset = Asset(uri)
-        except ValueError as error:  # by another provider's own rules for its scheme; what was done is done
+        except ValueError as error:  # another provider's rules reject the URI; the finished work stands
             task.log.warning("No asset event on %s: %s", uri, error)
             continue
         accessor.add(asset, extra=dict(extra))
@@ -145,7 +145,7 @@ def operator_lineage(known: RunLineage | None, **more: Any) -> Any:
 def _run_facet(facts: Mapping[str, Any]) -> Any:
     from airflow.providers.common.compat.openlineage.facet import RunFacet
 
-    # Words of Python are no names of fields.
+    # Python's keywords cannot be field names.
     names = {"from": "range_from", "to": "range_to"}
     properties = {names.get(name, name): value for name, value in facts.items() if value is not None}
     return RunFacet(producer=_PRODUCER).with_additional_properties(**properties)

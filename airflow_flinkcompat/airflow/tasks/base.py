@@ -86,7 +86,7 @@ def takes(*names: str) -> Callable[[type[Operator]], type[Operator]]:
 
 
 def wrong_choice(name: str, value: str, *more: str) -> str:
-    """Error of an argument that is none of its declared choices; "" if it is one."""
+    """Error of an argument that is not one of its declared choices; "" if it is."""
     known = (*more, *KEYS[name].choices)
     return "" if value in known else f"{name} {value!r} is not one of {', '.join(known)}"
 
@@ -122,14 +122,14 @@ class DeploymentOperator(BaseOperator):
         self.target = target
         self.ledger = ledger
         self.change_url = ""
-        # The fields as rendered (they are masked then), and as given.
+        # Fields as rendered, which are then masked, and as passed.
         self._rendered: dict[str, Any] = {}
         self._unmasked: dict[str, Any] = {}
 
     def _do_render_template_fields(
         self, parent: Any, template_fields: Any, context: Context, jinja_env: Any, seen_oids: set[int]
     ) -> None:
-        # The one step that plain and mapped tasks share.
+        # The only step that plain and mapped tasks share.
         if parent is not self:
             return super()._do_render_template_fields(parent, template_fields, context, jinja_env, seen_oids)
         self._unmasked = {name: getattr(self, name) for name in self.secretive_fields}
@@ -190,8 +190,8 @@ class ScriptOperator(DeploymentOperator):
         script: The SQL, or the path of a file: ``.sql``, or a program of the Table API, ``.py`` (PyFlink, which is read
             and never run, as are its modules and the files it opens) or ``.table`` (FLIP-11's notation). Absolute, or
             relative to the DAG's folder or ``template_searchpath``; read when the task runs, not when the DAG is
-            parsed. (templated, also what a ``.sql`` file holds; a program is Python, and no template)
-        language: Of a program that is passed as text: ``python`` or ``table``.
+            parsed. (templated, like the content of a ``.sql`` file; a program is Python, not a template)
+        language: Language of a program that is passed as text: ``python`` or ``table``.
     """
 
     template_fields: Sequence[str] = (
@@ -228,7 +228,7 @@ class ScriptOperator(DeploymentOperator):
         self.catalog = catalog
         # The files that were read, by path.
         self.files: dict[str, bytes] = {}
-        # The script's file, and the folder that its path was given from.
+        # The script's file, and the folder to which its path is relative.
         self._place: tuple[Path, Path] | None = None
         self._source = Path(script).name if is_path(script, (SQL, *PROGRAM_SUFFIXES)) else "<script>"
 
@@ -256,7 +256,7 @@ class ScriptOperator(DeploymentOperator):
         if self._is_program and not self.takes_programs:
             from airflow_flinkcompat.deploy.flink.statements import NO_PROGRAMS
 
-            # The connection is a template still, so the target has no name yet.
+            # The connection is still a template, so the target has no name yet.
             where = {"source": self._source, "deployment": self.deployment, "target": "a deployment"}
             raise AirflowFailException(NO_PROGRAMS.format(**where))
         for name in ("script", "catalog"):
@@ -306,7 +306,7 @@ class ScriptOperator(DeploymentOperator):
     # -- the proposed side
 
     def proposed_side(self, engine: str, engine_version: str | None) -> Side:
-        """The proposed side of the change. Raises AirflowFailException: a function's kind is not known."""
+        """The proposed side of the change. Raises AirflowFailException if a function's kind is unknown."""
         from airflow_flinkcompat.compat import Side
 
         variables = {str(key): str(value) for key, value in (self.rendered("variables") or {}).items()}
@@ -348,7 +348,7 @@ class ScriptOperator(DeploymentOperator):
 
 
 def declared_functions(functions: Mapping[str, str] | None) -> tuple[FunctionDeclaration, ...]:
-    """``{"f": "scalar:python"}`` → declarations. Raises AirflowFailException: an unknown kind or language."""
+    """``{"f": "scalar:python"}`` → declarations. AirflowFailException: an unknown kind or language."""
     from airflow_flinkcompat.model import FunctionDeclaration, InputError
 
     try:
@@ -358,14 +358,14 @@ def declared_functions(functions: Mapping[str, str] | None) -> tuple[FunctionDec
 
 
 def record_failure(context: Context, ledger: Ledger, side: JobSpec, message: str) -> None:
-    """Note in the ledger that a version is at fault by itself."""
+    """Record in the ledger that the version itself is at fault."""
     from airflow_flinkcompat.deploy.ledger.entries import FailedVersionEntry, JobVersion
 
     ledger.append(FailedVersionEntry(version=JobVersion.of(side), message=message, owner=run_name(context)))
 
 
 def run_name(context: Context) -> str:
-    """Name of this task of this run in the ledger, by which a retry may take up a former try."""
+    """Name of this task of this run in the ledger, by which a retry resumes a former try."""
     ti = context["ti"]
     return f"airflow:{ti.dag_id}/{ti.run_id}/{ti.task_id}"
 

@@ -105,7 +105,7 @@ def secret_values(text: str) -> list[str]:
         return []
     lines = text.split("\n")
     found = (_between(lines, secret.span) for secret in find_secrets(script))
-    # As written and as it is meant: a quote inside is doubled.
+    # As written and as unescaped: a quote inside is doubled.
     spellings = (text for raw in found for text in (raw.strip("'\"`"), raw.replace("''", "'").strip("'\"`")))
     return [text for text in dict.fromkeys(spellings) if text.strip()]
 
@@ -139,7 +139,7 @@ def place_of(path: str | Path) -> Place:
 
 
 class Bundles:
-    """The bundles as they are now, in this process; each is brought up to date by whoever asks first."""
+    """Bundles of this process, each refreshed by the first request after its ``refresh_interval``."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -156,7 +156,7 @@ class Bundles:
         return repository_of(bundle) / inside
 
     def commit(self, place: Place) -> str | None:
-        """The version that :meth:`path` gave a path of; None for a bundle without versions."""
+        """The version of the path that :meth:`path` returned; None for a bundle without versions."""
         bundle = self._known.get(place[0])
         if bundle is None or not bundle.supports_versioning:
             return None
@@ -179,11 +179,11 @@ class Bundles:
 
 
 BUNDLES = Bundles()
-"""Those of this process: 200 watchers of one repository fetch it once."""
+"""The bundles of this process, so that 200 watchers of one repository fetch it once."""
 
 
 def repository_of(bundle: Any) -> Path:
-    """The folder that :func:`place_of` counts from."""
+    """The root to which paths of :func:`place_of` are relative."""
     root = Path(bundle.path)
     name, inside = place_of(root)
     for _ in Path(inside).parts if name else ():
@@ -191,7 +191,7 @@ def repository_of(bundle: Any) -> Path:
     return root
 
 
-# Where a repository lies on a slow disk; without an answer the version is of no known commit.
+# Allows for a repository on a slow disk; without an answer the commit is unknown.
 _TIMEOUT_SECONDS = 10.0
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
@@ -243,10 +243,10 @@ def _of_work_tree(places: list[Path]) -> GitOrigin | None:
 
 def _git(folder: Path, *arguments: str) -> str | None:
     """Output of Git; None if it is missing, fails, or takes too long."""
-    from airflow_flinkcompat.project.revisions import git_environment  # which loads the model of a job
+    from airflow_flinkcompat.project.revisions import git_environment  # imported late: it loads the model of a job
 
     environment = git_environment() | {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
-    # A repository may name a program that watches its files; none is to be started for a look.
+    # A repository may name a program that watches its files; reading must not start it.
     options = ("-c", "core.fsmonitor=false", "--literal-pathspecs")
     try:
         done = subprocess.run(

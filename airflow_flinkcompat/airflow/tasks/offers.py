@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from airflow_flinkcompat.deploy.ledger.entries import PlannedEntry
     from airflow_flinkcompat.model import JobSpec
 
-# The last word about a version that keeps it from being offered again.
+# Latest entries that keep a version from being offered again.
 _TURNED_DOWN = ("rejected", "failed", "unchanged")
 
 
@@ -19,7 +19,7 @@ _TURNED_DOWN = ("rejected", "failed", "unchanged")
 class Offer:
     """Decision about a proposed version, with its reason; ``problem``: somebody must fix something first.
 
-    ``plan``: the plan of this version whose job causes the offer: it is to be recorded once it exists.
+    ``plan``: the pending plan of this version, whose job is recorded once it exists.
     """
 
     offered: bool
@@ -29,7 +29,7 @@ class Offer:
 
 
 def offer_of(side: JobSpec, entries: Sequence[LedgerEntry]) -> Offer:
-    """Decide about ``side`` from the ledger's entries (oldest first). The side's engine does not count."""
+    """Decide about ``side`` from the ledger's entries (oldest first). The side's engine is ignored."""
     from airflow_flinkcompat.deploy.redeploy.planning import pending_plans
 
     name = side.source
@@ -55,7 +55,7 @@ def offer_of(side: JobSpec, entries: Sequence[LedgerEntry]) -> Offer:
 
 
 def was_checked(side: JobSpec, entries: Sequence[LedgerEntry]) -> bool:
-    """True if ``side`` was the last one that a gate checked since the last deployment: a run has it."""
+    """True if ``side`` was the last one that a gate checked since the last deployment: a run handles it."""
     from airflow_flinkcompat.deploy.ledger.entries import CheckedEntry
 
     last = next((entry for entry in reversed(entries) if entry.is_head or isinstance(entry, CheckedEntry)), None)
@@ -70,12 +70,12 @@ def _is_word(entry: LedgerEntry) -> bool:
 
 
 def _is_about(entry: LedgerEntry, side: JobSpec) -> bool:
-    """True if an entry refers to this version: by content if it holds any, else by hash."""
+    """True if an entry refers to this version: by content if it has any, else by hash."""
     from airflow_flinkcompat.deploy.ledger.entries import JobVersion, StepEntry
 
     if isinstance(entry, StepEntry):
         return _content(entry.job) == _content(side)
-    noted = JobVersion.from_dict(entry.to_dict())  # also of a kind that a later version adds
+    noted = JobVersion.from_dict(entry.to_dict())  # also for a kind that a later version adds
     if not noted.sha256:
         return False
     as_noted = replace(side, engine=noted.engine or side.engine, engine_version=noted.engine_version)
@@ -84,7 +84,7 @@ def _is_about(entry: LedgerEntry, side: JobSpec) -> bool:
 
 def _content(side: JobSpec) -> tuple[Any, ...]:
     functions = sorted((f.name, f.kind, f.language, f.definition) for f in side.functions)
-    # Jinja drops a last line break that a script adopted on the command line has.
+    # Jinja drops the last line break, which a script adopted on the command line still has.
     text = side.script.rstrip()
     inputs = dict(side.variables), dict(side.files), dict(side.settings)
     return side.language, text, inputs, functions, side.catalog.rstrip()

@@ -95,7 +95,7 @@ def each(name: str, notifiers: Notify | Sequence[Notify] | None) -> tuple[Notify
     return found
 
 
-def tell(task: Any, context: Context, notifiers: Sequence[Notify], facts: Mapping[str, Any]) -> None:
+def notify(task: Any, context: Context, notifiers: Sequence[Notify], facts: Mapping[str, Any]) -> None:
     """Call notifiers with their facts in the context. A failing one is a warning, and undoes nothing."""
     from airflow_flinkcompat.secrets import mask_secrets
 
@@ -103,6 +103,6 @@ def tell(task: Any, context: Context, notifiers: Sequence[Notify], facts: Mappin
         context[FACTS] = dict(facts)  # type: ignore[literal-required]
         try:
             notifier(context)
-        except Exception as error:  # another's server, which is away
+        except Exception as error:  # a foreign server may be down
             message = mask_secrets(str(error)) or type(error).__name__
             task.log.warning("The notifier %s failed at %r: %s", type(notifier).__name__, facts["event"], message)

@@ -40,7 +40,7 @@ def fingerprint(contents: Mapping[str, bytes]) -> str:
 
 
 def fingerprint_of(paths: Sequence[str]) -> str | None:
-    """Hash of the files as they are now; None while one cannot be read (it may just be replaced)."""
+    """Hash of the files as they are now; None while one cannot be read, as during its replacement."""
     try:
         return fingerprint({path: Path(path).read_bytes() for path in paths})
     except OSError:
@@ -134,7 +134,7 @@ class FlinkScriptTrigger(BaseEventTrigger):
     paths. These are ``places``: a bundle ("" for none) and a path, as ``place_of`` of
     :mod:`~airflow_flinkcompat.airflow.tasks.files` returns them. So are the ``folders`` that resolve relative paths.
     Files are hashed every ``poll_interval`` seconds; the ledger is read when one changes, and every ``recheck``
-    seconds. What somebody has to mend is a warning in the triggerer's log, once, and ends no watch.
+    seconds. A problem that a person must fix is one warning in the triggerer's log, and does not end the watch.
 
     The event's payload: ``deployment``, ``reason``, ``content`` (hash of the files) and ``commit`` of the bundle.
     """
@@ -178,7 +178,7 @@ class FlinkScriptTrigger(BaseEventTrigger):
                         fired = seen.content
                         yield TriggerEvent(self._payload(seen, reason))
                 reported, problems = "", 0
-            except Exception as error:  # a watcher that fails is gone: what somebody has to mend is waited out
+            except Exception as error:  # a failed watcher is gone, so it waits until a person has fixed the problem
                 words = await asyncio.to_thread(masked_words, error)
                 if words != reported:
                     reported = words
@@ -200,7 +200,7 @@ class FlinkScriptTrigger(BaseEventTrigger):
         from airflow_flinkcompat.airflow.tasks.offers import offer_of, was_checked
 
         if seen.version is None:
-            return "its files changed, or the watch restarted; a template makes their text"
+            return "its files changed, or the watch restarted; only a run can render its template"
         with readable_errors():
             hook = FlinkHook(self.arguments.get("flink_conn_id", "flink_default"), target=self.arguments.get("target"))
             entries = hook.ledger(self._deployment, self.arguments.get("ledger")).entries()
@@ -218,9 +218,9 @@ class FlinkScriptTrigger(BaseEventTrigger):
         paths = {name: BUNDLES.path(_place(place)) for name, place in self.places.items()}
         self._read = []
         task = _texts({**self.arguments, **{name: str(path) for name, path in paths.items()}}, folders)
-        side = task.proposed_side("flink", None)  # which reads what lies beside a program, too
+        side = task.proposed_side("flink", None)  # this also reads the files next to a program
         self._read = sorted(task.files)
-        # By the paths in the bundle: another triggerer has it in another folder.
+        # Paths in the bundle, which another triggerer has in another folder.
         roots = [*map(str, folders), *(str(path.parent) for path in paths.values()), ""]
         files = {_relative(path, roots): content for path, content in task.files.items()}
         rest = repr(sorted((name, value) for name, value in self.arguments.items() if name != "ledger"))
@@ -258,7 +258,7 @@ def _is_template(value: Any) -> bool:
 
 
 def _texts(arguments: Mapping[str, Any], folders: Sequence[Path]) -> _WatchedScript:
-    """Read, and render without a context. Raises AirflowFailException if a file is missing or no text."""
+    """Read, and render without a context. Raises AirflowFailException if a file is missing or not text."""
     task = _WatchedScript(task_id="watched", **arguments)
     environment = SandboxedEnvironment(loader=FileSystemLoader([str(folder) for folder in folders]), cache_size=0)
     try:

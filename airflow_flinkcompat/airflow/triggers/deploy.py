@@ -89,10 +89,10 @@ class FlinkJobTrigger(BaseTrigger):
         return Wait.from_dict(self.wait)
 
     def what(self, wait: Wait) -> str:
-        return _what(wait)
+        return _awaited(wait)
 
     def _look(self, wait: Wait) -> Wait | float | None:
-        """The wait once it is over; else since when the job is proved, None while it is not."""
+        """The wait once it is over; else the time since which the job is proved, None while it is not."""
         from airflow_flinkcompat.deploy import DeployError
 
         try:
@@ -103,11 +103,11 @@ class FlinkJobTrigger(BaseTrigger):
                 self.log.info("%s", error)
                 return None
             return self._to_be_judged(wait, error)
-        except Exception as error:  # also of the connection: a trigger that fails takes the task with it, unheard
+        except Exception as error:  # also of the connection: a failed trigger fails the task without a reason
             return self._to_be_judged(wait, error)
 
     def _to_be_judged(self, wait: Wait, error: Exception) -> Wait:
-        # Its text may hold what a placeholder stands for, which is masked where that is resolved: in the task.
+        # The error's text may contain the value of a placeholder; only the task, which resolves it, masks it.
         self.log.info("the wait has a result (%s): continuing in a worker", type(error).__name__)
         return wait
 
@@ -134,7 +134,7 @@ class FlinkJobTrigger(BaseTrigger):
 
     # ------------------------------------------------------------------------------- a person ends, clears or marks it
     async def on_kill(self) -> None:
-        """Report the jobs left running, to the end although Airflow 3.3 cancels it again and again."""
+        """Report the jobs left running; it finishes although Airflow 3.3 cancels it repeatedly."""
         work = asyncio.create_task(self._on_kill())
         until = time.monotonic() + _KILL_SECONDS
         while not work.done() and time.monotonic() < until:
@@ -152,7 +152,7 @@ class FlinkJobTrigger(BaseTrigger):
     def _is_deferred(self) -> bool:
         """True if the task still waits: Airflow 3.3 reports the takeover of a trigger as a kill.
 
-        Another triggerer takes over from one that was too busy to be heard. False if Airflow does not report it. A
+        Another triggerer takes over from one that was too busy to report. False if Airflow does not report it. A
         trigger can read the state of its task only, neither its try nor its trigger's id. A task that was cleared and
         waits again within this moment is therefore taken for one that waits as before, and the kill is not reported.
         There is nothing to report then, because its new try has taken over the very stop or job of this wait.
@@ -174,7 +174,7 @@ class FlinkJobTrigger(BaseTrigger):
             state = await asyncio.wait_for(asyncio.to_thread(self._state, wait.job_id), _STATE_SECONDS)
         except TimeoutError:
             state = "in a state that the cluster does not report now"
-        fact = f"ended, cleared or marked by somebody while it waited in the triggerer. {_left(wait, state)}"
+        fact = f"ended, cleared or marked by somebody while it waited in the triggerer. {_remaining_jobs(wait, state)}"
         self.log.warning("The task was %s", fact)
         if self.deployment:
             await asyncio.to_thread(self._record, wait, f"the task was {fact}")
@@ -196,26 +196,26 @@ class FlinkJobTrigger(BaseTrigger):
             self.log.warning("This could not be recorded in the ledger of %s: %s", self.deployment, error)
 
 
-def _what(wait: Wait) -> str:
+def _awaited(wait: Wait) -> str:
     stops = f"the stop of job {wait.job_id} with a savepoint (request {wait.request_id})"
     return stops if wait.request_id else f"the verification of job {wait.job_id}"
 
 
-def _left(wait: Wait, state: str) -> str:
+def _remaining_jobs(wait: Wait, state: str) -> str:
     """Description of the jobs left running, and of the way to resume."""
     if wait.request_id:
         return (
-            f"It waited for {_what(wait)}, which continues on its own; the job is {state}, and nothing is "
+            f"It waited for {_awaited(wait)}, which continues on its own; the job is {state}, and nothing is "
             "started after it. Clear this task, or deploy again: it finds the same stop and starts from its "
             "savepoint"
         )
     return (
-        f"It waited for {_what(wait)}; the job is {state} and is neither ended nor verified. Clear this "
+        f"It waited for {_awaited(wait)}; the job is {state} and is neither ended nor verified. Clear this "
         "task, or deploy again: it finds the same job, verifies it, and rolls back if it does not run"
     )
 
 
-# Airflow gives on_kill 30 s by default; what is left after this is for a process of its own.
+# Airflow gives on_kill 30 s by default; a separate process ends the rest.
 _CLEANING_SECONDS = 15.0
 
 
@@ -247,7 +247,7 @@ class FlinkRehearsalTrigger(FlinkJobTrigger):
         self.state = state
 
     def _wait(self) -> Wait:
-        # One of an earlier release does not say which it waits for. Asked for as a savepoint, that of a stop is found.
+        # A wait of an earlier release lacks the verb. A request for a savepoint finds that of a stop too.
         return super()._wait() if "verb" in self.wait else replace(super()._wait(), verb="savepoint")
 
     def what(self, wait: Wait) -> str:
@@ -256,7 +256,7 @@ class FlinkRehearsalTrigger(FlinkJobTrigger):
         return f"job {wait.job_id} to {'keep running' if wait.proven_since else 'start'} next to the live one"
 
     def _is_up(self, status: JobStatus) -> bool:
-        return status.tasks_running  # its checkpoints are its script's business
+        return status.tasks_running  # a rehearsal does not wait for checkpoints
 
     async def killed(self) -> None:
         """End the started jobs; the live job continues."""
@@ -319,6 +319,6 @@ class SqlGatewayTrigger(BaseTrigger):
             FlinkHook(self.flink_conn_id, target=self.target).engine()
         except DeployError as error:
             return str(error) if error.unanswered else None
-        except Exception as error:  # of the connection, say: a trigger that fails takes the task with it, unheard
+        except Exception as error:  # of the connection, for example: a failed trigger fails the task without a reason
             self.log.info("the wait has a result (%s): continuing in a worker", type(error).__name__)
         return None

@@ -159,7 +159,7 @@ def test_two_are_none_of_them_the_author(ask: Any) -> None:
 def test_who_cannot_be_told_from_the_author_is_let_through_and_it_is_said(ask: Any, logs: list[Any]) -> None:
     one = ask(AUTHOR, author_may_approve=False)
     one.decides(RESUME, BEN)
-    said = "whether ben is its author, Ada <ada@example.com>, is unknown"
+    said = "it is unknown if ben is its author, Ada <ada@example.com>"
     assert one.site.ledger.entries()[-1].message == f"ben chose 'Resume from savepoint'; {said}"
     assert said in [each["event"] % each.get("positional_args", ()) for each in logs]
 
