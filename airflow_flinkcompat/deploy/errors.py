@@ -88,7 +88,7 @@ class PlansUnavailable(DeployError):
 
 
 def redact(text: str) -> str:
-    """``text`` without anything that reads like a secret."""
+    """``text`` with everything that looks like a secret masked."""
     # On first use: whoever reads the ledger (a trigger, many times) must not pay for the SQL parser.
     from airflow_flinkcompat.secrets import mask_secrets
 
@@ -156,6 +156,6 @@ def fault_of(text: str | None) -> StateFault | None:
 
 
 def refusal(message: str, reason: str) -> TargetError:
-    """The error of a start that was refused with these words."""
+    """The error of a refused start, from the text of the refusal."""
     fault = fault_of(reason)
     return TargetError(message) if fault is None else StateRefused(message, fault)

@@ -89,18 +89,18 @@ class History(Protocol):
 
 
 class HistoryWorkers(StateComputer, Protocol):
-    """Computation of state, and the workers who rewrite the rest."""
+    """Computation of state, and the workers that rewrite the rest."""
 
     @property
     def workers(self) -> Workers:
-        """The workers who rewrite state."""
+        """The workers that rewrite state."""
 
 
 class SavepointWriting(ABC):
     """Writer of savepoints for a new script, with plans and a template of the target or another planner.
 
     ``plan_dir``: path or URI of a folder that this process and the planner share; None: both are on one machine.
-    ``rehearsed``: the new job is restored with stand-ins before it is started. ``planner`` opens a SQL Gateway and its
+    ``rehearsed``: restore the new job with stand-ins before its start. ``planner`` opens a SQL Gateway and its
     JobManager, of one version, at most once, for a target that cannot plan.
     """
 
@@ -152,7 +152,7 @@ class SavepointWriting(ABC):
     def _computing(
         self, savepoint: str, template: str, prepared: str | None
     ) -> AbstractContextManager[tuple[str, Workers | None, StateComputer | None]]:
-        """The savepoint that is rewritten, who does that, and who computes from history."""
+        """The savepoint to rewrite, the workers that rewrite it, and the workers that compute from history."""
 
     def _sent_until(self, savepoint: str) -> datetime | None:
         return None
@@ -206,7 +206,7 @@ class SavepointWriting(ABC):
         self._log(f"rehearsing {self._new.source} from {savepoint}, without writing to its sinks")
         watcher = Watcher(self._trials.location)
         try:
-            # The state of sinks stays aside: there are stand-ins for them.
+            # The state of sinks is ignored, because the sinks have stand-ins.
             runner.restore(watcher, checked, name, savepoint, None)
             found = "rehearsed: a job of the new script was restored from it"
         except RestoreRefused as error:
@@ -227,7 +227,7 @@ class SavepointWriting(ABC):
 
     @cached_property
     def _sides(self) -> tuple[Side, Side]:
-        """Both scripts as they are planned: a separate planner receives the settings of the job's own cluster."""
+        """Both scripts to plan; a separate planner receives the settings of the job's cluster."""
         if self._trials is self._cluster:
             return self._old, self._new
         options = planning_options(self._cluster.target, self._live)
@@ -237,7 +237,7 @@ class SavepointWriting(ABC):
     def _template(self) -> Path:
         """The template of the new job; raises DeployError."""
         cluster = self._trials
-        # One that was started for this alone is the same as the next one, but for its ports and folders.
+        # A cluster started only for this differs from the next one only in ports and folders.
         where, options = (None, {}) if cluster.temporary else (cluster.location, options_of(cluster))
         return kept_template(self._sides[1], where, options, lambda: cluster, self._log)
 
@@ -245,11 +245,11 @@ class SavepointWriting(ABC):
 class SavepointMigration(SavepointWriting):
     """Rewriter of savepoints of a job; see :class:`SavepointWriting` for the other arguments.
 
-    ``at_least``: the decided class (whole, partial, none); a migration of a lower class is refused, but no more than
-    the class is compared. ``workers`` rewrite a savepoint at this path or URI; None: this process. ``history`` knows
+    ``at_least``: the decided class (whole, partial, none); a migration of a lower class is refused. Only the class
+    is compared. ``workers`` rewrite a savepoint at this path or URI; None: this process. ``history`` knows
     the rows that the job had read; None: state that cannot be kept begins empty. ``savepoint_directory``: folder of the
-    savepoint by which history is prepared; None: the cluster's. ``hold`` opens what is needed until the new job runs;
-    None: history is not prepared but read as a whole once the job has stopped.
+    savepoint by which history is prepared; None: the cluster's. ``hold`` keeps resources open until the new job runs;
+    None: history is not prepared, but all of it is read once the job has stopped.
     """
 
     def __init__(
@@ -318,7 +318,7 @@ class SavepointMigration(SavepointWriting):
         except (DeployError, SavepointUnreadable) as error:
             self._log(f"history is not prepared, so all of it is read after the job has stopped: {error}")
             return None
-        except Exception as error:  # Spark and stores raise whatever their own libraries do
+        except Exception as error:  # the libraries of Spark and stores can raise anything
             raise unreadable_history(error) from None
         return folder
 

@@ -18,7 +18,7 @@ _IGNORED = (
 
 
 class Offset(StrEnum):
-    """``AS_STORED``: where the former job stood. ``SCRIPT``: by the options of the script itself."""
+    """``AS_STORED``: the former job's offsets. ``SCRIPT``: the options of the script itself."""
 
     AS_STORED = "as-stored"
     SCRIPT = "script"

@@ -56,8 +56,8 @@ def explain_plans(old: Side, new: Side, planner: PlanCompiler | Target, *, folde
         old: The deployed script.
         new: The proposed script; the planner's version must be its own.
         planner: The target to ask, or ``SqlGatewayPlanner``: a SQL Gateway alone, without a cluster.
-        folder: Path or URI of a folder that the planner and this machine both see; for one on this machine a temporary
-            one by default.
+        folder: Path or URI of a folder that the planner and this machine both see; default: a temporary one, for a
+            planner on this machine.
 
     Returns:
         The plans of the old side and those of the new one, for ``check(…, plans=…)``.

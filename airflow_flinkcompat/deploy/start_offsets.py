@@ -101,7 +101,7 @@ def decide(
 
 
 def settle(startup_offsets: Sequence[StartupOffset], location: str | None) -> tuple[StartupOffset, ...]:
-    """Give the as-stored ones their options, from the savepoint at ``location``. Raises PositionsUnknown."""
+    """Add options to the as-stored positions, from the savepoint at ``location``. Raises PositionsUnknown."""
     if not any(offset.stored for offset in startup_offsets):
         return tuple(startup_offsets)
     if location is None:
@@ -116,7 +116,7 @@ def trial(startup_offsets: Sequence[StartupOffset]) -> dict[TablePath, Mapping[s
 
 
 def tables(rows: Sequence[Mapping[str, Any]]) -> dict[TablePath, Mapping[str, str]]:
-    """The options by table that a ledger entry's ``offsets`` hold."""
+    """The options by table in a ledger entry's ``offsets``."""
     return {(row["path"][0], row["path"][1], row["path"][2]): row["options"] for row in rows if row.get("options")}
 
 
@@ -138,7 +138,7 @@ def _begin(source: SourceTable, choice: Choice | None, former: Sequence[SourceTa
 
 
 def _handed_over(source: SourceTable, start: SourceStart) -> StartupOffset:
-    """Start at the time from which the live job needs rows, if the source's own records have that time."""
+    """Start at the time from which the live job needs rows, if the source's records have a time."""
     connector = registry.source(source.connector).startup
     timed = connector is not None and Offset.TIMESTAMP in connector.choices and start.live_from.endswith("Z")
     if (
@@ -242,7 +242,7 @@ _PARTITION = struct.Struct(">iqq")
 
 @dataclass(frozen=True)
 class StoredList:
-    """A list of operator state: its bytes, and where in them each element begins."""
+    """A list of operator state: its bytes, and the offset of each element."""
 
     name: str
     begins: tuple[int, ...]
@@ -297,7 +297,7 @@ def specific_offsets(partitions: Mapping[int, int]) -> str:
 
 
 def _split(content: bytes, begin: int) -> tuple[str, int, int] | None:
-    """A reader's partition: topic, number and position; None for content in any other form."""
+    """A reader's partition: topic, number and position; None for any other content."""
     try:
         (whole,) = _LENGTH.unpack_from(content, begin)
         version, length = struct.unpack_from(">ii", content, begin + 4)

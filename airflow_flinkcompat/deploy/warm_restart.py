@@ -31,11 +31,11 @@ class WarmStarted(Protocol):
 
     @property
     def reasons(self) -> Mapping[str, str]:
-        """Reasons why a source or operator, by name, would begin with less than all."""
+        """Reasons why a source or operator, by name, would begin with incomplete state."""
 
     @property
     def report(self) -> MigrationReport:
-        """The same for a reader."""
+        """The state and the reasons as a report."""
 
     def ready(self) -> AbstractContextManager[None]:
         """Context in which the rows are available."""
@@ -47,12 +47,12 @@ class WarmStarted(Protocol):
 
 
 class WarmRestart(SavepointWriting):
-    """All state of a new script computed from history, so that a restart does not begin empty.
+    """Computation of all state of a new script from history, so that a restart does not begin empty.
 
     The job resumes after all rows that exist once the former one has stopped; output for earlier rows is left to a
-    backfill. Nothing of the former job's savepoint is read. ``begin`` returns the state that a job begins with, from
-    its state after a migration to itself, its script and Flink's plan of that. ``hold`` opens what is needed until the
-    new job runs; :class:`SavepointWriting` describes the other arguments.
+    backfill. Nothing of the former job's savepoint is read. ``begin`` returns the initial state of a job, from its
+    state after a migration to itself, its script and Flink's plan. ``hold`` keeps resources open until
+    the new job runs; :class:`SavepointWriting` describes the other arguments.
     """
 
     writes = "computed"
@@ -89,11 +89,11 @@ class WarmRestart(SavepointWriting):
         return not reasons
 
     def prepare(self) -> str | None:
-        """The same, and see that history can be read."""
+        """Prepare as the base class does, and check that history can be read."""
         super().prepare()
         try:
             self._hold(self._start.ready())
-        except Exception as error:  # Spark and stores raise whatever their own libraries do
+        except Exception as error:  # the libraries of Spark and stores can raise anything
             raise unreadable_history(error) from None
         return None
 

@@ -127,7 +127,7 @@ export interface components {
         };
         /**
          * ChangePage
-         * @description A proposed version: its baseline, its verdict and its outcome.
+         * @description A version that was proposed: what it is compared with, the verdict, and what became of it.
          */
         ChangePage: {
             /**

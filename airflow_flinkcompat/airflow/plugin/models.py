@@ -276,7 +276,7 @@ class AnswerItem(_Answer):
 
 
 class ChangePage(_Answer):
-    """A proposed version: its baseline, its verdict and its outcome."""
+    """A version that was proposed: what it is compared with, the verdict, and what became of it."""
 
     ledger: str
     deployment: str

@@ -69,7 +69,7 @@ class _Settings:
         if ":" in login:
             raise self._wrong("login", "contains a colon, which basic authentication does not allow")
         for key in ("login", "password", "proxy_login", "proxy_password"):
-            # A line break at the end of a token is easily pasted, and a header cannot hold one.
+            # A pasted token may end in a line break, which a header cannot contain.
             if not self._get(key).isprintable() or self._get(key) != self._get(key).strip():
                 raise self._wrong(key, "starts or ends with a blank, or contains a line break: remove it")
         if password and not login and not password.isascii():
@@ -139,7 +139,7 @@ class _Settings:
 
     def _show(self, context: ssl.SSLContext, certificate: str, key: str) -> None:
         try:
-            # A function: without one OpenSSL would ask the terminal for the password.
+            # A function, because without one OpenSSL would prompt for the password.
             context.load_cert_chain(certificate, key or None, lambda: self._get("client_key_password"))
         except (OSError, ssl.SSLError) as error:
             lies = f"{certificate!r}" + (f" with {self.spell(self._key('client_key'))} {key!r}" if key else "")
@@ -167,7 +167,7 @@ class _Settings:
             )
         if url.scheme not in ("http", "https") or not url.host:
             raise self._wrong("proxy", f"{address!r} is not a proxy address: write http://host:port or https://…")
-        # A proxy that speaks TLS is trusted as the server behind it is.
+        # A TLS proxy is verified like the server.
         context = httpx.create_ssl_context(tls) if url.scheme == "https" else None
         return httpx.Proxy(url, auth=(login, password) if login else None, ssl_context=context)
 

@@ -2,7 +2,7 @@
 
 The Gateway writes a plan to a folder (``COMPILE PLAN``), from which it is read and removed. The statements before the
 jobs run in a session of their own; in a permanent catalog their DDL takes effect. Plans do not contain table options,
-and therefore no secrets. Options that decide whether rows are only added are taken from the script.
+and therefore no secrets. Options that decide whether a source only adds rows are taken from the script.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def options_of_tables(side: Side) -> Options:
 
 
 def give_options(plan: CompiledPlan, options: Options) -> None:
-    """Add the options that decide whether source rows are only added to a plan, which holds none."""
+    """Add table options, which a plan lacks, that decide whether a source only adds rows."""
     for node in plan.nodes:
         table = node.config.get("scanTableSource", {}).get("table", {})
         resolved = table.get("resolvedTable")
@@ -140,8 +140,8 @@ def _compiled(
 
 
 def _give_sink(runner: ScriptRunner, session: Session, query: Statement, width: int) -> None:
-    """Plan a bare query into a sink of its own columns; ``width``: their number, 0 if unknown."""
-    for kind, name in (("TABLE", QUERY_SINK), ("VIEW", _VIEW)):  # of the script's query before
+    """Plan a bare query into a sink with its columns; ``width``: their number, 0 if unknown."""
+    for kind, name in (("TABLE", QUERY_SINK), ("VIEW", _VIEW)):  # left by the script's previous query
         _run(runner, session, query, f"DROP TEMPORARY {kind} IF EXISTS `{name}`")
     renamed = f" ({', '.join(f'c{i}' for i in range(width))})" if width else ""
     for names in dict.fromkeys(("", renamed)):

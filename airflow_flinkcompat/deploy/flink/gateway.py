@@ -125,7 +125,7 @@ _GONE = re.compile(r"(Session|Operation)\b.*(does not exist|not be found|can not
 
 
 class SubmittedBefore(TargetError):
-    """A repeated submission: the cluster has a job of this id already."""
+    """A repeated submission: the cluster already has a job of this id."""
 
 
 class MaskingClient(Protocol):
@@ -144,7 +144,7 @@ class ScriptRunner:
         self.redactor = Redactor()
 
     def add_client(self, client: MaskingClient) -> None:
-        """Have the messages of one more client masked."""
+        """Mask the messages of one more client."""
         client.redactor |= self.redactor
         self._clients.append(client)
 
@@ -196,14 +196,14 @@ class ScriptRunner:
         return {key: each.text for key, each in resolved.items()}
 
     def resolve(self, placeholder: AnyPlaceholder) -> str:
-        """The value of a placeholder. Raises TargetError: there is none."""
+        """The value of a placeholder. Raises TargetError if there is none."""
         try:
             return self._lookup(placeholder)
         except LookupError:
             raise TargetError(f"{placeholder} cannot be resolved: there is no such connection or attribute") from None
 
     def register_placeholders(self, job: JobSpec) -> None:
-        """Mask the values of a job's placeholders, as far as they can be resolved."""
+        """Mask the values of a job's placeholders that can be resolved."""
         for placeholder in placeholders("\n".join((job.script, *job.settings.values()))):
             try:
                 self.register(redactor_of((placeholder,), self.resolve))
@@ -211,7 +211,7 @@ class ScriptRunner:
                 _log.debug("%s is not resolved, so not masked: %s", placeholder, type(error).__name__)
 
     def register(self, redactor: Redactor) -> None:
-        """Have more values masked in every message of the clients from now on."""
+        """Mask more values in every later message of the clients."""
         for name in set(redactor.too_short) - self._warned:
             self._warned.add(name)
             _log.warning("%s", Redactor(too_short=(name,)).warnings[0])

@@ -25,9 +25,9 @@ _NOT_FOUND = 404
 _OFFSET = re.compile(r"\.topic\.(?P<topic>.+)\.partition\.(?P<partition>\d+)\.(?P<kind>currentOffset|committedOffset)$")
 _DURATION = re.compile(r"(?P<number>\d+) *(?P<unit>ms|s|min|)")
 _SECONDS = {"ms": 0.001, "s": 1.0, "min": 60.0, "": 0.001}
-# Of statistics that are renewed after a time nobody here can read.
+# Default for statistics whose refresh interval cannot be read.
 _LONG_AGE = 60.0
-# How many metrics are asked for at once; an address may not grow without bounds.
+# Number of metrics per request, because the length of an address is limited.
 _METRICS_AT_ONCE = 50
 
 
@@ -48,7 +48,7 @@ def snapshot_stats(jobmanager: JobManager, job_id: str, kind: str) -> SnapshotSt
         row["id"]: VertexState(row["name"], row["parallelism"], sizes[row["id"]]) for row in rows if row["id"] in sizes
     }
     path = str(found.get("external_path") or "")
-    # "<checkpoint-not-externally-addressable>": it lies in the JobManager's memory.
+    # "<checkpoint-not-externally-addressable>": it is in the JobManager's memory.
     taken = found.get("latest_ack_timestamp")
     return SnapshotStats(
         Snapshot("" if path.startswith("<") else path), vertices, found["id"], None if taken is None else taken / 1000
@@ -107,7 +107,7 @@ _COMPLETED = "COMPLETED"
 
 
 def job_history(jobmanager: JobManager, job_id: str) -> JobHistory:
-    """Ask for it. Raises JobManagerError."""
+    """The history of a job since its start. Raises JobManagerError."""
     history = jobmanager.get(f"jobs/{job_id}/exceptions").get("exceptionHistory") or {}
     failures = sorted(entry["timestamp"] / 1000 for entry in history.get("entries") or ())
     statistics = jobmanager.checkpoints(job_id)
@@ -160,7 +160,7 @@ def failed_at_restore(exceptions: Mapping[str, Any]) -> bool:
 
 
 _NUMBER = re.compile(r"\[\d+\]")
-# The planner puts the inserter in front of some connectors' sinks, not of others, where a row's time is written.
+# The planner adds the inserter only before some connectors' sinks, where a row's time is written.
 _QUERY_OPERATOR = re.compile(r"\[\d+\]:(?!Sink\(|StreamRecordTimestampInserter\()")
 # Calc( and select=[ are open.
 _IN_SELECT = 2
@@ -170,8 +170,8 @@ def query_of(plan: Mapping[str, Any]) -> Counter[str]:
     """The operators of the query in a job's plan as REST describes them, sinks apart.
 
     A line of the description reads ``[12]:GlobalWindowAggregate(groupBy=[…], …)``; an operator of a sink's connector
-    has no number before it, or is known by its name. Left out are the numbers, and the names a Calc gives: before a
-    sink they are the sink's.
+    has no number, or is recognised by its name. The result omits the numbers, and the aliases in a Calc, which before
+    a sink are the sink's column names.
     """
     lines = (line for node in plan["plan"]["nodes"] for line in str(node.get("description", "")).split("<br/>"))
     texts = (line.lstrip(" +-:|") for line in lines)
@@ -179,7 +179,7 @@ def query_of(plan: Mapping[str, Any]) -> Counter[str]:
 
 
 def _unnamed(text: str) -> str:
-    """``:Calc(select=[a, CAST(b AS INT) AS c])`` without ``AS c``; anything but a Calc as it is."""
+    """``:Calc(select=[a, CAST(b AS INT) AS c])`` without ``AS c``; any other operator unchanged."""
     if not text.startswith(":Calc("):
         return text
     kept, depth, naming = [], 0, False

@@ -15,7 +15,7 @@ from airflow_flinkcompat.deploy.target import TERMINAL, JobRef, JobStatus
 _OK, _NOT_FOUND = 200, 404
 _UNKNOWN_JOB = "FlinkJobNotFoundException"
 _UNKNOWN = re.compile(rf"{_UNKNOWN_JOB}|Job \w+ not found")
-# What most pages of a job answer (500) while it is INITIALIZING.
+# Answer (500) of most pages of a job while it is INITIALIZING.
 _INITIALIZING = "UnavailableDispatcherOperationException"
 # How long (seconds) a JobManager that recovers its jobs must not know one before the job is held to be gone: it may
 # answer before it has them all.
@@ -63,7 +63,7 @@ class JobManager(RestClient):
         return {row["jid"]: JobStatus(row["jid"], row["name"], row["state"]) for row in rows}
 
     def status(self, job_id: str) -> JobStatus | None:
-        """The job now; None if unknown. A job that the cluster is about to recover is waited for."""
+        """The present state of a job; None if unknown. Wait for a job that the cluster is about to recover."""
         if (found := self._status(job_id)) is not None or not self.recovers():
             return found
         try:
@@ -137,7 +137,7 @@ class JobManager(RestClient):
         self.call("POST", f"jobs/{job_id}/stop", body, idempotent=True)
 
     def stop_result(self, job_id: str, trigger_id: str) -> str | None:
-        """The savepoint of a stop; None while it is at work.
+        """The savepoint of a stop; None while the stop runs.
 
         Raises JobManagerError if it failed, with status 404 if this JobManager does not know it.
         """

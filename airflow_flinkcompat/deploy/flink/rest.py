@@ -21,13 +21,13 @@ from airflow_flinkcompat.secrets.redact import Redactor
 _log = logging.getLogger(__name__)
 _ATTEMPTS = 4
 _UNAVAILABLE = frozenset({502, 503, 504})
-# The request did not reach the server: safe to repeat whatever it asks for.
+# The request did not reach the server, so any request can be repeated.
 _NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 
 
 @dataclass(frozen=True)
 class EndpointOrigin:
-    """Origin of an endpoint's settings: their place, key names, and the access in force."""
+    """Origin of an endpoint's settings: their place, key names, and the resulting access."""
 
     place: str = "the endpoint"
     names: Mapping[str, str] = field(default_factory=dict)
@@ -42,7 +42,7 @@ class EndpointOrigin:
         return f"{' and '.join(map(self.name, keys))} of {self.place}"
 
     def about_status(self, status: int) -> str:
-        """The remedy for an answer of this HTTP status; empty if the answer speaks for itself."""
+        """The remedy for an answer of this HTTP status; empty if the answer needs none."""
         who = f"{self._of('login', 'password')} (a password alone is a bearer token)"
         match status:
             case 401 if self.credentials:
@@ -158,7 +158,7 @@ class Endpoint:
 
     @property
     def secrets(self) -> frozenset[str]:
-        """Values that must not show, also not as a header carries them."""
+        """Values to mask, also in their encoded form in a header."""
         pairs = [pair for pair in (self.auth, self.proxy and self.proxy.auth) if isinstance(pair, tuple)]
         headers = (value for name, value in self.headers.items() if name.lower() == "authorization")
         tokens = (value.partition(" ")[2] or value for value in headers)
@@ -208,7 +208,7 @@ class RestClient(Closing):
             proxy=self.endpoint.proxy,
             transport=transport,
             follow_redirects=True,
-            # A proxy of the environment is not asked for what runs on this machine.
+            # The environment's proxy is not used for servers on this machine.
             trust_env=not is_loopback(httpx.URL(self.endpoint.url).host),
         )
 
@@ -258,7 +258,7 @@ class RestClient(Closing):
             ) from None
 
     def lines(self, path: str) -> Iterator[str]:
-        """The lines of a text, as they come: a log may be large. Raises ApiError."""
+        """The lines of a text as they arrive, because a log may be large. Raises ApiError."""
         try:
             with self._client.stream("GET", path.lstrip("/")) as response:
                 response.raise_for_status()
@@ -291,7 +291,7 @@ def _may_repeat(idempotent: bool) -> Callable[[BaseException], bool]:
     def decide(error: BaseException) -> bool:
         if isinstance(error, httpx.HTTPStatusError):
             return idempotent and error.response.status_code in _UNAVAILABLE
-        if tls_failure(error) or is_refused_by_proxy(error):  # it would be the same again
+        if tls_failure(error) or is_refused_by_proxy(error):  # a retry would fail in the same way
             return False
         return isinstance(error, httpx.TransportError if idempotent else _NEVER_SENT)
 

@@ -1,4 +1,4 @@
-"""A script as it is submitted: statements in order, exactly one of which makes the job."""
+"""A script in the form of its submission: statements in order, exactly one of which makes the job."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from airflow_flinkcompat.secrets.placeholders import (
 from airflow_flinkcompat.sql import ScriptError, Statement, parse_script
 from airflow_flinkcompat.sql.nodes import CreateTable, ResetOption, SetOption
 
-# Where a start begins is decided here alone, never by a script. The old spellings still work in Flink.
+# The deployment alone decides the state of a start, never a script. The old spellings still work in Flink.
 RECOVERY_KEYS = ("execution.state-recovery.", "execution.savepoint.", "execution.savepoint-restore-mode")
 JOB_NAME = "pipeline.name"
 
@@ -76,7 +76,7 @@ class Prepared:
 
     @property
     def explain_sql(self) -> str:
-        """EXPLAIN of it, in the form that 1.20 and 2.3 both read: ``EXPLAIN STATEMENT SET BEGIN …``."""
+        """EXPLAIN of the job, in the form that both 1.20 and 2.3 accept: ``EXPLAIN STATEMENT SET BEGIN …``."""
         return _EXECUTE.sub("EXPLAIN", self.job_sql, count=1) if self.explain_shift == 0 else f"EXPLAIN {self.job_sql}"
 
     @property
@@ -88,7 +88,7 @@ class Prepared:
 def prepare(script: str, source: str = "<script>", *, variables: bool = True) -> Prepared:
     """Check that the script makes exactly one job, and leave the start to the deployment.
 
-    ``variables``: True if the platform's ``${secret_values.NAME}`` may take the place of a secret.
+    ``variables``: True if the platform's ``${secret_values.NAME}`` may replace a secret.
 
     Raises ScriptRefused: no statement, no INSERT or several loose ones, a statement that makes another job, SET of a
     recovery option, a literal secret, a misplaced placeholder, statements after the one that makes the job.
@@ -130,7 +130,7 @@ def prepare(script: str, source: str = "<script>", *, variables: bool = True) ->
 
 
 def set_options(script: str, source: str) -> dict[str, str]:
-    """The options in force at the script's job: its SETs in order, a RESET takes them back."""
+    """The options that apply to the script's job: its SETs in order, undone by RESET."""
     return _options(prepare(script, source).setup)
 
 
@@ -172,12 +172,12 @@ def role(statement: Statement) -> Role:
 
 
 def planned_sql(job: Statement) -> str:
-    """The statement of a job as COMPILE PLAN takes it: an INSERT, or ``STATEMENT SET BEGIN … END``."""
+    """The statement of a job in the form for COMPILE PLAN: an INSERT, or ``STATEMENT SET BEGIN … END``."""
     return _EXECUTE.sub("", as_one_statement(job.text), count=1).lstrip()
 
 
 def as_one_statement(text: str) -> str:
-    """The text of a statement as one that Flink parses by itself, a statement set included."""
+    """The text of a statement, also of a statement set, which Flink parses on its own."""
     return _BEGIN_SET.sub("EXECUTE STATEMENT SET BEGIN", text, count=1)
 
 
@@ -226,7 +226,7 @@ def relocate(message: str, span: Span, *, prefix: int = 0) -> str:
 
 
 def _refuse_recovery(statement: Statement) -> None:
-    # A SET that could not be read is refused for naming such an option at all.
+    # An unreadable SET is refused if it only mentions such an option.
     if _leading_words(statement.text)[:1] == ("SET",) and any(key in statement.text for key in RECOVERY_KEYS):
         keys = [key for key, _ in _set_option(statement)]
         if not keys or keys[0].startswith(RECOVERY_KEYS):

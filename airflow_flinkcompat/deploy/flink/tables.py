@@ -22,7 +22,7 @@ from airflow_flinkcompat.sql.statement_parser import Flink, parse_statement
 
 _SCAN = re.compile(r"LogicalTableScan\(table=\[\[(?P<path>.*?)\]\](?P<rest>.*)$")
 _HINT_OPTIONS = re.compile(r"OPTIONS [^{]*\{(?P<options>[^}]*)\}")
-# What the planner has pushed into a scan stands behind its path: ``metadata=[timestamp]``.
+# Parts that the planner has pushed into a scan follow its path: ``metadata=[timestamp]``.
 _PUSHED_DOWN = re.compile(r", \w+=\[.*")
 
 
@@ -92,7 +92,7 @@ def _hinted(text: str) -> dict[str, str]:
     return {key: value for key, _, value in (option.partition("=") for option in found)}
 
 
-# Which topic of which brokers: a place in one is none in another.
+# Options that identify topic and brokers; offsets of one do not apply to another.
 _PLACE = ("topic", "topic-pattern", "properties.bootstrap.servers")
 _RECORD_TIME = "timestamp"
 
@@ -139,7 +139,7 @@ class Tables:
 def tables_of(explained: str) -> Tables:
     """Tables in the abstract syntax tree of an EXPLAIN; raises CannotRehearse if its form is unknown."""
     tree = explained.partition("== Optimized")[0]
-    # What is not a sink's name would be written to for real.
+    # A misread sink name would be written to for real.
     roots = [line for line in _without_subqueries(tree) if line and line[0] not in " +:="]
     if strange := [line for line in roots if not _SINK.match(line)]:
         raise CannotRehearse(f"cannot read {strange[0][:60]!r} in Flink's EXPLAIN")
@@ -224,7 +224,7 @@ def _understood() -> Iterator[None]:
 
 
 def sink_ddl(declared: nodes.CreateTable, materialized: bool = False) -> str:
-    """A table of the same path, columns, partitions and primary key that swallows its rows.
+    """A table of the same path, columns, partitions and primary key that discards its rows.
 
     Writable metadata becomes a plain column. A sink that accepts retractions (print) gets no primary key. With one, the
     stand-in would accept upserts and the planner would add an operator with state in front of it. If the planner adds
@@ -262,7 +262,7 @@ def _names_of(paths: Iterable[TablePath]) -> str:
 
 
 PRIVATE = "{private}"
-"""Placeholder in an option for a name of the rehearsal's own."""
+"""Placeholder in an option for a name that only the rehearsal uses."""
 
 
 @dataclass(frozen=True)
@@ -285,7 +285,7 @@ class SecondReader:
 _ALONE = SecondReader()
 # No path fits the pattern.
 _FILES = SecondReader(empty={"source.path.regex-pattern": "(?!)", "source.monitor-interval": "1 h"})
-# Partitions are assigned, not subscribed to, so a group is only where positions are committed to.
+# Partitions are assigned, not subscribed to, so a group only receives committed positions.
 _UPSERT_KAFKA = SecondReader(
     {
         "properties.group.id": PRIVATE,
@@ -304,7 +304,7 @@ ADMITTED: Mapping[str, SecondReader] = {
     "upsert-kafka": _UPSERT_KAFKA,
     "jdbc": _ALONE,
     "iceberg": _ALONE,
-    # Snapshots are kept for a consumer id.
+    # The table keeps snapshots for a consumer id.
     "paimon": SecondReader(forbidden=("consumer-id",)),
 }
 
@@ -318,11 +318,11 @@ _ONE_READER = {
 
 
 def refusal(connector: str) -> str:
-    """Reason why a source of this connector is not read a second time; empty if it can be."""
+    """Reason why a source of this connector must have one reader; empty if it may have two."""
     if connector in ADMITTED:
         return ""
     if why := _ONE_READER.get(connector):
         return why
     if connector.endswith("-cdc"):
         return "a change stream may admit one reader only"
-    return "whether it admits a second reader is unknown"
+    return "it is unknown if it admits a second reader"

@@ -79,7 +79,7 @@ class Origin(_Keys):
 
 @dataclass(frozen=True)
 class JobVersion(_Keys):
-    """A version by its digest. Its script is not kept: it may hold secrets, or be one that cannot be read."""
+    """A version by its digest. Its script is not stored, because it may contain secrets or be unreadable."""
 
     engine: str = ""
     engine_version: str | None = None
@@ -95,10 +95,10 @@ class JobStart(_Keys):
     """Facts of a start.
 
     ``savepoint``: the savepoint or checkpoint that the job starts from. ``migrated_from``: the savepoint of the former
-    job that this one was rewritten from, if it was. ``offsets``: the starting positions of the sources, a row each:
-    path of the table, choice, options, words. ``request_id``: the id of the request, so that repeating it is the same
-    start. ``job_id``: the job, once its name is known. ``savepoint_bytes``: the size of the former job's state, if the
-    target showed it when the start was verified.
+    job from which this one was rewritten, if any. ``offsets``: the starting positions of the sources, a row each: path
+    of the table, choice, options, words. ``request_id``: the id of the request, so that repeating it is the same start.
+    ``job_id``: the job, once its name is known. ``savepoint_bytes``: the size of the former job's state, if the target
+    showed it when the start was verified.
     """
 
     start_mode: str | None = None
@@ -150,7 +150,7 @@ class JobStop(_Keys):
         state = {**(self.state.to_dict() if self.state else {}), "offsets": row.pop("offsets")}
         if (directory := row.pop("directory")) is not None:
             state["directory"] = directory
-        # Under a key of its own: an entry's request_id is that of a start.
+        # Under a separate key, because an entry's request_id is that of a start.
         row[_STOP_REQUEST] = row.pop("request_id")
         return {**row, "state": _ordered(state)}
 
@@ -269,7 +269,7 @@ class LedgerEntry:
             The entry, of the type of its kind; an :class:`OtherEntry` where this version does not know that.
 
         Raises:
-            ValueError: The row is of another schema, lacks the kind or the number, or holds an impossible value.
+            ValueError: The row has another schema, lacks the kind or the number, or contains an impossible value.
         """
         if row.get("schema") != SCHEMA:
             raise ValueError(f"its schema is {row.get('schema')!r}, this version reads {SCHEMA!r}")
@@ -306,7 +306,7 @@ class StepEntry(LedgerEntry):
 
     @property
     def job_id(self) -> JobRef | None:
-        """The running job that the step is about, where it is about one and that is known."""
+        """The running job of the step, if there is one and it is known."""
         return None
 
     @property
@@ -316,7 +316,7 @@ class StepEntry(LedgerEntry):
 
 @dataclass(frozen=True, kw_only=True)
 class StartEntry(StepEntry):
-    """A step that speaks of a start of its job."""
+    """A step with the start of its job."""
 
     start: JobStart
 
@@ -344,7 +344,7 @@ class RunEntry(StepEntry):
 
     @property
     def is_open(self) -> bool:
-        """True if the run that wrote the entry had more to do."""
+        """True if further steps of the run follow the entry."""
         return True
 
 
@@ -370,7 +370,7 @@ class StopEntry(AttemptEntry):
 # ------------------------------------------------------------------------------------------------ steps of a redeploy
 @dataclass(frozen=True, kw_only=True)
 class DeployingEntry(AttemptEntry, kind="deploying"):
-    """A claim on the deployment; ``prepared`` is the folder of state computed from history by then."""
+    """A claim on the deployment; ``prepared`` is the folder of the state already computed from history."""
 
     start_mode: str | None = None
     prepared: str | None = None
@@ -441,7 +441,7 @@ class FailedEntry(AttemptEntry, StartEntry, kind="failed"):
 
 @dataclass(frozen=True, kw_only=True)
 class RollingBackEntry(RunEntry, StartEntry, kind="rolling-back"):
-    """The former script, whose job the entry holds, is about to be started again."""
+    """The intention to restart the former script, whose job the entry contains."""
 
 
 class RolledBackEntry(HeadEntry, kind="rolled-back"):
@@ -457,7 +457,7 @@ class AdoptedEntry(HeadEntry, kind="adopted"):
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedEntry(StartEntry, kind="planned"):
-    """The spec for a platform, passed to whoever writes there; nothing was touched.
+    """The spec for a platform that others configure; nothing was touched.
 
     ``start`` is how the job would start, with the request id by which it is recognised; ``evidence`` holds remarks, a
     line each. ``savepoint_before``: the savepoint that the platform then named as the next start, so that a later one
@@ -488,25 +488,25 @@ class ApprovedEntry(DecisionEntry, kind="approved"):
 
 
 class RejectedEntry(DecisionEntry, kind="rejected"):
-    """A person or the policy turned the version down."""
+    """The rejection of the version by a person or the policy."""
 
 
 class UnchangedEntry(DecisionEntry, kind="unchanged"):
-    """The version changes nothing that matters to the job that runs."""
+    """A version without a change that matters to the running job."""
 
 
 class FailedVersionEntry(VersionEntry, kind=FailedEntry.KIND):
-    """A version with a fault of its own, found before anything was touched."""
+    """A version that is itself at fault, which was found before anything was touched."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class FindingEntry(VersionEntry):
-    """A finding about a version. It decides nothing and takes no part in a redeploy."""
+    """A finding about a version, which decides nothing and is no step of a redeploy."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CheckedEntry(FindingEntry, kind="checked"):
-    """A check; ``branch`` is the way taken, ``policy`` that of the policy alone, None if not asked."""
+    """A check; ``branch`` is the chosen branch, ``policy`` the policy's own one, None if not consulted."""
 
     review: Review = Review()
     origin: Origin = Origin()
@@ -534,13 +534,13 @@ class BackfilledEntry(FindingEntry, kind="backfilled"):
 
 @dataclass(frozen=True, kw_only=True)
 class InterruptedEntry(LedgerEntry, kind="interrupted"):
-    """A person ended the task that waited for a stop (``request_id``), or for the proof of a start."""
+    """The end, by a person, of a task that waited for a stop (``request_id``) or for the proof of a start."""
 
     job_id: JobRef
     request_id: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """The entry as it is stored, the request by the key that a stop has."""
+        """The entry as it is stored, with the request under the key of a stop."""
         row = super().to_dict()
         return {**row, _STOP_REQUEST: row["request_id"], "request_id": None}
 
@@ -551,14 +551,14 @@ class InterruptedEntry(LedgerEntry, kind="interrupted"):
 
 @dataclass(frozen=True, kw_only=True)
 class DisposedEntry(LedgerEntry, kind="disposed"):
-    """A savepoint that an earlier stop left was deleted."""
+    """The deletion of a savepoint that an earlier stop left."""
 
     savepoint: Snapshot
 
 
 @dataclass(frozen=True, kw_only=True)
 class OtherEntry(LedgerEntry):
-    """An entry that this version does not understand, with its content; it takes no part in anything."""
+    """An entry that this version does not understand, with its content; it has no effect."""
 
     row: Mapping[str, Any]
 

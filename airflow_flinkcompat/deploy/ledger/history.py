@@ -1,13 +1,13 @@
 """The ledger of deployments and attempts: append-only, one numbered JSON file per entry.
 
-``<root>/<deployment>/000001.json``: an entry is created exclusively and whole. Of two writers that want one number
+``<root>/<deployment>/000001.json``: an entry is created exclusively and whole. If two writers want one number,
 exactly one wins (see ``store``). ``root`` is a local folder or any address that universal-pathlib knows. Scripts are
 stored with placeholders. The list view of each deployment is stored next to them (``index``). A deployed version holds
 no literal secret; a waiting or rejected one may, so it is stored masked.
 
-An entry carries a checksum of itself. A torn last entry, whose end is missing because the writer died, is not taken for
-an entry; the next entry names it in ``passes_over``. Any other damage, and any torn entry that no later one names, is
-an error.
+An entry carries a checksum of itself. A torn last entry, whose end is missing because the writer died, does not count
+as an entry; the next entry names it in ``passes_over``. Any other damage, and any torn entry that no later one names,
+is an error.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _ENTRY = re.compile(r"(\d{6,})\.json")
 _REPORTS = "reports"
 _CHECKSUM, _MARK = "checksum", "mark"
-# How many entries a search from the newest backwards reads first; four times as many in every further step.
+# Number of entries that a search from the newest backwards reads first; each further step reads four times as many.
 _NEWEST = 4
 _ATTEMPTS = 100
 E = TypeVar("E", bound=LedgerEntry)
@@ -49,7 +49,7 @@ class DeploymentNameError(LedgerError):
 
 
 class LedgerConflict(LedgerError):
-    """Somebody else wrote an entry in between."""
+    """Another run wrote an entry in between."""
 
 
 class Ledger:
@@ -74,7 +74,7 @@ class Ledger:
         self._store = Store(root, deployment, **options)
         self.directory = self._store.directory
         self._root, self._options = root, options
-        # That of the last entry this object has written.
+        # The row of the last entry that this object wrote.
         self._row: DeploymentRow | None = None
 
     @property
@@ -87,7 +87,7 @@ class Ledger:
         return Index(self._root, **self._options)
 
     def entries(self) -> tuple[LedgerEntry, ...]:
-        """Every entry; none is passed over.
+        """Every entry, without exception.
 
         Returns:
             The entries, oldest first.
@@ -109,7 +109,7 @@ class Ledger:
         return max(self._numbers(), default=0)
 
     def head(self) -> HeadEntry | None:
-        """The latest entry about the job in force, as far as the ledger knows.
+        """The latest entry about the job in force.
 
         The ledger is read from the newest entry backwards: damage in older entries is not noticed.
 
@@ -117,7 +117,7 @@ class Ledger:
             The entry; None before the first one.
 
         Raises:
-            LedgerError: An entry that was looked at is missing or cannot be read.
+            LedgerError: An entry that was needed is missing or cannot be read.
         """
         return next((entry for entry in self._newest_first(_NEWEST) if isinstance(entry, HeadEntry)), None)
 
@@ -188,7 +188,7 @@ class Ledger:
             _log.warning("Cannot write the index row of entry %d of %s: %s", stored.number, self.deployment, error)
             return
         self._index.settle(self._row)
-        # The former job may stand still between the steps of a redeploy.
+        # The former job may be stopped between the steps of a redeploy.
         if not (isinstance(stored, RunEntry) and stored.is_open):
             self._index.compact(lambda name, row: Ledger(self._root, name, **self._options).row(row))
 
@@ -215,7 +215,7 @@ class Ledger:
             return nothing.after_all(self.in_force())
 
     def store_report(self, report: Mapping[str, Any], markdown: str, proposed: JobSpec | None = None) -> str:
-        """Keep a report, as JSON and Markdown, with the version it is about; the same report is kept once.
+        """Store a report, as JSON and Markdown, with its version; the same report is stored once.
 
         Args:
             report: The report as JSON values.
@@ -231,14 +231,14 @@ class Ledger:
         content = json.dumps(report, indent=1, ensure_ascii=False, sort_keys=True)
         digest = hashlib.sha256(f"{content}\0{markdown}".encode()).hexdigest()[:32]
         version = [] if proposed is None else [("proposed.json", encode_proposed(proposed))]
-        # The JSON last: who finds it finds all.
+        # The JSON last, so that a reader who finds it finds all files.
         for suffix, text in (*version, ("md", markdown), ("json", content)):
             with contextlib.suppress(FileExistsError):  # the name is the content's hash
                 self._store.create(f"{_REPORTS}/{digest}.{suffix}", text.encode())
         return str(self.directory / _REPORTS / f"{digest}.json")
 
     def read_report(self, path: str) -> tuple[dict[str, Any], str]:
-        """A report that was kept.
+        """A stored report.
 
         Args:
             path: The result of :meth:`store_report`.
@@ -264,8 +264,8 @@ class Ledger:
             path: The result of :meth:`store_report`.
 
         Returns:
-            The version; None with a report that was kept without one, as those of earlier releases are. Where something
-            was masked, its digest is not that of the version itself, which the report holds.
+            The version; None for a report without one, from an earlier release. If something was masked, its digest
+            differs from that of the version itself, which the report contains.
 
         Raises:
             LedgerError: The path names no report of this deployment, or the version cannot be read.
@@ -278,14 +278,14 @@ class Ledger:
             raise LedgerError(f"the proposed version {self.directory / name} cannot be read: {error}") from error
 
     def _report_name(self, path: str) -> str:
-        """The file of a report. Raises LedgerError: the path names none of this deployment."""
+        """The file of a report. Raises LedgerError if the path names none of this deployment."""
         name = path.replace("\\", "/").rsplit("/", 1)[-1]
         if not re.fullmatch(r"[0-9a-f]{32}\.json", name):
             raise LedgerError(f"{path!r} is not a report of {self.deployment}")
         return name
 
     def _numbers(self) -> list[int]:
-        """The numbers of all entries, lowest first. Raises LedgerError: there is a gap."""
+        """The numbers of all entries, lowest first. Raises LedgerError for a gap."""
         found = (_ENTRY.fullmatch(name) for name in self._store.names())
         numbers = sorted(int(match.group(1)) for match in found if match)
         for before, number in pairwise(numbers):
@@ -327,7 +327,7 @@ class Ledger:
                 yield entry
 
     def _torn_tail(self, numbers: list[int]) -> tuple[int, ...]:
-        """The torn entries after the last one that is whole."""
+        """The torn entries after the last whole one."""
         torn: list[int] = []
         for number in reversed(numbers):
             if not _is_torn(self._store.read([_name(number)])[0]):
@@ -375,7 +375,7 @@ def _name(number: int) -> str:
 
 
 def _encoded(entry: LedgerEntry) -> bytes:
-    """The entry's file: JSON with a mark of its own, by which its writer knows it again, and a checksum."""
+    """The entry's file: JSON with a unique mark, by which its writer recognises it, and a checksum."""
     row = json.loads(json.dumps({**entry.to_dict(), _MARK: uuid.uuid4().hex}))
     text = json.dumps({**row, _CHECKSUM: _checksum(row)}, indent=1, ensure_ascii=False, sort_keys=True)
     return text.encode("utf-8")
@@ -423,7 +423,7 @@ def masked_job(job: JobSpec) -> JobSpec:
 
 def encode_proposed(job: JobSpec) -> str:
     """The stored form of a proposed version: JSON, masked."""
-    # By its own fields: what is proposed may be a subclass that holds more.
+    # Only the fields of the class: the proposed side may be a subclass with more fields.
     plain = JobSpec.from_dict(job.to_dict())
     row = {"schema": _SCHEMA, **masked_job(plain).to_dict()}
     return json.dumps(row, indent=1, ensure_ascii=False, sort_keys=True)

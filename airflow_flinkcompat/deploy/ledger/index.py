@@ -3,8 +3,8 @@
 ``<root>/_index/`` (no deployment can have that name) holds two kinds of files:
 
 * ``<deployment>~000007.json``, a *marker*. It is written empty right before entry 7 is created, and receives the row of
-  the deployment after that entry once the entry exists. An empty marker means that an entry may exist which no row
-  covers: its writer is at work, or died.
+  the deployment after that entry once the entry exists. An empty marker means that an entry may exist that no row
+  covers, because its writer still writes or died.
 * ``snapshots/000003.json``, the rows of all deployments at one time. A writer makes the next one when many markers are
   newer than the last, by a conditional create: the second writer does nothing.
 
@@ -40,7 +40,7 @@ MOST_MARKERS = 64
 _SNAPSHOTS = "snapshots"
 _MARKER = re.compile(r"(?P<deployment>[A-Za-z0-9][A-Za-z0-9._-]{0,127})~(?P<number>\d{6,})\.json")
 _SNAPSHOT = re.compile(r"(\d{6,})\.json")
-# A reader begins anew when what it listed was deleted meanwhile.
+# Attempts of a reader whose listed files were deleted meanwhile.
 _TRIES = 5
 REMEDY = "`flinkcompat ledger index` rebuilds it"
 
@@ -100,7 +100,7 @@ class Index:
             _log.warning("The index lacks the row of entry %d of %s: %s; %s", row.last, row.deployment, error, REMEDY)
 
     def row_at(self, deployment: str, number: int) -> DeploymentRow | None:
-        """The row after just this entry; None if the index has not got it. Raises LedgerError."""
+        """The row after exactly this entry; None if the index lacks it. Raises LedgerError."""
         content = self._store.find([Marker(deployment, number).name])[0]
         row = _decoded(content, deployment) if content is not None else None
         if row is None:
@@ -154,7 +154,7 @@ class Index:
 
     # ------------------------------------------------------------------------------------------------ snapshots
     def compact(self, read_ledger: Callable[[str, DeploymentRow | None], DeploymentRow]) -> None:
-        """Make a snapshot where many markers are newer than the last one. Never raises."""
+        """Make a snapshot if many markers are newer than the last one. Never raises."""
         try:
             if not self._may_be_due():
                 return
@@ -164,7 +164,7 @@ class Index:
             rows = dict(view.rows)
             for name in sorted(view.dirty):
                 try:
-                    # Of a writer that is at work still, the marker is newer than this row, and stays.
+                    # If the writer is still active, its marker is newer than this row, and stays.
                     rows[name] = read_ledger(name, rows.get(name))
                 except LedgerError as error:
                     _log.warning("Cannot index %s, so readers read its ledger: %s", name, error)
@@ -180,12 +180,12 @@ class Index:
         return markers > MOST_MARKERS and (markers > 2 * MOST_MARKERS or not self._snapshots())
 
     def rebuild(self, read_ledgers: Callable[[], Mapping[str, DeploymentRow]]) -> None:
-        """Make a snapshot of the ledgers, whatever the index holds."""
+        """Make a snapshot of the ledgers, whatever the index contains."""
         for _ in range(_TRIES):
             listed = self._listed()
             rows = dict(read_ledgers())
             ahead = [each for each in listed.markers if each.number > _last(rows, each.deployment)]
-            for marker in ahead:  # its entry is lost, or comes right now: readers have to look
+            for marker in ahead:  # its entry is lost or about to appear, so readers must read the ledger
                 self._store.put(marker.name, b"")
             try:
                 return self._write(listed, rows)

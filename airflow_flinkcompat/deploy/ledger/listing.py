@@ -28,7 +28,7 @@ def deployment_rows(
     earlier releases. Damage in a ledger that is not read is not noticed.
     """
     view = _view(root, options) if by_index else IndexView()
-    # After the index: a deployment without a folder now was deleted, and is not just beginning.
+    # After the index, so that a deployment without a folder was deleted, and is not a new one.
     names = deployments(root, **options)
     wanted = [name for name in names if name not in view.rows or name in view.dirty]
 
@@ -52,7 +52,7 @@ def _view(root: str | os.PathLike[str], options: Mapping[str, Any]) -> IndexView
 
 
 def rebuild_index(root: str | os.PathLike[str], **options: Any) -> dict[str, DeploymentRow | LedgerError]:
-    """Rebuild the index from the ledgers; an unreadable one gets no row, so that readers meet the error."""
+    """Rebuild the index from the ledgers; an unreadable one gets no row, so that readers see the error."""
     found: dict[str, DeploymentRow | LedgerError] = {}
 
     def read() -> dict[str, DeploymentRow]:
@@ -125,5 +125,5 @@ def part_diff(part: str, old: Mapping[str, Any], new: Mapping[str, Any], names: 
 
 
 def indented(text: str) -> list[str]:
-    """The lines of a text, each by two blanks further in."""
+    """The lines of a text, indented by two more blanks."""
     return [f"  {line}".rstrip() for line in text.splitlines()]

@@ -5,7 +5,7 @@ therefore keeps the new one in the index without reading a ledger.
 
 The steps of a redeploy: ``deploying`` claims the deployment for one run. ``stopping`` → ``stopped`` names the former
 job; ``starting`` → ``started`` → ``deployed`` the new one. ``failed`` ends an attempt or, with ``rolls_back_to``,
-begins the way back: ``rolling-back`` → ``rolled-back``. Each action is recorded before it is taken, under an id chosen
+begins the rollback: ``rolling-back`` → ``rolled-back``. Each action is recorded before it is taken, under an id chosen
 beforehand (one for the stop and the start that follows). A later run can therefore ask the cluster about its outcome.
 """
 
@@ -41,7 +41,7 @@ SCHEMA = "flinkcompat-index/3"
 Releases of different versions do not share rows.
 """
 APPROVE = "approve"
-"""The branch of a check that asks a person."""
+"""The branch of a check that needs a person's decision."""
 
 
 @dataclass(frozen=True)
@@ -115,12 +115,12 @@ def last_savepoint(entries: Iterable[LedgerEntry]) -> SavepointRow | None:
 def _savepoint_after(former: SavepointRow | None, entry: LedgerEntry) -> SavepointRow | None:
     if isinstance(entry, StoppedEntry) and (path := entry.stop.savepoint):
         stop, state, size = entry.stop, entry.stop.state, entry.stop.savepoint_bytes
-        # Earlier releases tell the size by the statistics alone.
+        # Earlier releases store the size only in the statistics.
         if size is None and state is not None and state.vertices and same_snapshot(state.path, path):
             size = state.bytes
         return SavepointRow(path, size, stop.savepoint_at or entry.at, entry.number, (entry.owner,))
     if isinstance(entry, HeadEntry) and former and same_snapshot(entry.start.way_back, former.path):
-        # Right after a stop a target may show older statistics: the successor's entry knows the size then.
+        # Right after a stop a target may show older statistics; the successor's entry then has the size.
         size = entry.start.savepoint_bytes if former.bytes is None else former.bytes
         return replace(former, bytes=size, owners=tuple(dict.fromkeys((*former.owners, entry.owner))))
     if isinstance(entry, DisposedEntry) and former and same_snapshot(former.path, entry.savepoint):
@@ -140,8 +140,8 @@ class DeploymentRow:
         pending: The check that asked a person, who has not decided yet.
         checked: The last check.
         savepoint: The last savepoint that a stop left.
-        failed: The last failure, of a redeploy or a version by itself, until another redeploy begins. After a way back
-            to the former script it is the failure that led to it.
+        failed: The last failure, of a redeploy or a version by itself, until another redeploy begins. After a
+            rollback it is the failure that led to it.
     """
 
     deployment: str
@@ -190,7 +190,7 @@ class DeploymentRow:
 
     @classmethod
     def from_dict(cls, row: Mapping[str, Any]) -> DeploymentRow:
-        """The row that :meth:`to_dict` wrote; keys of a later release are passed over."""
+        """The row that :meth:`to_dict` wrote; keys of a later release are ignored."""
         if row["schema"] != SCHEMA:
             raise ValueError(f"its schema is {row['schema']!r}, this version reads {SCHEMA!r}")
         summaries = {
@@ -225,19 +225,19 @@ class Progress:
 
     @property
     def reached(self) -> StepEntry | None:
-        """The last step that did something, claims excluded."""
+        """The last step, claims excluded."""
         return next((entry for entry in reversed(self.steps) if not isinstance(entry, DeployingEntry)), None)
 
     @property
     def stopped(self) -> StoppedEntry | None:
-        """The stop that ended the head's job; None if a later one was begun, or failed: the job had come back."""
+        """The stop that ended the head's job; None if the job came back and a later stop was begun or failed."""
         ours = (entry for entry in reversed(self.steps) if self.head and entry.job_id == self.head.job_id)
         last = next((entry for entry in ours if isinstance(entry, StoppingEntry | StoppedEntry | FailedEntry)), None)
         return last if isinstance(last, StoppedEntry) else None
 
     @property
     def failed_start(self) -> FailedEntry | None:
-        """The failed start whose way back is unfinished."""
+        """The failed start whose rollback is unfinished."""
         way_back = isinstance(self.reached, RollingBackEntry | FailedEntry) and self.reached.is_open
         if self.head is None or not way_back:
             return None

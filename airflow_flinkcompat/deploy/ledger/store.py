@@ -6,7 +6,7 @@
   object is created twice, and the second creation must fail.
 * **Any other store**: writers avoid each other by claims. A writer puts a claim under a name of its own, lists all
   claims, and writes only if it sees no other. Since every writer puts before it lists, at least one of two writers sees
-  the other. The store's listings must show everything that was put before. An old claim is not taken for dead: its
+  the other. The store's listings must show everything that was put before. An old claim still counts, because its
   writer might only be slow.
 """
 
@@ -63,7 +63,7 @@ class _Client:
 _S3, _GCS = _Client("s3fs", (2026, 3), "s3"), _Client("gcsfs", (2026, 3), "gcs")
 _CLIENTS = {"s3": _S3, "s3a": _S3, "gs": _GCS, "gcs": _GCS}
 _PASSWORD = re.compile(r"[\w+.-]+://[^/@:]*:(?P<password>[^/@]+)@")
-# Where a bucket should stand; the name of an access point holds colons, too.
+# A login in the place of the bucket; the name of an access point contains colons too.
 _LOGIN = re.compile(r"[^/]*@|(?!arn:)[^/]*:")
 
 
@@ -82,7 +82,7 @@ class Store:
         protocol = place.partition("://")[0] if "://" in place else ""
         client = _CLIENTS.get(protocol)
         if client and _LOGIN.match(place.partition("://")[2]):
-            # Not what stands there: the store's client takes the login for a part of the bucket, and tells it.
+            # Without the place, which contains the login; the store's client would show it in the bucket.
             raise LedgerError(
                 f"the ledger's place {protocol}://***/… cannot be used: it contains a login before its "
                 f"bucket; write {protocol}://BUCKET/FOLDER, and set the credentials in the environment, as "
@@ -92,7 +92,7 @@ class Store:
         if client:
             _keep_quiet(client)
         if client is _S3:
-            # Else s3fs asks the size of each object first, to read large ones in parts; entries are small.
+            # Otherwise s3fs queries the size of each object first, to read large ones in parts; entries are small.
             options = {"max_concurrency": 1, **options}
         try:
             self.directory = UPath(os.path.expanduser(place), **options) / folder  # noqa: PTH111 — may be a URI
@@ -102,7 +102,7 @@ class Store:
             remedy = f": {install_command(client.extra)}" if client else ""
             raise LedgerError(f"the ledger's place {place!r} cannot be used: {error}{remedy}") from error
         self._client = client
-        self._claims = threading.local()  # a claim is of one thread
+        self._claims = threading.local()  # a claim belongs to one thread
         if client:
             _require(client)
 
@@ -117,7 +117,7 @@ class Store:
         try:
             if self._local:
                 return [path.name for path in Path(place.path).iterdir()]
-            # Other processes write too: a listing remembered by the file system is of no use.
+            # Other processes write too, so a listing cached by the file system is useless.
             self._fs.invalidate_cache()
             found = self._fs.ls(place.path, detail=False)
             return [str(path).rstrip("/").rpartition("/")[2] for path in found]
@@ -172,9 +172,10 @@ class Store:
 
     # ------------------------------------------------------------------------------------------------- writing
     def put(self, name: str, content: bytes) -> None:
-        """Write a file that may be there already. Raises LedgerError.
+        """Write a file that may already exist. Raises LedgerError.
 
-        On a local disk a reader sees the whole new content or the former one; an empty one outlives a power failure.
+        On a local disk a reader sees the whole new content or the whole former content; an empty file survives a power
+        failure.
         """
         path = self.directory / name
         try:
@@ -188,7 +189,7 @@ class Store:
             raise LedgerError(f"the ledger cannot write {path}: {self._reason(error)}") from error
 
     def delete(self, names: Sequence[str]) -> None:
-        """Delete files; one that is not there is none to delete. Raises LedgerError."""
+        """Delete files; missing ones are ignored. Raises LedgerError."""
         self.at_once(self._delete, names)
 
     def _delete(self, name: str) -> None:
@@ -233,7 +234,7 @@ class Store:
         try:
             _put(self._fs, path.path, content)
         except Exception:
-            # The clients repeat what was not answered, and are then refused by what they put themselves.
+            # A client repeats a call without an answer, and its own first put then refuses the second.
             if not self._holds(path, content):
                 raise
 
@@ -275,7 +276,7 @@ class Store:
 
     @contextlib.contextmanager
     def _claimed(self, patience: float | None = None) -> Iterator[None]:
-        """Keep others from writing; raises LedgerError if another writer is at work or died at work."""
+        """Keep others from writing; raises LedgerError if another writer is active or died while writing."""
         from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_random_exponential
 
         mine = self.directory / WRITERS / f"{uuid.uuid4().hex}.json"
@@ -331,7 +332,7 @@ def this_process() -> str:
     """This process: ``user@host:pid``."""
     try:
         user = getpass.getuser()
-    except (KeyError, OSError):  # a container's nameless user
+    except (KeyError, OSError):  # in a container the user may have no name
         user = str(os.getuid())
     return f"{user}@{socket.gethostname()}:{os.getpid()}"
 
@@ -381,14 +382,14 @@ def _put(fs: Any, path: str, content: bytes) -> None:
     except FileExistsError:
         raise
     except Exception as error:
-        # s3fs tells it only where the answer also names the condition, as Amazon's does.
+        # s3fs reports it only if the answer also names the condition, as Amazon's does.
         if _code(error) in ("PreconditionFailed", "412"):
             raise FileExistsError(path) from error
         raise
 
 
 def _code(error: BaseException) -> str:
-    """The object store's own name for an error; empty if the client does not show it."""
+    """The object store's name for an error; empty if the client does not show it."""
     for each in (error, error.__cause__):
         response = getattr(each, "response", None)
         if isinstance(response, dict):
@@ -406,8 +407,8 @@ def _is_unsupported(error: BaseException) -> bool:
 
 
 def _create_local(path: Path, content: bytes) -> None:
-    """Put a complete file in place by a hard link, which fails if one exists; a crash leaves no part."""
-    if path.exists():  # spares the loser of a race the writing; the link decides
+    """Create a complete file by a hard link, which fails if one exists; a crash leaves no partial file."""
+    if path.exists():  # saves the loser of a race the write; the link decides
         raise FileExistsError(str(path))
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".tmp")
     temporary = Path(name)
@@ -426,7 +427,7 @@ def _create_local(path: Path, content: bytes) -> None:
 
 
 def _keep_names(folder: Path) -> None:
-    """Have the names in a folder outlive a power failure."""
+    """Sync a folder, so that its names survive a power failure."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -441,7 +442,7 @@ def _empty_local(path: Path) -> None:
 
 
 def _replace_local(path: Path, content: bytes) -> None:
-    """Put a complete file in place of another. After a power failure it may be empty."""
+    """Replace a file by a complete one, which may be empty after a power failure."""
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".tmp")
     temporary = Path(name)
@@ -460,7 +461,7 @@ def _redactor(place: str) -> Callable[[str], str]:
     password = _PASSWORD.match(place)
     if password is None:
         return str
-    # It brings the parser of SQL, and hardly any ledger has a password in its address.
+    # Imported late: it loads the SQL parser, and few ledgers have a password in their address.
     from airflow_flinkcompat.secrets.redact import Redactor
 
     return Redactor.of([("password", unquote(password["password"]))])

@@ -1,1 +1,1 @@
-"""Redeploying a job as a sequence that can be taken up anywhere: stop, start, verify, roll back."""
+"""Redeploying a job as a sequence that can be resumed anywhere: stop, start, verify, roll back."""

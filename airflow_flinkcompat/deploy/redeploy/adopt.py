@@ -32,7 +32,7 @@ _SINK = re.compile(r"\bSink: (\w+)\[\d+\]|\b(\w+)\[\d+\]: Writer\b")
 
 @dataclass(frozen=True)
 class Adoption:
-    """``compared``: parts of the script compared with the job, a line each; ``warnings``: differences."""
+    """Comparison of script and job: ``compared`` parts, a line each, and differences as ``warnings``."""
 
     entry: AdoptedEntry
     job: JobStatus
@@ -59,7 +59,7 @@ def adopt(
     verified = _verified(target, job, side)
     _refuse_others(target, ledger, progress, job_id, former_ended)
     head = progress.head
-    # A job that somebody else has given another script is taken over again.
+    # A job whose script others have changed can be adopted again.
     changed = verified and head is not None and (head.job.script, head.job.settings) != (side.script, side.settings)
     if head is not None and head.job_id == job_id and not changed:
         raise DeployRefused(
@@ -100,7 +100,7 @@ def _job_name(side: Side) -> str | None:
 
 
 def _running(target: Target, job_id: JobRef) -> tuple[JobStatus, Sequence[JobVertex] | None]:
-    """The job, and its vertices as far as the target shows them. Raises DeployRefused."""
+    """The job, and its vertices if the target shows them. Raises DeployRefused."""
     described = target.describe(job_id) if isinstance(target, JobDescriptions) else None
     job = target.status(job_id)
     if job is None:
@@ -158,7 +158,7 @@ def _refuse_others(target: Target, ledger: Ledger, progress: Progress, job_id: s
 
 
 def _versioned(target: Target, side: Side) -> Side:
-    """The side with the target's engine and version. Raises DeployRefused: it names another one."""
+    """The side with the target's engine and version. Raises DeployRefused if it names another one."""
     found = target.engine()
     stated = (side.engine_version or "").split(".")
     if stated != [""] and stated != found.version.split(".")[: len(stated)]:

@@ -30,7 +30,7 @@ def prepare(run: Run, migration: StateMigration) -> str | None:
             f"no state of {run.ledger.deployment} can be migrated: the path of a savepoint {CANNOT_TELL} ({run.target})"
         )
     earlier, prepared = _prepared(run), migration.prepare()
-    if prepared and earlier:  # of a call that died before the job had stopped
+    if prepared and earlier:  # left by a call that died before the job had stopped
         _delete(earlier)
     return prepared or earlier
 

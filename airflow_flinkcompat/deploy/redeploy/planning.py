@@ -1,8 +1,8 @@
-"""Planned changes of deployments whose resources somebody else writes, recognised once carried out.
+"""Planned changes of deployments whose resources others write, recognised once carried out.
 
-Planning touches nothing. The plan is passed to whoever writes there (a pull request to a repository that Argo CD or
-Flux follows, for example), and the ledger records its request. The result is the platform's own upgrade in one step, so
-it is judged afterwards. A job that runs the plan is recorded as deployed once it is proved that it was restored from
+Planning touches nothing. The plan goes to the authors of the resources (by a pull request to a repository that Argo CD
+or Flux follows, for example), and the ledger records its request. The result is the platform's own upgrade in one step,
+so it is judged afterwards. A job that runs the plan is recorded as deployed once it is proved that it was restored from
 the savepoint with which the platform ended the former job.
 """
 
@@ -67,7 +67,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Planned:
-    """A plan, and the ledger's entry of it."""
+    """A plan and its ledger entry."""
 
     entry: PlannedEntry
     plan: ChangePlan
@@ -85,7 +85,7 @@ def plan_change(
     owner: str,
     log: Callable[[str], None] = _log.info,
 ) -> Planned:
-    """Return the spec to write so that ``side`` runs; planned again, it is the same plan and entry."""
+    """Return the spec to write so that ``side`` runs; a repeated call returns the same plan and entry."""
     run = _run(target, ledger, side, StartMode(start_mode), review or Review(), origin or Origin(), owner, log)
     entries = ledger.entries()
     progress = Progress.of(entries)
@@ -132,7 +132,7 @@ def plan_change(
 
 
 def pending_plans(entries: Sequence[LedgerEntry]) -> tuple[PlannedEntry, ...]:
-    """The plans that nobody is known to have carried out, the latest first."""
+    """The plans that were not carried out as far as is known, latest first."""
     steps = Progress.of(entries).steps
     failed = [entry for entry in entries if isinstance(entry, FailedVersionEntry)]
     return tuple(
@@ -159,7 +159,7 @@ def record_carried_out(
     options: Options | None = None,
     log: Callable[[str], None] = _log.info,
 ) -> DeployedEntry | None:
-    """Record the plan that runs by now, if any does and proves itself."""
+    """Record the plan that was carried out, if its job proves itself."""
     entries = ledger.entries()
     progress = Progress.of(entries)
     if progress.unfinished is not None or not isinstance(target, PlansChanges):
@@ -183,7 +183,7 @@ def _run(
     owner: str,
     log: Callable[[str], None],
 ) -> Run:
-    # Nothing is started again by a plan, so there is no way back to judge.
+    # A plan restarts nothing, so there is no rollback to judge.
     return Run(target, ledger, side, mode, review, None, owner, Options(roll_back=False), log, origin=origin)
 
 
@@ -264,7 +264,7 @@ def _recorded(run: Run, target: PlansChanges, head: HeadEntry | None, plan: Plan
             f"(`flinkcompat ledger adopt {run.ledger.deployment} --job-id {job} --script FILE`)"
         ) from None
     except DeployError:
-        _edits(target, plan, job)  # of a job that was replaced little can be asked
+        _edits(target, plan, job)  # the target knows little about a replaced job
         raise
     entry = run.append(
         DeployedEntry(
@@ -290,7 +290,7 @@ def _check_as_planned(run: Run, target: PlansChanges, plan: PlannedEntry, job: J
 
 
 def _edits(target: PlansChanges, plan: PlannedEntry, job: JobRef) -> str:
-    """Edits to the plan by whoever wrote the job. Raises DeployError if another plan was written since."""
+    """Edits to the plan by the author of the job. Raises DeployError if another plan was written since."""
     found = target.edits(job)
     if found is None:
         raise DeployError(
@@ -316,12 +316,12 @@ def _history(run: Run, plan: PlannedEntry, job: JobRef, savepoint: Snapshot | No
 
 
 def is_to_be_judged(seen: JobStatus | None) -> bool:
-    """True once a job has come up, or will not; before that there is nothing to record."""
+    """True once a job has started or failed for good; before that there is nothing to record."""
     return seen is not None and (seen.tasks_running or seen.terminal or bool(seen.failure))
 
 
 def _await_up(run: Run, job: JobRef) -> None:
-    """Wait until the platform has started the job; raises DeployError, VerificationFailed if it does not."""
+    """Wait until the platform has started the job. Raises DeployError, VerificationFailed."""
     try:
         poll(lambda: run.target.status(job), lambda seen: not is_to_be_judged(seen), timeout=run.options.start_timeout)
     except Overdue:

@@ -2,7 +2,7 @@
 
 A change was checked against the job in force, and a hand-over belongs to it: a backfill with a boundary writes a record
 of its script and of the time at which a live job takes over. A difference between a platform's own record and the
-ledger means a deployment by others.
+ledger shows a deployment by others.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from airflow_flinkcompat.model import JobSpec, StartMode
 
 
 def check_languages(run: Run, head: HeadEntry | None) -> None:
-    """Refuse programs, and the way back to one: targets run SQL. Raises ScriptRefused, DeployRefused."""
+    """Refuse programs, also for a rollback: targets run SQL. Raises ScriptRefused, DeployRefused."""
     name = run.ledger.deployment
     if run.side.language != "sql":
         raise ScriptRefused(NO_PROGRAMS.format(source=run.side.source, deployment=name, target=run.target))
@@ -71,7 +71,7 @@ def check_head(run: Run, head: HeadEntry | None, checked: str | None) -> None:
 
 
 def check_claim(run: Run, progress: Progress) -> None:
-    """Check that the ledger shows no other run at work. Raises DeployRefused."""
+    """Check that the ledger shows no other active run. Raises DeployRefused."""
     last = progress.unfinished
     if last is None or last.owner == run.owner:
         return
@@ -95,7 +95,7 @@ def check_engine(run: Run, engine: EngineInfo) -> None:
 
 
 def read_hand_over(record: str | Mapping[str, Any]) -> Cutover:
-    """Read the record of a backfill with a boundary: values, JSON text, or a path. Raises BoundaryError."""
+    """Read the record of a backfill with a boundary from values, JSON or a path. Raises BoundaryError."""
     if isinstance(record, Mapping):
         return Cutover.from_dict(dict(record))
     if record.lstrip().startswith("{"):
@@ -124,7 +124,7 @@ def check_hand_over(record: Cutover, job: JobSpec, resumes: bool) -> None:
         )
 
 
-# How many lines of a difference a message shows.
+# Number of lines of a difference in a message.
 _MOST_LINES = 60
 
 
@@ -140,11 +140,11 @@ def check_read_back(run: Run, progress: Progress) -> None:
         return
     plans = tuple(step for step in progress.steps if isinstance(step, PlannedEntry))
     steps = tuple(step for step in progress.steps if step not in plans)
-    # A stop speaks of the head's job and holds the proposed script: the head goes last, and wins.
+    # A stop names the head's job but contains the proposed script, so the head comes last and takes precedence.
     known = {job: entry for entry in (*steps, head) if entry and (job := run.job_of(entry))}
     if found.job:
         entries = [known[found.job]] if found.job in known else []
-    else:  # it may keep what a run that died asked for before it names the job of that
+    else:  # it may store the request of a dead run before it names that job
         entries = [entry for entry in (head, *steps) if isinstance(entry, HeadEntry | StartEntry)]
     differing = [difference(found, entry.job) if entry.job.language == "sql" else "" for entry in entries]
     if "" in differing:

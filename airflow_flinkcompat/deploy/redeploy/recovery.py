@@ -1,6 +1,6 @@
 """Leftovers of earlier runs: a finished deployment, a start to resume, a stopped or recovered job.
 
-A stopped job ends with its savepoint, and its successor resumes from there. It may come back all the same: a JobManager
+A stopped job ends with its savepoint, and its successor resumes from there. It may still come back: a JobManager
 recovers it from a checkpoint, or somebody restarts it. From then on its reads and writes are in no earlier savepoint.
 Starting from the first savepoint would then process rows twice or lose them. As long as its successor neither runs nor
 may still be accepted, the former job is stopped once more, and the start begins again from the savepoint of that last
@@ -39,7 +39,7 @@ from airflow_flinkcompat.model import StartMode
 def previous_result(
     run: Run, entries: Sequence[LedgerEntry], checked: str | None, asked_at: datetime | None
 ) -> DeployedEntry | None:
-    """Result that this very run reached before it died. Raises RolledBack.
+    """Result that this run reached before it died. Raises RolledBack.
 
     The name of a run is not enough to identify it: a cleared task keeps it. The finished run must have been checked
     against the same side (``checked``), with the same version, start and hand-over, and a failure must not have been
@@ -104,7 +104,7 @@ def came_back(run: Run, head: HeadEntry | None, begun: StartEntry | None) -> boo
 
 
 def unfinished_start(run: Run, progress: Progress) -> StartingEntry | StartedEntry | None:
-    """The start that an earlier run of this version wrote down and did not see through."""
+    """The unfinished start that an earlier run of this version recorded."""
     reached = progress.reached
     if not isinstance(reached, StartingEntry | StartedEntry):
         return None
@@ -202,7 +202,7 @@ def anything_runs(run: Run, progress: Progress) -> bool:
 
 
 def check_overtaken(run: Run) -> None:
-    """Check that the observed job is not the work of a run that began after the ledger was read."""
+    """Check that no run that began after the ledger was read started the observed job."""
     newer = [entry for entry in run.ledger.entries() if entry.number > run.last and isinstance(entry, StepEntry)]
     if newer:
         raise DeployRefused(

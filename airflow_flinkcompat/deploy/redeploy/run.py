@@ -33,7 +33,7 @@ from airflow_flinkcompat.model import JobSpec, StartMode
 T = TypeVar("T")
 E = TypeVar("E", bound=LedgerEntry)
 _AGAIN_SECONDS = 5.0
-# A claim holds at least as long, and by so much longer than the longest wait between two entries.
+# Minimum duration of a claim, and its margin over the longest wait between two entries.
 _CLAIM_SECONDS, _CLAIM_MARGIN_SECONDS = 900.0, 300.0
 IN_FLIGHT_SECONDS = 180.0
 """Longest time of a submission without an answer: the time that a SQL Gateway has for a statement."""
@@ -49,23 +49,23 @@ class RolledBack(StartFailed):
 
 @dataclass(frozen=True)
 class Options:
-    """Time-outs in seconds and places; ``savepoint_directory`` None is the cluster's own."""
+    """Time-outs in seconds, and places; without ``savepoint_directory``, the cluster's own."""
 
     savepoint_directory: str | None = None
     settle_seconds: float = 10.0
     stop_timeout: float = 600.0
     start_timeout: float = 300.0
-    # How long a submission that gets no answer is repeated (under one id: there is one job).
+    # Seconds for which a submission without an answer is repeated, under one id, so there is one job.
     submit_timeout: float = 120.0
-    # How long an unfinished run of another owner keeps this one out; None: as long as it says it may be at work.
+    # Seconds for which an unfinished run of another owner keeps this one out; None: its own claim decides.
     claim_seconds: float | None = None
     # Allow a stateless start although the ledger's job has ended (failed, or stopped by hand).
     allow_ended: bool = False
     # Start the former script again when the new one does not run.
     roll_back: bool = True
-    # How many of this deployment's own savepoints are kept, the latest ones; None: all.
+    # Number of this deployment's latest savepoints to keep; None: all.
     keep_savepoints: int | None = None
-    # How long one wait may take before ``Waiting`` is raised instead; None: to its time-out.
+    # Seconds of one wait before ``Waiting`` is raised instead; None: until its time-out.
     patience: float | None = None
 
     @property
@@ -104,7 +104,7 @@ class Wait:
 
     @classmethod
     def from_dict(cls, row: Mapping[str, Any]) -> Wait:
-        """The wait that ``asdict`` made of one, also in an earlier release.
+        """The wait from its ``asdict`` form, also of an earlier release.
 
         Args:
             row: The wait as JSON values; earlier releases name the request ``trigger_id``.
@@ -117,7 +117,7 @@ class Wait:
 
 
 class Waiting(Exception):
-    """A wait, not a failure: the cluster takes its time. Call ``deploy`` again with ``wait`` afterwards."""
+    """A long wait for the cluster, not a failure. Call ``deploy`` again with ``wait`` afterwards."""
 
     def __init__(self, what: str, wait: Wait) -> None:
         super().__init__(what)
@@ -129,7 +129,7 @@ class StateMigration(Protocol):
 
     @property
     def writes(self) -> str:
-        """A word that begins the names of its folders; folders with another word are not resumed."""
+        """Prefix of the names of its folders; folders with another prefix are not resumed."""
 
     def prepare(self) -> str | None:
         """Check that enough state can be kept, and do all preparation that needs no savepoint.
@@ -160,13 +160,13 @@ class StateMigration(Protocol):
         """
 
     def rehearse(self, savepoint: Snapshot) -> str:
-        """Restore the new job from its savepoint next to everything else, with stand-ins for its sinks.
+        """Restore the new job from its savepoint next to the live one, with stand-ins for its sinks.
 
         Args:
             savepoint: The savepoint that :meth:`write` wrote.
 
         Returns:
-            How that went, in words; also if it is not known.
+            The result in words, also an unknown one.
 
         Raises:
             DeployError: The savepoint was refused.
@@ -233,26 +233,27 @@ class Run:
             self.log(f"{job.source}: {unjudged}")
 
     def job_of(self, begun: StepEntry | JobStart) -> JobRef | None:
-        """The job of a step: as it names it, or as the target knows the start that was asked for under its id."""
+        """The job of a step: the one that it names, or the target's job for its request."""
         if begun.job_id is not None or begun.request_id is None:
             return begun.job_id
         return self.target.poll(Operation(Verb.START, begun.request_id)).job
 
     def status_of(self, entry: StepEntry) -> JobStatus | None:
-        """The job of an entry now; None when there is none, or it is unknown."""
+        """The present state of an entry's job; None if there is none, or it is unknown."""
         job = self.job_of(entry)
         return None if job is None else self.target.status(job)
 
     def starts_as(self, entry: StartEntry) -> bool:
-        """True if an entry's start is of the kind that this run makes: with state, or without."""
+        """True if an entry's start and this run agree about a start with or without state."""
         stateless = entry.start.start_mode == StartMode.STATELESS
         return self.mode is StartMode.AUTO_FIRST or stateless == (self.mode is StartMode.STATELESS)
 
     def append(self, entry: E) -> E:
         """Write the next step; raises LedgerConflict if another run deploys too, which ends this run.
 
-        The intentions of this run are not written in that case, because the other run would take them for done. The
-        stop of the former job is, unless the other run knows it already: the savepoint must not be lost.
+        In that case the intentions of this run are not written, because the other run would consider them done. The
+        stop of the former job is still written, unless the other run already knows it, so that the savepoint is not
+        lost.
         """
         if isinstance(entry, RunEntry) and entry.is_open:
             entry = replace(entry, claim_seconds=self.options.longest_silence)
@@ -265,7 +266,7 @@ class Run:
                     self.last = first.number  # written, and only the answer was lost
                     return first
                 steps = [other for other in others if isinstance(other, StepEntry)]
-                if not steps:  # a rejection, say: it takes no part in this
+                if not steps:  # a rejection, for example, which is no step of a redeploy
                     self.last = others[-1].number
                     continue
                 if isinstance(entry, StoppedEntry) and all(isinstance(other, DeployingEntry) for other in steps):
@@ -295,7 +296,7 @@ class Run:
         return resumed.since if same and resumed is not None else wait.since
 
     def left(self, timeout: float, wait: Wait) -> float:
-        """Remaining time of a time-out; a resumed wait has at least a moment left, however late it is."""
+        """Remaining time of a time-out; a resumed wait has at least a moment left, even if it is late."""
         least = 0 if self.since(wait) == wait.since else self.options.settle_seconds + _AGAIN_SECONDS
         return max(timeout - (time.time() - self.since(wait)), least)
 

@@ -95,19 +95,17 @@ def deploy(
         side: The job to deploy.
         start_mode: ``savepoint`` (refused if nothing is deployed), ``checkpoint`` (the former job's latest retained
             one, for a compatible change only), ``migrated`` (a savepoint that ``migration`` rewrites for the new
-            script), ``stateless``, or ``auto-first``: stateless if nothing is deployed,
-            else savepoint.
-        checked_old_sha256: The digest of the old side that the change was checked against; None: nothing was deployed
-            then.
+            script), ``stateless``, or ``auto-first``: stateless if nothing is deployed, else savepoint.
+        checked_old_sha256: The digest of the old side of the check; None: nothing was deployed then.
         review: The outcome of that check, its report, waivers and approval, for the ledger.
-        origin: Where the version comes from and whose the deployment is, for the ledger.
-        owner: The name of this run: the same name may take up its own unfinished run at once, and gets the result of
-            its finished one. None: this process, every call being a new run.
-        hand_over: The record of the backfill after which this job resumes. The start is stateless then, and the record,
-            which the ledger keeps, must be of this very script.
-        offsets: Where the sources begin, one choice for all or by table: ``as-stored`` (the only one with state),
-            ``earliest``, ``latest``, a moment in ISO 8601 with its zone, or ``script``, by the script's own options,
-            which is the default of a stateless start.
+        origin: Origin of the version and owners of the deployment, for the ledger.
+        owner: The name of this run: the same name may resume its own unfinished run at once, and gets the result of its
+            finished one. None: this process, every call being a new run.
+        hand_over: The record of the backfill after which this job resumes. The start must then be stateless, and the
+            record, which the ledger keeps, must belong to exactly this script.
+        offsets: Starting positions of the sources, one choice for all or by table: ``as-stored`` (the only one with
+            state), ``earliest``, ``latest``, a moment in ISO 8601 with its zone, or ``script``, by the script's own
+            options, which is the default of a stateless start.
         migration: Rewriter of the savepoint, with start mode ``migrated``.
         options: Time-outs and places; the defaults where None.
         resumed: The wait that an earlier call of this run ended in.
@@ -119,7 +117,7 @@ def deploy(
         The ``deployed`` entry of the ledger.
 
     Raises:
-        DeployRefused: Nothing was touched, unless the message describes the way back.
+        DeployRefused: Nothing was touched, unless the message describes the rollback.
         RolledBack: The new job did not start, and the former script runs again.
         StartFailed: The new job did not start, and nothing runs.
         Waiting: A wait takes longer than ``Options.patience``.
@@ -145,7 +143,7 @@ def deploy(
     progress = Progress.of(entries)
     check_languages(run, progress.head)
     run.last = progress.last
-    # A run that takes up another one's start resolves nothing, and is told of that job's failure all the same.
+    # A run that resumes another one's start resolves nothing, but still reports that job's failure.
     if isinstance(target, MasksSecrets):
         target.register_secrets(side)
         if progress.head is not None:
@@ -189,7 +187,7 @@ def _deploy(run: Run, progress: Progress) -> DeployedEntry:
     check_strangers(run, progress, taken_up)
     if run.migration is not None and stopped is None and run.resumed is None:
         claim = replace(claim, prepared=prepare(run, run.migration))
-    if run.resumed is None:  # whoever else holds this run's name goes no further
+    if run.resumed is None:  # another process with this run's name stops here
         run.append(claim)
     if head is not None and stopped is None:
         try:
@@ -217,7 +215,7 @@ def dispose_old(run: Run) -> None:
         return
     try:
         for savepoint in surplus(run.ledger.entries(), keep):
-            with suppress(SnapshotGone):  # an earlier run died before it wrote it down
+            with suppress(SnapshotGone):  # an earlier run deleted it and died before it recorded that
                 run.target.dispose(savepoint)
             run.append(DisposedEntry(savepoint=savepoint, owner=run.owner))
             run.log(f"deleted the savepoint {savepoint}: the latest {keep} are kept")
@@ -226,7 +224,7 @@ def dispose_old(run: Run) -> None:
 
 
 def surplus(entries: tuple[LedgerEntry, ...], keep: int) -> tuple[Snapshot, ...]:
-    """The savepoints, with rewritten forms, that a rule of ``keep`` (at least 1) drops, oldest first."""
+    """The savepoints and their rewritten forms that exceed ``keep`` (at least 1), oldest first."""
     gone = {entry.savepoint for entry in entries if isinstance(entry, DisposedEntry)}
     stops = (entry.stop for entry in entries if isinstance(entry, StoppedEntry))
     taken = dict.fromkeys(stop.savepoint for stop in stops if stop.request_id and stop.savepoint)

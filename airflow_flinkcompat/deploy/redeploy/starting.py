@@ -1,4 +1,4 @@
-"""Start of the new job and its source positions, the proof, and the way back from the same savepoint."""
+"""Start of the new job and its source positions, the proof, and the rollback from the same savepoint."""
 
 from __future__ import annotations
 
@@ -76,9 +76,9 @@ def start(
     taken_up: StartingEntry | StartedEntry | None,
     startup_offsets: Sequence[StartupOffset] = (),
 ) -> DeployedEntry:
-    """Start the proposed job, or take up the start an earlier run wrote down; its ``deployed`` entry.
+    """Start the proposed job, or resume the start that an earlier run recorded; its ``deployed`` entry.
 
-    ``startup_offsets``: where its sources begin when it starts without state. Raises RolledBack, StartFailed,
+    ``startup_offsets``: positions of its sources for a start without state. Raises RolledBack, StartFailed,
     Waiting, and other DeployErrors if nobody knows yet: call again.
     """
     earlier = taken_up
@@ -119,7 +119,7 @@ def start(
     )
     run.log(f"deployed: job {entry.job_id} is {proof.status.state}, verified; ledger entry {entry.number}")
     if proof.later and proof.status.terminal and proof.status.state != "FINISHED":
-        # It did what a deployment is to do: the former script would write again what this one has written since.
+        # The deployment succeeded: the former script would write the rows of this one again.
         raise StartFailed(
             f"job {entry.job_id} was deployed (entry {entry.number}), but {'; '.join(proof.later)}. No job "
             f"of {run.ledger.deployment} runs now, and nothing was rolled back: find out why it ended, check "
@@ -130,7 +130,7 @@ def start(
 
 
 def effective_settings(run: Run, job: JobRef | None) -> Mapping[str, Any]:
-    """Settings in force for a job that has a name: of the cluster, the session and the script."""
+    """Effective settings of a job that has a name: those of cluster, session and script."""
     return {
         "cluster": run.target.cluster_options(job) if isinstance(run.target, ClusterOptions) else {},
         "session": run.job_settings(run.side.settings),
@@ -141,8 +141,8 @@ def effective_settings(run: Run, job: JobRef | None) -> Mapping[str, Any]:
 def roll_back(run: Run, head: HeadEntry, failed: FailedEntry, begun: RollingBackEntry | None) -> StartFailed:
     """Restart the script of ``head`` where it stopped; return the error to raise, with the result.
 
-    ``failed`` is the entry of the failed start, or of the stop that failed the former job itself; ``begun`` is the way
-    back that an earlier run recorded.
+    ``failed`` is the entry of the failed start, or of the stop that failed the former job itself; ``begun`` is the
+    rollback that an earlier run recorded.
     """
     if came_back(run, head, begun):
         return _back_by_itself(run, head, failed)
@@ -171,7 +171,7 @@ def roll_back(run: Run, head: HeadEntry, failed: FailedEntry, begun: RollingBack
         job = replace(head.job, source=f"ledger entry {head.number}")
         start = replace(start, job_id=submit(run, job, start, earlier, head))
         proof = proved(run, start, Stopped(), None, earlier)
-    except NotYet as error:  # it is the job that ran before, from its own state: ending it would help nobody
+    except NotYet as error:  # the former job runs from its own state, so ending it would not help
         message = (
             f"{failed.message}.\nRolled back: the script of entry {head.number} was started again as job "
             f"{start.job_id} from {savepoint} and still runs, but {error}: look at it. "
@@ -180,7 +180,7 @@ def roll_back(run: Run, head: HeadEntry, failed: FailedEntry, begun: RollingBack
         run.append(RolledBackEntry(**run.way_back(head), start=start, message=message))
         return RolledBack(message)
     except StartRefused as error:
-        # A run that went on late may have been refused for what its retry has made of this very start.
+        # A run that resumed late may have been refused because of its retry's outcome of this same start.
         check_overtaken(run)
         left = _end(run, start)
         message = f"{failed.message}. Rolling back failed too: {str(error).rstrip('.')}"
@@ -217,7 +217,7 @@ def _back_by_itself(run: Run, head: HeadEntry, failed: FailedEntry) -> StartFail
 
 
 def _failed(run: Run, begun: JobStart, reason: str, head: HeadEntry | None) -> StartFailed:
-    """Record the failure, and go back if there is a former state."""
+    """Record the failure, and roll back if there is a former state."""
     reason = reason.rstrip(".")
     failed = FailedEntry(**run.attempt, start=begun, message=reason)
     if run.options.roll_back and head is not None and begun.savepoint:
@@ -242,7 +242,7 @@ def _requested(run: Run, wanted: JobStart, request_id: str | None = None) -> Job
 
 
 def _end(run: Run, begun: StepEntry | JobStart, again: bool = False) -> str:
-    """End the job of a start; return a description of its rest. ``again``: raise if unanswered."""
+    """End the job of a start; return the reason if that failed. ``again``: raise if unanswered."""
     job_id = begun.job_id
     try:
         job_id = run.job_of(begun)
@@ -284,7 +284,7 @@ def _doubled(run: Run, head: HeadEntry, failed: FailedEntry) -> str:
 
 
 def rollback_hint(run: Run, savepoint: Snapshot | None, head: HeadEntry | None) -> str:
-    """Text about the running job, its state, and the command to type."""
+    """Text about the job, its state, and the command to type."""
     name = run.ledger.deployment
     if head is None:
         return f"No job of {name} runs, as before."

@@ -39,7 +39,7 @@ from airflow_flinkcompat.deploy.target import (
 from airflow_flinkcompat.model import StartMode
 
 _BEGIN_SECONDS = 60.0
-# Between two looks at a stop: nothing of the deployment runs from its end on, until somebody sees that.
+# Seconds between two looks at a stop; from its end until the next look, no job of the deployment runs.
 _LOOK_SECONDS = 0.05
 
 
@@ -65,7 +65,7 @@ class Stopped:
 
 
 def stop(run: Run, head: HeadEntry, progress: Progress) -> Stopped:
-    """Stop the job of ``head``. Raises StartFailed, DeployRefused, and Ended if it failed over the stop."""
+    """Stop the job of ``head``. Raises StartFailed, DeployRefused, and Ended if the stop made it fail."""
     job_id = head.start.job_ref
     _settle(run, job_id)
     stopping = progress.latest(StoppingEntry, StoppedEntry, FailedEntry)
@@ -95,7 +95,7 @@ def stop(run: Run, head: HeadEntry, progress: Progress) -> Stopped:
 
 
 def _left_by(asked: JobStop, stopped: Stopped) -> JobStop:
-    """The stop with its result: the time of its end for a savepoint whose time is not shown."""
+    """The stop with its result; a savepoint without a time gets the time of the job's end."""
     state = stopped.state
     taken = state.taken if state else None
     if taken is None and asked.request_id is not None:
@@ -132,12 +132,12 @@ def last_checkpoint(run: Run, job_id: JobRef, state: str = "CANCELED") -> Snapsh
 
 
 def snapshot_stats(run: Run, job_id: JobRef, kind: str) -> SnapshotStats | None:
-    """The latest ``completed`` checkpoint or ``savepoint`` of a job, where the target shows them."""
+    """The latest ``completed`` checkpoint or ``savepoint`` of a job, if the target shows it."""
     return run.target.snapshot_stats(job_id, kind) if isinstance(run.target, CheckpointStatistics) else None
 
 
 def _intent(run: Run, job_id: JobRef) -> StoppingEntry:
-    """Record an intention, under an id by which the cluster can be asked about it."""
+    """Record the intention to stop, under an id by which the cluster can later be queried."""
     if run.mode is StartMode.CHECKPOINT:
         taken: SnapshotStats | None = last_checkpoint(run, job_id)
         request_id = None
@@ -177,12 +177,12 @@ def _stopped(run: Run, asked: JobStop, head: HeadEntry) -> Stopped:
 
 
 def _settle(run: Run, job_id: JobRef) -> None:
-    """Wait until all tasks of the job run, or none will: a job that is only starting refuses to stop."""
+    """Wait until all tasks of the job run or never will, because a starting job refuses to stop."""
 
     def begins(status: JobStatus | None) -> bool:
         return status is not None and status.starting
 
-    with suppress(Overdue):  # the cluster says itself why it cannot be stopped
+    with suppress(Overdue):  # the cluster's own error gives the reason
         poll(lambda: run.target.status(job_id), begins, timeout=min(run.options.stop_timeout, _BEGIN_SECONDS))
 
 
@@ -193,7 +193,7 @@ def saved_state(run: Run, job_id: JobRef, savepoint: str | None) -> SnapshotStat
 
 
 class Ended(Exception):
-    """The former job failed while it was stopped, and left a checkpoint: that entry begins its way back."""
+    """The former job failed while it was stopped, and left a checkpoint: that entry begins its rollback."""
 
     def __init__(self, failed: FailedEntry) -> None:
         super().__init__(failed.message)
@@ -213,7 +213,7 @@ def _not_stopped(run: Run, asked: JobStop, head: HeadEntry, reason: str) -> Star
             f"{message}\nIt keeps running as before; nothing was started. Remove the cause, then deploy again"
         )
     checkpoint, words = _left(run, asked, status)
-    # Whoever cancelled it meant to: only a job that failed, as Flink would restart it, is started again.
+    # A cancellation is intended: only a failed job is started again, as Flink would restart it.
     if checkpoint is not None and state == "FAILED" and run.options.roll_back:
         left = replace(former, savepoint=checkpoint)
         return Ended(run.append(replace(failed, start=left, rolls_back_to=head.number)))
@@ -252,7 +252,7 @@ def _cancelled(run: Run, asked: JobStop) -> Stopped:
     if run.runs(job_id):
         run.target.cancel(job_id)
     taken = run.target.last_checkpoint(job_id) if isinstance(run.target, RetainedCheckpoints) else None
-    if taken is None:  # forgotten by the cluster: the one that was written down
+    if taken is None:  # the cluster has forgotten it, so the recorded one counts
         return Stopped(asked.checkpoint)
     return Stopped(taken.path, taken)
 
@@ -265,6 +265,6 @@ def savepoint_root(run: Run) -> str | None:
 
 
 def _directory(run: Run, request_id: str) -> str | None:
-    """A folder for one stop, so that a savepoint in it is its own; None if the cluster names none."""
+    """A folder for one stop, which contains only its savepoint; None if the cluster names none."""
     root = savepoint_root(run)
     return f"{root.rstrip('/')}/{run.ledger.deployment}/{request_id}" if root else None

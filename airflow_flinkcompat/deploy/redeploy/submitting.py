@@ -1,4 +1,4 @@
-"""Having a job accepted, under an id that was written down before, and waiting for its proof."""
+"""Submission of a job under an id recorded before, and the wait for its proof."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from airflow_flinkcompat.deploy.target import (
 )
 from airflow_flinkcompat.model import JobSpec, StartMode
 
-# Between two submissions of one job; the client itself has tried several times before.
+# Seconds between two submissions of one job; the client has already retried each.
 _PAUSE_SECONDS = 2.0
 
 
@@ -44,7 +44,7 @@ class StartRefused(DeployError):
 
 
 class NotYet(StartRefused):
-    """A job that has neither proved itself nor failed when the time is over."""
+    """A job that neither proved itself nor failed in time."""
 
 
 def _start_of(start: JobStart) -> Start:
@@ -55,7 +55,7 @@ def _start_of(start: JobStart) -> Start:
 def submit(run: Run, job: JobSpec, begun: JobStart, earlier: StartEntry | None, head: HeadEntry | None) -> JobRef:
     """Submit a job unless the cluster knows that start already; returns its name. Raises StartRefused.
 
-    ``earlier``: the entry with which another run began it. While an unanswered submission may still be at work, a
+    ``earlier``: the entry with which another run began it. While an unanswered submission may still succeed, a
     refusal of the next one is not final, or two jobs could run; only a refusal of the state itself applies to both.
     """
     operation = Operation(Verb.START, begun.asked_under)
@@ -67,11 +67,11 @@ def submit(run: Run, job: JobSpec, begun: JobStart, earlier: StartEntry | None, 
     at_work_until = time.time() + at_work
 
     def submitted() -> JobRef | DeployError:
-        """The job once the cluster has it; else why that is not known."""
+        """The job once the cluster has it; else the reason why it is unknown."""
         nonlocal asked, at_work_until
         if asked and (known := run.target.poll(operation).job) is not None:
             return known
-        if asked:  # time has passed since the former job was seen to have ended
+        if asked:  # time has passed since the former job ended
             _check_former(run, head, name)
         asked = True
         run.log(f"starting {name} from {start.savepoint or 'an empty state'}")
@@ -79,7 +79,7 @@ def submit(run: Run, job: JobSpec, begun: JobStart, earlier: StartEntry | None, 
             started = run.target.start(job, start, operation.request_id).job
         except DeployError as error:
             fault = error.fault if isinstance(error, StateRefused) else None
-            # A state that does not fit is refused whenever the job is submitted.
+            # A state that does not fit is refused at every submission.
             over = time.time() >= at_work_until or fault is StateFault.MISFIT
             if not error.unanswered and over and _answers(run):
                 raise StartRefused(f"the job was refused: {error}", fault) from None
@@ -98,7 +98,7 @@ def submit(run: Run, job: JobSpec, begun: JobStart, earlier: StartEntry | None, 
         )
     except Overdue as overdue:
         raise DeployError(
-            f"{overdue.last}\nWhether {name} was accepted is not known yet, so nothing else is started. The "
+            f"{overdue.last}\nIt is not known yet if {name} was accepted, so nothing else is started. The "
             f"state of {run.ledger.deployment} is safe in {begun.savepoint or 'no savepoint (an empty start)'}. "
             "Run this again when the cluster answers: the same job is submitted under the same id, so there is "
             "never a second one"
@@ -118,7 +118,7 @@ def _check_former(run: Run, head: HeadEntry | None, successor: str) -> None:
 
 
 def _answers(run: Run) -> bool:
-    """True if the cluster answers. While it does not, a refusal may mean no more than that."""
+    """True if the cluster answers; otherwise the missing answer may explain a refusal."""
     try:
         run.target.running(run.ledger.deployment)
     except DeployError:
@@ -169,12 +169,12 @@ def proved(run: Run, begun: JobStart, former: Stopped, head: HeadEntry | None, e
 
 
 def _start_history(run: Run, begun: JobStart, start: Start, earlier: StartEntry) -> StartHistory:
-    """Judgement of a start of an earlier call, by its history since."""
+    """Judgement, by its history, of a start that an earlier call began."""
     job_id = begun.job_ref
     return StartHistory(
         job_id,
         start.savepoint,
-        # A rewritten savepoint has the number of the one that it was made of.
+        # A rewritten savepoint has the number of its original.
         lambda: number_of(begun.migrated_from or start.savepoint, run.ledger.entries()),
         since=earlier.written.timestamp(),
         start_seconds=run.options.start_timeout,

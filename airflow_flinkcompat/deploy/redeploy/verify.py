@@ -2,7 +2,7 @@
 
 Measured on Flink 2.3: a job whose state is refused at restore is RUNNING for about half a second before it fails; with
 a restart strategy it restarts for ever. A start of long ago is judged by events within its settle time: Flink may have
-restarted the job from a checkpoint of its own, and to go back now would write the rows since the savepoint again.
+restarted the job from a checkpoint of its own, and a rollback now would write the rows since the savepoint again.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from airflow_flinkcompat.deploy.target import (
     same_snapshot,
 )
 
-# A job whose interval is longer than this is asked for a checkpoint, instead of being waited for.
+# A job with a longer interval gets a requested checkpoint instead of a wait.
 _OWN_CHECKPOINT_SECONDS = 4.0
-# How long the reason of a failure may come after the failure itself (web.refresh-interval is 3 s by default).
+# Seconds that the reason of a failure may lag after the failure (web.refresh-interval is 3 s by default).
 _REASON_SECONDS = 6.0
 _BAD_STATES = frozenset({"FAILING", "FAILED", "CANCELLING", "CANCELED", "RESTARTING", "SUSPENDED"})
 
@@ -49,7 +49,7 @@ class VerificationFailed(DeployError):
 
 
 class Unproven(VerificationFailed):
-    """A job without proof in time. ``proven_since``: only the settle time was not over yet."""
+    """A job without proof in time. ``proven_since``: only the settle time was missing."""
 
     def __init__(self, message: str, missing: str, proven_since: float | None) -> None:
         super().__init__(message)
@@ -119,7 +119,7 @@ def verify_start(
 
 
 def _began(start: Start, strength: Strength) -> str:
-    """State with which the job began, and the evidence for it."""
+    """The job's initial state, and the evidence for it."""
     state = start.savepoint or "an empty state"
     if strength is Strength.UNKNOWN:
         return f"requested start from {state}; the restored state {CANNOT_TELL}"
@@ -159,7 +159,7 @@ class _Watch:
     running_since: float | None = None
     proven_since: float | None = None
     failed_since: float | None = None
-    # A history that proves the start is the target's own word, too.
+    # A history that proves the start is also reported by the target itself.
     strength: Strength = Strength.OBSERVED
     asked: bool = False
 
@@ -168,7 +168,7 @@ class _Watch:
         status = self.target.status(self.job_id)
         if status is None:
             return None
-        # A job that failed once and came back by itself did fail; the reason is only late.
+        # A job that failed once and restarted itself did fail; only the reason is late.
         if status.failure or status.state in _BAD_STATES or self.failed_since is not None:
             if self._proved_before(status):
                 return status
@@ -234,7 +234,7 @@ class _Watch:
         self.asked = True
         try:
             self.target.request_checkpoint(self.job_id)
-        except DeployError as error:  # the job's own interval still comes
+        except DeployError as error:  # the job's own interval still triggers one
             self.log(f"no checkpoint could be triggered: {error}")
 
 
@@ -293,7 +293,7 @@ def _operators(vertex: VertexState) -> Counter[str]:
 
 
 def compare_offsets(before: Mapping[str, int], after: Mapping[str, int]) -> tuple[tuple[str, ...], str]:
-    """Source positions before the stop and now, and the fault (or ""): a source that went back."""
+    """Source positions before the stop and now, and the fault (or ""), such as a source that went back."""
     known = {key: (before[key], offset) for key, offset in after.items() if offset >= 0 and before.get(key, -1) >= 0}
     if not known:
         return ("source offsets: not compared, no connector shows them on both sides",), ""
@@ -308,9 +308,9 @@ class StartHistory:
     """Judgement of a start that another call began.
 
     ``since``: time of its record, in seconds since the epoch; ``start_seconds``: time that it had to prove itself.
-    ``number``: of the savepoint's or checkpoint's own number, 0 for a start without state, None if nobody knows it.
-    ``job_history``: asks the target; None if it does not show that. ``exact``: it began then, not at some time after
-    that. ``otherwise``: remedy for a job that is not right.
+    ``number``: of the savepoint's or checkpoint's own number, 0 for a start without state, None if unknown.
+    ``job_history``: queries the target; None if it shows no history. ``exact``: the start was at that time, not
+    later. ``otherwise``: remedy for a wrong job.
     """
 
     job_id: str
@@ -395,9 +395,9 @@ class StartHistory:
 
 
 def number_of(savepoint: str | None, entries: Sequence[LedgerEntry]) -> int | None:
-    """The number that Flink gave a savepoint or checkpoint; 0 for none, None if nobody knows it.
+    """The number that Flink gave a savepoint or checkpoint; 0 for none, None if unknown.
 
-    Of a savepoint that was not measured, the number of the checkpoint before it: its own is higher.
+    For a savepoint without statistics, the number of the checkpoint before it, which is lower.
     """
     if savepoint is None:
         return 0

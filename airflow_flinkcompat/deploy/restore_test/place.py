@@ -1,4 +1,4 @@
-"""The place of a rehearsal, and the end of everything started there, also if its owner dies.
+"""The place of a rehearsal, and the cleanup of everything started there, even if its owner dies.
 
 The watcher is a child process. It receives announcements of operations over its standard input: one JSON object a line,
 the first of which states how to open the target. ``{"done": true}`` ends it; end-of-file without that means that the
@@ -147,11 +147,11 @@ def _operation(message: Mapping[str, Any]) -> Operation:
 
 
 COMING_SECONDS = 30.0
-"""Seconds within which a job may still come up whose submission was not answered."""
+"""Seconds in which a job may still start after a submission without an answer."""
 SECONDS = 300.0
 """Seconds for which a watcher whose owner died keeps trying."""
 _EVERY = 0.5
-# A job this long unknown to the cluster after its owner's end was never submitted.
+# A job unknown to the cluster this long after its owner's end was never submitted.
 _COMING_SECONDS = 60.0
 
 
@@ -162,15 +162,15 @@ def clean_up(
     timeout: float = SECONDS,
     coming: float = _COMING_SECONDS,
 ) -> list[str]:
-    """End jobs and savepoints, and return the rest; ``coming``: seconds in which a job may still start."""
+    """End jobs, delete savepoints, return the rest; ``coming``: seconds in which a job may still start."""
     begin = time.monotonic()
 
     def step() -> list[str]:
         may_come = time.monotonic() - begin < coming
-        # Jobs first: a stop that is at work ends with its job.
+        # Jobs first, because a running stop ends with its job.
         operations = sorted(started.operations.values(), key=lambda each: each.verb is not Verb.START)
         left = {each.request_id: _ended(target, each, may_come) for each in operations}
-        # What is done is not tried again.
+        # Completed operations are not tried again.
         started.operations = {key: each for key, each in started.operations.items() if left[key]}
         return [words for words in left.values() if words]
 
@@ -182,7 +182,7 @@ def clean_up(
 
 
 def _ended(target: RestoreTestTarget, operation: Operation, may_come: bool) -> str:
-    """Empty once nothing is left of an operation, or can come of it any more."""
+    """The remainder of an operation; empty once nothing remains or can still appear."""
     try:
         end = _end_job if operation.verb is Verb.START else _end_savepoint
         return end(target, operation, may_come)
@@ -203,7 +203,7 @@ def _end_job(target: RestoreTestTarget, start: Operation, may_come: bool) -> str
 def _end_savepoint(target: RestoreTestTarget, asked: Operation, _may_come: bool) -> str:
     try:
         snapshot = asked.snapshot or target.poll(asked).snapshot
-    except (SavepointFailed, StopFailed):  # none was written, or it was never asked for
+    except (SavepointFailed, StopFailed):  # none was written, or none was requested
         return ""
     if snapshot is None:
         return f"the savepoint {asked.request_id} of job {asked.job} is still being written"
@@ -213,7 +213,7 @@ def _end_savepoint(target: RestoreTestTarget, asked: Operation, _may_come: bool)
 
 
 class Watcher:
-    """The owner's end: starts the child, announces operations to it, and dismisses it."""
+    """The owner's side: it starts the child, announces operations to it, and dismisses it."""
 
     def __init__(self, location: TargetLocation, started: Started | None = None) -> None:
         self.started = started or Started()
@@ -225,7 +225,7 @@ class Watcher:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             env=environment,
-            start_new_session=True,  # what ends the owner's process group leaves it alone
+            start_new_session=True,  # a signal to the owner's process group does not reach it
             text=True,
         )
         self._say(asdict(location))
@@ -239,7 +239,7 @@ class Watcher:
     def announce(self, operation: Operation) -> None:
         """Announce an operation before a job is started, stopped or saved, and again once it has an id."""
         self.started.take(operation)
-        # A watcher that was killed is no reason to stop: the owner cleans up itself, as long as it lives.
+        # A killed watcher does not stop the rehearsal: the owner cleans up itself as long as it lives.
         with contextlib.suppress(OSError):
             self._say(operation.to_dict())
 
@@ -262,7 +262,7 @@ class Watcher:
         self._close()
 
     def leave(self) -> None:
-        """Detach: operations may be left, and the child keeps trying by itself."""
+        """Detach; the child keeps trying to end the remaining operations."""
         self._close(wait=False)
 
     def _say(self, message: Mapping[str, Any]) -> None:
@@ -281,16 +281,16 @@ class Watcher:
 
 
 def main() -> int:
-    """Listen until the owner is done or gone. 0: nothing was left to do, or all of it was done."""
+    """Listen until the owner is done or gone. Return 0 if nothing remains."""
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)  # meant for the owner, whose end is what this process waits for
+        signal.signal(number, signal.SIG_IGN)  # the signal is meant for the owner, and this process waits for its end
     first = sys.stdin.readline()
     if not first:
         return 0
     messages: list[dict[str, Any]] = []
     for line in sys.stdin:
         if not line.endswith("\n"):
-            break  # the owner died before it had said it all, so before it started that
+            break  # the owner died within the message, so before it started the operation
         message = json.loads(line)
         if message.get("done"):
             return 0

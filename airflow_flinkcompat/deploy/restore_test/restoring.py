@@ -26,13 +26,13 @@ from airflow_flinkcompat.deploy.target import (
 )
 from airflow_flinkcompat.model import JobSpec
 
-# How long the reason of a failure may come after the failure itself (web.refresh-interval is 3 s by default).
+# Seconds that the reason of a failure may lag after the failure (web.refresh-interval is 3 s by default).
 _REASON_SECONDS = 6.0
 _BAD_STATES = frozenset({"FAILING", "FAILED", "CANCELLING", "CANCELED", "SUSPENDED"})
 
 
 class Inconclusive(DeployError):
-    """Unknown behaviour of the new script; the message names the reason."""
+    """A rehearsal without a result; the message names the reason."""
 
 
 class Unanswered(Inconclusive):
@@ -68,7 +68,7 @@ class Checked:
 
 @dataclass(frozen=True)
 class Restored:
-    """A restore that held: the job, and its own savepoint (None if a bounded job ended by itself)."""
+    """A successful restore: the job, and its own savepoint (None if a bounded job ended by itself)."""
 
     job_id: JobRef
     savepoint: Snapshot | None
@@ -134,7 +134,7 @@ class Runner:
             self._target.stop(job_id, asked.request_id, directory)
             return asked.request_id
 
-        # Without the folder, which holds the savepoints of others too: nobody must look for this one there.
+        # Without the folder, which contains foreign savepoints too, so that nobody searches it for this one.
         stopped = Operation(Verb.STOP, once(f"{name}: stopped", stop), job_id)
         return Restored(job_id, self.savepoint(watcher, stopped))
 
@@ -157,11 +157,11 @@ class Runner:
         return done.snapshot
 
     def submit_only(self, watcher: Watcher, checked: Checked, name: str, savepoint: Snapshot) -> None:
-        """Submit the script so that all state must be taken, and cancel it. Raises RestoreRefused."""
+        """Submit the script so that it must take all state, then cancel it. Raises RestoreRefused."""
         self._target.cancel(JobRef(self._submit(watcher, checked, name, savepoint, ignore=False)))
 
     def _submit(self, watcher: Watcher, checked: Checked, name: str, savepoint: Snapshot | None, ignore: bool) -> str:
-        """The job, whose start the watcher knows before there is one. Raises RestoreRefused and Inconclusive."""
+        """The submitted job, announced to the watcher before. Raises RestoreRefused and Inconclusive."""
         start = Operation(Verb.START, new_id())
         watcher.announce(start)
         try:
@@ -180,7 +180,7 @@ class Runner:
         return str(job)
 
     def _come_up(self, job_id: JobRef) -> JobStatus:
-        """Wait until every task runs, so that none restores any more."""
+        """Wait until every task runs and none is still restoring."""
         return self._watched(job_id, lambda seen: not seen.tasks_running, self._timeouts.start, "come up")
 
     def _settle(self, job_id: JobRef) -> JobStatus:
@@ -247,7 +247,7 @@ def _step(job_id: str, what: str) -> str:
 
 
 T = TypeVar("T")
-# A wait that is taken up again late looks for a moment all the same.
+# A wait that is resumed late still looks for a moment.
 _AGAIN_SECONDS = 5.0
 
 

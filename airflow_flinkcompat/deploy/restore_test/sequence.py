@@ -1,6 +1,6 @@
 """The rehearsal: a savepoint of the running job, the old script from it as a control, the new one.
 
-A long wait may be left to somebody else: ``Paused`` carries the progress, and ``rehearse`` resumes from it.
+A long wait may move to another process: ``Paused`` carries the progress, and ``rehearse`` resumes from it.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ def rehearse(
 ) -> Rehearsal:
     """Rehearse the restore of a new script from the state of a running job.
 
-    The live job is asked for one savepoint and nothing else. Started jobs are ended and savepoints disposed of, however
-    this ends: by this process, or by its child process if it is killed. If the target stops answering during the
+    The live job takes one savepoint and is otherwise left alone. Started jobs are ended and savepoints deleted in
+    any case: by this process, or by its child process if it is killed. If the target stops answering during the
     rehearsal, the finding is ``could not tell`` and no error is raised.
 
     ``resumed``: the ``state`` of the :class:`Paused` that an earlier call raised because a wait took longer than
@@ -137,7 +137,7 @@ class _Run:
         return sides
 
     def sides(self) -> tuple[Checked, Checked]:
-        """Both, as Flink plans them. Raises Inconclusive and CannotRehearse."""
+        """Both sides, planned by Flink. Raises Inconclusive and CannotRehearse."""
         return self._checked(self.old), self._checked(self.new)
 
     def _checked(self, version: Version) -> Checked:
@@ -158,7 +158,7 @@ class _Run:
 
     # ------------------------------------------------------------------------------------------------ the sequence
     def rehearse(self, started: Started, sides: Callable[[], tuple[Checked, Checked]]) -> Rehearsal:
-        """``started``: operations of an earlier process of this rehearsal. Raises Paused."""
+        """Run the sequence; ``started``: operations of an earlier process of this rehearsal. Raises Paused."""
         try:
             watcher = Watcher(self.cluster.location, started)
         except OSError as error:
@@ -211,7 +211,7 @@ class _Run:
         left_by_new = self._skipped(new, saved)
         dropped = left_by_new - left_by_control
         if dropped and control.savepoint:
-            # Operators without state are skipped too: Flink itself says whether any of these held some.
+            # Operators without state are skipped too; only Flink can show if any of these had state.
             self.log("asking Flink about the dropped state")
             try:
                 self.runner.submit_only(watcher, proposed, self._name("strict"), control.savepoint)

@@ -1,4 +1,4 @@
-"""A savepoint of a job that has read nothing: the ids and serializers for which a migration writes."""
+"""A savepoint of a job that has read no row, with the ids and serializers that a migration writes."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ def kept_template(
     cluster: Callable[[], Cluster],
     log: Callable[[str], None] = _log.info,
 ) -> Path:
-    """The folder of a job's template, from the cache if it is there. Raises DeployError.
+    """The folder of a job's template, from the cache if it contains one. Raises DeployError.
 
-    ``location``: where it is taken; None: on a Flink that is started for it by ``cluster``. ``options``: those of the
-    cluster, on which a template depends.
+    ``location``: the cluster that takes it; None: a Flink that ``cluster`` starts for it. ``options``: the options
+    of the cluster on which a template depends.
     """
     templates = cache_directory() / "templates"
     folder, part = templates / _digest(job, location, options), templates / f".{uuid.uuid4().hex}"
@@ -51,7 +51,7 @@ def kept_template(
         try:
             part.rename(folder)
         except OSError:
-            if not folder.exists():  # else another process has taken it in the meantime
+            if not folder.exists():  # otherwise another process has taken it meanwhile
                 raise
         return folder
     finally:
@@ -59,7 +59,7 @@ def kept_template(
 
 
 def options_of(cluster: Cluster) -> Mapping[str, str]:
-    """The options of a cluster on which a template depends, where it shows them."""
+    """The options of a cluster on which a template depends, if it shows them."""
     return cluster.target.cluster_options() if isinstance(cluster.target, ClusterOptions) else {}
 
 
@@ -73,8 +73,8 @@ def _digest(job: JobSpec, location: TargetLocation | None, options: Mapping[str,
 def take_template(cluster: Cluster, version: Version, folder: Path, log: Callable[[str], None] = _log.info) -> None:
     """Run a script on empty input with stand-ins for its sinks, and keep its savepoint in ``folder``.
 
-    Sources begin where there is nothing to read, as far as their connectors can; the few rows that others read are
-    discarded. However this ends, the job is ended and the cluster's own copy disposed of. Raises DeployError.
+    Sources begin where there is nothing to read, if their connectors support that; the few rows that others read are
+    discarded. In any case the job is ended and the cluster's own copy deleted. Raises DeployError.
     """
     target = cluster.restore_test_target
     name = f"flinkcompat-template-{uuid.uuid4().hex}"

@@ -31,7 +31,7 @@ class CallerNamesJobs(Protocol):
     """A target whose jobs are named by the request that starts them."""
 
     def job_of_request(self, request_id: str) -> JobRef:
-        """The name of the job that a start makes, before it is asked for.
+        """The name of the job of a start, before its request.
 
         Args:
             request_id: The request of the start, 32 hexadecimal digits.
@@ -70,9 +70,9 @@ class ReadsBack(Protocol):
 
 @runtime_checkable
 class PlansChanges(Protocol):
-    """A target whose resources somebody else may write: it returns their content, and writes nothing.
+    """A target whose resources others may write: it returns their content, and writes nothing.
 
-    Whoever writes it makes the platform replace one job by another in one step.
+    A write of that content makes the platform replace one job by another in one step.
     """
 
     def plan(self, job: JobSpec, mode: StartMode, request_id: str) -> ChangePlan:
@@ -80,14 +80,14 @@ class PlansChanges(Protocol):
 
         Args:
             job: The job to run.
-            mode: ``savepoint``: from the savepoint by which the platform ends the job that runs; or ``stateless``.
+            mode: ``savepoint``: from the savepoint with which the platform ends the running job; or ``stateless``.
             request_id: 32 hexadecimal digits; :meth:`Target.poll` of a start finds the job by it once it is written.
 
         Returns:
             The documents and remarks on them, without a secret.
 
         Raises:
-            DeployRefused, TargetError, ScriptRefused: It cannot be written so, for the reason in the message.
+            DeployRefused, TargetError, ScriptRefused: It cannot be written, for the reason in the message.
         """
 
     def carried_over(self, job: JobRef) -> Snapshot | None:
@@ -97,18 +97,18 @@ class PlansChanges(Protocol):
             job: The job that followed it.
 
         Returns:
-            The savepoint, also one of an earlier end if it keeps that; None if it names none, or only the one with
-            which the author of the resource let it begin.
+            The savepoint, also one of an earlier end if it keeps that; None if it names none, or only the one from
+            which the author of the resource started it.
         """
 
     def edits(self, job: JobRef) -> str | None:
-        """Edits to a plan by whoever wrote the job, apart from its script and settings.
+        """Edits to a plan by the author of the job, apart from its script and settings.
 
         Args:
             job: The job.
 
         Returns:
-            The differences in words, empty if there is none; None if another job is written there by now.
+            The differences in words, empty if there is none; None if the resource describes another job by now.
         """
 
 
@@ -126,7 +126,7 @@ class JobDescriptions(Protocol):
             Its vertices and its kind; None when it is unknown.
 
         Raises:
-            DeployRefused: Nothing can have this name there.
+            DeployRefused: No job can have this name there.
         """
 
     def jobs(self) -> tuple[JobStatus, ...]:
@@ -142,7 +142,7 @@ class PlanCompiler(Protocol):
     """A place that has Flink compile scripts into plans, and starts nothing."""
 
     def engine(self) -> EngineInfo:
-        """The engine whose planner it is.
+        """The engine of the planner.
 
         Returns:
             Its name and version.
@@ -153,8 +153,8 @@ class PlanCompiler(Protocol):
 
         Args:
             side: The script with its settings and catalog.
-            folder: Path or URI of a folder that the planner and this machine both see, where plans are handed over by
-                one; None: one that the target can find itself.
+            folder: Path or URI of a folder that the planner and this machine both see, if plans pass through a folder;
+                None: one that the target finds itself.
 
         Returns:
             The plans in the order of the script.
@@ -162,7 +162,7 @@ class PlanCompiler(Protocol):
         Raises:
             PlansUnavailable: The folder is not shared, or a connector is missing.
             TargetError: A statement was refused; the message names its place in the script.
-            ScriptRefused: A statement cannot be run as it is written.
+            ScriptRefused: A statement cannot be run as written.
         """
 
 
@@ -206,7 +206,7 @@ class CheckpointStatistics(Protocol):
 
 @runtime_checkable
 class RetainedCheckpoints(Protocol):
-    """A target that starts jobs from checkpoints which outlive their job."""
+    """A target that starts jobs from checkpoints that outlive their job."""
 
     def keeps_checkpoints(self, job: JobRef, state: str = "CANCELED") -> bool:
         """True if the job's checkpoints outlive its end.
@@ -263,7 +263,7 @@ class SavepointStore(Protocol):
             job: The job.
 
         Returns:
-            The savepoint; None if there is none, or the target does not know it any more.
+            The savepoint; None if there is none, or the target no longer knows it.
         """
 
     def location(self, snapshot: Snapshot) -> str:
@@ -296,7 +296,7 @@ class SavepointStore(Protocol):
 
 @runtime_checkable
 class LiveSavepoints(Protocol):
-    """A target that takes savepoints of jobs that go on."""
+    """A target that takes savepoints of running jobs."""
 
     def savepoint(self, job: JobRef, request_id: str, directory: str | None) -> Operation:
         """Request a savepoint. Repeating the request id refers to the same savepoint.
@@ -304,7 +304,7 @@ class LiveSavepoints(Protocol):
         Args:
             job: The job, which continues.
             request_id: 32 hexadecimal digits, written down before.
-            directory: Where the savepoint shall lie; None: if the target puts it.
+            directory: Folder for the savepoint; None: the target chooses.
 
         Returns:
             The operation to poll.
@@ -361,15 +361,15 @@ class RestoreTest(Protocol):
 
         Args:
             name: The name of the job.
-            savepoint: The state it starts from, which it does not own; None: none.
+            savepoint: The state to start from, which the job does not own; None: none.
             request_id: 32 hexadecimal digits, written down before.
-            ignore_unclaimed: Whether state that it has no operator for is left aside; else it is refused.
+            ignore_unclaimed: True to ignore state without an operator in the job; otherwise such a start is refused.
 
         Returns:
             The operation, with the job where the target names it at once.
 
         Raises:
-            SubmissionUnknown: Nobody knows whether it was accepted.
+            SubmissionUnknown: The outcome is unknown.
             TargetError: It was not.
         """
 
@@ -384,10 +384,10 @@ class RestoreTests(Protocol):
         Args:
             job: The job.
             private: Names the test's own resources, a consumer group, for example.
-            empty: Whether its sources skip all existing rows, if their connectors can.
+            empty: True if its sources skip all existing rows, where their connectors support that.
 
         Returns:
-            The job as it may be started, any number of times.
+            The job, ready to be started any number of times.
 
         Raises:
             CannotRehearse: A source admits one reader, or a table cannot be replaced.
@@ -432,7 +432,7 @@ class JobPages(Protocol):
             ui_url: Address of Flink's UI for people, by the connection.
 
         Returns:
-            The address; None if Flink has no such job yet, or any more.
+            The address; None if Flink does not have the job yet, or no longer has it.
         """
 
 
@@ -459,7 +459,7 @@ class ClusterOptions(Protocol):
         """The options of the cluster.
 
         Args:
-            job: The job for which they hold, where each has a cluster or options of its own; None: any.
+            job: The job to which they apply, if each has its own cluster or options; None: any.
 
         Returns:
             Flink's options by key; values that Flink masks stay masked.

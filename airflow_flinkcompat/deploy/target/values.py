@@ -12,7 +12,7 @@ from airflow_flinkcompat.deploy.errors import StateFault
 from airflow_flinkcompat.model import StartMode
 
 JobRef = NewType("JobRef", str)
-"""A job as its target names it. Opaque: the ledger keeps it, people see it, only the target reads it."""
+"""A job as its target names it. Opaque: stored and shown, but only the target interprets it."""
 
 Snapshot = NewType("Snapshot", str)
 """A savepoint or checkpoint as its target names it: a path, an id or a name. Opaque."""
@@ -38,8 +38,8 @@ class EngineInfo:
 class Start:
     """The state for one start: a savepoint or checkpoint, or None for an empty one.
 
-    ``tables``: options that overlay its tables so that its sources begin elsewhere than the script states; only for
-    targets with ``SourceTables``.
+    ``tables``: options that overlay its tables so that its sources begin at other positions than in the script; only
+    for targets with ``SourceTables``.
     """
 
     savepoint: Snapshot | None = None
@@ -60,11 +60,11 @@ class Verb(StrEnum):
 
 @dataclass(frozen=True)
 class Operation:
-    """A start, a stop or a savepoint, as far as it has come; ``Target.poll`` brings it up to date.
+    """A start, a stop or a savepoint in its last known state, which ``Target.poll`` updates.
 
     ``request_id``: 32 hexadecimal digits. ``job``: the one to stop or to take a savepoint of, or the one that a start
-    made, None as long as the target knows of none. ``snapshot``: the savepoint that a stop left, None as long as the
-    job has not ended by it, or the savepoint, None as long as it is not complete. ``directory``: the requested folder.
+    made, None until the target knows one. ``snapshot``: the savepoint, None until it is complete and, for a stop,
+    until the job has ended. ``directory``: the requested folder.
     """
 
     verb: Verb
@@ -107,7 +107,7 @@ class Strength(StrEnum):
 
 @dataclass(frozen=True)
 class Proof:
-    """The state of a job's last restore; None: it began empty (or unknown, at strength ``UNKNOWN``)."""
+    """The state of a job's last restore; None: it began empty, or is unknown at strength ``UNKNOWN``."""
 
     snapshot: Snapshot | None
     strength: Strength = Strength.OBSERVED
@@ -174,7 +174,7 @@ class ChangePlan:
 
 @dataclass(frozen=True)
 class JobVertex:
-    """One vertex of a running job, whose ``name`` is made of those of its operators."""
+    """One vertex of a running job; its ``name`` consists of those of its operators."""
 
     id: str
     name: str
@@ -183,7 +183,7 @@ class JobVertex:
 
 @dataclass(frozen=True)
 class JobDescription:
-    """The structure of a job. ``streaming``: it is no batch job."""
+    """The structure of a job. ``streaming``: False for a batch job."""
 
     vertices: tuple[JobVertex, ...] = ()
     streaming: bool = True
@@ -202,7 +202,7 @@ class SourceTable:
     """A table that a job reads.
 
     ``options`` are its startup options, and its topic and brokers; ``hinted`` the keys of hints in the script, which
-    override options of the table; ``record_time`` the columns that hold the time of the record itself.
+    override options of the table; ``record_time`` the columns with the time of the record itself.
     """
 
     path: TablePath

@@ -15,7 +15,7 @@ class Target(Protocol):
     """
 
     def engine(self) -> EngineInfo:
-        """The engine whose state semantics apply there.
+        """The engine whose state semantics apply.
 
         Returns:
             Its name and version.
@@ -26,19 +26,19 @@ class Target(Protocol):
 
         Args:
             job: The job that would be started.
-            start: With ``tables`` as the start would have them.
+            start: The state and ``tables`` of that start.
 
         Returns:
-            Description of the parts that were not judged; empty if the engine planned the job as it would start it.
+            Description of the unvalidated parts; empty if the engine planned the job as for a start.
 
         Raises:
             TargetError, ScriptRefused: It would not run, for the place and reason in the message.
         """
 
     def start(self, job: JobSpec, start: Start, request_id: str) -> Operation:
-        """Start the job. Accepted is not running: verify it.
+        """Start the job. An accepted job may not run yet, so verify it.
 
-        Asking again under one request id makes no second job.
+        A repeated request id makes no second job.
 
         Args:
             job: The job to start.
@@ -49,7 +49,7 @@ class Target(Protocol):
             The operation, with the job where the target names it at once.
 
         Raises:
-            SubmissionUnknown: Nobody knows whether it was accepted: poll, or ask again.
+            SubmissionUnknown: The outcome is unknown: poll, or ask again.
             TargetError, ScriptRefused: It was not.
         """
 
@@ -59,8 +59,8 @@ class Target(Protocol):
         Args:
             job: The job to stop.
             request_id: 32 hexadecimal digits, written down before.
-            directory: Where the savepoint shall lie; None: if the target puts it. A target that cannot choose the
-                place refuses another one.
+            directory: Folder for the savepoint; None: the target chooses. A target with a fixed place refuses another
+                one.
 
         Returns:
             The operation to poll. For a job that has ended, or is unknown, :meth:`poll` returns its fate.
@@ -99,7 +99,7 @@ class Target(Protocol):
         """The jobs of one name that have not ended.
 
         Args:
-            name: The name of the job, as the engine has it.
+            name: The name of the job in the engine.
 
         Returns:
             The jobs.
@@ -109,11 +109,11 @@ class Target(Protocol):
         """End the job without a savepoint, and wait for its end.
 
         Args:
-            job: The job; nothing is done for one that is unknown or has ended.
+            job: The job; an unknown or ended one is left alone.
         """
 
     def restored_from(self, job: JobRef) -> Proof:
-        """The state the job was really restored from, and how the target knows.
+        """The state from which the job was actually restored, and the evidence.
 
         Args:
             job: The job.

@@ -66,7 +66,7 @@ class TargetLocation:
             The target, to be used in a ``with``.
 
         Raises:
-            DeployError: There is no target of this name, an address is missing, or a setting is wrong.
+            DeployError: No target has this name, an address is missing, or a setting is wrong.
         """
         place = "the environment" if self.settings is None else "the connection"
         return target_class(self.target).connect(Access(self._address, self.settings, place, lookup))
@@ -95,7 +95,7 @@ class TargetClass(Protocol):
         """Open the target.
 
         Args:
-            access: Where it is, and how it is reached.
+            access: Address of the target and access to it.
 
         Returns:
             The target, to be used in a ``with``.
@@ -129,7 +129,7 @@ def target_class(name: str) -> TargetClass:
         The class.
 
     Raises:
-        DeployError: There is none of this name (the message lists those there are), or it cannot be imported.
+        DeployError: No target has this name (the message lists the installed ones), or it cannot be imported.
     """
     point = _found().get(name)
     if point is None:

@@ -1,4 +1,4 @@
-"""The SQL Gateway, where scripts go in, with its JobManager, where jobs are watched and stopped."""
+"""The SQL Gateway, which runs scripts, with its JobManager, which watches and stops jobs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from airflow_flinkcompat.secrets.placeholders import Lookup
 
 # Flink's own option (2.3 and 1.20) for the id of the job that a statement makes; a cluster takes one id once.
 _JOB_ID = "$internal.pipeline.job-id"
-# Names the table that carries other options.
+# Name of the table with the other options.
 _PRIVATE = "flinkcompat"
 
 
@@ -43,9 +43,9 @@ class SqlGatewayPlanner(Closing):
     """A SQL Gateway alone, which plans scripts and needs no cluster. Closing it closes the client.
 
     Args:
-        gateway: The SQL Gateway: a client, or where it is.
+        gateway: The SQL Gateway: a client, or its endpoint.
         lookup: Returns the value of a placeholder, which is masked in every message. By default a placeholder is its
-            own value: no plan depends on it.
+            own value, because no plan depends on the value.
     """
 
     def __init__(self, gateway: SqlGateway | Endpoint | str, *, lookup: Lookup = str) -> None:
@@ -69,8 +69,8 @@ class SqlGatewayTarget(SqlGatewayPlanner, JobManagerJobs):
     """A target made of a SQL Gateway and its JobManager. Closing the target closes both clients.
 
     Args:
-        gateway: The SQL Gateway: a client, or where it is.
-        jobmanager: The JobManager: a client, or where it is.
+        gateway: The SQL Gateway: a client, or its endpoint.
+        jobmanager: The JobManager: a client, or its endpoint.
         lookup: Returns the value of a placeholder; it is called at validation and submission only, and its result is
             masked in every message of both clients.
     """
@@ -84,7 +84,7 @@ class SqlGatewayTarget(SqlGatewayPlanner, JobManagerJobs):
     ) -> None:
         SqlGatewayPlanner.__init__(self, gateway, lookup=lookup)
         JobManagerJobs.__init__(self, jobmanager)
-        # Both clients mask what a placeholder stands for.
+        # Both clients mask the values of placeholders.
         self._runner = ScriptRunner(lookup, self._gateway, self._jobmanager)
 
     @classmethod
@@ -101,7 +101,7 @@ class SqlGatewayTarget(SqlGatewayPlanner, JobManagerJobs):
         self._runner.register_placeholders(job)
 
     def validate(self, job: JobSpec, start: Start) -> str:
-        """EXPLAIN the job in a session; DDL is executed there, so it takes effect in a permanent catalog."""
+        """EXPLAIN the job in a session, which executes DDL, so DDL takes effect in a permanent catalog."""
         prepared = prepare_job(job)
         with self._gateway.session(self._runner.settings(job.settings)) as session:
             self._run_setup(session, prepared, start.tables)
@@ -124,7 +124,7 @@ class SqlGatewayTarget(SqlGatewayPlanner, JobManagerJobs):
         return self._submitted(job, prepared, set_up, state_options(start), request_id)
 
     def restore_test(self, job: JobSpec, private: str, *, empty: bool = False) -> RestoreTest:
-        """Temporary tables shadow what both jobs would share, in the sessions of the test alone."""
+        """Shadow shared tables by temporary ones, which exist only in the sessions of the test."""
         prepared = prepare_job(job)
         with self._gateway.session(self._runner.settings(job.settings)) as session:
             self._run_setup(session, prepared)
@@ -149,7 +149,7 @@ class SqlGatewayTarget(SqlGatewayPlanner, JobManagerJobs):
         wanted = self.job_of_request(request_id)
         with self._gateway.session(self._runner.settings(job.settings)) as session:
             set_up(session)
-            # With the statement and not with the session, where a RESET in the script would take the savepoint away.
+            # With the statement, because a RESET in the script would remove the savepoint from the session.
             config = {**options, "table.dml-sync": "false", _JOB_ID: wanted}
             try:
                 accepted = self._runner.run(session, prepared.job, prepared.job_sql, config, submits=True).job_id
@@ -166,7 +166,7 @@ class SqlGatewayTarget(SqlGatewayPlanner, JobManagerJobs):
 
     def manual_start(self, snapshot: Snapshot, statements: str) -> str:
         """The statements to type in one SQL Gateway session."""
-        # Nothing is asked here: the Gateway may be what is gone.
+        # Without a call, because the Gateway may be down.
         options = in_every_spelling({RECOVERY_PATH: snapshot, CLAIM_MODE: "NO_CLAIM"})
         settings = "".join(f"  SET '{key}' = '{value}';\n" for key, value in options.items())
         return f"in one session of the SQL Gateway:\n{settings}  and {statements}"
@@ -206,7 +206,7 @@ class _SessionRestoreTest:
         options = {
             **state_options(Start(savepoint), ignore_unclaimed=ignore_unclaimed),
             JOB_NAME: name,
-            # A failure is to show, and nothing to stay behind.
+            # A failure must show, and nothing may remain.
             "restart-strategy.type": "disable",
             "execution.checkpointing.externalized-checkpoint-retention": "DELETE_ON_CANCELLATION",
         }

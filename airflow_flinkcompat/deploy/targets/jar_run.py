@@ -31,7 +31,7 @@ _DRIVER = "org.apache.flink.table.runtime.application.SqlDriver"
 _REFUSED = 400
 # The first run loads the planner into the JobManager: 9 to 30 s on a busy machine.
 _RUN_SECONDS = 180.0
-# How long a job may take until every task of it runs, before it is asked to stop all the same.
+# Seconds that a job may take until all its tasks run, before it is stopped anyway.
 _UP_SECONDS = 60.0
 
 
@@ -44,7 +44,7 @@ class JobManagerTarget(JobManagerJobs):
 
     @classmethod
     def connect(cls, access: Access) -> Self:
-        """The target at the address ``jobmanager``. Raises ApiError: a setting is wrong."""
+        """The target at the address ``jobmanager``. Raises ApiError if a setting is wrong."""
         return cls(endpoint_of(access, "jobmanager"), lookup=access.lookup or no_connections)
 
     def engine(self) -> EngineInfo:
@@ -62,7 +62,7 @@ class JobManagerTarget(JobManagerJobs):
         )
 
     def start(self, job: JobSpec, start: Start, request_id: str) -> Operation:
-        """Have the driver run the script, with the request's id as the job's."""
+        """Run the script by the driver, with the request's id as the job's."""
         self.validate(job, start)
         ref = self.job_of_request(request_id)
         run = {
@@ -77,9 +77,9 @@ class JobManagerTarget(JobManagerJobs):
         try:
             started = self._run(run, _empty_jar() if self._has_driver else runner_jar().read_bytes())
         except JobManagerError as error:
-            if error.status != _REFUSED:  # of its program it says 400, anything else may mean that it is at work
+            if error.status != _REFUSED:  # 400 is an error of the program; after any other the driver may still run
                 raise SubmissionUnknown(f"{job.source}: {error}") from None
-            if self.status(ref) is None:  # else it was submitted before
+            if self.status(ref) is None:  # otherwise it was submitted before
                 message = f"{job.source}: the JobManager refused the script: {error.reason}"
                 raise refusal(message, error.reason) from None
         else:
@@ -107,19 +107,19 @@ class JobManagerTarget(JobManagerJobs):
             )
 
     def stop(self, job: JobRef, request_id: str, directory: str | None) -> Operation:
-        """Ask for the stop once every task runs: a job that only begins ends as FAILED instead."""
-        with suppress(Overdue):  # the JobManager says itself why it cannot be stopped
+        """Request the stop once every task runs, because a starting job ends as FAILED instead."""
+        with suppress(Overdue):  # the JobManager's own error gives the reason
             poll(lambda: self.status(job), _comes_up, timeout=_UP_SECONDS)
         return super().stop(job, request_id, directory)
 
     def _run(self, run: dict[str, Any], content: bytes) -> str | None:
-        """Run a class by a jar that is there for this call only; the job it made. Raises JobManagerError."""
+        """Run a class with a jar uploaded for this call only; return its job. Raises JobManagerError."""
         jar = self._jobmanager.upload_jar("flinkcompat.jar", content)
         try:
             job = self._jobmanager.call("POST", f"jars/{jar}/run", run, timeout=_RUN_SECONDS).get("jobid")
             return None if job is None else str(job)
         finally:
-            with suppress(DeployError):  # it lies in a temporary folder of the JobManager
+            with suppress(DeployError):  # it is in a temporary folder of the JobManager
                 self._jobmanager.call("DELETE", f"jars/{jar}", idempotent=True)
 
 

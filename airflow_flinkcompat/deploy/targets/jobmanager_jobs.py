@@ -1,4 +1,4 @@
-"""The part of a target at a JobManager's REST API: jobs are watched, stopped and measured there."""
+"""The part of a target that watches, stops and measures jobs by a JobManager's REST API."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _SAVEPOINT_DIRECTORY = ("execution.checkpointing.savepoint-dir", "state.savepoin
 
 
 class SavepointPaths:
-    """Savepoints that are named by where they lie, as Flink does."""
+    """Savepoints named by their paths, as in Flink."""
 
     def location(self, snapshot: Snapshot) -> str:
         return snapshot
@@ -63,11 +63,11 @@ class JobManagerJobs(SavepointPaths, Closing):
         self._jobmanager.close()
 
     def job_of_request(self, request_id: str) -> JobRef:
-        """The job id of a request, which is its own id: a cluster takes one id once."""
+        """The job id of a request, which is the request's id; a cluster accepts an id once."""
         return JobRef(request_id)
 
     def stop(self, job: JobRef, request_id: str, directory: str | None) -> Operation:
-        """Ask for the stop, with the request's id as the trigger's."""
+        """Request the stop, with the request's id as the trigger's."""
         self._jobmanager.trigger_stop_with_savepoint(job, directory, request_id)
         return Operation(Verb.STOP, request_id, job, directory=directory)
 
@@ -96,22 +96,23 @@ class JobManagerJobs(SavepointPaths, Closing):
         return Snapshot(found) if found is not None else None
 
     def _stopped(self, stop: Operation) -> Snapshot | None:
-        """The savepoint once the job has ended by it; None while it is at work. Raises StopFailed."""
+        """The savepoint once it has ended the job; None while the stop runs. Raises StopFailed."""
         job = stop.job
         assert job is not None
         try:
-            # First: while it is at work, this one look is enough.
+            # First, because this single look is enough while the stop runs.
             savepoint = self._jobmanager.stop_result(job, stop.request_id)
             return Snapshot(savepoint) if savepoint is not None and not self._runs(job) else None
         except DeployError as error:
             if error.unanswered:
-                raise  # not the cluster's word: the stop may be at work, or may have left its savepoint
+                raise  # no answer from the cluster: the stop may still run, or may have left its savepoint
             if self._runs(job):
                 raise StopFailed(str(error)) from None
-            # It ended, and the cluster has forgotten the stop itself, or the job failed over it: maybe after its
+            # The job ended, and the cluster has forgotten the stop, or the stop made it fail, perhaps after the
             # savepoint.
             final = self.final_savepoint(job)
-            if final and (stop.directory is None or stop.request_id in final):  # another one is of an earlier stop
+            # A savepoint in another folder belongs to an earlier stop.
+            if final and (stop.directory is None or stop.request_id in final):
                 return final
             found, doubt = find_savepoint(stop.directory)
             if found:
@@ -123,7 +124,7 @@ class JobManagerJobs(SavepointPaths, Closing):
         return status is not None and not status.terminal
 
     def status(self, job: JobRef) -> JobStatus | None:
-        """The job now, also of one that the JobManager is about to recover."""
+        """The present state of a job, also of one that the JobManager is about to recover."""
         return self._jobmanager.status(job)
 
     def running(self, name: str) -> tuple[JobRef, ...]:
@@ -188,7 +189,7 @@ class JobManagerJobs(SavepointPaths, Closing):
         return job_reports.keeps_checkpoints(self._jobmanager, job, state)
 
     def last_checkpoint(self, job: JobRef) -> SnapshotStats | None:
-        """The last checkpoint of an ended job: the one that was last before may have been replaced."""
+        """The last checkpoint of an ended job, read anew because a later one may have replaced the known one."""
         self._await_statistics()
         return self.snapshot_stats(job, "completed")
 
@@ -241,18 +242,18 @@ def no_connections(placeholder: AnyPlaceholder) -> str:
 
 
 def find_savepoint(directory: str | None) -> tuple[str | None, str]:
-    """The complete savepoint in a folder that one stop had for itself."""
+    """The complete savepoint in the folder of one stop."""
     if directory is None:
         return None, ""
     try:
         files = UPath(directory).glob("savepoint-*/_metadata")
         found = sorted((path.stat().st_mtime, str(path.parent)) for path in files)
         looked = bool(found) or UPath(directory).parent.parent.exists()
-    except Exception as error:  # whatever a store's client raises: this machine cannot look there
+    except Exception as error:  # a store's client can raise anything if this machine has no access
         return None, (f". {directory} cannot be read from here, so look there for a savepoint ({type(error).__name__})")
     if not looked:
         return None, f". {directory} cannot be read from here, so look there for a savepoint"
-    # A job that was recovered after its savepoint is stopped a second time: the later one counts.
+    # A job recovered after its savepoint is stopped a second time, and the later savepoint counts.
     latest = [path for time, path in found if time == found[-1][0]]
     if len(latest) > 1:
         return None, f". The later of these savepoints is unknown: {', '.join(latest)}"

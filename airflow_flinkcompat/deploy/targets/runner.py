@@ -23,7 +23,7 @@ def runner_jar() -> Traversable:
 
 
 def encode_statements(statements: Iterable[str]) -> str:
-    """The value of ``--statements``, in one line without blanks or quotes. Raises ValueError: none."""
+    """The value of ``--statements``, in one line without blanks or quotes. Raises ValueError without any."""
     encoded = [base64.urlsafe_b64encode(statement.encode()).decode("ascii") for statement in statements]
     if not encoded:
         raise ValueError("a script without a statement runs nothing: write at least its INSERT")

@@ -114,7 +114,9 @@ def test_ended_while_it_waits(waits: Waits) -> None:
     # A rehearsal that waits outlives the triggerer it waits in; a person who ends it ends its jobs, and no other.
     waits.settle(rehearse=HOUR)
     run = client.trigger(DAG_ID, {"redeploy_unchanged": True})
-    wait_for(lambda: "to keep running: in the triggerer" in waits.log(run, "rehearse"), "the control is watched", 180)
+    wait_for(
+        lambda: "to keep running: waiting in the triggerer" in waits.log(run, "rehearse"), "the control is watched", 180
+    )
     (control,) = waits.jobs(beside=True)
     waits.deferred(run, "rehearse", f"waiting for job {control} to keep running next to the live one")
     assert waits.jobs(beside=True) == [control]

@@ -15,7 +15,7 @@ from airflow_flinkcompat.deploy.target import JobRef, Snapshot
 from airflow_flinkcompat.deploy.targets.aws.properties import FormerRun, RunRecord
 from airflow_flinkcompat.deploy.targets.aws.service import ManagedApplication, ServiceOperation, ServiceSnapshot
 
-# The application's status, as the state of a job.
+# The state of a job for each status of an application.
 _STATES = {
     "STARTING": "CREATED",
     "RUNNING": "RUNNING",
@@ -49,7 +49,7 @@ class ApplicationLook:
 
     @property
     def record(self) -> RunRecord:
-        """The request that the application's configuration belongs to."""
+        """The request to which the application's configuration belongs."""
         return RunRecord.of(self.application.groups)
 
     @property
@@ -81,7 +81,7 @@ class ApplicationLook:
         """The run of the application or request, the latest one if READY; None if there is none."""
         request, start = self.record.request, self.start
         asked_for = request is not None and start is not None and start.id != self.record.after
-        # The operations may be listed later than the status says it: a start follows the update of its request.
+        # The list of operations may lag after the status; a start follows the update of its request.
         if asked_for or (request is not None and self.application.status not in ("READY", "UPDATING")):
             return job_ref(self.application.name, str(request))
         if request is not None or start is None:
@@ -97,7 +97,7 @@ class ApplicationLook:
         snapshots: Callable[[], Sequence[ServiceSnapshot]],
         failure: Callable[[ServiceOperation], str],
     ) -> RunOutcome:
-        """Status or end of the latest run; ``CANCELLING`` until its stop and the snapshot of that are done."""
+        """Status or end of the latest run; ``CANCELLING`` until its stop and the stop's snapshot are done."""
         start, stop = self.start, self.stop
         if self.runs:
             return self._live(failure)
@@ -151,7 +151,7 @@ class ApplicationLook:
         return tuple(filter(belongs, snapshots))
 
     def next_record(self, request: str, outcome: RunOutcome | None) -> RunRecord:
-        """The record of the next request, which keeps how the run before it ended."""
+        """The record of the next request, with the end of the run before it."""
         if self.record.request == request:
             return self.record
         _, run = split(self.job) if self.job else (None, None)
@@ -171,6 +171,6 @@ def snapshot_ref(application: str, snapshot: str) -> Snapshot:
 
 
 def split(ref: JobRef | Snapshot | None) -> tuple[str | None, str]:
-    """The application of a run or a snapshot, and its name there; None: it is none of this target's."""
+    """The application of a run or a snapshot, and its name there; None if another target made it."""
     application, slash, name = (ref or "").partition("/")
     return (application, name) if slash and application and name else (None, name)

@@ -43,7 +43,7 @@ class FormerRun:
 
 @dataclass(frozen=True)
 class RunRecord:
-    """The request that an application's configuration belongs to.
+    """The request to which an application's configuration belongs.
 
     ``request``: the latest one. ``after``: the id of the latest start before it; while that is still the latest one,
     the request has not been started. ``former``: ends of earlier runs, by their id.
@@ -69,7 +69,7 @@ class RunRecord:
         return cls(row.get("request"), _stored(row.get("after")), former)
 
     def followed_by(self, request: str, after: str | None, run: str | None, ended: FormerRun | None) -> RunRecord:
-        """The record of the next request; ``run`` is the one that ran before, and ``ended`` how."""
+        """The record of the next request; ``run`` is the run before it, and ``ended`` the end of that run."""
         former = dict(self.former)
         if run is not None and ended is not None:
             former[run] = ended
@@ -127,7 +127,7 @@ class PropertyLayout:
     def groups(
         self, existing: Groups, script: Mapping[str, str], settings: Mapping[str, str], record: RunRecord
     ) -> Groups:
-        """All groups of an application, those of others as they are."""
+        """All groups of an application; foreign groups are unchanged."""
         shared = {key: value for key, value in existing.get(self.group, {}).items() if not self._is_script(key)}
         found = {**existing, self.group: {**shared, **script}, _RECORD_GROUP: record.properties}
         found.pop(self.settings_group, None)
@@ -165,14 +165,14 @@ class PropertyLayout:
         return {f"{self.key}.{number}": part for number, part in enumerate(parts, 1)}
 
     def script(self, groups: Groups) -> tuple[str | None, str | None]:
-        """The script in the properties, and the URI of the object that holds it."""
+        """The script in the properties, and the URI of the object that contains it."""
         row = groups.get(self.group, {})
         numbers = sorted(int(key.rpartition(".")[2]) for key in row if self._is_part(key))
         text = "".join(row[f"{self.key}.{number}"] for number in numbers) if numbers else None
         return text, row.get(self.uri_key)
 
     def settings(self, groups: Groups) -> Mapping[str, str] | None:
-        """The settings that an application holds; None: it has no such group."""
+        """The settings in an application; None if it lacks the group."""
         return groups.get(self.settings_group)
 
     def _is_part(self, key: str) -> bool:
@@ -203,12 +203,12 @@ def check_settings_fit(settings: Mapping[str, str]) -> None:
 
 
 def with_placeholders(uri: str) -> str:
-    """The URI of a script with its placeholders, from that of the one whose placeholders were filled in."""
+    """The URI of a script with its placeholders, from that of the script with their values."""
     return re.sub(r"\.[0-9a-f]{32}\.sql$", ".sql", uri)
 
 
 def object_of(uri: str) -> tuple[str, str]:
-    """Bucket and key of an object. Raises DeployError: a property names none."""
+    """Bucket and key of an object. Raises DeployError if a property names none."""
     found = _S3.fullmatch(uri)
     if found is None or not found["prefix"]:
         raise DeployError(f"{uri!r} must have the form s3://BUCKET/KEY")

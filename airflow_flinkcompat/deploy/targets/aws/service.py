@@ -27,7 +27,7 @@ from airflow_flinkcompat.deploy.targets import Access
 from airflow_flinkcompat.deploy.targets.aws.properties import Groups, groups_of
 from airflow_flinkcompat.secrets.redact import Redactor
 
-# A stop may take a snapshot of minutes; what the provider's waiter does by default.
+# A stop may take minutes for its snapshot; the default of the provider's waiter.
 _STOP_SECONDS = 75 * 120.0
 _WAITER_SECONDS = 5
 _PAGE = 50
@@ -46,7 +46,7 @@ _REMEDIES = {
 
 
 class ServiceUnanswered(SubmissionUnknown):
-    """A call without an answer of the service; it may have taken effect."""
+    """A call without an answer from the service; it may have taken effect."""
 
 
 class ServiceError(TargetError):
@@ -63,7 +63,7 @@ class ManagedApplication:
     """An application as it is described.
 
     ``version_since``: when its version was made. ``restore``, ``snapshot`` and ``drops_state``: the state that its
-    latest start was to restore, and whether it may leave state aside. ``rolled_back_to``: a version, if the service has
+    latest start had to restore, and True if it may ignore state. ``rolled_back_to``: a version, if the service has
     gone back to one.
     """
 
@@ -108,7 +108,7 @@ class ManagedApplication:
 
 @dataclass(frozen=True)
 class ServiceOperation:
-    """A start, a stop or an update of an application, as the service keeps it."""
+    """A start, a stop or an update of an application, as the service records it."""
 
     id: str
     kind: str
@@ -137,8 +137,8 @@ class ServiceSnapshot:
 class ManagedFlink:
     """A client of the service.
 
-    ``waiter`` returns a waiter of the Amazon provider by name; None outside of Airflow. ``poll_interval``: least number
-    of seconds between two looks at an application, because the account's request rate is limited.
+    ``waiter`` returns a waiter of the Amazon provider by name; None outside of Airflow. ``poll_interval``: minimum
+    seconds between two looks at an application, because the account's request rate is limited.
     """
 
     def __init__(
@@ -218,7 +218,7 @@ class ManagedFlink:
         self._call("create_application_snapshot", ApplicationName=name, SnapshotName=snapshot)
 
     def update(self, application: ManagedApplication, groups: Groups) -> None:
-        """Replace the property groups of an application, if nobody has changed it since it was looked at."""
+        """Replace the property groups of an application, if nobody has changed it since it was read."""
         if application.token is None:
             version: dict[str, Any] = {"CurrentApplicationVersionId": application.version}
         else:
@@ -342,7 +342,7 @@ def settings_of(access: Access) -> Mapping[str, Any]:
 
 
 def runtime_of(settings: Mapping[str, Any]) -> str:
-    """The runtime environment of the applications. Raises DeployError: none is named."""
+    """The runtime environment of the applications. Raises DeployError if none is named."""
     runtime = str(settings.get("runtime_environment") or "")
     if not _RUNTIME.fullmatch(runtime):
         raise DeployError(

@@ -58,7 +58,7 @@ from airflow_flinkcompat.secrets import placeholders
 from airflow_flinkcompat.secrets.placeholders import Lookup
 
 _NAME = re.compile(r"[a-zA-Z0-9_.-]{1,128}")
-# How long an application may take over an update while it is READY: no job is restarted over it.
+# Seconds for an update of an application that is READY, which restarts no job.
 _UPDATE_SECONDS = 120.0
 _CHANGED = frozenset({"ConcurrentModificationException", "ResourceInUseException", "InvalidRequestException"})
 
@@ -69,8 +69,8 @@ class ManagedFlinkTarget(Closing):
     Args:
         service: The client of the service.
         runtime: The runtime environment of the applications (``FLINK-1_20``).
-        layout: Where an application keeps its script and its settings.
-        lookup: Gives the value of a placeholder; it is asked at a start only.
+        layout: Places of script and settings in an application.
+        lookup: Returns the value of a placeholder; it is called only for a start.
     """
 
     def __init__(
@@ -107,14 +107,14 @@ class ManagedFlinkTarget(Closing):
         self._runner.register_placeholders(job)
 
     def engine(self) -> EngineInfo:
-        """Flink, of the version that the connection names; each application is held against it before a start."""
-        self._service.versions(self._runtime)  # a connection that does not work is told here
+        """Flink, of the version that the connection names; a start compares the application with it."""
+        self._service.versions(self._runtime)  # fails here if the connection does not work
         return EngineInfo("flink", self._runtime.removeprefix("FLINK-").replace("_", "."))
 
     def validate(self, job: JobSpec, start: Start) -> str:
         """Read the script, and check that the application exists and can be redeployed; nothing here plans it.
 
-        A script in S3 is written already here: a missing right to write must show before the stop.
+        A script in S3 is already written here, so that a missing right to write shows before the stop.
         """
         name = self._startable(job).application.name
         if self._layout.s3 is not None:
@@ -125,7 +125,7 @@ class ManagedFlinkTarget(Closing):
         )
 
     def start(self, job: JobSpec, start: Start, request_id: str) -> Operation:
-        """Give the application the script while it is READY, then start it from the stated state."""
+        """Write the script into the application while it is READY, then start it from the stated state."""
         look = self._startable(job)
         name = look.application.name
         operation = Operation(Verb.START, request_id, job_ref(name, request_id))
@@ -144,7 +144,7 @@ class ManagedFlinkTarget(Closing):
         try:
             self._service.start(name, snapshot)
         except ServiceError as error:
-            # A client that repeats a call whose answer was lost is told that the application is in use.
+            # A client that repeats a call after a lost answer gets the error that the application is in use.
             if error.code not in _CHANGED or not self._look(name).knows(request_id):
                 raise refusal(f"{job.source}: {error}", error.reason) from None
         return operation
@@ -153,7 +153,7 @@ class ManagedFlinkTarget(Closing):
         """Stop the application, which takes a snapshot as part of the stop. The service chooses its place."""
         operation, look = Operation(Verb.STOP, request_id, job, directory=directory), self._look_of(job)
         if look is None or look.job != job or not look.runs or look.stops:
-            return operation  # what became of it, poll tells
+            return operation  # poll returns the outcome
         name = look.application.name
         if not look.application.snapshots_enabled:
             raise StopFailed(
@@ -249,7 +249,7 @@ class ManagedFlinkTarget(Closing):
         return not look.start.failed
 
     def deployed(self, name: str) -> Deployed | None:
-        """The script and the settings in the application's properties, or in the object they name."""
+        """The script and the settings in the application's properties, or in the object that they name."""
         look = self._found(name)
         if look is None or not look.runs:
             return None
@@ -267,7 +267,7 @@ class ManagedFlinkTarget(Closing):
         return ApplicationLook(application, self._service.operations(name))
 
     def _look(self, name: str) -> ApplicationLook:
-        """One look at an application. Raises TargetError: there is none."""
+        """One look at an application. Raises TargetError if there is none."""
         look = self._found(name)
         if look is None:
             raise TargetError(
@@ -287,7 +287,7 @@ class ManagedFlinkTarget(Closing):
         return look.outcome(snapshots, partial(self._service.failure, look.application.name))
 
     def _started(self, request: str) -> JobRef | None:
-        """The job of a start, of whichever application; None: no application has made this start.
+        """The job of a start, in any application; None if no application made this start.
 
         A request does not name its application. A start updates its application, so only applications that changed
         since the last look are described.
@@ -308,13 +308,13 @@ class ManagedFlinkTarget(Closing):
         try:
             found = self._service.application(name, at_once=True)
             return RunRecord() if found is None else RunRecord.of(found.groups)
-        except DeployError as error:  # somebody else's application, which the identity may not describe
+        except DeployError as error:  # a foreign application that the identity may not describe
             if error.unanswered:
                 raise
             return RunRecord()
 
     def _stopped(self, stop: Operation) -> Snapshot | None:
-        """The snapshot of a stop once it has ended the job; None while it is at work. Raises StopFailed."""
+        """The snapshot of a stop once it has ended the job; None while the stop runs. Raises StopFailed."""
         look = self._look_of(stop.job)
         former = look.record.former.get(split(stop.job)[1]) if look is not None else None
         if look is None or (look.job != stop.job and former is None):
@@ -346,7 +346,7 @@ class ManagedFlinkTarget(Closing):
 
     # ----------------------------------------------------------------------------------------------------- starting
     def _startable(self, job: JobSpec) -> ApplicationLook:
-        """One look at the application of a job, which it can be started in. Raises ScriptRefused, TargetError."""
+        """One look at the application in which a job can be started. Raises ScriptRefused, TargetError."""
         name = prepare_job(job).job_name or job.settings.get(JOB_NAME, "")
         if not _NAME.fullmatch(name):
             raise ScriptRefused(
@@ -410,7 +410,7 @@ class ManagedFlinkTarget(Closing):
         bucket, key = self._layout.s3[0], self._layout.object_key(name, script)
         try:
             there = self._service.get_object(bucket, key)
-        except ServiceError:  # there is none, or reading it is not allowed
+        except ServiceError:  # it does not exist, or may not be read
             there = None
         if there != script:
             self._service.put_object(bucket, key, script)
@@ -425,7 +425,7 @@ class ManagedFlinkTarget(Closing):
                 self._service.update(look.application, groups)
             except ServiceError as error:
                 again = self._look(name).application
-                # A client that repeats a call whose answer was lost is told that the version has changed.
+                # A client that repeats a call after a lost answer gets the error that the version has changed.
                 if error.code not in _CHANGED or self._layout.own(again.groups) != wanted:
                     changed = f" (version {version}, now {again.version}, {again.status})"
                     raise TargetError(

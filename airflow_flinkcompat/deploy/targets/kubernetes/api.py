@@ -1,4 +1,4 @@
-"""The API server, as far as the custom resources of Flink need it: each write is validated strictly."""
+"""The API server's calls for Flink's custom resources, with strict validation of each write."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Conflict(ApiError):
 
 def connect(access: Access) -> client.ApiClient:
     """A client of the API server."""
-    # At DEBUG the client logs bodies, and the one of a Secret is what nobody may read.
+    # At DEBUG the client logs bodies, including those of Secrets.
     logging.getLogger("kubernetes.client.rest").setLevel(logging.INFO)
     conn_id = (access.settings or {}).get("kubernetes_conn_id")
     try:
@@ -53,7 +53,7 @@ def connect(access: Access) -> client.ApiClient:
             f"{access.place} names no kubernetes_conn_id, and no cluster is configured here: {error}. Set it to an "
             "Airflow connection of type kubernetes, or set KUBECONFIG"
         ) from None
-    except Exception as error:  # whatever a connection's settings, or a cloud's own login, raise
+    except Exception as error:  # a connection's settings or a cloud's login can raise anything
         raise DeployError(f"{access.place}: connection {conn_id!r} cannot be used: {error}") from None
 
 
@@ -74,11 +74,11 @@ class KubernetesApi:
         self._client.close()
 
     def find(self, kind: str, name: str) -> dict[str, Any] | None:
-        """A resource as it is now; None if there is none of this name."""
+        """The present resource of a name; None if there is none."""
         try:
             return self._flink("get", kind, name=name)
         except ApiError as error:
-            if error.status == _NOT_FOUND and name in error.reason:  # not: the operator is not installed
+            if error.status == _NOT_FOUND and name in error.reason:  # and not because the operator is not installed
                 return None
             raise
 
@@ -88,7 +88,7 @@ class KubernetesApi:
         return found
 
     def create(self, body: Mapping[str, Any], *, dry_run: bool = False) -> dict[str, Any]:
-        """Create a resource. Raises Conflict: one of this name is there."""
+        """Create a resource. Raises Conflict if one of this name exists."""
         return self._flink("create", body["kind"], body=body, **_STRICT, **_dry(dry_run))
 
     def patch(self, kind: str, name: str, patch: Mapping[str, Any], *, dry_run: bool = False) -> dict[str, Any]:
@@ -96,7 +96,7 @@ class KubernetesApi:
         return self._flink("patch", kind, name=name, body=patch, **_STRICT, **_dry(dry_run))
 
     def delete(self, kind: str, name: str, read: Mapping[str, Any]) -> None:
-        """Have a resource deleted; its operator has the last word on when it is gone."""
+        """Request the deletion of a resource; its operator decides when it is gone."""
         asread = client.V1Preconditions(uid=read["uid"], resource_version=read["resourceVersion"])
         try:
             self._flink("delete", kind, name=name, body=client.V1DeleteOptions(preconditions=asread))
@@ -113,7 +113,7 @@ class KubernetesApi:
         secret: bool = False,
         dry_run: bool = False,
     ) -> str:
-        """Keep files in an immutable ConfigMap or Secret; an equal ConfigMap is left as it is."""
+        """Store files in an immutable ConfigMap or Secret; an equal ConfigMap stays unchanged."""
         body: dict[str, Any] = {"metadata": {"name": name, "labels": dict(labels)}, "immutable": True}
         if secret:
             body["data"] = {key: base64.b64encode(text.encode()).decode() for key, text in files.items()}
@@ -144,7 +144,7 @@ class KubernetesApi:
         return found.data or {}
 
     def put_entry(self, secret: str, key: str, text: str | None, *, dry_run: bool = False) -> None:
-        """Set one entry of a Secret that several share, or take it out."""
+        """Set one entry of a shared Secret, or remove it."""
         data = {key: None if text is None else base64.b64encode(text.encode()).decode()}
         body = {"metadata": {"name": secret}, "data": data}
         patch = partial(
@@ -159,11 +159,11 @@ class KubernetesApi:
                 return
             try:
                 self._call(self._core.create_namespaced_secret, self.namespace, body, **_dry(dry_run))
-            except Conflict:  # that of another deployment came first
+            except Conflict:  # another deployment wrote first
                 patch()
 
     def entry(self, secret: str, key: str) -> str | None:
-        """One entry of a Secret that several share; None if there is none."""
+        """One entry of a shared Secret; None if there is none."""
         try:
             found = self._call(self._core.read_namespaced_secret, secret, self.namespace)
         except ApiError as error:
@@ -174,7 +174,7 @@ class KubernetesApi:
         return None if encoded is None else base64.b64decode(encoded).decode()
 
     def drop(self, document: str) -> None:
-        """Delete a document of :meth:`keep`; it may be gone already."""
+        """Delete a document of :meth:`keep`, if it still exists."""
         plural, _, name = document.partition("/")
         secret = plural == "secrets"
         delete = self._core.delete_namespaced_secret if secret else self._core.delete_namespaced_config_map
@@ -198,7 +198,7 @@ class KubernetesApi:
             verify = context
         return Endpoint(
             url,
-            # This one is for whatever hides secrets in messages; what is sent is the token as it is then.
+            # This token is only for masking messages; each request sends the present one.
             headers={"Authorization": token} if token else {},
             auth=_Token(settings),
             verify=verify,
@@ -218,7 +218,7 @@ class KubernetesApi:
         except ApiException as error:
             reason = _reason_of(error)
             message = f"the Kubernetes API at {self.place} answered {error.status}: {reason}"
-            # Of a request that its proxy or itself did not bring to an end, nobody knows what became.
+            # The outcome of a request that server or proxy did not finish is unknown.
             status = None if error.status in (0, 500, 502, 503, 504) else error.status
             raise (Conflict if status == _CONFLICT else ApiError)(message, status, reason) from None
         except HTTPError as error:
@@ -226,7 +226,7 @@ class KubernetesApi:
 
 
 class _Token(httpx.Auth):
-    """The bearer token of each request, read at that time: a cloud login's or a pod's token is renewed."""
+    """The bearer token, read for each request because a cloud login or a pod renews it."""
 
     def __init__(self, settings: client.Configuration) -> None:
         self._settings = settings

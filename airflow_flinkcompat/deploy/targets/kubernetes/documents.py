@@ -38,7 +38,7 @@ DEPLOYMENT = f"{PREFIX}deployment"
 
 @dataclass(frozen=True)
 class ScriptFile:
-    """The ConfigMap or Secret of a script that is mounted; ``texts``: its content, by its keys."""
+    """The ConfigMap or Secret of a mounted script; ``texts``: its content, by its keys."""
 
     name: str
     texts: Mapping[str, str]
@@ -65,7 +65,7 @@ def starting(
     savepoint: Snapshot | None,
     files: Sequence[str],
 ) -> dict[str, Any]:
-    """The whole resource as a start has it."""
+    """The whole resource for a start."""
     name = name_of(job)
     spec_before = base.spec if base is not None else manifest.spec
     file = file_of(manifest, job, text, request_id)
@@ -74,9 +74,9 @@ def starting(
     configuration = spec.get("flinkConfiguration") or {}
     others = {key: value for key, value in configuration.items() if key not in before}
     spec["flinkConfiguration"] = {**others, **job.settings, **KEPT}
-    # A first deployment is without state where it names none; any other mode would stay there for the next edit.
+    # A first deployment without a state is stateless; any other mode would stay for the next edit.
     spec["job"] |= {"state": RUNNING, "upgradeMode": "savepoint", "allowNonRestoredState": False}
-    # The operator takes no job without one (measured on 1.7.0), and lets it win over an option.
+    # The operator accepts no job without one (measured on 1.7.0), and prefers it to an option.
     spec["job"]["parallelism"] = _parallelism(job) or spec["job"].get("parallelism") or 1
     spec["job"].pop("initialSavepointPath", None)
     if savepoint is not None:
@@ -99,14 +99,14 @@ def starting(
 
 
 def left_by(resource: FlinkResource) -> Snapshot | None:
-    """The savepoint of a resource's last stop; None if there is none, or a checkpoint in its place."""
+    """The savepoint of a resource's last stop; None if there is none, or a checkpoint instead."""
     note, found = resource.note(STOPPED), resource.upgrade_savepoint
     lacking = not resource.ended or note.get("failed") or checkpoint_number(found) is not None
     return None if lacking or same_snapshot(found, note.get("before")) else found
 
 
 def name_of(job: JobSpec) -> str:
-    """The resource of a job: named as its deployment is."""
+    """The resource of a job, which has the name of its deployment."""
     return job.settings.get(JOB_NAME) or prepare_job(job).job_name or ""
 
 
@@ -134,7 +134,7 @@ def asking(spec: Mapping[str, Any], notes: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def note_digest(body: dict[str, Any], stored: FlinkResource) -> None:
-    """Write down by which spec the job is known that is to be started."""
+    """Record the digest of the spec, which identifies the job of the start."""
     annotations = body["metadata"]["annotations"]
     annotations[STARTED] = json.dumps({**json.loads(annotations[STARTED]), "spec": stored.digest})
 
@@ -158,7 +158,7 @@ def _merge_patch(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, An
 def secret_places(resource: Mapping[str, Any]) -> list[str]:
     """Places of literal secrets in the spec and the annotations of a resource."""
     annotations = resource["metadata"].get("annotations") or {}
-    # What notes a start names keys of settings.
+    # The record of a start names keys of settings.
     notes = {key: value for key, value in annotations.items() if key != STARTED}
     return sorted({*_secret_places(resource["spec"], "spec"), *_secret_places(notes, "metadata.annotations")})
 
@@ -209,12 +209,12 @@ class Following:
         return None if text is None else FlinkResource(json.loads(text))
 
     def follows(self, name: str) -> str | None:
-        """The uid of the resource that was to be deleted; None if nothing is kept."""
+        """The uid of the resource to be deleted; None if no spec is stored."""
         return self._api.file(next_of(name), _FOLLOWS)
 
     def drop(self, name: str) -> None:
-        """Drop unneeded documents; they may be gone already."""
-        self._drop_entry(name)  # first, for the ConfigMap alone says that there is one
+        """Delete unneeded documents, if they still exist."""
+        self._drop_entry(name)  # first, because only the ConfigMap shows that there is one
         self._api.drop(f"configmaps/{next_of(name)}")
 
     def _drop_entry(self, name: str) -> None:

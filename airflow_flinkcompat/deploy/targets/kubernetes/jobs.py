@@ -1,7 +1,7 @@
 """Status of jobs that are custom resources, from the operator and from their JobManager.
 
 The operator looks at its jobs once a minute, and retries for ever a job that Flink refused. The JobManager of an
-application starts after its job and ends with it. So neither is asked alone.
+application starts after its job and ends with it. Both are therefore queried.
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ class KubernetesJobs(Closing):
         self._endpoint = jobmanager or (lambda cluster: api.service(f"{cluster}-rest", "rest"))
         self._jobmanagers: dict[str, JobManagerJobs] = {}
         self._runner = ScriptRunner(lookup)
-        # Which job of Flink was last seen as which job here.
+        # Flink's job id last seen for each job.
         self._seen: dict[JobRef, str] = {}
-        # By the name of a resource: its version, and when that was first seen.
+        # By the name of a resource: its version, and the time at which that was first seen.
         self._first_seen: dict[str, tuple[str, float]] = {}
 
     def __str__(self) -> str:
@@ -131,7 +131,7 @@ class KubernetesJobs(Closing):
             raise
 
     def _over(self, current: FlinkResource) -> bool:
-        """True if no job of it runs: by the operator, and by the JobManager if that knows more."""
+        """True if no job of it runs, by the operator and by the JobManager if that knows more."""
         if current.ended and current.reconciled:
             return True
         if not current.ended and not (current.reconciled and not current.wants_suspended):
@@ -145,7 +145,7 @@ class KubernetesJobs(Closing):
         return current.ended if status is None else status.terminal
 
     def running(self, name: str) -> tuple[JobRef, ...]:
-        """The jobs of this name that have not ended; of somebody else's resource its own name counts, too."""
+        """The jobs of this name that have not ended; a foreign resource is also found by its own name."""
         return tuple(
             each.ref
             for each in self._resources()
@@ -174,7 +174,7 @@ class KubernetesJobs(Closing):
             plural, _, file = (mounted_file(each.spec) or "").partition("/")
             if script is None and plural == "configmaps":
                 script = self._api.file(file, SCRIPT_FILE)
-            # By the note of the last start, also where somebody edited the resource since: that is to be shown.
+            # By the record of the last start, even if somebody edited the resource since, so that the edit shows.
             keys = each.note(STARTED).get("settings")
             settings = (
                 None if keys is None else {key: each.configuration[key] for key in keys if key in each.configuration}
@@ -280,7 +280,7 @@ class KubernetesJobs(Closing):
         return time.monotonic() - self._first_seen[resource.name][1]
 
     def _of(self, job: JobRef) -> FlinkResource | None:
-        """The resource that describes this very job; a name without a request means its present job."""
+        """The resource that describes exactly this job; a name without a request means its present job."""
         found = self._find(resource_of(job))
         return found if found is not None and job in (found.ref, found.name) else None
 
@@ -301,7 +301,7 @@ class KubernetesJobs(Closing):
         return self._in_flink_of(job, self._of(job))
 
     def _in_flink_of(self, job: JobRef, current: FlinkResource | None) -> tuple[JobManagerJobs, JobRef]:
-        """The job in Flink, by its resource as it was read."""
+        """The job in Flink, by its resource."""
         if current is None or current.flink_job is None:
             raise TargetError(f"job {job} {CANNOT_TELL}: the operator names no Flink job for it{self._why(current)}")
         return self._jobs_of(current), JobRef(current.flink_job)

@@ -32,7 +32,7 @@ _SCRIPTS, _STATEMENTS = ("{script_uri}", "{script_path}"), ("{statements_uri}", 
 _MOUNTED = (*_SCRIPTS, *_STATEMENTS)
 _PLACEHOLDERS = ("{script}", "{script_base64}", "{statements}", *_MOUNTED)
 _LARGEST_BYTES = 300_000
-# What a ConfigMap or Secret holds, in all of its values.
+# Maximum size of all values of a ConfigMap or Secret.
 _LARGEST_FILE_BYTES = 1024 * 1024
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,43}[a-z0-9])?")
 
@@ -98,12 +98,12 @@ class Manifest:
 
     @property
     def _reads_statements(self) -> bool:
-        """True if that file holds the statements for the runner of this package."""
+        """True if that file contains the statements for the runner of this package."""
         return any(each in arg for arg in self.args for each in _STATEMENTS)
 
     @property
     def flink_version(self) -> str | None:
-        """The version of Flink that it names (``v1_20`` is 1.20); None: it names none, as a session job."""
+        """The version of Flink that it names (``v1_20`` is 1.20); None without one, as in a session job."""
         found = re.fullmatch(r"v(\d+)_(\d+)", str(self.spec.get("flinkVersion", "")))
         return f"{found[1]}.{found[2]}" if found else None
 
@@ -174,7 +174,7 @@ class Manifest:
         return {SCRIPT_FILE: text, **({_STATEMENTS_FILE: encode_script(text)} if self._reads_statements else {})}
 
     def script_of(self, args: Iterable[str]) -> str | None:
-        """The script that arguments hold; None if they are others than the manifest's, or hold none."""
+        """The script in arguments; None if they differ from the manifest's or contain none."""
         passed = tuple(args)
         if len(passed) != len(self.args):
             return None
@@ -206,7 +206,7 @@ def _placeholder_of(arg: str) -> str | None:
 
 
 def require_name(name: str) -> str:
-    """The name of a resource. Raises ScriptRefused: Kubernetes would not take it."""
+    """The name of a resource. Raises ScriptRefused if Kubernetes does not accept it."""
     if not _NAME.fullmatch(name):
         raise ScriptRefused(
             f"{name!r} cannot be the name of a Kubernetes resource of Flink (small letters, digits and '-', 45 at "

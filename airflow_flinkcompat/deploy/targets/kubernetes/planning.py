@@ -27,7 +27,7 @@ from airflow_flinkcompat.deploy.targets.kubernetes.resource import KEPT, REQUEST
 from airflow_flinkcompat.model import JobSpec, StartMode
 from airflow_flinkcompat.secrets import placeholders
 
-# What a deployment sets of a job; `parallelism` only where its settings name one.
+# Fields of a job that a deployment sets; `parallelism` only if its settings contain one.
 _JOB_KEYS = ("jarURI", "entryClass", "args", "state", "upgradeMode", "allowNonRestoredState")
 _PARALLELISM = "parallelism.default"
 
@@ -47,7 +47,7 @@ def upgrading(
 ) -> dict[str, Any]:
     """The whole resource as it is once the plan is carried out."""
     body = starting(manifest, job, job.script, base, request_id, None, ())
-    if base is not None and "initialSavepointPath" in base.job:  # it is read at the first start alone
+    if base is not None and "initialSavepointPath" in base.job:  # read only at the first start
         body["spec"]["job"]["initialSavepointPath"] = base.job["initialSavepointPath"]
     if base is not None and mode is StartMode.STATELESS:
         body["spec"]["job"]["upgradeMode"] = "stateless"
@@ -69,7 +69,7 @@ def plan_of(
     body: Mapping[str, Any],
     namespace: str,
 ) -> ChangePlan:
-    """The plan of a resource that the API server would take."""
+    """The plan of a resource that the API server accepts."""
     name, kind = name_of(job), manifest.kind
     place = f"{kind} {name} of namespace {namespace}"
     file = file_of(manifest, job, job.script, body["metadata"]["labels"][REQUEST])
@@ -112,7 +112,7 @@ def plan_of(
 def _require_no_secret(manifest: Manifest, resource: Mapping[str, Any], place: str, base: FlinkResource | None) -> None:
     """Raise DeployRefused for a secret, because a plan goes to a log, to XCom and to a repository."""
     spec = resource["spec"]
-    # The script was read for secrets before.
+    # The script was already checked for secrets.
     looked = {**spec, "job": {**spec["job"], "args": list(manifest.args)}}
     if found := secret_places({**resource, "spec": looked}):
         source = "the manifest of the connection" if base is None else "the resource"

@@ -34,7 +34,7 @@ KEPT = {
 }
 """Operator options that prevent fallbacks of a stop, and deletion of savepoints the ledger may use."""
 _NO_PATH = "KUBERNETES_OPERATOR_LAST_STATE"
-# What changes without another job coming of it, and what only says how to stop or to begin.
+# Fields that do not identify a job, or only determine how it stops or begins.
 _INCIDENTAL = frozenset(
     {
         "state",
@@ -46,11 +46,11 @@ _INCIDENTAL = frozenset(
         "autoscalerResetNonce",
     }
 )
-# Options of the operator and the autoscaler: what they change, they change of the job that runs.
+# Options of the operator and the autoscaler, which change the running job.
 _NOT_OF_THE_JOB = ("kubernetes.operator.", "job.autoscaler.")
 _PARALLELISM = "parallelism.default"
 _COMING_UP = frozenset({"", "RECONCILING", "INITIALIZING", "CREATED"})
-# What the operator says of a job that Flink or Kubernetes refused: trying it again, as the operator does, is in vain.
+# Operator errors for a job that Flink or Kubernetes refused, so that the operator's retries cannot succeed.
 _IN_VAIN = re.compile(
     r"ProgramInvocationException|ValidationException|SqlParserException|TableException|CalciteContextException|"
     r"Failed to rollback to checkpoint|Cannot map checkpoint|Could not execute application|"
@@ -92,7 +92,7 @@ class FlinkResource:
 
     @property
     def revision(self) -> tuple[str, int]:
-        """Names this very spec of this very resource."""
+        """Identity of this spec of this resource."""
         return str(self.metadata.get("uid")), self.generation
 
     @property
@@ -150,13 +150,13 @@ class FlinkResource:
 
     @property
     def started(self) -> Mapping[str, Any]:
-        """The record of this very spec's start; empty if somebody else has changed the spec since."""
+        """The record of this spec's start; empty if somebody else has changed the spec since."""
         note = self.note(STARTED)
         return note if note.get("spec") == self.digest else {}
 
     @property
     def ref(self) -> JobRef:
-        """The job it describes: by the request of its start, or by the spec of whoever else wrote that."""
+        """The job that it describes: by the request of its start, or by the spec if others wrote it."""
         if request := self.started.get("request"):
             return JobRef(f"{self.name}/{request}")
         return JobRef(f"{self.name}/{self.metadata.get('uid', '')[:8]}-{self.digest[:8]}")
@@ -229,7 +229,7 @@ class FlinkResource:
 
     @property
     def job_name(self) -> str:
-        """The name of the job in Flink: as the start wrote it down, or the operator saw it."""
+        """The name of the job in Flink, from the record of the start or from the operator."""
         return str(self.started.get("name") or self.job_status.get("jobName") or self.name)
 
     @property
@@ -253,7 +253,7 @@ class FlinkResource:
 
     @property
     def in_vain(self) -> bool:
-        """True if the error recurs however often the operator retries."""
+        """True if the error recurs with every retry of the operator."""
         return self.error is not None and _IN_VAIN.search(self.error) is not None
 
     @property
@@ -276,7 +276,7 @@ class FlinkResource:
 
     @property
     def reconciled_generation(self) -> int:
-        """The generation that the operator has brought about; 0: none yet."""
+        """The generation that the operator has reconciled; 0: none yet."""
         observed = self.status.get("observedGeneration")
         metadata = (self._last.get("resource_metadata") or {}).get("metadata") or {}
         return int(observed if observed is not None else metadata.get("generation", 0) or 0)
@@ -328,31 +328,31 @@ class FlinkResource:
 
     @property
     def drops_state(self) -> bool:
-        """True if its job may drop state that fits nowhere, as requested or as last reconciled."""
+        """True if its job may drop unclaimed state, as requested or as last reconciled."""
         return any(job.get("allowNonRestoredState") for job in (self.job, self.last_job))
 
     @property
     def final_state(self) -> str:
-        """The state a job ended in that its JobManager does not know any more."""
+        """The end state of a job that its JobManager no longer knows."""
         if self.job_state in TERMINAL:
             return self.job_state
         return "FINISHED" if self.last_job.get("upgradeMode") == "savepoint" else "CANCELED"
 
     @property
     def coming_up(self) -> bool:
-        """True if its JobManager may not answer yet: the operator saw neither it ready nor the job running."""
+        """True if its JobManager may not answer yet: the operator saw neither readiness nor a running job."""
         if self.session_job:
             return self.job_state in _COMING_UP
         return self.job_state in _COMING_UP or self.status.get("jobManagerDeploymentStatus") != "READY"
 
     @property
     def job_state(self) -> str:
-        """The state of the job as the operator saw it last; empty: it saw none."""
+        """The state of the job that the operator saw last; empty if it saw none."""
         return str(self.job_status.get("state") or "")
 
     @property
     def upgrade_savepoint(self) -> Snapshot | None:
-        """The savepoint from which the operator would go on."""
+        """The savepoint from which the operator would resume."""
         if found := self.job_status.get("upgradeSavepointPath"):
             return Snapshot(str(found)) if found != _NO_PATH else None
         last = (self.job_status.get("savepointInfo") or {}).get("lastSavepoint") or {}
@@ -360,7 +360,7 @@ class FlinkResource:
 
 
 def _trace(error: str) -> str:
-    """An error of the operator as one stack trace: it is JSON, whose texts are cut off after some length."""
+    """An error of the operator as one stack trace; it is JSON with truncated texts."""
     try:
         found = json.loads(error)
         parts = [found, *(found.get("throwableList") or ())]

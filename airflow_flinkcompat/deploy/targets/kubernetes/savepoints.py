@@ -51,7 +51,7 @@ class KubernetesSavepoints(SavepointPaths, KubernetesJobs):
         return None if found is None else JobRef(found)
 
     def savepoint_root(self) -> str | None:
-        """None: the operator puts the savepoint of a stop where the resource states, and nowhere else."""
+        """None, because the operator writes the savepoint of a stop only into the folder of the resource."""
         return None
 
     def final_savepoint(self, job: JobRef) -> Snapshot | None:
@@ -67,7 +67,7 @@ class KubernetesSavepoints(SavepointPaths, KubernetesJobs):
         return self._jobs_of(current).final_savepoint(flink_job) if flink_job and current.session_job else None
 
     def dispose(self, snapshot: Snapshot) -> None:
-        """Have a JobManager delete it: of the session cluster, or of an application that stores its own there."""
+        """Delete it by the JobManager of the session cluster, or of an application with the same folder."""
         self._keeper(snapshot).dispose(snapshot)
 
     def _keeper(self, snapshot: Snapshot) -> JobManagerJobs:

@@ -3,7 +3,7 @@
 The operator's own upgrade in one step is never used: it chooses the state itself, and falls back silently. The outcome
 of a request is in the resource. Its label and annotations are written in the same patch as its spec, under the
 ``resourceVersion`` that was read, so a patch has landed whole or not at all. A resource is resumed in place only if the
-operator would start it from the very state that is wanted. Otherwise it is deleted and re-created. The spec for that is
+operator would start it from exactly the requested state. Otherwise it is deleted and re-created. The spec for that is
 stored before, so that a run that dies in between loses nothing.
 """
 
@@ -74,9 +74,9 @@ _SETTINGS = ("namespace", "session_cluster", "manifest", "jobmanager_url")
 _ATTEMPTS = 5
 _END_SECONDS = 120.0
 _SETTLE_SECONDS = 30.0
-# An error that stood there when a stop was asked for is one of that stop when the operator keeps saying it.
+# Seconds after which an error from before a stop counts as one of that stop, if the operator still reports it.
 _STALE_SECONDS = 60.0
-# How long a start waits for the operator to go about it: where it takes longer, nobody waits for that.
+# Seconds for which a start waits until the operator begins; a later begin is not awaited.
 _SEEN_SECONDS = 5.0
 # The request of a dry run.
 _NO_REQUEST = "0" * 32
@@ -113,7 +113,7 @@ class KubernetesTarget(KubernetesSavepoints):
 
     # ------------------------------------------------------------------------------------------------- validate, start
     def validate(self, job: JobSpec, start: Start) -> str:
-        """Read the script for obstacles, and have the API server validate the resource (a dry run)."""
+        """Check the script, and have the API server validate the resource (a dry run)."""
         current, base = self._checked(job)
         if current is not None:
             current.require_ours()
@@ -123,7 +123,7 @@ class KubernetesTarget(KubernetesSavepoints):
         return _NOT_PLANNED
 
     def _try_files(self, job: JobSpec, body: Mapping[str, Any], base: FlinkResource | None) -> None:
-        """Check with a dry run that the files of a start and a way back can be written. Raises TargetError."""
+        """Check with a dry run that the files of a start and a rollback can be written. Raises TargetError."""
         name, file = name_of(job), self._file(job, _NO_REQUEST)
         if self._manifest.mounts:
             with self._tried(job, "the start stores its script in", file.place):
@@ -153,7 +153,7 @@ class KubernetesTarget(KubernetesSavepoints):
             ) from None
 
     def plan(self, job: JobSpec, mode: StartMode, request_id: str) -> ChangePlan:
-        """The resource as its repository should have it, validated by the API server (a dry run)."""
+        """The resource for its repository, validated by the API server (a dry run)."""
         current, base = self._checked(job)
         name = name_of(job)
         if current is None and base is not None:
@@ -216,7 +216,7 @@ class KubernetesTarget(KubernetesSavepoints):
                 self._keep_script(file, name)
             self._bring_about(current, start, body)
         except DeployError as error:
-            if not error.unanswered:  # else the start is tried again under this request, and may have landed
+            if not error.unanswered:  # otherwise the start may have taken effect, and is tried again under this request
                 self._drop_unnamed(file, name)
             raise
         if base is not None:
@@ -236,8 +236,8 @@ class KubernetesTarget(KubernetesSavepoints):
         """A suspended resource once the operator has recorded the suspension; None if it is gone.
 
         The operator reports a job as suspended before it has finished, which for an application means before its
-        JobManager is gone. If the resource is written in between, the operator takes its own status for somebody else's
-        and forgets the stop. It then asks an absent JobManager until that times out, or starts no job (measured on
+        JobManager is gone. If the resource is written in between, the operator treats its own status as foreign and
+        forgets the stop. It then asks an absent JobManager until that times out, or starts no job (measured on
         1.7.0 and 1.15.0).
         """
         quiet = self.quiet_seconds[self._manifest.kind]
@@ -263,7 +263,7 @@ class KubernetesTarget(KubernetesSavepoints):
         return self._forgotten(current) if current.session_job and current.flink_job else None
 
     def _forgotten(self, suspended: FlinkResource) -> FlinkResource | None:
-        """A session job that the operator takes for started although it started none; None if it works on it.
+        """A session job that the operator considers started without starting it; None if it works on it.
 
         The operator writes a status up to three times. If the resource changes before the last one, it continues with
         its knowledge from before the stop: the job runs, and the start has nothing to do (measured on 1.7.0, in 1 of 40
@@ -320,7 +320,7 @@ class KubernetesTarget(KubernetesSavepoints):
     def poll(self, operation: Operation) -> Operation:
         if operation.verb is Verb.START:
             made = self._api.all(self._manifest.kind, f"{REQUEST}={operation.request_id}")
-            # A copy of a resource has its labels, too.
+            # A copied resource has the same labels.
             found = [each for each in made if each["metadata"]["labels"].get(DEPLOYMENT) == _name(each)]
             if not found:
                 return replace(operation, job=None)
@@ -343,7 +343,7 @@ class KubernetesTarget(KubernetesSavepoints):
             raise StopFailed(f"{self._manifest.kind} {name} is gone, and its savepoint is unknown")
         if note.get("request") != request_id:
             if current.ref == job and not current.ended:
-                return None  # nobody has asked for it yet
+                return None  # it was not requested yet
             raise StopFailed(f"job {job} ended, and not by this stop")
         if note.get("failed"):
             raise StopFailed(str(note["failed"]))
@@ -357,7 +357,7 @@ class KubernetesTarget(KubernetesSavepoints):
         found = current.upgrade_savepoint
         if found is None or same_snapshot(found, note.get("before")):
             raise StopFailed(f"the operator suspended job {job} and recorded no savepoint{self._why(current)}")
-        # The job failed before it was stopped, or its savepoint was complete and the operator did not hear of it.
+        # The job failed before it was stopped, or the operator did not notice that its savepoint was complete.
         flink_job = note.get("flink_job")
         final = self._jobs_of(current).final_savepoint(JobRef(flink_job)) if current.session_job and flink_job else None
         if final is None:
@@ -412,11 +412,11 @@ class KubernetesTarget(KubernetesSavepoints):
                 annotations[REFUSED] = json.dumps({"job": current.ref})
             own = mounted_file(current.spec) if self._manifest.mounts else None
             others = [each for each in files if each != own]
-            # A ConfigMap that stands alone is that of the former start, too: the script is the same.
+            # A single ConfigMap also belongs to the former start, because the script is the same.
             dropped = own in files and (bool(others) or str(own).startswith("secrets/"))
             files = [str(own)] if dropped else []
             if dropped:
-                # Named still, behind that of the former start: where this run dies first, the next start deletes it.
+                # Still listed after that of the former start, so that the next start deletes it if this run dies first.
                 annotations[FILES] = json.dumps({"names": [*others, own]})
         self._remove(current, following)
         for each in files:
@@ -451,10 +451,10 @@ class KubernetesTarget(KubernetesSavepoints):
         self._await_gone(seen)
 
     def _observed(self, current: FlinkResource) -> FlinkResource:
-        """A resource whose session job has ended, once the operator knows it. Raises Overdue.
+        """A resource whose session job has ended, once the operator knows that. Raises Overdue.
 
         Otherwise the operator would cancel that job for ever and never release the resource (measured on 1.7.0). It
-        looks when something is requested: a suspension, which has no effect any more.
+        looks upon a request, so a suspension is requested, which no longer has an effect.
         """
         if not current.session_job or current.ended or current.unaccepted or not self._over(current):
             return current
@@ -487,10 +487,10 @@ class KubernetesTarget(KubernetesSavepoints):
         return Following(self._api).find(name)
 
     def _drop_followed(self, current: FlinkResource) -> None:
-        """Drop the spec of a resource, if the start that made it died before, or got no answer."""
-        with suppress(ApiError):  # it is not needed any more, and the next start of another resource writes it anew
+        """Drop the spec of a resource, if the start that created the resource died or got no answer."""
+        with suppress(ApiError):  # it is no longer needed, and the next start of another resource replaces it
             follows = Following(self._api).follows(current.name)
-            if follows is not None and follows != current.metadata["uid"]:  # else it is being deleted just now
+            if follows is not None and follows != current.metadata["uid"]:  # otherwise it is being deleted now
                 self._drop_next(current.name)
 
     def _drop_next(self, name: str) -> None:
@@ -500,7 +500,7 @@ class KubernetesTarget(KubernetesSavepoints):
             _log.warning("%s of namespace %s is left over: %s", next_of(name), self._api.namespace, error)
 
     def _patched(self, read: FlinkResource, patch: Callable[[FlinkResource], Mapping[str, Any] | None]) -> bool:
-        """Write ``patch`` of the present state to the spec that was read; False if it returns None."""
+        """Apply ``patch`` of the present state to the spec that was read; False if it returns None."""
 
         def write(seen: FlinkResource) -> bool:
             body = patch(seen)
@@ -548,7 +548,7 @@ class KubernetesTarget(KubernetesSavepoints):
 
     # ------------------------------------------------------------------------------------------------------- scripts
     def _check(self, job: JobSpec) -> None:
-        """Raise ScriptRefused if the script, or its way into a resource, is not accepted."""
+        """Raise ScriptRefused if the script, or its form in a resource, is not accepted."""
         prepare_job(job)
         require_name(name_of(job))
         if found := next(iter(placeholders("\n".join(job.settings.values()))), None):
@@ -581,7 +581,7 @@ class KubernetesTarget(KubernetesSavepoints):
         self._api.keep(file.name, file.texts, {DEPLOYMENT: name}, secret=file.secret, dry_run=dry_run)
 
     def _drop_unnamed(self, file: ScriptFile, name: str) -> None:
-        """Delete the file of a refused start unless a resource names it: nothing else would know of it."""
+        """Delete the file of a refused start, unless a resource names it."""
         if not self._manifest.mounts:
             return
         try:
@@ -593,14 +593,14 @@ class KubernetesTarget(KubernetesSavepoints):
             self._drop(file.place)
 
     def _drop_older(self, base: FlinkResource | None, request_id: str, file: ScriptFile) -> list[str]:
-        """Delete the files of scripts before the former one; those that stay."""
+        """Delete the files of scripts before the former one; return the remaining ones."""
         names: list[str] = list(base.note(FILES).get("names") or ()) if base is not None else []
         if base is not None and base.request == request_id:  # an earlier try did
             return names
         return names[:1] + [each for each in names[1:] if each == file.place or not self._drop(each)]
 
     def _drop(self, place: str) -> bool:
-        """Delete a file that nobody needs any more, where that can be done."""
+        """Delete an unneeded file; return False if that fails."""
         try:
             self._api.drop(place)
         except ApiError as error:

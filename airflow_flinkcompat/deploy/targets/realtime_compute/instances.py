@@ -23,12 +23,12 @@ STOPPED_BY = "STOP_WITH_SAVEPOINT"
 COMPLETED, SAVEPOINT_FAILED = "COMPLETED", "FAILED"
 SQL = "SQLSCRIPT"
 _FOLDER = "savepoint-"
-# So many folders at the end of a path tell the deployment and the savepoint.
+# Number of folders at the end of a path that identify deployment and savepoint.
 _TAIL = 3
 
 _MARKS = frozenset({REQUEST, OWN_KEYS})
 _STATES = {"STARTING": "INITIALIZING", "CANCELLED": "CANCELED"}
-# What a person sets up in the console; the rest of a deployment the platform fills in itself.
+# Fields that a person sets in the console; the platform fills in the rest of a deployment.
 _CONFIGURABLE = (
     "name",
     "description",
@@ -43,7 +43,7 @@ _CONFIGURABLE = (
     "streaming_resource_setting",
     "batch_resource_setting",
 )
-# Of a deployment that is new the platform completes the others.
+# Fields of a new deployment; the platform completes the others.
 _ALWAYS_KEPT = ("name", "artifact", "engine_version")
 
 
@@ -77,7 +77,7 @@ def configuration(of: Any) -> dict[str, str]:
 
 
 def start_settings(of: Any) -> dict[str, str] | None:
-    """The settings that a start gave a deployment or job instance; None if none is known to be one."""
+    """The settings that a start wrote into a deployment or job instance; None without a known start."""
     found = configuration(of)
     if OWN_KEYS not in found:
         return None
@@ -85,12 +85,12 @@ def start_settings(of: Any) -> dict[str, str] | None:
 
 
 def is_sql(deployment: Any) -> bool:
-    """True if a deployment runs a SQL script, and no jar or program."""
+    """True if a deployment runs a SQL script, not a jar or program."""
     return deployment.artifact is not None and deployment.artifact.kind == SQL
 
 
 def script_of(of: Any) -> str | None:
-    """The script of a deployment or a job instance; None if it is no SQL job."""
+    """The script of a deployment or a job instance; None if it is not a SQL job."""
     sql = of.artifact.sql_artifact if of.artifact else None
     return None if sql is None or sql.sql_script is None else str(sql.sql_script)
 
@@ -107,7 +107,7 @@ class StopMark:
 
     @classmethod
     def of(cls, deployment: Any) -> StopMark | None:
-        """The one that a deployment carries."""
+        """The request in the label of a deployment."""
         request_id, _, before = str((deployment.labels or {}).get(STOP_LABEL, "")).partition("-")
         return cls(request_id, int(before)) if request_id and before.isdigit() else None
 
@@ -144,7 +144,7 @@ def failure_of(status: Any) -> str:
 
 
 def same_location(one_path: str | None, path: str | None) -> bool:
-    """True if a place that the platform shows and a Flink path belong to the same savepoint.
+    """True if a place shown by the platform and a Flink path belong to the same savepoint.
 
     The platform may write the bucket differently (``https://oss/bucket`` for ``oss://bucket``), or name the folder that
     contains Flink's own, which is called ``savepoint-<job>-<12 random digits>``.
@@ -157,9 +157,9 @@ def same_location(one_path: str | None, path: str | None) -> bool:
 
 
 def configured(models: Any, deployment: Any, **changes: Any) -> Any:
-    """A deployment with changes, of the fields that a person can set.
+    """A deployment with changes, complete in the fields that a person can set.
 
-    All of it, and not the changes alone: the SDK always sends the list of variables, and an empty one would clear them.
+    The changes alone are not enough: the SDK always sends the list of variables, and an empty one would clear them.
     """
     copy = models.Deployment().from_map(deployment.to_map())
     fields = {name: changes.get(name, getattr(copy, name)) for name in _CONFIGURABLE}
@@ -194,7 +194,7 @@ def not_as_written(before: Any | None, wanted: Any, found: Any, gone: frozenset[
 
 
 def _plain(value: Any) -> Any:
-    """A model as values; nothing, an empty text, list or map are one."""
+    """A model as values; an empty text, list or map counts as nothing."""
     if isinstance(value, list):
         return [_plain(each) for each in value] or None
     if hasattr(value, "to_map"):

@@ -79,7 +79,7 @@ class RealtimeComputeJobs(Closing):
             if error.unanswered:
                 raise
             return _by_the_platform(seen, found) if error.status == _FORBIDDEN else seen
-        if look is None or look.terminal:  # it comes up, or the platform has not seen its end yet
+        if look is None or look.terminal:  # it is starting, or the platform has not noticed its end yet
             return seen
         return replace(look, job_id=job, name=seen.name)
 
@@ -104,7 +104,7 @@ class RealtimeComputeJobs(Closing):
         return Deployed(JobRef(job.job_id), instances.script_of(job), instances.start_settings(job), engine)
 
     def restored_from(self, job: JobRef) -> Proof:
-        """The state that Flink's checkpoint statistics name, else the one that the platform was asked for.
+        """The state that Flink's checkpoint statistics name, else the one requested from the platform.
 
         If they name a savepoint outside the platform's places, the platform declares which one it is.
         """
@@ -159,7 +159,7 @@ class RealtimeComputeJobs(Closing):
             raise TargetError(f"job {job} of {self} has not ended {_CANCEL_SECONDS:.0f} s after its stop") from None
 
     def _deployment(self, name: str) -> Any | None:
-        """The deployment of a name. Raises TargetError: there are several."""
+        """The deployment of a name. Raises TargetError if there are several."""
         found = [each for each in self._api.deployments(name=name) if each.name == name]
         if len(found) > 1:
             ids = ", ".join(each.deployment_id for each in found)
@@ -184,14 +184,14 @@ class RealtimeComputeJobs(Closing):
         return Snapshot(next(named, path))
 
     def _flink(self, job: JobRef) -> _FlinkJob | None:
-        """The job as its JobManager knows it; None if it has none yet. Raises JobManagerError."""
+        """The job in its JobManager; None if it has none yet. Raises JobManagerError."""
         if job not in self._jobmanagers:
             self._jobmanagers[job] = proxied_jobmanager(self._api, job)
         found = flink_job(self._jobmanagers[job])
         return None if found is None else _FlinkJob(self._jobmanagers[job], found)
 
     def _readable_flink(self, job: JobRef) -> _FlinkJob | None:
-        """The same; None also where the JobManager is gone, or the access key may not ask it."""
+        """Like the method above, but None too if the JobManager is gone or the access key may not query it."""
         try:
             return self._flink(job)
         except JobManagerError as error:
@@ -202,7 +202,7 @@ class RealtimeComputeJobs(Closing):
 
 @dataclass(frozen=True)
 class _FlinkJob:
-    """A job as Flink knows it, by an id of Flink's own."""
+    """A job in Flink, by its Flink id."""
 
     jobmanager: JobManager
     job_id: str
@@ -212,7 +212,7 @@ class _FlinkJob:
 
 
 def _by_the_platform(seen: JobStatus, job: Any) -> JobStatus:
-    """A running job whose JobManager may not be asked: Flink's state as the platform repeats it."""
+    """A running job whose JobManager may not be queried, with Flink's state from the platform."""
     running = job.status.running
     restarts = int(running.observed_flink_job_restarts or 0) if running else 0
     return replace(
@@ -246,7 +246,7 @@ class _ProxyTransport(httpx.BaseTransport):
 
 
 def proxied_jobmanager(api: OpenApi, job_id: str) -> JobManager:
-    """A client of the JobManager that runs a job instance; it is asked nothing yet."""
+    """A client, not yet connected, of the JobManager that runs a job instance."""
     place = Endpoint(f"{api.settings.scheme}://{api.settings.host}", timeout=api.settings.timeout)
     return JobManager(place, transport=_ProxyTransport(api, job_id))
 

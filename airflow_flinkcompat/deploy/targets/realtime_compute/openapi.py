@@ -1,6 +1,6 @@
 """The calls of Realtime Compute's OpenAPI (version 2022-07-18) through the vendor's SDK.
 
-Nearly every answer is HTTP 200, with its success inside. Values are the SDK's own models, which have no annotations.
+Nearly every answer is HTTP 200, with a success flag inside. Values are the SDK's own models, which have no annotations.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _THROTTLED = "Throttling"
 # Codes of Alibaba Cloud's gateway, in front of every service.
 _WRONG_KEY = re.compile("InvalidAccessKey|SignatureDoesNotMatch|IncompleteSignature|InvalidSecurityToken|MissingAccess")
 _NO_RIGHT = re.compile("Forbidden|NoPermission|AccessDenied|Unauthorized", re.IGNORECASE)
-# The service's own codes are in no document: that something is not there is told by its words.
+# The service's own codes are undocumented, so a missing object is recognised by the message.
 _ABSENT = re.compile(r"not[\s_-]?(?:be[\s_-]?)?(?:found|exist)|no such|不存在", re.IGNORECASE)
 
 
@@ -43,7 +43,7 @@ class RealtimeComputeError(ApiError):
 
     @property
     def throttled(self) -> bool:
-        """True if the call was refused for following others too fast, so that nothing was done."""
+        """True if the call exceeded the rate limit, so that nothing was done."""
         return self.code.startswith(_THROTTLED)
 
     @property
@@ -119,7 +119,7 @@ class OpenApi(Closing):
         return self._found("GetJob", job_id)
 
     def start(self, parameters: Any) -> Any:
-        """Start a job instance; the instance as it was made."""
+        """Start a job instance; return the new instance."""
         request = self.models.StartJobWithParamsRequest(body=parameters)
         return self.call("StartJobWithParams", request=request, repeat=False).data
 
@@ -129,7 +129,7 @@ class OpenApi(Closing):
         self.call("StopJob", job_id, request=self.models.StopJobRequest(body=body), repeat=False)
 
     def flink(self, job_id: str, path: str) -> str:
-        """Answer of the REST API of a job's JobManager to a GET; asked once."""
+        """Answer of a JobManager's REST API to a single GET."""
         request = self.models.FlinkApiProxyRequest(
             flink_api_path=path, namespace=self.settings.namespace, resource_id=job_id, resource_type="jobs"
         )
@@ -198,7 +198,7 @@ class OpenApi(Closing):
         return repeating(ask)
 
     def _refused(self, action: str, body: Any) -> RealtimeComputeError:
-        """An answer that denies success, or does not state it."""
+        """An answer without a statement of success."""
         if body is None or body.success is None:
             return RealtimeComputeError(f"{self.place} answered {action} without a success flag")
         code, reason = str(body.error_code or ""), self._masked(str(body.error_message or "no reason reported"))

@@ -29,7 +29,7 @@ _KEYS = (
     "access_key_secret",
     "security_token",
 )
-# Under these names the vendor's own tools look for an access key.
+# Variables in which the vendor's own tools look for an access key.
 _CREDENTIALS = {
     "access_key_id": "ALIBABA_CLOUD_ACCESS_KEY_ID",
     "access_key_secret": "ALIBABA_CLOUD_ACCESS_KEY_SECRET",
@@ -41,7 +41,7 @@ _ENGINE_VERSION = re.compile(r"vvr-(?P<version>\d+(?:\.\d+)+)-flink-\d+\.\d+.*")
 
 @dataclass(frozen=True)
 class Credential:
-    """An access key; ``token`` where it is a temporary one of the Security Token Service."""
+    """An access key; ``token``: for a temporary key of the Security Token Service."""
 
     key_id: str
     key_secret: str = field(repr=False)
@@ -52,8 +52,8 @@ class Credential:
 class WorkspaceSettings:
     """A namespace of a workspace.
 
-    ``engine_version``: version on which every deployment is to run, as the platform names it; None: its present one.
-    ``deployment_target``: the queue in which missing deployments are made; None: none is made.
+    ``engine_version``: version of every deployment, as the platform names it; None: its present one.
+    ``deployment_target``: the queue in which missing deployments are created; None: none is created.
     """
 
     host: str
@@ -168,12 +168,12 @@ class _Reader:
         if self.access.hook is not None:
             try:
                 hook = self.access.hook(conn_id)
-            except Exception:  # the provider is not installed: Airflow knows no hook of this type then
+            except Exception:  # without the provider Airflow has no hook of this type
                 hook = None
             if hasattr(hook, "get_access_key_credential"):
                 try:
                     key_id, secret = hook.get_access_key_credential()
-                except ValueError as error:  # so it says which of the two is missing
+                except ValueError as error:  # the message names the missing one of the two
                     raise ApiError(f"{self.access.place}: the connection {conn_id!r}: {error}") from None
                 return Credential(str(key_id), str(secret))
         if self.access.lookup is None:
@@ -188,5 +188,5 @@ class _Reader:
             )
         except DeployError:
             raise
-        except Exception as error:  # Airflow's own, which says what the connection lacks
+        except Exception as error:  # Airflow's own error, which names the missing part of the connection
             raise ApiError(f"{self.access.place}: alibaba_conn_id: {error}") from None

@@ -1,6 +1,6 @@
 """Deployments of Realtime Compute as a target: found by name, with job instances as jobs.
 
-Start and stop are two phases, each with an explicit state: never the platform's own idea of the latest one.
+Start and stop are two phases, each with an explicit state, never with the one that the platform considers the latest.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from airflow_flinkcompat.secrets.placeholders import placeholders_in_script
 
 _log = logging.getLogger(__name__)
 _STREAMING = "STREAMING"
-# How long a job may take until every task of it runs, before it is asked to stop all the same.
+# Seconds that a job may take until all its tasks run, before it is stopped anyway.
 _UP_SECONDS = 60.0
 
 
@@ -54,7 +54,7 @@ class RealtimeComputeTarget(RealtimeComputeJobs):
     """
 
     settle_seconds = 10.0
-    """Seconds for which the list of savepoints may lag behind the end of the job that made the last one."""
+    """Seconds for which the list of savepoints may lag after the end of the job that made the last one."""
 
     @classmethod
     def connect(cls, access: Access) -> Self:
@@ -70,7 +70,7 @@ class RealtimeComputeTarget(RealtimeComputeJobs):
 
     # ------------------------------------------------------------------------------------------------------- starts
     def validate(self, job: JobSpec, start: Start) -> str:
-        """Have the platform validate the script with its settings; nothing is written."""
+        """Validate the script with its settings by the platform; nothing is written."""
         name = self._name(job, self._prepared(job))
         deployment = self._deployment(name)
         if deployment is None:
@@ -99,7 +99,7 @@ class RealtimeComputeTarget(RealtimeComputeJobs):
         if start.savepoint is not None:
             self._require_savepoint(start.savepoint)
         deployment = self._written(found, name, job, request_id)
-        # Once more: time has passed, and a run that goes on late may have been taken up by its retry.
+        # Once more, because time has passed, and a retry may have resumed a run that is late.
         started = self._instance(deployment, request_id) or self._started(deployment, job, start, request_id)
         return Operation(Verb.START, request_id, started)
 
@@ -174,7 +174,7 @@ class RealtimeComputeTarget(RealtimeComputeJobs):
         return f"{place}: the platform refused the script: {condense(str(reason), self._api.redactor)}"
 
     def _written(self, found: Any | None, name: str, job: JobSpec, request_id: str) -> Any:
-        """The deployment as it is to start, read back from the platform. Raises TargetError."""
+        """The deployment to start, read back from the platform. Raises TargetError."""
         models = self._api.models
         before = None if found is None else self._api.deployment(found.deployment_id)
         settings, gone = instances.with_settings(before, job.settings, request_id)
@@ -204,7 +204,7 @@ class RealtimeComputeTarget(RealtimeComputeJobs):
         return written
 
     def _new(self, name: str, job: JobSpec, settings: Mapping[str, Any], request_id: str) -> Any:
-        """A deployment that does not exist yet, of the size that the console begins with."""
+        """A new deployment, with the default size of the console."""
         models, parallelism = self._api.models, job.settings.get("parallelism.default", "1")
         size = models.BasicResourceSettingSpec(cpu=1.0, memory="4Gi")
         basic = models.BasicResourceSetting(
@@ -236,7 +236,7 @@ class RealtimeComputeTarget(RealtimeComputeJobs):
         parameters = models.JobStartParameters(
             deployment_id=deployment.deployment_id,
             restore_strategy=strategy,
-            local_variables=deployment.local_variables,  # an empty list is sent otherwise
+            local_variables=deployment.local_variables,  # otherwise the SDK sends an empty list
         )
         try:
             made = self._api.start(parameters)
@@ -252,7 +252,7 @@ class RealtimeComputeTarget(RealtimeComputeJobs):
         return self._only(deployment, made.job_id, request_id)
 
     def _only(self, deployment: Any, made: str, request_id: str) -> JobRef:
-        """The one job instance of a request: an earlier call of it may have been at work and come first."""
+        """The one job instance of a request, because an earlier call may have started one first."""
         jobs = [each for each in self._api.jobs(deployment.deployment_id) if instances.is_active(each)]
         first = instances.of_request((each for each in jobs if each.job_id != made), request_id)
         if first is None:
@@ -262,11 +262,11 @@ class RealtimeComputeTarget(RealtimeComputeJobs):
 
     # ----------------------------------------------------------------------------------- stops, savepoints, requests
     def stop(self, job: JobRef, request_id: str, directory: str | None) -> Operation:
-        """Request the stop unless one is at work or has failed. Its id is left in a label."""
+        """Request the stop unless one runs or has failed. A label stores its id."""
         operation = Operation(Verb.STOP, request_id, job, directory=directory)
         if directory is not None:
             _log.warning("%s: the workspace stores its savepoints, not %s", self, directory)
-        with suppress(Overdue):  # the platform says itself why it cannot be stopped
+        with suppress(Overdue):  # the platform's own error gives the reason
             poll(lambda: self.status(job), lambda seen: seen is not None and seen.starting, timeout=_UP_SECONDS)
         found = self._api.job(job)
         if found is None:
@@ -290,7 +290,7 @@ class RealtimeComputeTarget(RealtimeComputeJobs):
         return operation
 
     def savepoint(self, job: JobRef, request_id: str, directory: str | None) -> Operation:
-        """Ask for a savepoint of the job instance that its deployment runs. Its id is left in the description."""
+        """Request a savepoint of the job instance that its deployment runs. The description stores its id."""
         found = self._api.job(job)
         if found is None or not instances.is_active(found):
             raise TargetError(f"job {job} of {self} {'is unknown' if found is None else 'has ended'}")
@@ -316,7 +316,7 @@ class RealtimeComputeTarget(RealtimeComputeJobs):
         return replace(operation, snapshot=Snapshot(savepoint.savepoint_id) if complete else None)
 
     def _job_of(self, request_id: str) -> JobRef | None:
-        """The job instance that a request started, whatever its deployment is called."""
+        """The job instance that a request started, under any name of its deployment."""
         labelled = self._api.deployments(label_key=instances.START_LABEL, label_value_array=request_id)
         for deployment in labelled:
             if (deployment.labels or {}).get(instances.START_LABEL) == request_id:
@@ -326,12 +326,12 @@ class RealtimeComputeTarget(RealtimeComputeJobs):
         return None
 
     def _stopped(self, stop: Operation) -> Snapshot | None:
-        """The savepoint once the job has ended by it; None while the stop is at work. Raises StopFailed."""
+        """The savepoint once it has ended the job; None while the stop runs. Raises StopFailed."""
         job = stop.job
         assert job is not None
 
         def look() -> tuple[Any, list[Any]]:
-            # The job first: what made the last savepoint is in the list once the job has ended.
+            # The job first, because the last savepoint is in the list once the job has ended.
             found = self._api.job(job)
             mark = instances.StopMark.of(self._api.deployment(found.deployment_id)) if found else None
             return found, instances.stop_savepoints(self._api.savepoints(job_id=job), mark, stop.request_id)

@@ -126,7 +126,7 @@ def test_two_have_to_choose_the_same(ask: Any) -> None:
     entry = one.site.ledger.entries()[-1]
     assert (entry.kind, entry.review.approved_by) == ("approved", "ada and ben")
     assert entry.review.reason == "ben: seen", "the last words of each"
-    assert entry.message.startswith("ada and ben chose 'Restart without state'; whether ada made the change is un")
+    assert entry.message.startswith("ada and ben chose 'Restart without state'; it is unknown if ada made the change")
     assert one.events == ["asked", "asked again", "asked again", "asked again", "decided"]
     assert one.told[-1]["by"] == "ada and ben"
     assert "ada chose 'Restart without state'; ben chose 'Resume from savepoint'" in one.told[-2]["why"]

@@ -156,7 +156,7 @@ def test_a_stand_in_is_keyed_where_rows_are_kept_in_front_of_the_sink(mode: dict
         (
             Tables((), {path("t"): frozenset()}),
             table("t", "homemade"),
-            ("whether it admits a second reader is unknown"),
+            ("it is unknown if it admits a second reader"),
         ),
         (Tables((), {path("t"): frozenset()}), table("t", "paimon", consumer_id="me"), "would share consumer-id"),
         (

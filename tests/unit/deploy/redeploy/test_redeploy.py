@@ -486,7 +486,7 @@ def test_submission_without_an_answer_is_neither_failed_nor_doubled(target: Fake
     assert target.running("orders") == ("job-2",)
 
     target.fail = "submit"
-    with pytest.raises(DeployError, match=r"Whether job job-3 was accepted is not known yet") as caught:
+    with pytest.raises(DeployError, match=r"It is not known yet if job job-3 was accepted") as caught:
         run(target, ledger, V1, owner="later")
     assert not isinstance(caught.value, StartFailed)
     assert kinds(ledger)[-1] == "starting"
@@ -501,10 +501,10 @@ def test_refusal_after_a_submission_without_an_answer_is_none_while_that_may_be_
     """Else the former job would be started, and the one that nobody heard of would come beside it."""
     run(target, ledger, V1)
     target.fail, target.error = "submit", unknown
-    with pytest.raises(DeployError, match=r"Whether job job-2 was accepted is not known yet"):
+    with pytest.raises(DeployError, match=r"It is not known yet if job job-2 was accepted"):
         run(target, ledger, V2)
     target.error = DeployError  # the Gateway has no room for another session, a catalog is away
-    with pytest.raises(DeployError, match=r"Whether job job-2 was accepted is not known yet") as caught:
+    with pytest.raises(DeployError, match=r"It is not known yet if job job-2 was accepted") as caught:
         run(target, ledger, V2)
     assert not isinstance(caught.value, StartFailed)
     target.run("job-2", savepoint=target.stops["job-2"])  # it was at work all the time
@@ -512,7 +512,7 @@ def test_refusal_after_a_submission_without_an_answer_is_none_while_that_may_be_
     assert target.running("orders") == ("job-2",)
 
     target.error = unknown
-    with pytest.raises(DeployError, match=r"Whether job job-3 was accepted is not known yet"):
+    with pytest.raises(DeployError, match=r"It is not known yet if job job-3 was accepted"):
         run(target, ledger, V1, owner="later")
     target.error = DeployError
     monkeypatch.setattr("airflow_flinkcompat.deploy.redeploy.submitting.age_of", lambda _entry: 301.0)
@@ -552,7 +552,7 @@ def test_refusal_while_nobody_can_ask_the_cluster_is_no_refusal(target: FakeClus
         target.running = down  # type: ignore[method-assign]
 
     target.fail, target.before["submit"] = "submit", goes_down
-    with pytest.raises(DeployError, match=r"Whether job job-2 was accepted is not known yet"):
+    with pytest.raises(DeployError, match=r"It is not known yet if job job-2 was accepted"):
         run(target, ledger, V2)
     assert kinds(ledger)[-1] == "starting"
     target.fail, target.running = "", asked  # type: ignore[method-assign]
@@ -819,7 +819,7 @@ def test_a_checkpoint_without_a_place_is_no_start(target: FakeCluster, ledger: L
 def test_a_start_without_state_is_not_taken_up_by_a_resume(target: FakeCluster, ledger: Ledger) -> None:
     run(target, ledger, V1)
     target.fail, target.error = "submit", unknown
-    with pytest.raises(DeployError, match="is not known yet"):
+    with pytest.raises(DeployError, match="is not known yet if"):
         run(target, ledger, V2, start_mode="stateless")
     target.fail = ""
     with pytest.raises(DeployRefused, match="began a start in mode stateless, and this run is to start in mode savepo"):
