@@ -1,4 +1,4 @@
-"""Stored columns as fields of state, with Flink's names of types."""
+"""Stored columns as fields of state, with Flink's type names."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ZONED = re.compile(r"\bTIMESTAMP\((\d)\) WITH LOCAL TIME ZONE")
 
 
 def stored_type(written: Any) -> str:
-    """A type of a compiled plan in Flink's words; a time attribute becomes its timestamp type."""
+    """A compiled plan's type in SQL notation; a time attribute becomes its timestamp type."""
     if isinstance(written, str):
         return (
             stored_type(json.loads(written)) if written.startswith("{") else _ZONED.sub(r"TIMESTAMP_LTZ(\1)", written)
@@ -42,7 +42,7 @@ def nullable(type: str) -> str:
 
 
 def columns(read: ColumnMeanings, places: Iterable[int]) -> tuple[StateField, ...]:
-    """The columns at these places as fields."""
+    """The columns at these positions, as fields."""
     return tuple(_column(stored_type(read.types[place]), read.at(place), read.names[place]) for place in places)
 
 
@@ -66,7 +66,7 @@ _PLAIN = frozenset(
 def stored_as(type: DataType) -> str:
     """A type in the form in which state stores it."""
     if type.name not in _PLAIN or not type.is_known:
-        raise CannotLower(f"how a {type} is stored is not known")
+        raise CannotLower(f"the stored form of {type} is unknown")
     text = str(type)
     word = text.partition(" ")[0]
     return text.replace(word, _WIDE[word], 1) if word in _WIDE else text

@@ -1,4 +1,4 @@
-"""The diff of two exec graphs: the end of each stored state when the new job restores it."""
+"""The diff of two exec graphs: the effect of a restore on each stored state."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ CHAIN = ("operators up to it",)
 _DEFAULT_MAX_PARALLELISM = 128
 """Flink's own maximum for a parallelism of at most 85, where none is set."""
 _SILENT_BASES = frozenset(("source", "committer", "sink writer"))
-"""Bases of planned operators whose state is known without their being started."""
+"""Bases of planned operators whose state is known without a start of the operator."""
 _FILE_SINK = "org.apache.flink.connector.file.table.stream."
 """Package of the operators of Flink's file sink, whose state does not depend on columns."""
 
 
 def diff(old: ExecGraph, new: ExecGraph, *, restored: bool = False) -> Restore:
-    """Effect on each state of the old job, compared by operator id and then by content.
+    """The effect on each state of the old job, compared by operator id and then by content.
 
-    ``restored``: Flink has restored the new job from a savepoint of the old one, so that nothing is refused. A refusal
+    ``restored``: Flink has restored the new job from a savepoint of the old one, and refused nothing. A refusal
     at submit is the only effect, as no state is read then.
     """
     for refusal in _refusals(old, new):
@@ -43,7 +43,7 @@ def diff(old: ExecGraph, new: ExecGraph, *, restored: bool = False) -> Restore:
     pairs = [(spec, found[spec.id]) for spec in old.specs if spec.id in found]
     return Restore(
         (
-            *(_begun(spec, new) for spec in new.specs if spec.id not in stored),
+            *(_new_operator_effect(spec, new) for spec in new.specs if spec.id not in stored),
             *_other_number_of_sinks(old, new),
             *(_unread(spec, new, restored=restored) for spec in old.specs if spec.id not in found),
             *_compared((*pairs, *zip(old.bare_sinks, new.bare_sinks, strict=False)), old, new, restored=restored),
@@ -85,12 +85,12 @@ def _refusals(old: ExecGraph, new: ExecGraph) -> Iterator[StateEffect]:
     for each in kept:
         if chain := new.submitted.restores.get(each.id):
             migration = any(one["class"].endswith("StateMigrationException") for one in chain)
-            why = "is laid out otherwise, and Flink does not migrate it" if migration else chain[-1]["message"][:300]
+            why = "has another layout, which Flink does not migrate" if migration else chain[-1]["message"][:300]
             message = f"the stored state of {each.name} {why}"
             yield StateEffect(RestoreEffect.REFUSED_AT_RESTORE, each.name, message=message)
 
 
-def _begun(spec: StateSpec, job: ExecGraph) -> StateEffect:
+def _new_operator_effect(spec: StateSpec, job: ExecGraph) -> StateEffect:
     """The effect on an operator without stored state: it lacks the rows of the past (measured)."""
     facets = ("a new operator, which begins without state",)
     evidence = tuple(each for row in rows_about(spec.operator, "new") for each in row.evidence)
@@ -103,22 +103,22 @@ def _begun(spec: StateSpec, job: ExecGraph) -> StateEffect:
 def _unread(spec: StateSpec, job: ExecGraph, *, restored: bool) -> StateEffect:
     """The effect on state that no operator of the new job reads: Flink refuses nothing (measured).
 
-    Whether anything is stored Flink knows better where it has restored the job.
+    Where Flink has restored the job, its own record of stored state decides, and the effect is unknown here.
     """
     known = spec.id and job.has_operator(spec.id) and not restored
     effect = RestoreEffect.DROPPED if known else RestoreEffect.UNKNOWN
     message = ""
     if job.submitted is not None:
         other = next(each for each in job.submitted.operators if each.id == spec.id)
-        message = f"{spec.name} keeps state, {other.name} in its place keeps none"
-    facets = ("what stands in its place keeps nothing",)
+        message = f"{spec.name} keeps state, but {other.name} in its place keeps none"
+    facets = ("the operator in its place keeps no state",)
     texts = spec.description, "no such state"
     return StateEffect(effect, spec.operator, facets, *texts, job.sinks, message=message, old=spec)
 
 
 def _other_number_of_sinks(old: ExecGraph, new: ExecGraph) -> Iterator[StateEffect]:
     if len(old.bare_sinks) != len(new.bare_sinks):
-        before, after = (f"{len(job.bare_sinks)} sinks that keep nothing" for job in (old, new))
+        before, after = (f"{len(job.bare_sinks)} sinks without state" for job in (old, new))
         evidence = tuple(each for row in rows_about("sink", "number") for each in row.evidence)
         yield StateEffect(RestoreEffect.UNKNOWN, "sink", ("number",), before, after, new.sinks, evidence)
 
@@ -177,7 +177,7 @@ def _by_serializers(
 
 
 def _by_registered_states(one: PlannedOperator, other: PlannedOperator) -> Iterator[StateEffect]:
-    """Compare the states that two operators register when Flink's planner starts them."""
+    """Compare the states that two operators register when the planner starts them."""
 
     def effect(found: RestoreEffect, message: str) -> StateEffect:
         return StateEffect(found, other.name, message=message)

@@ -27,7 +27,7 @@ class PlanError(ValueError):
 class ExecNode:
     """One exec node: kind, description, and the rest of its JSON.
 
-    ``names`` and ``types`` are those of its output columns. ``inputs`` are places in :attr:`Plan.nodes`.
+    ``names`` and ``types`` describe its output columns. ``inputs`` are positions in :attr:`CompiledPlan.nodes`.
     """
 
     place: int
@@ -48,7 +48,7 @@ class CompiledPlan:
 
     @cached_property
     def readers(self) -> tuple[tuple[int, ...], ...]:
-        """The places of the readers of each node."""
+        """The positions of the readers of each node."""
         readers: list[list[int]] = [[] for _ in self.nodes]
         for node in self.nodes:
             for place in node.inputs:
@@ -82,11 +82,11 @@ def read_plan(text: str) -> CompiledPlan:
         nodes = tuple(_node(place, row, tuple(inputs[place])) for place, row in enumerate(rows))
         version = str(data["flinkVersion"])
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise PlanError(f"this is no compiled plan of Flink ({type(error).__name__}: {error})") from None
+        raise PlanError(f"this is not a compiled plan of Flink ({type(error).__name__}: {error})") from None
     if not nodes:
-        raise PlanError("the compiled plan holds no operators")
+        raise PlanError("the compiled plan contains no operators")
     if any(place >= node.place for node in nodes for place in node.inputs):
-        raise PlanError("the compiled plan names an operator before those it reads")
+        raise PlanError("the compiled plan lists an operator before its inputs")
     return CompiledPlan(version, nodes)
 
 
@@ -107,7 +107,7 @@ def _node(place: int, row: Mapping[str, Any], inputs: tuple[int, ...]) -> ExecNo
 
 
 def _without_empty(part: Any) -> Any:
-    """A declared table without the empty parts that only Flink up to 2.2 writes."""
+    """A declared table without the empty parts that Flink writes only up to 2.2."""
     if not isinstance(part, Mapping):
         return part
     return {key: _without_empty(each) for key, each in part.items() if key == "options" or each not in ([], {})}
@@ -125,10 +125,10 @@ def _assigned(window: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def seconds(duration: str) -> Decimal:
-    """Length of a duration in milliseconds."""
+    """The length of a duration in seconds."""
     match = _DURATION.fullmatch(duration)
     if not match:
-        raise ValueError(f"{duration!r} is no duration")
+        raise ValueError(f"{duration!r} is not a duration")
     hours, minutes, seconds = (Decimal(part or 0) for part in match.groups())
     return hours * 3600 + minutes * 60 + seconds
 
@@ -139,7 +139,7 @@ def row_type(written: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
         fields = [_field(text) for text in _split(written[written.index("<") + 1 : written.rindex(">")])]
         return tuple(name for name, _ in fields), tuple(kind for _, kind in fields)
     if written["type"] != "ROW":
-        raise ValueError(f"{written['type']} is no row type")
+        raise ValueError(f"{written['type']} is not a row type")
     return (
         tuple(field["name"] for field in written["fields"]),
         tuple(type_text(field["fieldType"]) for field in written["fields"]),
@@ -147,12 +147,12 @@ def row_type(written: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def type_text(written: Any) -> str:
-    """A type as a text; time attributes keep their kind."""
+    """A type as text; time attributes keep their kind."""
     return written if isinstance(written, str) else json.dumps(written, sort_keys=True)
 
 
 def time_attribute(type: str) -> str:
-    """``ROWTIME`` or ``PROCTIME``; "" for a type that is no time attribute."""
+    """``ROWTIME`` or ``PROCTIME``; "" for any other type."""
     found = _TIME_ATTRIBUTE.search(type)
     return found[1] if found else ""
 
@@ -166,7 +166,7 @@ def _field(text: str) -> tuple[str, str]:
 
 
 def _split(text: str) -> list[str]:
-    """The parts between the commas outside of brackets and quotes."""
+    """The parts of a text separated by commas outside of brackets and quotes."""
     parts, depth, start, quoted = [], 0, 0, ""
     for place, letter in enumerate(text):
         if quoted:

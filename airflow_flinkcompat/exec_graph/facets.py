@@ -16,7 +16,7 @@ from airflow_flinkcompat.exec_graph.symbols import Symbols
 
 _ANY = "*"
 COLUMN_INDEPENDENT, BARE = "independent of columns", "nothing in front"
-"""Conditions on sinks: no column decides about state; no materializer precedes the sink."""
+"""Conditions on sinks: state independent of columns; no materializer before the sink."""
 WAITING = "may be asynchronous"
 """Condition on a lookup that may be asynchronous, so that rows may wait in its state."""
 _ROWS_BELOW = (MEANING, "rows below")
@@ -37,11 +37,11 @@ class FacetRow:
     changes: tuple[tuple[str, str], ...] = ()
     when: str | Mapping[str, Any] = ""
 
-    def speaks_of(self, before: Hashable, after: Hashable) -> bool:
-        """Return whether the row is about these values of its facet."""
+    def covers(self, before: Hashable, after: Hashable) -> bool:
+        """Return whether the row covers this change of its facet's value."""
         return not self.changes or (_word(before), _word(after)) in self.changes
 
-    def holds_of(self, config: Mapping[str, Any]) -> bool:
+    def applies_to(self, config: Mapping[str, Any]) -> bool:
         """Return whether a node's configuration meets the row's condition."""
         if isinstance(self.when, str):
             return not self.when or bool(config.get(self.when))
@@ -77,7 +77,7 @@ def rows_about(operator: str, facet: str) -> tuple[FacetRow, ...]:
 
 
 def _word(value: Any) -> str:
-    """A value as the table writes it: the only part of a configuration, "" for none."""
+    """A value in the notation of the table: the only part of a configuration, "" for none."""
     while isinstance(value, tuple | Mapping) and len(value) == 1:
         value = next(iter(value.values() if isinstance(value, Mapping) else value))
     if isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], str):
@@ -88,8 +88,8 @@ def _word(value: Any) -> str:
 
 
 def facet_effect(kind: str, facet: str, config: Mapping[str, Any]) -> RestoreEffect | None:
-    """The effect of a facet of a node by the table of facets; None if it takes no part in state."""
-    rows = [row for row in rows_about(kind, facet) if row.holds_of(config)]
+    """The effect of a node's facet by the table of facets; None if the facet does not affect state."""
+    rows = [row for row in rows_about(kind, facet) if row.applies_to(config)]
     if not all(row.compared for row in rows):
         return None
     return MEANING if all(row.effect is MEANING for row in rows) else UNSURE
@@ -111,7 +111,7 @@ def differing_facets(old: StateSpec, new: StateSpec, symbols: Symbols) -> list[t
 
 
 def _fewer_keys(old: StateSpec, new: StateSpec, symbols: Symbols) -> bool:
-    """Return whether an aggregation reads fewer rows only because of a condition on its keys."""
+    """Return whether an aggregation reads fewer rows solely due to a condition on its keys."""
     keys = new.facets.get((MEANING, "keys"))
     before, after = (each.facets[_ROWS_BELOW] for each in (old, new))
     if not (isinstance(keys, tuple) and isinstance(before, int) and isinstance(after, int)):
@@ -136,7 +136,7 @@ def _contents(spec: StateSpec) -> Hashable:
 
 
 def _content(meaning: Hashable) -> Hashable:
-    """The number in a field, whatever its call; sums that begin with NULL and 0 differ."""
+    """The value in a field, regardless of its call; a sum that starts as NULL differs from one at 0."""
     if isinstance(meaning, CallPart) and meaning.content is not None:
         return meaning.content, meaning.null_at_first
     return meaning
@@ -165,7 +165,7 @@ def facet_effects(
 
 
 def _row(old: StateSpec, new: StateSpec, key: tuple[RestoreEffect, str], conditions: Set[str]) -> FacetRow | None:
-    """The row of the table about a facet that differs, None without one."""
+    """The row of the table about a facet that differs; None if there is none."""
     effect, name = key
     if effect is LAYOUT or (effect is MEANING and new.kind is not StateKind.SINK):
         return None
@@ -173,7 +173,7 @@ def _row(old: StateSpec, new: StateSpec, key: tuple[RestoreEffect, str], conditi
         (
             row
             for row in rows_about(new.operator, name)
-            if row.speaks_of(old.facets.get(key), new.facets.get(key))
+            if row.covers(old.facets.get(key), new.facets.get(key))
             and (row.when not in (BARE, COLUMN_INDEPENDENT) or conditions >= {BARE, row.when})
         ),
         None,

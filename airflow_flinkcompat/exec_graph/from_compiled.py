@@ -26,7 +26,7 @@ from airflow_flinkcompat.exec_graph.nodes.accumulators import call_over
 from airflow_flinkcompat.exec_graph.nodes.lookup_join import lookup_identifier
 from airflow_flinkcompat.exec_graph.nodes.sink import enforces, has_rowtime, keeps_rows, sink_identifier
 from airflow_flinkcompat.exec_graph.operator_ids import StreamGraph, StreamNode
-from airflow_flinkcompat.exec_graph.outputs import Columns, computed_columns, outputs_of, taken_by
+from airflow_flinkcompat.exec_graph.outputs import Columns, columns_of_call, computed_columns, outputs_of
 from airflow_flinkcompat.exec_graph.states import CompiledOperator, operators
 from airflow_flinkcompat.exec_graph.streams import is_sort_by_arrival
 from airflow_flinkcompat.exec_graph.symbols import Symbols, joined
@@ -45,8 +45,8 @@ class JobSettings:
     Attributes:
         chained: Whether operators may share a task, on which their ids depend: ``pipeline.operator-chaining.enabled``
             (measured: settings-chaining-off).
-        apart: Identifiers of tables read or written at another parallelism than the job's, which share a task with no
-            adjacent operator (measured: unchained-tumble-having-p2).
+        apart: Identifiers of tables whose parallelism differs from the job's. Their operators share no task with an
+        adjacent operator (measured: unchained-tumble-having-p2).
         expires: Whether idle state expires: ``table.exec.state.ttl``. Plans do not show it for every operator.
     """
 
@@ -60,13 +60,13 @@ DEFAULTS = JobSettings()
 
 @dataclass(frozen=True)
 class PlanFacts:
-    """Declarations and settings of two scripts, by the table names of their compiled plans.
+    """Declarations and settings of two scripts, by the table names in their compiled plans.
 
     Attributes:
         stateless_sinks: Sinks that keep nothing.
         column_independent_sinks: Sinks whose state is read under other columns of their table.
-        identities: By source the identity that makes a column of it the same one on both sides.
-        renamed: By the new name of a source its old name.
+        identities: For each source, the rule that identifies its columns across both sides.
+        renamed: The old name of each renamed source, by its new name.
         waiting: Tables of lookups that may be asynchronous.
         settings: The settings of the old and of the new job.
     """
@@ -84,8 +84,8 @@ def job_graphs(
 ) -> tuple[tuple[ExecGraph, ExecGraph], ...]:
     """The exec graphs of each job before and after, with one shared table of meanings.
 
-    Jobs are paired by the sinks they write to, else in order; none if neither fits. Jobs that only come, or only
-    go, leave the others as they are.
+    Jobs are paired by their sinks, else in order; the result is empty if neither fits. Jobs that are only added, or
+    only removed, do not affect the other pairs.
     """
     facts = facts or PlanFacts()
     jobs = _paired(old, new)
@@ -133,7 +133,7 @@ def _lookups_of(plans: Iterable[CompiledPlan]) -> list[str]:
 def _table_names(old: Sequence[CompiledPlan], new: Sequence[CompiledPlan], known: Collection[str]) -> dict[str, str]:
     """Source tables that only one side reads, paired in order: a rule judges a renamed table.
 
-    Both of a pair have the name in the new script, whose state may be computed from history.
+    Both tables of a pair get the name in the new script, whose state may be computed from history.
     """
     found: dict[str, str] = {}
     for tables in (sources_of, _lookups_of):
@@ -149,8 +149,8 @@ class CompiledGraph:
     """The operators of a compiled plan.
 
     Attributes:
-        graph: All of them.
-        of: For each node of the plan the places of its operators; none for a node that becomes an edge.
+        graph: All operators.
+        of: For each node of the plan, the positions of its operators; none for a node that becomes an edge.
     """
 
     graph: StreamGraph
@@ -194,7 +194,7 @@ def compiled_graph(
 def _operators(
     plan: CompiledPlan, node: ExecNode, stateless_sinks: Set[str], apart: Set[str]
 ) -> Iterator[tuple[OperatorKind, bool]]:
-    """The kinds of the operators of a node, each with True if it may be chained to the previous one."""
+    """The kinds of a node's operators, each with True if it may be chained to the previous one."""
     if node.kind in (ExecKind.EXCHANGE, ExecKind.UNION) or is_sort_by_arrival(node):
         return
     if node.kind is ExecKind.MATCH:
@@ -230,7 +230,7 @@ class CompiledState:
     Attributes:
         graph: All its operators.
         plan: The plan.
-        operators: Those that keep state, and all sinks, with their ids, in the order in which Flink hashes them.
+        operators: Operators with state and all sinks, with their ids, in the order in which Flink hashes them.
     """
 
     plan: CompiledPlan
@@ -267,14 +267,14 @@ def compiled_state(
     except PlanError:
         raise
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError) as error:
-        raise PlanError(f"an operator of the compiled plan is written in an unknown way ({error!r})") from None
+        raise PlanError(f"an operator of the compiled plan has an unknown form ({error!r})") from None
     hashed = {place: number for number, place in enumerate(made.graph.order)}
     found.sort(key=lambda operator: hashed[made.of[operator.node.place][0]])
     return CompiledState(plan, made.graph, tuple((made.id_of(operator.node), operator) for operator in found))
 
 
 def _with_time_to_live(node: ExecNode) -> ExecNode:
-    """A node with a time to live as Flink writes it into other nodes."""
+    """A node with a time to live in the form that other nodes of the plan have."""
     lives = {"state": [{"ttl": "of the job"}]}
     return replace(node, config={**node.config, **lives}) if Trait.HIDES_TTL in node.kind.traits else node
 
@@ -289,7 +289,7 @@ _NAMES: Mapping[StateKind, Callable[[ExecNode], str]] = {
     StateKind.OPERATOR: lambda operator: operator.kind,
 }
 _IN_LAYOUT = frozenset(("keys", "aggregates", "stored columns", "leftUpsertKeys", "rightUpsertKeys"))
-"""Facets that the layout of a state already holds."""
+"""Facets that the layout of a state already contains."""
 
 
 def job_state(compiled: CompiledState, symbols: Symbols, facts: PlanFacts | None = None) -> ExecGraph:
@@ -394,23 +394,23 @@ def _with_what_may_change(told: StateSpec, operator: CompiledOperator, symbols: 
 
 
 def _with_outputs(told: StateSpec, operator: CompiledOperator, symbols: Symbols, plan: CompiledPlan) -> StateSpec:
-    """Add to an operator of calls the sets of calls from which one value is computed."""
+    """Add the sets of calls from which one value is computed to an operator with calls."""
     node, read = operator.node, operator.inputs[0].before or operator.inputs[0]
     over = node.config.get("overSpec")
-    # An OVER hands on its rows, and then what it calls; an aggregation its keys.
+    # The output of an OVER is its input columns, then its calls; that of an aggregation, its keys, then its calls.
     first = len(read.types) if over else len(node.config["grouping"])
     asked = [call for group in over["groups"] for call in group["aggCalls"]] if over else node.config["aggCalls"]
     calls = {first + place: (call_function(call), call_over(call, read, symbols)) for place, call in enumerate(asked)}
     told = _with_computed(told, node, calls, plan)
-    if not over:  # it contains no rows
+    if not over:  # it stores no rows
         return told
     columns: dict[int, Set[Hashable]] = {place: {symbol} for place, symbol in enumerate(read.symbols)}
-    columns |= {first + place: {read.at(each) for each in taken_by(call)} for place, call in enumerate(asked)}
+    columns |= {first + place: {read.at(each) for each in columns_of_call(call)} for place, call in enumerate(asked)}
     return _with_sink_columns(told, node, columns, plan)
 
 
 def _with_columns(told: StateSpec, operator: CompiledOperator, plan: CompiledPlan) -> StateSpec:
-    """Add to an operator that passes rows on the sets of columns from which one value is computed."""
+    """Add the sets of columns from which one value is computed to an operator that stores rows."""
     meanings = dict(enumerate(joined(operator.inputs).symbols))
     told = _with_computed(told, operator.node, meanings, plan)
     return _with_sink_columns(told, operator.node, {place: {each} for place, each in meanings.items()}, plan)
@@ -428,7 +428,7 @@ def _with_sink_columns(
 
 
 def _with_computed(told: StateSpec, node: ExecNode, meanings: Mapping[int, Hashable], plan: CompiledPlan) -> StateSpec:
-    """Add the stored meanings from which readers compute one value, or that they filter by."""
+    """Add the stored meanings that readers combine into one value or filter by."""
 
     def of(columns: Columns) -> frozenset[Hashable]:
         return frozenset(meanings[place] for place in columns if place in meanings)
@@ -438,7 +438,7 @@ def _with_computed(told: StateSpec, node: ExecNode, meanings: Mapping[int, Hasha
 
 
 def _after_in_sink(holder: str, graph: StreamGraph) -> tuple[str, ...]:
-    """The ids of the writer and committers after the operator that holds a sink's state."""
+    """The ids of the writer and committers after the operator with a sink's state."""
     found: list[str] = []
     waiting = [graph.ids.index(holder)]
     while waiting:

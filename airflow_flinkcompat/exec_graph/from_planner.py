@@ -39,7 +39,7 @@ _LASTS = re.compile(
 )
 _SHOWS = re.compile(r"(?:SHOW|DESC|DESCRIBE|EXPLAIN|HELP|CLEAR|QUIT|EXIT)\b", re.IGNORECASE)
 _PLACEHOLDER = "${"
-"""The beginning of a placeholder, whose value may have another type."""
+"""The start of a placeholder, whose value may have another type."""
 _BEFORE_TABLES = ("SqlParserException", "CalciteContextException", "SqlValidatorException")
 """Exceptions of the parser and validator, which do not depend on connectors."""
 
@@ -56,7 +56,7 @@ class PlannerRefusal:
     Attributes:
         message: Flink's own sentence.
         place: The statement, or the place in it where Flink names one.
-        conclusive: Whether Flink refuses the script everywhere; otherwise something is missing here.
+        conclusive: True if every Flink refuses the script; False if only something missing here prevents a plan.
     """
 
     message: str
@@ -87,12 +87,12 @@ class PlannerRefusal:
 
 
 def changes_what_lasts(statement: str) -> bool:
-    """Return whether a statement has effects outside of the session, or needs such effects to run."""
+    """Return whether a statement has lasting effects outside of the session, or requires some."""
     return _LASTS.match(statement) is not None
 
 
 def _placed(message: str, statement: Span | None) -> Span | None:
-    """The position in the script of a position in one of its statements."""
+    """The position within the script of a position within one of its statements."""
     found = _PLACE.search(message)
     if statement is None or found is None:
         return statement
@@ -111,15 +111,15 @@ class PlannedOperator:
         name: Its name in Flink's web interface.
         kind: The class of the operator.
         keeps: ``yes``, ``no`` or ``may``.
-        basis: How that is known; ``opened`` where the operator was started.
+        basis: The basis of ``keeps``; ``opened`` if the operator was started.
         component: The class of its source, sink or function.
-        max_parallelism: Its own maximum, 0 or less if none is set.
-        uid: The uid that the script sets, or Flink makes for it.
-        states: Options by the name of each state that it registers; None if it was not started.
-        counted: Whether its OperatorID contains a counter of the client, so that each start makes another.
+        max_parallelism: Its own maximum parallelism; 0 or less if none is set.
+        uid: The uid that the script sets or Flink generates.
+        states: The options of each state that it registers, by name; None if it was not started.
+        counted: True if its OperatorID contains a counter of the client, so that it changes with each start.
         chain: The task that it shares with other operators; None if the planner does not show it.
         inputs: The OperatorIDs of the operators that it reads.
-        ends: Whether each source that it reads, directly or not, is bounded, or may be.
+        ends: True if every source upstream is bounded, or may be.
     """
 
     id: str
@@ -138,7 +138,7 @@ class PlannedOperator:
 
     @classmethod
     def of(cls, data: Mapping[str, Any], inputs: Collection[PlannedOperator] = ()) -> PlannedOperator:
-        """Read one operator of an answer, above its inputs; a uid that begins with a number is counted."""
+        """Read one operator of an answer, after its inputs; a uid that begins with a number is a counter."""
         states = {each["name"]: each["options"] for each in data["states"]} if "states" in data else None
         return cls(
             data["id"], readable_name(data["name"]), data["kind"], data["keeps"], data["basis"],
@@ -162,8 +162,8 @@ class SubmittedJob:
     Attributes:
         operators: Its operators, sources first.
         plan: Its compiled plan as JSON; None if Flink compiles none.
-        restores: By OperatorID how Flink's dry restore from the other side's job ended: its exceptions, empty if it
-            took the state.
+        restores: The exceptions of Flink's dry restore from the other side's job, by OperatorID; empty if it accepted
+        the state.
         savepoint: A savepoint of the job before its first row, in Flink's format and Base64.
     """
 
@@ -189,11 +189,11 @@ class PlannedScript:
     Attributes:
         flink: The release that planned it.
         jobs: Its jobs in order.
-        refusal: Why it is not planned to its end.
-        stand_ins: By table the connector or format whose jar is absent.
-        catalogs: By name the type of each catalog that one in memory replaces.
-        guessed: The kinds of stand-ins whose abilities are a guess, ``source`` and ``sink``.
-        lookups: The tables among them that rows are looked up in.
+        refusal: The reason why Flink does not plan the whole script.
+        stand_ins: The connector or format whose jar is absent, by table.
+        catalogs: The type of each catalog that one in memory replaces, by name.
+        guessed: The kinds of stand-ins with guessed abilities: ``source``, ``sink``.
+        lookups: The tables with a stand-in in which rows are looked up.
         lasting: The statements that would change objects outside of the session, in order.
     """
 
@@ -208,7 +208,7 @@ class PlannedScript:
 
     @classmethod
     def of(cls, answer: Mapping[str, Any], statements: Sequence[Statement]) -> PlannedScript:
-        """Read the answer of the planner about a script."""
+        """Read the planner's answer about a script."""
         refusal = None
         if "refusal" in answer:
             place = statements[answer["statement"]].span if "statement" in answer else None

@@ -1,4 +1,4 @@
-"""A job as its savepoint states it, and the comparison of that state with a plan's prediction."""
+"""The operators in a savepoint, and the comparison of their state with a plan's prediction."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class StoredJob:
 
     Attributes:
         format: The version of the savepoint's metadata.
-        operators: Each with the headers of one subtask.
+        operators: All operators, each with the headers of one subtask.
         stateful: The ids of those that keep state.
     """
 
@@ -71,16 +71,14 @@ class StoredJob:
         found = []
         if wanted.format != self.format:
             found.append(
-                f"the savepoint is of another line than Flink {script.flink}, which plans the deployed script: "
+                f"the savepoint is not from the line of Flink {script.flink}, which plans the deployed script:  "
                 "name the line that wrote it (--old-engine-version)"
             )
         if place is None:
             ids = {each.id for job in script.jobs for each in job.operators}
             strange = [each for each in self.operators if each.id in self.stateful - ids]
-            names = (
-                ", ".join(f"{_name(each)} ({each.id})" for each in strange) or "one job, and the script makes several"
-            )
-            held = f"the savepoint holds state of {names}, which the plan of the deployed script lacks"
+            names = ", ".join(f"{_name(each)} ({each.id})" for each in strange) or "one job, but the script has several"
+            held = f"the savepoint contains state of {names}, which the plan of the deployed script lacks"
             return (*found, f"{held}, {_ANOTHER}")
         stored = {each.id: each for each in self.operators}
         registered = {each.id: each for each in wanted.operators}
@@ -122,8 +120,8 @@ class StoredJob:
 def read_job(path: str) -> StoredJob:
     """Read the operators of a savepoint or checkpoint.
 
-    Of each operator the headers of one subtask are read, as all subtasks register the same state; no row is read.
-    Raises SavepointUnreadable if it cannot be read here, is damaged, or is of an unknown form.
+    Only the headers of one subtask of each operator are read, as all subtasks register the same state; no row is read.
+    Raises SavepointUnreadable if the savepoint is out of reach, damaged or of an unknown form.
     """
     metadata = read_metadata(path, headers=True)
     stateful = frozenset(each.id for each in metadata.operators if each.has_state)
@@ -212,13 +210,13 @@ class LayoutDifference:
     stored: str
 
     def words(self, plan: str, savepoint: str) -> str:
-        """Both sides in a sentence."""
+        """A sentence that states both sides."""
         if self.stored == _MISSING:
             kept = "" if self.predicted == _OPERATOR else f", which stores {self.predicted}"
             return f"{plan} has this operator{kept}; {savepoint} does not"
         if self.predicted == _NOTHING:
-            return f"{plan} has no such state, {savepoint} holds {self.stored}"
-        return f"{plan} predicts {self.predicted}, {savepoint} holds {self.stored}"
+            return f"{plan} has no such state, {savepoint} contains {self.stored}"
+        return f"{plan} predicts {self.predicted}, {savepoint} contains {self.stored}"
 
 
 def layout_differences(
@@ -242,7 +240,7 @@ def layout_differences(
     for id, operator in stored.items():
         if operator.has_state and id not in predicted.keys() | further:
             layouts = set(operator_layouts(operator, savepoint))
-            parts = {part for layout in layouts for part in _parts(layout)} or {"state that is not kept by key"}
+            parts = {part for layout in layouts for part in _parts(layout)} or {"state that is not keyed"}
             found.append(LayoutDifference(f"{operator.name} {id}".strip(), _NOTHING, _words(parts)))
     return tuple(found)
 
@@ -302,9 +300,9 @@ def _columns(fields: Iterable[StateField]) -> str:
 
 
 def layout_of(header: KeyedHeader) -> StateLayout:
-    """The layout stated in a file of keyed state."""
+    """The layout in the header of a file of keyed state."""
     if header.key.name != "RowData":
-        raise SavepointUnreadable(f"keys are stored as {header.key}, and not as rows, which is not known here")
+        raise SavepointUnreadable(f"keys are stored as {header.key} instead of rows; this form is unknown")
     states = tuple(_state(state) for state in header.states if state.kind is not KeyedStateKind.TIMERS)
     namespaces = {str(state.namespace) for state in header.states}
     services = {
@@ -314,7 +312,7 @@ def layout_of(header: KeyedHeader) -> StateLayout:
 
 
 def _service(timers: KeyedState, key: Serializer, namespaces: Container[str]) -> str:
-    """The name of a timer service, with its namespace if no state of the operator has that one."""
+    """The name of a timer service, with its namespace if no state of the operator shares it."""
     of_timers, namespace = _two_parts(timers.name, timers.value)
     if str(of_timers) != str(key):
         raise SavepointUnreadable(f"{timers.name} has keys of {of_timers}, the operator has keys of {key}")
@@ -325,7 +323,7 @@ def _service(timers: KeyedState, key: Serializer, namespaces: Container[str]) ->
 def _state(state: KeyedState) -> NamedState:
     namespace = _NAMESPACES.get(state.namespace.name if state.namespace else "")
     if namespace is None:
-        raise SavepointUnreadable(f"the state {state.name} is told apart by {state.namespace}, which is not known here")
+        raise SavepointUnreadable(f"the state {state.name} has the namespace {state.namespace}, which is unknown")
     key, value = _two_parts(state.name, state.value) if state.kind is KeyedStateKind.MAP else (None, state.value)
     time_to_live = value.name == "Ttl"
     if time_to_live:
@@ -336,7 +334,7 @@ def _state(state: KeyedState) -> NamedState:
 
 def _two_parts(name: str, serializer: Serializer) -> tuple[Serializer, Serializer]:
     if len(serializer.nested) != 2:
-        raise SavepointUnreadable(f"the state {name} is stored as {serializer}, which is not known here")
+        raise SavepointUnreadable(f"the state {name} is stored as {serializer}, which is unknown")
     return serializer.nested[0], serializer.nested[1]
 
 

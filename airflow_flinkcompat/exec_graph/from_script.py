@@ -1,4 +1,4 @@
-"""The state of a job derived from its script alone, where Flink's plan of it is certain."""
+"""The state of a job, derived from its script alone where Flink's plan is certain."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def query_state(output: Output, pipeline: Pipeline, program: Program, symbols: S
     """
     found = operators(output)
     if len(found) != 1:
-        return Unknown("only one operator directly over tables is known")
+        return Unknown("only queries with one operator, directly over tables, are known")
     job, operator = PlannedJob(output, pipeline, program), found[0]
     layout = _operator_layout(job, operator, symbols)
     if isinstance(layout, Unknown):
@@ -84,16 +84,16 @@ def query_state(output: Output, pipeline: Pipeline, program: Program, symbols: S
     except CannotLower as error:
         return error.unknown
     if isinstance(operator, JoinOperator) and operator.join != "INNER" and output.segment.filters:
-        return Unknown("a condition above an outer join may make an inner join of it")
+        return Unknown("a condition after an outer join may turn it into an inner join")
     computed = output.segment.filters or any(isinstance(column, FunctionCall) for column in output.columns)
     if computed and not isinstance(operator, AggregateOperator):
-        return Unknown("what is computed above stored rows may ask a column that begins with NULL in them")
+        return Unknown("a computation after stored rows may read a column that is NULL in them")
     if len({table.name for table in read}) < len(read):
-        return Unknown("a table that is read twice may be one source or two")
-    told = _operator_spec(operator, layout, job.settings.get(_TIME_TO_LIVE, ""))
+        return Unknown("a table that is read twice may have one source or two")
+    spec = _operator_spec(operator, layout, job.settings.get(_TIME_TO_LIVE, ""))
     if isinstance(operator, AggregateOperator):
-        told = _with_windows(_with_outputs(told, operator, output), operator, read)
-    specs = [*(StateSpec(StateKind.POSITIONS, table.name, meaning=table) for table in read), told]
+        spec = _with_windows(_with_outputs(spec, operator, output), operator, read)
+    specs = [*(StateSpec(StateKind.POSITIONS, table.name, meaning=table) for table in read), spec]
     if sink is not SinkState.NONE:
         written = job.table(output.sink)
         by_name = registry.sink(written.option("connector")).state_survives_columns
@@ -104,7 +104,7 @@ def query_state(output: Output, pipeline: Pipeline, program: Program, symbols: S
     return ExecGraph((), tuple(specs))
 
 
-def _with_outputs(told: StateSpec, aggregation: AggregateOperator, output: Output) -> StateSpec:
+def _with_outputs(spec: StateSpec, aggregation: AggregateOperator, output: Output) -> StateSpec:
     """Add the sets of calls from which one value is computed."""
     calls = planned_calls(aggregation, Symbols())
 
@@ -114,28 +114,28 @@ def _with_outputs(told: StateSpec, aggregation: AggregateOperator, output: Outpu
 
     segment = replace(aggregation.segment, filters=frozenset())
     return replace(
-        told,
-        meaning_without_filter=(told.name, segment, aggregation.window),
+        spec,
+        meaning_without_filter=(spec.name, segment, aggregation.window),
         co_dependent_calls=frozenset(read([column]) for column in output.columns),
         having_calls=read(output.segment.filters),
     )
 
 
-def _with_windows(told: StateSpec, aggregation: AggregateOperator, read: Iterable[Table]) -> StateSpec:
+def _with_windows(spec: StateSpec, aggregation: AggregateOperator, read: Iterable[Table]) -> StateSpec:
     """Add the windows of an aggregation, and its meaning with other windows."""
     assigned = aggregation.window
     if aggregation.kind is not AggregateKind.WINDOW or assigned is None:
-        return told
+        return spec
     rowtime = TimeAttribute.ROWTIME
     times = {column.type.name for table in read for column in table.columns if column.time_attribute is rowtime}
     # A time with a time zone shifts windows by it.
     by_itself = aggregation.segment.windows == (assigned,) and times == {"TIMESTAMP"}
     sliced = by_itself and assigned.time_attribute is rowtime and not assigned.partition_by
     return replace(
-        told,
+        spec,
         windows=SlicedWindow.of(assigned.window) if sliced else None,
         meaning_without_window=(
-            told.name,
+            spec.name,
             replace(aggregation.segment, windows=()),
             assigned.time,
             assigned.time_attribute,
@@ -144,7 +144,7 @@ def _with_windows(told: StateSpec, aggregation: AggregateOperator, read: Iterabl
 
 
 def _operator_spec(operator: Operator, layout: StateLayout, time_to_live: str) -> StateSpec:
-    """Add the facts that decide the content of the operator's fields, and those that may."""
+    """Describe an operator's state by facts that decide the content of its fields, and facts that may."""
     match operator:
         case AggregateOperator():
             name = KINDS[operator.kind]
@@ -153,7 +153,7 @@ def _operator_spec(operator: Operator, layout: StateLayout, time_to_live: str) -
         case RankOperator():
             name = RANKS[operator.kind]
             meaning = operator.segment, operator.window, frozenset(operator.partition), operator.order, operator.last
-            # Whether the rank is put out changes nothing of what is stored by window (measured).
+            # Emitting the rank does not change the state by window (measured).
             number_read = operator.window is None and operator.number_read
             unmeasured_properties = operator.first, number_read, time_to_live
         case JoinOperator():
@@ -164,7 +164,7 @@ def _operator_spec(operator: Operator, layout: StateLayout, time_to_live: str) -
             meaning = operator.segments, operator.keys, operator.times, decides
             unmeasured_properties = operator.join, operator.bounds, may_decide, time_to_live
         case _:
-            raise AssertionError(f"a layout of {operator.kind} was told")
+            raise AssertionError(f"{operator.kind} has a layout, but no description")
     return StateSpec(
         StateKind.OPERATOR, name, layout=layout, meaning=(name, *meaning), unmeasured_properties=unmeasured_properties
     )
@@ -183,10 +183,10 @@ def _operator_layout(job: PlannedJob, operator: Operator, symbols: Symbols) -> S
 
 def _stored(job: PlannedJob, operator: Operator, symbols: Symbols) -> StateLayout | Unknown:
     if any(segment.hints for segment in (job.output.segment, *operator.segments)):
-        return Unknown("a hint may say how long what is kept lives")
+        return Unknown("a hint may set the time to live of state")
     lives = re.fullmatch(r"(\d+) *[a-z]*", job.settings.get(_TIME_TO_LIVE, "0").strip().lower())
     if lives is None:
-        return Unknown(f"{_TIME_TO_LIVE} is not read")
+        return Unknown(f"the value of {_TIME_TO_LIVE} is not a duration")
     return operator_layout(operator, symbols, time_to_live=int(lives[1]) > 0)
 
 
@@ -216,7 +216,7 @@ def _job_state(job: PlannedJob) -> ExecGraph:
         kind = next(kind for kind in lower[0] if kind in STATEFUL)
         layout = _stored(job, aggregation, symbols)
         declared = _declared(aggregation, source)
-        specs.append(StateSpec(StateKind.OPERATOR, kind, _id(graphs, kind), layout, _taken_in(aggregation), declared))
+        specs.append(StateSpec(StateKind.OPERATOR, kind, _id(graphs, kind), layout, _input_rows(aggregation), declared))
     if waiting is not None:
         specs.append(replace(waiting, id=_id(graphs, LOOKUP)))
     if state is not SinkState.NONE:
@@ -225,7 +225,7 @@ def _job_state(job: PlannedJob) -> ExecGraph:
 
 
 def _facets(spec: StateSpec) -> Facets:
-    """The parts of an operator that decide about its state, where its layout is known."""
+    """The parts of an operator that decide its state."""
     stored = spec.layout if isinstance(spec.layout, StateLayout) else None
     states = frozenset(replace(state, time_to_live=False) for state in stored.states) if stored else None
     return {
@@ -237,7 +237,7 @@ def _facets(spec: StateSpec) -> Facets:
 
 
 def _declared(aggregation: AggregateOperator, source: Table) -> Hashable:
-    """The declarations of the columns that an aggregation reads, which decide their values."""
+    """The declarations that decide the values of the columns that an aggregation reads."""
     conditions = (*aggregation.segment.filters, *aggregation.segment.window_filters)
     read = {leaf.column for part in (*aggregation.expressions, *conditions) for leaf in leaves(part)
             if isinstance(leaf, SourceColumn)}  # fmt: skip
@@ -251,8 +251,8 @@ def _declared(aggregation: AggregateOperator, source: Table) -> Hashable:
     )  # fmt: skip
 
 
-def _taken_in(aggregation: AggregateOperator) -> Hashable:
-    """The rows and windows of an aggregation; no name of a table takes part."""
+def _input_rows(aggregation: AggregateOperator) -> Hashable:
+    """The rows and windows of an aggregation, without table names."""
     below, assigned = aggregation.segment, aggregation.window
     rows = below.filters, below.window_filters, below.windows[:-1], below.functions
     if assigned is None:
@@ -262,7 +262,7 @@ def _taken_in(aggregation: AggregateOperator) -> Hashable:
 
 
 def _line(kinds: OperatorKinds) -> StreamGraph:
-    """A chain of operators in one task, broken where rows are partitioned by key."""
+    """A line of operators, chained except where rows are partitioned by key."""
     return StreamGraph(
         tuple(
             StreamNode(kind, (place - 1,) if place else (), place > 0 and kind not in STATEFUL)
@@ -289,7 +289,7 @@ def lower(operator: Operator, symbols: Symbols, time_to_live: bool = False) -> L
                 return lower_rank(operator, symbols, time_to_live)
             case JoinOperator():
                 return lower_join(operator, symbols, time_to_live)
-        raise CannotLower(f"what {operator.kind} keeps is known from compiled plans alone")
+        raise CannotLower(f"the state of {operator.kind} is known only from compiled plans")
     except CannotLower as error:
         return error.unknown.at(str(operator.kind))
 

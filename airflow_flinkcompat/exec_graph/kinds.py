@@ -8,9 +8,9 @@ from typing import TypeAlias
 
 
 class ExecKind(StrEnum):
-    """The exec nodes of streaming jobs, as Flink names them after ``stream-exec-``.
+    """The exec nodes of streaming jobs, by Flink's names without ``stream-exec-``.
 
-    A name that is not listed, of a later Flink, becomes a kind of no family.
+    An unlisted name, from a later Flink, becomes a kind without a family.
     """
 
     ASYNC_CALC = "async-calc"
@@ -101,7 +101,7 @@ class Trait(Flag):
     STATELESS = auto()
     """An operator without state, unless its node has ``state`` or waits for answers."""
     PASSES_COLUMNS = auto()
-    """An operator that passes rows on, column by column."""
+    """An operator that passes on rows, column by column."""
     APPENDS = auto()
     """An operator that retracts no row, unless its input does."""
     LOCAL = auto()
@@ -111,7 +111,7 @@ class Trait(Flag):
     HOLDS_ROWS = auto()
     """An operator that stores its input rows in a layout that can be rewritten by columns."""
     WAITS = auto()
-    """An operator with rows that wait for an answer, in lists rather than by key."""
+    """An operator whose rows wait for an answer, stored in lists rather than by key."""
     HIDES_TTL = auto()
     """An operator whose node does not show the time to live of the job's state."""
     OF_WINDOWS = auto()

@@ -24,7 +24,7 @@ class Begins(StrEnum):
 
     NULL = "no value"
     ZERO = "0"
-    EMPTY_VIEW = "a map that holds nothing"
+    EMPTY_VIEW = "an empty map"
     NO_SPREAD = "number, mean and spread of no values"
 
 
@@ -48,9 +48,9 @@ class CallPart:
     """The meaning of an accumulator's field: one part of the result of a call.
 
     Attributes:
-        function: As compiled plans name it, without version and signs.
+        function: The function's name in compiled plans, without version and signs.
         over: Arguments, DISTINCT and filter.
-        part: Which part, such as ``sum`` and ``count`` of an average.
+        part: The part, such as ``sum`` or ``count`` of an average.
     """
 
     function: str
@@ -64,12 +64,12 @@ class CallPart:
 
     @property
     def content(self) -> Hashable:
-        """The number in the field, equal across functions; None for parts other than sums and counts."""
+        """The sum or count in the field, equal across functions; None for other parts."""
         return (self.part, self.over) if self.part in ("sum", "count") else None
 
     @property
     def null_at_first(self) -> bool:
-        """True if a sum is NULL, and not 0, before the first value."""
+        """True if a sum is NULL instead of 0 before the first value."""
         return (self.function, self.part) == ("SUM", "sum")
 
 
@@ -78,14 +78,14 @@ class StateField:
     """One field of a stored row, or a stored value.
 
     Attributes:
-        type: In Flink's words, such as ``BIGINT NOT NULL``.
-        meaning: Its meaning; equal values mean the same. None if it is unknown, as in a savepoint.
-        words: The same for a reader, such as ``SUM(b)``.
-        begins: Its first content; None if that was not measured.
-        merges: Result of merging two of its values when keys become one; None if they do not show it.
+        type: Its type in SQL, such as ``BIGINT NOT NULL``.
+        meaning: Its meaning; fields with equal values mean the same. None if it is unknown, as in a savepoint.
+        words: The meaning in words for a reader, such as ``SUM(b)``.
+        begins: Its initial value; None if that was not measured.
+        merges: The merge of two values when their keys become one; None if the values alone do not determine it.
         sources: The columns that it is computed from, if known.
-        hidden: Whether Flink keeps it in addition to what a script requests.
-        composition: What it is computed from, down to the columns of tables; None if unknown.
+        hidden: True if Flink keeps it in addition to what the script requests.
+        composition: The table columns from which it is computed, and how; None if unknown.
     """
 
     type: str
@@ -103,8 +103,8 @@ class Stored:
     """The stored form of a key or a value.
 
     Attributes:
-        form: Its serializers, ``row`` for a row and ``value`` for a column by itself, such as ``List<row>``.
-        fields: Of all its rows and values, in order.
+        form: Its serializers, such as ``List<row>``; ``row`` stands for a row, ``value`` for a single column.
+        fields: The fields of all its rows and values, in order.
     """
 
     form: str
@@ -116,13 +116,13 @@ class NamedState:
     """One named state of an operator.
 
     Attributes:
-        name: As the operator registers it.
-        kind: Its content for a key and a namespace.
-        value: The stored value; of a map the value, of a list the whole list.
-        map_key: Of a map.
-        namespace: What distinguishes it in addition to the key.
-        time_to_live: Whether each value carries when it was last used.
-        retracting: Whether rows are taken back from it, each found again by its columns.
+        name: The name that the operator registers.
+        kind: The kind of its content for a key and a namespace: value, map or list.
+        value: The stored value: a map's value, or the whole list.
+        map_key: The stored key of a map.
+        namespace: The namespace that separates values of one key.
+        time_to_live: True if each value stores its last access time.
+        retracting: True if it receives retractions, each of which finds its row by the columns.
     """
 
     name: str
@@ -135,7 +135,7 @@ class NamedState:
 
     @property
     def counts_rows(self) -> bool:
-        """True if it counts equal rows: the rows are a map's keys, each with one or two numbers."""
+        """True if it counts equal rows: a map from each row to one or two numbers."""
         return self.map_key is not None and self.value.form in ("Int", "Tuple<Int, Int>")
 
     @property
@@ -155,10 +155,10 @@ class StateLayout:
 
     Attributes:
         key: The key.
-        states: By name, in no order that matters.
-        timers: The name of its timer service, "" without one.
-        retracting: Whether rows are taken back from it.
-        carried_only: Whether it can only be carried as it is, because no rewriting of such state was measured.
+        states: The named states, in any order.
+        timers: The name of its timer service; "" without one.
+        retracting: True if it receives retractions.
+        carried_only: True if state can only be carried unchanged, because no rewriting of it was measured.
     """
 
     key: tuple[StateField, ...]
@@ -168,7 +168,7 @@ class StateLayout:
     carried_only: bool = field(default=False, compare=False)
 
     def with_compositions(self, told: Callable[[Hashable], Composition | None]) -> StateLayout:
-        """The same layout with the composition of each field."""
+        """The layout with the composition of each field."""
 
         def fields(row: tuple[StateField, ...]) -> tuple[StateField, ...]:
             return tuple(replace(each, composition=told(each.meaning)) for each in row)
@@ -181,7 +181,7 @@ class StateLayout:
 
     @property
     def stored(self) -> StateLayout:
-        """The same layout without meanings, states by name: equal where Flink stores the same bytes."""
+        """The layout without meanings, sorted by name; equal layouts store the same bytes."""
         states = sorted(map(_without_meaning, self.states), key=lambda state: state.name)
         return StateLayout(_types(self.key), tuple(states), self.timers)
 
@@ -191,20 +191,20 @@ class Unknown:
     """An uncertain answer, in place of an operator, its layout, or the state of a job.
 
     Attributes:
-        reason: Why, as the end of a sentence.
-        place: The table, operator or exec node that the reason is about; "" for the whole query.
+        reason: The reason, as the end of a sentence.
+        place: The table, operator or exec node with the reason; "" for the whole query.
     """
 
     reason: str
     place: str = field(default="", compare=False)
 
     def at(self, place: str) -> Unknown:
-        """The same about a place, unless it already names one."""
+        """The same answer with a place, unless it already has one."""
         return self if self.place else replace(self, place=place)
 
 
 class CannotLower(Exception):
-    """The end of a derivation; ``unknown`` is its result."""
+    """Raised to end a derivation with the result ``unknown``."""
 
     def __init__(self, reason: str, place: str = "") -> None:
         super().__init__(reason)

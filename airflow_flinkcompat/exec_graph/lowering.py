@@ -41,10 +41,10 @@ LIVES = {True: {"ttl": "1 ms"}, False: {"ttl": "0 ms"}}
 
 @dataclass(frozen=True)
 class Lowered:
-    """A logical operator as the exec node that Flink plans for it.
+    """The exec node that Flink plans for a logical operator.
 
     Attributes:
-        node: The node.
+        node: The exec node.
         inputs: The columns that it reads, in the order in which they are stored.
     """
 
@@ -58,14 +58,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class NodeFamily:
-    """The functions that know one family of stateful exec nodes; None if nothing is known.
+    """The functions for one family of stateful exec nodes; None for an unknown part.
 
     Attributes:
-        kinds: The kinds.
+        kinds: The kinds of the family's nodes.
         meaning: The facets of a node.
         layout: The layout of a node's state by key.
-        rewrite: The new states out of the old ones, or why they would be read wrong.
-        lower: The exec node of a logical operator.
+        rewrite: The rewriting of the old states into the new ones, or the reason why it would be wrong.
+        lower: The lowering of a logical operator to its exec node.
     """
 
     kinds: tuple[ExecKind, ...]
@@ -84,7 +84,7 @@ def of_one_input(
 def require_certain_columns(segments: Iterable[StatelessSegment]) -> None:
     for condition in (condition for segment in segments for condition in segment.filters):
         if not isinstance(condition, FunctionCall) or condition.function not in LEAVES_COLUMNS:
-            raise CannotLower("a condition below may make a column of the stored rows a constant")
+            raise CannotLower("a condition on the input may make a column of the stored rows a constant")
 
 
 def stored_columns(
@@ -97,7 +97,7 @@ def stored_columns(
     """The columns of a stored row; the position of computed columns is unknown."""
     bounds = {place for place, column in enumerate(row) if window_field(column)}
     if any(not isinstance(column, SourceColumn) and place not in bounds for place, column in enumerate(row)):
-        raise CannotLower("the position of a computed column in a stored row is not known")
+        raise CannotLower("the position of a computed column in a stored row is unknown")
     return ColumnMeanings(
         tuple(symbols.of("column", side, column) for column in row),
         tuple(map(describe, row)),
@@ -112,7 +112,7 @@ def stored_columns(
 
 
 def _time_attribute(type: DataType, clock: TimeAttribute) -> str:
-    """A time attribute as compiled plans write it."""
+    """A time attribute in the notation of compiled plans."""
     by_event = clock is TimeAttribute.ROWTIME
     return json.dumps({"type": _TIMES[type.name], "nullable": by_event, "precision": 3, "kind": clock.name})
 
@@ -151,20 +151,20 @@ class PlannedJob:
 
 
 def check_planning(job: PlannedJob) -> None:
-    """Raise CannotLower if the query is planned with others, or a setting changes its operators."""
+    """Raise CannotLower if other queries share the plan, or a setting may change its operators."""
     alone = [p for p in job.program.pipelines if p.statement_set == job.pipeline.statement_set is not None]
     if len(alone) > 1:
         raise CannotLower("several queries of one statement set are planned together")
     if job.pipeline.steps:
-        raise CannotLower("queries of the Table API are planned otherwise")
+        raise CannotLower("queries of the Table API have other plans")
     settings = job.settings
     for key in settings:
         if key.startswith(_REPLANS):
-            raise CannotLower(f"{key} may decide about operators")
+            raise CannotLower(f"{key} may change the operators")
     if settings.get("pipeline.operator-chaining.enabled", settings.get("pipeline.operator-chaining")) == "false":
-        raise CannotLower("no operators are chained")
+        raise CannotLower("operator chaining is disabled")
     if settings.get("execution.runtime-mode", "streaming").lower() != "streaming":
-        raise CannotLower("a batch job keeps nothing")
+        raise CannotLower("a batch job keeps no state")
 
 
 def connector_words(table: Table) -> str:
@@ -177,11 +177,11 @@ def mentions(hints: Iterable[tuple[str, str]], *words: str) -> bool:
 
 
 def check_no_operators(segment: StatelessSegment) -> None:
-    """Raise CannotLower if a stateless stretch holds more than a Calc."""
+    """Raise CannotLower if a stateless segment needs more than a Calc."""
     if segment.functions:
-        raise CannotLower("table functions are operators of their own")
+        raise CannotLower("table functions are separate operators")
     if segment.window_filters:
-        raise CannotLower("conditions on window fields are planned as operators of their own")
+        raise CannotLower("conditions on window fields are separate operators")
 
 
 def check_functions(job: PlannedJob, parts: Iterable[Expression]) -> None:
@@ -195,9 +195,9 @@ def check_functions(job: PlannedJob, parts: Iterable[Expression]) -> None:
             case FunctionDeclaration(kind="scalar", language="java" | "scala"):
                 continue
             case FunctionDeclaration(language="python"):
-                raise CannotLower(f"the Python function {name} is an operator of its own")
-        remedy = f"say what it is, for instance --function {name}=scalar:java"
-        raise CannotLower(f"whether {name} is an operator of its own, as a Python function is, is not told: {remedy}")
+                raise CannotLower(f"the Python function {name} is a separate operator")
+        remedy = f"declare it, for instance --function {name}=scalar:java"
+        raise CannotLower(f"{name} may be a separate operator, as Python functions are: {remedy}")
 
 
 def shown_output(column: Expression) -> object:
@@ -215,14 +215,14 @@ _MAY_BE_THE_COLUMN = frozenset({
 
 def decided(condition: Expression, *tables: Table) -> bool:
     """Return whether the planner may find a condition always true or always false."""
-    if not any(isinstance(_passed(leaf), SourceColumn) for leaf in leaves(condition)):
+    if not any(isinstance(_origin_column(leaf), SourceColumn) for leaf in leaves(condition)):
         return True
     never_null = {column.name for table in tables for column in table.columns if not column.type.nullable}
     return any(_decided(call, never_null) for call in called(condition))
 
 
 def _decided(call: FunctionCall, never_null: set[str]) -> bool:
-    tested = map(_passed, call.args) if call.function in _TESTS else ()
+    tested = map(_origin_column, call.args) if call.function in _TESTS else ()
     if any(isinstance(part, SourceColumn) and part.column in never_null for part in tested):
         return True
     if any(isinstance(part, Literal) and (part.value is None or part.value == "%") for part in call.args):
@@ -230,15 +230,15 @@ def _decided(call: FunctionCall, never_null: set[str]) -> bool:
     return len(call.args) > 1 and len(set(call.args)) < len(call.args) and call.function != "CASE"
 
 
-def _passed(part: Expression) -> Expression:
-    """The column of a table that an operator below passes on unchanged."""
+def _origin_column(part: Expression) -> Expression:
+    """The table column of a part that upstream operators pass on unchanged."""
     while isinstance(part, OperatorColumn) and isinstance(part.output, PassedOutput):
         part = part.output.column
     return part
 
 
 def contradictory(conditions: Iterable[Expression]) -> bool:
-    """Return whether conditions may exclude each other, or an OR among them may hold for every row."""
+    """Return whether conditions may exclude each other, or contain an OR that may always be true."""
     every = set(conditions)
     negated = {part: _negated(part) for part in every}
     ors = [parts for part, parts in negated.items() if isinstance(part, FunctionCall) and part.function == "OR"]
@@ -250,7 +250,7 @@ def _negated(part: Expression) -> tuple[Expression, ...]:
 
 
 def _no_value_left(conditions: Iterable[Expression]) -> bool:
-    """Return whether comparisons of one value with constants may leave no value."""
+    """Return whether no value may satisfy all comparisons with constants."""
     bounds: dict[Expression, dict[str, list[object]]] = {}
     for part in conditions:
         match part:
@@ -269,7 +269,7 @@ def _no_value_left(conditions: Iterable[Expression]) -> bool:
 
 
 def at_least(wanted: tuple[Expression, ...]) -> tuple[Expression, ...]:
-    """The expressions that still read the input after all simplifications of the planner."""
+    """The expressions after every simplification that the planner may apply."""
     return tuple(_column(part) for part in wanted)
 
 

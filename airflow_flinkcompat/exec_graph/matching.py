@@ -12,7 +12,7 @@ from airflow_flinkcompat.exec_graph.rewriting import means, stored_fields
 
 
 def family(spec: StateSpec) -> str:
-    """The group of operators that may take each other's state: one kind, or one sink."""
+    """The group of operators that may take over each other's state: one kind, or one sink."""
     if spec.kind is StateKind.OPERATOR:
         return ExecKind(spec.name).in_one_phase
     return f"sink {spec.name}" if spec.kind is StateKind.SINK else ""
@@ -24,7 +24,7 @@ def aggregates(spec: StateSpec) -> bool:
 
 
 def holds_rows(spec: StateSpec) -> bool:
-    """Return whether an operator holds rows in a known layout."""
+    """Return whether an operator stores rows in a known layout."""
     return _has(spec, Trait.HOLDS_ROWS) and isinstance(spec.layout, StateLayout)
 
 
@@ -38,16 +38,16 @@ def known_layout(spec: StateSpec) -> StateLayout:
     return spec.layout
 
 
-def meant_keys(spec: StateSpec) -> Counter[object]:
+def key_meanings(spec: StateSpec) -> Counter[object]:
     """The meanings of the columns by which an operator's state is keyed."""
     return Counter(means(known_layout(spec).key))
 
 
 def states_for(new: StateSpec, pool: Iterable[StateSpec], *, sinks: Iterable[Set[str]]) -> list[StateSpec]:
-    """The old states that a new one may take, by the sinks that their results reach.
+    """The old states that a new operator may take over, by the sinks that their results reach.
 
-    A sink that has an operator's results resumes with that operator's state. A new sink would receive retractions of
-    rows that it does not have.
+    A sink with the results of an operator needs that operator's state. A new sink would receive retractions of rows
+    that it never received.
     """
     if new.kind is not StateKind.OPERATOR:
         return list(pool)
@@ -70,7 +70,7 @@ def shared_fields(old: StateSpec, new: StateSpec) -> int:
 def matching_operators(
     new: StateSpec, left: Iterable[StateSpec], keys: Callable[[Counter[object], Counter[object]], bool]
 ) -> list[StateSpec]:
-    """Operators over the same rows and windows, with keys that compare as asked."""
+    """Operators over the same rows and windows whose keys satisfy a comparison."""
     if not (aggregates(new) or holds_rows(new)):
         return []
     found = [old for old in left if family(old) == family(new) and old.meaning == new.meaning]
@@ -79,13 +79,13 @@ def matching_operators(
         for old in found
         if aggregates(old) or (holds_rows(old) and old.unmeasured_properties == new.unmeasured_properties)
     ]
-    found = [old for old in found if keys(meant_keys(new), meant_keys(old))]
+    found = [old for old in found if keys(key_meanings(new), key_meanings(old))]
     return sorted(found, key=lambda old: -shared_fields(old, new))
 
 
 def _aggregate_alike(old: StateSpec, new: StateSpec) -> bool:
     alike = aggregates(new) and aggregates(old) and family(old) == family(new)
-    return alike and meant_keys(old) == meant_keys(new) and old.meaning != new.meaning
+    return alike and key_meanings(old) == key_meanings(new) and old.meaning != new.meaning
 
 
 def other_condition(old: StateSpec, new: StateSpec) -> bool:
@@ -96,6 +96,6 @@ def other_condition(old: StateSpec, new: StateSpec) -> bool:
 
 
 def only_windows_differ(old: StateSpec, new: StateSpec) -> bool:
-    """Return whether two aggregations differ only in their windows, both kept in slices."""
+    """Return whether two aggregations differ only in their windows, both stored in slices."""
     sliced = old.windows is not None and new.windows is not None
     return _aggregate_alike(old, new) and sliced and old.meaning_without_window == new.meaning_without_window

@@ -1,7 +1,7 @@
 """The migration of a job's state to another job by a rewritten savepoint.
 
-Whether a rewritten savepoint is read right was measured (``state-migration.md``, §2 and §4); a case that is not named
-there is not kept.
+Flink's reading of rewritten savepoints was measured (``state-migration.md``, §2 and §4). State in any other case is
+not kept.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from airflow_flinkcompat.exec_graph.layout import CallPart, StateField, StateLay
 from airflow_flinkcompat.exec_graph.matching import (
     aggregates,
     family,
+    key_meanings,
     known_layout,
     matching_operators,
-    meant_keys,
     only_windows_differ,
     other_condition,
     shared_fields,
@@ -33,8 +33,8 @@ from airflow_flinkcompat.exec_graph.rewriting import (
     key_places,
     mixed,
     new_fields,
+    reused_fields,
     stored_fields,
-    taken,
     words,
 )
 from airflow_flinkcompat.exec_graph.windows import SlicedWindow
@@ -49,19 +49,19 @@ class Accept(StrEnum):
     DROPPED = "dropped"
     """A loss of state."""
     FILTER = "filter"
-    """Stored state is kept although the operator reads other rows from now on."""
+    """Stored state is kept although the operator's input rows change from now on."""
     SOURCE_MOVED = "source-moved"
-    """A source starts again, because stored positions belong to a place that it may no longer read."""
+    """A source starts anew, because its stored positions belong to a place that it may no longer read."""
     UNSEEN = "unseen"
     """Something changed that neither plans nor declarations show, with an unknown effect on state."""
     HISTORY = "history"
     """Stored state is kept although history differs from it; new fields are computed from that history."""
 
 
-_EQUAL, _SAME = "it means and stores the same", "it is over the same rows, windows and keys"
+_EQUAL, _SAME = "its meaning and layout are unchanged", "it has the same rows, windows and keys"
 UNREMARKABLE = frozenset({_EQUAL, _SAME})
 """Reasons for keeping state that reports do not mention."""
-OTHER_CONDITION = "its condition changed, and the stored state comes from rows by the former one"
+OTHER_CONDITION = "its condition changed, and the stored state comes from rows of the former condition"
 """Reason for keeping state that requires :attr:`Accept.FILTER`."""
 
 
@@ -70,16 +70,15 @@ class OperatorMigration:
     """The effect of a migration on the state of one operator.
 
     Attributes:
-        effect: How it ends.
-        old: State of the old job, None if it has none here.
+        effect: The effect. old: State of the old job, None if it has none here.
         new: State of the new job, None if it has none here.
-        reason: Why, as a clause.
-        key: For each field of the new key the place of the old one, where the operator is rewritten.
-        states: Where its states come from, where the operator is rewritten.
-        accepted: Exceptions that had to be requested to keep it.
-        taken_by_other_operators: The fields of the old state that another new operator takes, where several share it.
-        from_history: Whether the fields that no old state continues are computed from history.
-        below: The ids of the operators of the new job from which it gets its rows.
+        reason: The reason, as a clause.
+        key: For each field of the new key, the position in the old key, if the operator is rewritten.
+        states: The origin of each of its states, if the operator is rewritten.
+        accepted: The exception that the user had to accept to keep it.
+        taken_by_other_operators: The fields of the old state that other new operators take, if several share it.
+        from_history: True if fields without an old value are computed from history.
+        below: The ids of the new job's operators upstream of it.
     """
 
     effect: RestoreEffect
@@ -130,7 +129,7 @@ class OperatorMigration:
 
     @property
     def stored_windows_are_open(self) -> bool:
-        """True if the old state holds only windows that were not emitted.
+        """True if the old state contains only windows that were not emitted.
 
         The older group windows store no watermark, and retract emitted results.
         """
@@ -179,11 +178,11 @@ class DdlEffects:
 
     Attributes:
         column_independent_sinks: Sinks whose state is kept under other columns of their table.
-        replaced: Sinks of another connector now, which does not know the former one's state.
-        moved: Sources that read another place now, with the reason; stored positions are those of the old one.
-        restarted: Sources that are to begin again.
-        converted: Why values that are stored would not be made as they are now; empty if they would.
-        stored_otherwise: Operators that the new line of Flink stores in another way, with the known facts.
+        replaced: Sinks with a new connector, which cannot read the state of the former one.
+        moved: Sources that now read another place, with the reason; stored positions belong to the old place.
+        restarted: Sources that start anew.
+        converted: The reason why stored values differ from values computed now; empty if they do not.
+        stored_otherwise: Operators whose stored form changes with the new line of Flink, with the known facts.
     """
 
     column_independent_sinks: Set[str] = frozenset()
@@ -209,7 +208,7 @@ class Migration:
     operators: tuple[OperatorMigration, ...]
 
     def of_savepoint(self, stored: Container[str]) -> Iterator[OperatorMigration]:
-        """The lines of a savepoint, with a line for each further operator of a sink that it stores."""
+        """The lines for a savepoint, with one for each stored further operator of a sink."""
         for line in self.operators:
             yield line
             if line.old is not None and line.new is not None:
@@ -254,7 +253,7 @@ def migration(
     """Decide for each state of two jobs whether and how a migration keeps it."""
     declared, left = declared or DdlEffects(), list(old.specs)
     found: dict[int, OperatorMigration] = {}
-    # What means the same goes first, so that a rewriting takes nothing from it.
+    # State with the same meaning is assigned first, so that no rewriting takes it.
     carried: _Step = partial(_carried, declared=declared)
     begin_anew = declared.restarted | (declared.moved.keys() if Accept.SOURCE_MOVED in accepted else set())
     moved: _Step = partial(_moved, declared=declared, begin_anew=begin_anew)
@@ -265,7 +264,7 @@ def migration(
     aggregations = list(filter(aggregates, old.specs))
     steps: tuple[tuple[_Step, Sequence[StateSpec]], ...] = (
         *((step, left) for step in (*told, *to_rewrite)),
-        # What one operator kept for several queries goes on in each of them, where they part.
+        # Where queries no longer share an operator, each resumes from its state.
         *((partial(_shared, step=step), aggregations) for step in (carried, *to_rewrite)),
         *((step, left) for step in (*on_request, _impossible)),
     )
@@ -279,21 +278,22 @@ def migration(
                 if line.old in left:
                     left.remove(line.old)
     empty = {spec.id for place, spec in enumerate(new.specs) if place not in found and spec.kind is StateKind.OPERATOR}
-    found = {place: _above_begun(line, found.values(), new, empty) for place, line in found.items()}
-    begun = [found.get(place) or _begun(spec, new, found.values()) for place, spec in enumerate(new.specs)]
+    found = {place: _refused_above_empty(line, found.values(), new, empty) for place, line in found.items()}
+    begun = [found.get(place) or _new_state_line(spec, new, found.values()) for place, spec in enumerate(new.specs)]
     begun = [replace(line, below=_upstream(line.new.id, new)) if line.new is not None else line for line in begun]
     shared = Counter(line.old for line in begun if line.old is not None and line.old.kind is StateKind.OPERATOR)
     begun = [
         replace(
             line,
-            taken_by_other_operators=_taken_by(each for each in begun if each is not line and each.old == line.old),
+            taken_by_other_operators=_kept_fields(each for each in begun if each is not line and each.old == line.old),
         )
         if line.old is not None and shared[line.old] > 1
         else line
         for line in begun
     ]
     dropped = (
-        OperatorMigration(RestoreEffect.DROPPED, spec, None, "nothing of the new job means the same") for spec in left
+        OperatorMigration(RestoreEffect.DROPPED, spec, None, "no state of the new job has the same meaning")
+        for spec in left
     )
     return Migration((*begun, *dropped))
 
@@ -310,7 +310,7 @@ def with_history(found: Migration, computable: Callable[[StateSpec], bool]) -> M
 
 
 def _has_partial_history(line: OperatorMigration) -> bool:
-    """Return whether an operator resumes without some rows of its history."""
+    """Return whether an operator's state lacks some rows of its history."""
     if line.new is None or line.new.kind is not StateKind.OPERATOR:
         return False
     return line.effect is RestoreEffect.EMPTY or bool(line.new_fields or line.accepted)
@@ -334,7 +334,7 @@ def _with_history(line: OperatorMigration, computable: Callable[[StateSpec], boo
     return OperatorMigration(RestoreEffect.COMPUTED, line.old, new, "", states=states, from_history=True)
 
 
-def _taken_by(lines: Iterable[OperatorMigration]) -> frozenset[StateField]:
+def _kept_fields(lines: Iterable[OperatorMigration]) -> frozenset[StateField]:
     """The fields of old states that these lines keep."""
     found: set[StateField] = set()
     for line in lines:
@@ -359,31 +359,31 @@ def _below(spec: StateSpec, job: ExecGraph, lines: Iterable[OperatorMigration]) 
     return [line for line in going_on if line.new and line.new.kind is StateKind.OPERATOR and line.new.id in below]
 
 
-def _above_begun(
+def _refused_above_empty(
     line: OperatorMigration, lines: Iterable[OperatorMigration], job: ExecGraph, empty: Set[str]
 ) -> OperatorMigration:
-    """The line, refused if an operator below begins empty or restarts one of its metrics.
+    """The line, refused if an operator upstream begins empty or restarts one of its metrics.
 
-    An operator that begins empty, one of the ids in ``empty``, emits again the results that it emitted before.
+    An operator that begins empty, one of ``empty``, emits its former results again.
     """
     if line.new is None or line.effect not in _GOES_ON or line.new.kind is StateKind.POSITIONS:
         return line
     below = _upstream(line.new.id, job)
     if line.new.layout is not None and (begins := [spec.name for spec in job.specs if spec.id in below & empty]):
-        reason = f"it has gathered what {begins[0]} hands on, which begins empty below it"
+        reason = f"it stores results of {begins[0]}, which begins empty upstream of it"
         return OperatorMigration(RestoreEffect.NOT_MIGRATABLE, line.old, line.new, reason)
     for each in _below(line.new, job, lines):
         if anew := {*each.new_fields} & {*each.dropped_fields}:
-            reason = f"it has gathered {', '.join(sorted(anew))}, which restarts below it"
+            reason = f"it stores {', '.join(sorted(anew))}, which restarts upstream of it"
             return OperatorMigration(RestoreEffect.NOT_MIGRATABLE, line.old, line.new, reason)
     return line
 
 
-def _begun(spec: StateSpec, job: ExecGraph, lines: Iterable[OperatorMigration]) -> OperatorMigration:
+def _new_state_line(spec: StateSpec, job: ExecGraph, lines: Iterable[OperatorMigration]) -> OperatorMigration:
     """The line of a state without an old one: empty, unless it would miss rows of the past.
 
     An operator that resumes never emits its past rows again, but may retract them (measured: rj-third-add). Windows
-    emit all their rows when they end, so that windows of the same length above them miss nothing.
+    emit all their rows when they end, so that windows of the same length downstream miss nothing.
     """
     below = _below(spec, job, lines)
     kinds = {graph.nodes[place].kind for graph in job.graphs for place in graph.upstream_of(spec.id)}
@@ -392,12 +392,12 @@ def _begun(spec: StateSpec, job: ExecGraph, lines: Iterable[OperatorMigration]) 
     at_their_end &= all(each.new and family(each.new).endswith(ExecKind.WINDOW_AGGREGATE) for each in below)
     if stores and below and not at_their_end:
         name = below[0].new.name if below[0].new else ""
-        reason = f"it would begin empty, and never see what {name} handed on before"
+        reason = f"it would begin empty, without the rows that {name} emitted before"
         return OperatorMigration(RestoreEffect.NOT_MIGRATABLE, None, spec, reason)
-    return OperatorMigration(RestoreEffect.EMPTY, None, spec, "nothing of the old job means the same")
+    return OperatorMigration(RestoreEffect.EMPTY, None, spec, "no state of the old job has the same meaning")
 
 
-_ANEW = "it starts where its options say: rows that it reads again count twice in the state kept above it"
+_ANEW = "it starts where its options set it: rows that it reads again count twice in the kept state downstream"
 _Step = Callable[[StateSpec, Sequence[StateSpec]], Iterator[OperatorMigration]]
 
 
@@ -425,14 +425,14 @@ def _read_twice(
     ]
     old_readers, new_readers = ({spec.id: spec.reads for spec in specs} for specs in alike)
     if max(map(len, alike)) > 1 and old_readers != new_readers:
-        reason = "its table is read several times, and which source has which positions is not known"
+        reason = "its table is read several times, so that stored positions cannot be assigned to sources"
         yield OperatorMigration(
             RestoreEffect.NOT_MIGRATABLE, next((old for old in left if old in alike[0]), None), new, reason
         )
 
 
 def _converted(new: StateSpec, left: Sequence[StateSpec], *, declared: DdlEffects) -> Iterator[OperatorMigration]:
-    """State whose values would now be computed, or are stored, differently (zoned-group-other-zone)."""
+    """State whose values are now computed or stored differently (zoned-group-other-zone)."""
     reason = declared.converted or declared.stored_otherwise.get(new.name, "")
     if reason and new.layout is not None:
         for old in left:
@@ -444,7 +444,7 @@ def _carried(new: StateSpec, left: Sequence[StateSpec], *, declared: DdlEffects)
     if new.kind is StateKind.SINK and new.name in declared.replaced:
         return
     written = new.kind is StateKind.SINK and new.layout is None and new.name in declared.column_independent_sinks
-    # Of sources of one table each goes on from its own positions.
+    # Each source of one table resumes from its own positions.
     for old in sorted(left, key=lambda old: old.id != new.id) if new.kind is StateKind.POSITIONS else left:
         if old.kind is not new.kind or family(old) != family(new):
             continue
@@ -471,12 +471,12 @@ def _merged(new: StateSpec, left: Sequence[StateSpec]) -> Iterator[OperatorMigra
     for old in matching_operators(new, left, Counter.__lt__) if aggregates(new) else ():
         made = _rewriting(old, new)
         if isinstance(made, OperatorMigration) and not any(state.new.row for state in made.states):
-            # Flink sends a result where it changes: of a key alone it never does, and the sink has none of these keys.
+            # Flink emits a result when it changes. A key alone never changes, and the sink has none of these keys.
             yield OperatorMigration(
                 RestoreEffect.NOT_MIGRATABLE,
                 old,
                 new,
-                "it has no metric, so that Flink would send no result for merged keys",
+                "it has no metric, so that Flink would emit no result for merged keys",
             )
         elif isinstance(made, OperatorMigration):
             yield made
@@ -494,10 +494,10 @@ def _refiltered(new: StateSpec, left: Sequence[StateSpec]) -> Iterator[OperatorM
 def _shared(new: StateSpec, left: Sequence[StateSpec], *, step: _Step) -> Iterator[OperatorMigration]:
     """Aggregations that share one old state, if they keep a metric of it.
 
-    The sinks have the former results. A new sink would never receive those of keys without new rows.
+    Their sinks have the former results. A new sink would never receive results of keys without new rows.
     """
     for line in step(new, [old for old in left if new.sinks <= old.sinks]):
-        if line.effect is not RestoreEffect.REWRITTEN or not all(field.hidden for field in taken(line.states)):
+        if line.effect is not RestoreEffect.REWRITTEN or not all(field.hidden for field in reused_fields(line.states)):
             yield line
 
 
@@ -511,11 +511,11 @@ def _windowed(new: StateSpec, left: Sequence[StateSpec]) -> Iterator[OperatorMig
 
 
 def _in_other_windows(old: StateSpec, new: StateSpec) -> OperatorMigration | str:
-    """The windows resumed from the old slices, or the reason why they cannot be."""
+    """The aggregation resumed from the old slices, or the reason why it cannot be."""
     assert old.windows is not None
     assert new.windows is not None
     if known_layout(old).retracting or known_layout(new).retracting:
-        return "rows are taken back from its windows, which are others now"
+        return "its windows changed, and it receives retractions"
     return new.windows.unfit(old.windows) or _rewriting(old, new)
 
 
@@ -527,36 +527,36 @@ def _impossible(new: StateSpec, left: Sequence[StateSpec]) -> Iterator[OperatorM
             yield OperatorMigration(RestoreEffect.NOT_MIGRATABLE, old, new, made)
     for old in left:
         if old.kind is StateKind.OPERATOR is new.kind and family(old) == family(new):
-            yield OperatorMigration(RestoreEffect.NOT_MIGRATABLE, old, new, _apart(old, new))
+            yield OperatorMigration(RestoreEffect.NOT_MIGRATABLE, old, new, _refusal_reason(old, new))
 
 
-def _apart(old: StateSpec, new: StateSpec) -> str:
+def _refusal_reason(old: StateSpec, new: StateSpec) -> str:
     for layout in (old.layout, new.layout):
         if isinstance(layout, Unknown):
             return layout.reason
     if old.layout is None or new.layout is None:
-        return "it keeps no keyed state that a rewritten savepoint could hold"
+        return "it keeps no keyed state that a rewritten savepoint could contain"
     if other_condition(old, new):
         return OTHER_CONDITION
     if only_windows_differ(old, new) and isinstance(refused := _in_other_windows(old, new), str):
         return refused
     if old.meaning != new.meaning:
-        return "it is over other rows, windows or conditions"
-    if meant_keys(old) < meant_keys(new) and aggregates(new):
-        added = words(field for field in known_layout(new).key if field.meaning not in meant_keys(old))
-        return f"{', '.join(added)} is a key now, by which stored values cannot be separated"
-    if meant_keys(old) != meant_keys(new):
-        return "its keys are others"
+        return "its rows, windows or conditions changed"
+    if key_meanings(old) < key_meanings(new) and aggregates(new):
+        added = words(field for field in known_layout(new).key if field.meaning not in key_meanings(old))
+        return f"{', '.join(added)} is a new key, by which stored values cannot be separated"
+    if key_meanings(old) != key_meanings(new):
+        return "its keys changed"
     if old.layout == new.layout:
-        return "one of its conditions or clauses changed, and what that means for the stored rows was not verified"
-    return "what it stores is laid out otherwise"
+        return "one of its conditions or clauses changed, and the effect on stored rows was not verified"
+    return "its stored layout differs"
 
 
 def _rewriting(old: StateSpec, new: StateSpec) -> OperatorMigration | str:
     """The rewriting of one operator's states for another, or the reason why there is none."""
     before, after = known_layout(old), known_layout(new)
     if before.carried_only or after.carried_only:
-        return "it can only be carried as it is: no rewriting of such state was measured"
+        return "it can only be carried unchanged: no rewriting of such state was measured"
     key = key_places(before.key, after.key)
     if isinstance(key, str):
         return key
@@ -567,12 +567,12 @@ def _rewriting(old: StateSpec, new: StateSpec) -> OperatorMigration | str:
         return states
     made = OperatorMigration(RestoreEffect.REWRITTEN, old, new, _SAME, key, states)
     what = "slice" if made.windows else "key"
-    if made.merges and (refused := unmerged(states, before, what) if aggregates(new) else "its keys are others"):
+    if made.merges and (refused := unmerged(states, before, what) if aggregates(new) else "its keys changed"):
         return refused
-    if refused := mixed(taken(states), new_fields(states), new.co_dependent_calls, new.having_calls):
+    if refused := mixed(reused_fields(states), new_fields(states), new.co_dependent_calls, new.having_calls):
         return refused
     if gone := ", ".join(words(made.dropped_keys)):
-        return replace(made, reason=f"{gone} is no key any more: values of keys that are one now are merged")
+        return replace(made, reason=f"{gone} is no longer a key: values of keys that become one are merged")
     if made.windows:
-        return replace(made, reason="its windows are others, and made of slices that are stored")
+        return replace(made, reason="its windows changed, and consist of stored slices")
     return made

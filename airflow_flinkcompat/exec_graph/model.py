@@ -16,10 +16,10 @@ from airflow_flinkcompat.model import Consequence
 
 
 class RestoreEffect(StrEnum):
-    """The end of a state in a restore from a plain or migrated savepoint, the worst first."""
+    """The effect on a state of a restore from a plain or migrated savepoint, the worst first."""
 
     REFUSED_AT_SUBMIT = "no operator has its id: the savepoint is refused at submit"
-    REFUSED_AT_RESTORE = "its operator stores something else: the job fails at its restore"
+    REFUSED_AT_RESTORE = "its operator stores something else: the restore fails"
     SILENTLY_WRONG = "its operator stores alike and means something else"
     NOT_MIGRATABLE = "cannot be kept"
     DROPPED = "dropped"
@@ -32,7 +32,7 @@ class RestoreEffect(StrEnum):
 
     @property
     def consequence(self) -> Consequence | None:
-        """The end of the whole restore; None if the effect alone does not decide it."""
+        """The outcome of the whole restore; None if the effect alone does not decide it."""
         return _CONSEQUENCES.get(self)
 
 
@@ -43,7 +43,7 @@ _CONSEQUENCES = {
     RestoreEffect.DROPPED: Consequence.SILENTLY_WRONG,
 }
 FAILING_EFFECTS = frozenset(_CONSEQUENCES)
-"""Effects on state that does not fit, as measured restores ended."""
+"""Effects on state that does not fit, as seen in measured restores."""
 LAYOUT, MEANING, UNSURE = RestoreEffect.REFUSED_AT_RESTORE, RestoreEffect.SILENTLY_WRONG, RestoreEffect.UNKNOWN
 """Effects of facets that differ: in the layout, in the meaning, or possibly harmless."""
 MERGING_WINDOWS = "window state"
@@ -65,26 +65,26 @@ class StateSpec:
     """The state of one operator of a job.
 
     Attributes:
-        kind: Who keeps it.
-        name: The operator in the words of compiled plans; of a source or sink its table.
-        id: The id under which Flink stores it; "" if it is not known.
-        layout: How keyed state is stored; None without keyed state, or if it is unknown.
-        meaning: Facts that determine the content of the fields besides them, such as windows and the input rows.
-        unmeasured_properties: Facts that may decide it too: the same if they are equal, not known if they differ.
+        kind: The owner of the state.
+        name: The operator's name in compiled plans; for a source or sink, its table.
+        id: The id under which Flink stores it; "" if unknown.
+        layout: The layout of keyed state; None without keyed state, or if it is unknown.
+        meaning: Facts that determine the content of the fields, such as windows and input rows.
+        unmeasured_properties: Facts that may also determine it: if they differ, the effect is unknown.
         further_ids: The ids of further operators of a sink: the writer after a materializer, and those that commit.
-        meaning_without_filter: Of an aggregation its meaning without the conditions on the rows that come in.
-        windows: Of an aggregation its windows, where they are kept in slices of event time.
-        meaning_without_window: Of an aggregation its meaning without which windows they are.
+        meaning_without_filter: An aggregation's meaning without the conditions on its input rows.
+        windows: An aggregation's windows, if they are stored in slices of event time.
+        meaning_without_window: An aggregation's meaning without its windows.
         co_dependent_calls: Calls of an aggregation that together compute one output each.
-        having_calls: The calls that decide which of its results go on.
-        reads: Of a source the rows it reads, with all options, and its readers.
-        sinks: The names of the tables that its rows reach, as far as a compiled plan shows them.
-        rows: Input rows of an operator, as far as a compiled plan shows them.
-        outputs: Columns of sinks, each with the meanings of the operator's columns that it is computed of.
-        compiled: The compiled plan that holds it and the place of its node there; None if there is none.
-        facets: The parts that decide over its state, where a compiled plan shows them.
-        conditions: The conditions of rows of the table of facets that its node meets.
-        planned: The operator as Flink's planner would submit it, where it was asked.
+        having_calls: The calls that decide which of its results reach the output.
+        reads: A source's rows, with all options, and its readers.
+        sinks: The names of the tables that its rows reach, if a compiled plan shows them.
+        rows: The input rows of an operator, if a compiled plan shows them.
+        outputs: Columns of sinks, each with the meanings of the operator's columns from which it is computed.
+        compiled: The compiled plan that contains it, and the position of its node; None without one.
+        facets: The parts that decide its state.
+        conditions: The conditions in the table of facets that its node meets.
+        planned: The operator that Flink's planner would submit; None without a planner.
     """
 
     kind: StateKind
@@ -110,7 +110,7 @@ class StateSpec:
 
     @property
     def operator(self) -> str:
-        """The kind of its exec node, or its name where no compiled plan holds it."""
+        """The kind of its exec node, or its name without a compiled plan."""
         return self.compiled[0].nodes[self.compiled[1]].kind if self.compiled else self.name
 
     @property
@@ -124,12 +124,12 @@ class ExecGraph:
     """The operators of a job with the state that they keep.
 
     Attributes:
-        graphs: Its operators. Several if it is not certain which of them Flink plans.
-        specs: Their state, sources first.
-        bare_sinks: The sinks of a compiled plan that keep nothing.
-        sinks: The names of all sinks, as a compiled plan has them.
-        symbols: The table of meanings that both jobs of a diff share, where compiled plans show facets.
-        submitted: The job as Flink's planner would submit it, where it was asked.
+        graphs: The possible graphs of its operators; several if Flink's plan is uncertain.
+        specs: The states of its operators, sources first.
+        bare_sinks: The sinks of a compiled plan without state.
+        sinks: The names of all sinks in a compiled plan.
+        symbols: The table of meanings that both jobs of a diff share; None without facets to compare.
+        submitted: The job that Flink's planner would submit; None without a planner.
     """
 
     graphs: tuple[StreamGraph, ...]
@@ -152,16 +152,16 @@ class StateEffect:
     """The effect of a restore on one state.
 
     Attributes:
-        effect: How it ends.
-        operator: The operator that keeps it.
+        effect: The effect.
+        operator: The operator that keeps the state.
         facets: The facets of the operator that differ, in Flink's words.
         before: The old operator.
         after: The new one.
-        sinks: The sinks that the operator leads to, where the diff knows them.
+        sinks: The sinks that the operator reaches, if the diff knows them.
         evidence: Restores that ended right although these facets differed.
-        message: A sentence on it, "" if the facets are enough.
-        old: The state of the old job, where it was derived.
-        new: That of the new one.
+        message: A sentence about the effect; "" if the facets are enough.
+        old: The state of the old job, if it was derived.
+        new: The state of the new job, if it was derived.
     """
 
     effect: RestoreEffect
@@ -201,7 +201,7 @@ class Restore:
 
     @property
     def differences(self) -> tuple[StateEffect, ...]:
-        """Every effect but ``RIGHT``."""
+        """Every effect except ``RIGHT``."""
         return tuple(each for each in self.states if each.effect is not RestoreEffect.RIGHT)
 
     def having(self, *effects: RestoreEffect) -> tuple[StateEffect, ...]:

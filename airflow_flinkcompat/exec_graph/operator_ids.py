@@ -1,6 +1,6 @@
 """Operator ids: the hash of the operator graph by which Flink finds state.
 
-A job's SQL sets no ids of its own, so Flink computes them (``StreamGraphHasherV2``, the same in 1.20 to 2.3): an
+SQL sets no operator ids, so Flink computes them (``StreamGraphHasherV2``, the same in 1.20 to 2.3): an
 operator's id follows from how many operators were hashed before it, from how many readers are chained to it, and from
 the ids of its inputs. Nothing else takes part: no name, no expression, no table.
 """
@@ -23,8 +23,8 @@ class StreamNode:
     """One operator of a job.
 
     Attributes:
-        kind: Its kind, in the words of compiled plans.
-        inputs: Places, in the graph, of its inputs, an edge each, in order.
+        kind: Its kind, named as in compiled plans.
+        inputs: The positions of its inputs in the graph, one for each edge, in order.
         chained: Whether it runs in one task with its input, without an exchange in between. An operator of several
             inputs never is.
     """
@@ -42,7 +42,7 @@ class StreamGraph:
 
     @cached_property
     def readers(self) -> tuple[tuple[int, ...], ...]:
-        """The places of the readers of each node, once for each edge."""
+        """The positions of the readers of each node, once for each edge."""
         readers: list[list[int]] = [[] for _ in self.nodes]
         for place, node in enumerate(self.nodes):
             for each in node.inputs:
@@ -68,7 +68,7 @@ class StreamGraph:
 
     @cached_property
     def ids(self) -> tuple[str, ...]:
-        """The id of each node, 32 hex digits, as in Flink's refusal of a savepoint."""
+        """The id of each node: 32 hex digits, as in Flink's error messages about savepoints."""
         hashes: dict[int, bytes] = {}
         for number, place in enumerate(self.order):
             chained = sum(self.nodes[reader].chained for reader in self.readers[place])
@@ -79,7 +79,7 @@ class StreamGraph:
         return tuple(hashes[place].hex() for place in range(len(self.nodes)))
 
     def upstream_of(self, operator_id: str) -> frozenset[int]:
-        """The places of all operators upstream of one."""
+        """The positions of all operators upstream of one."""
         waiting = [place for place, each in enumerate(self.ids) if each == operator_id]
         found: set[int] = set()
         while waiting:
@@ -90,7 +90,7 @@ class StreamGraph:
 
 
 def murmur3_128(data: bytes) -> bytes:
-    """MurmurHash3 for x64, 128 bits, seed 0, as guava writes it: both halves little endian."""
+    """MurmurHash3 for x64, 128 bits, seed 0, in Guava's byte order: both halves little-endian."""
     h1 = h2 = 0
     whole = len(data) // 16 * 16
     for place in range(0, whole, 16):

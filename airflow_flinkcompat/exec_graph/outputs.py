@@ -1,4 +1,4 @@
-"""Uses of an operator's columns by the operators above it and by sinks."""
+"""Uses of an operator's columns by downstream operators and sinks."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ def computed_columns(plan: CompiledPlan, node: ExecNode) -> tuple[frozenset[Colu
         if reader.kind in (ExecKind.MATCH, ExecKind.SINK) or Trait.AGGREGATES in reader.kind.traits:
             having_calls |= frozenset().union(*_at(reader.config.get("grouping") or (), columns))
             co_dependent_calls |= {
-                frozenset().union(*_at(taken_by(call), columns)) for call in reader.config.get("aggCalls") or ()
+                frozenset().union(*_at(columns_of_call(call), columns)) for call in reader.config.get("aggCalls") or ()
             }
             continue
         if not is_stateless(reader):
             places = [place for place in _ranked_by(reader) if place < len(columns)]
             having_calls |= frozenset().union(*(columns[place] for place in places))
-            columns = _passed_on(plan, reader, read, columns)
+            columns = _appended_origins(plan, reader, read, columns)
         elif reader.kind is ExecKind.CALC:
             having_calls |= _used(reader.config.get("condition"), columns)
             columns = [_used(rex, columns) for rex in reader.config["projection"]]
             co_dependent_calls |= set(columns)
         elif Trait.PASSES_COLUMNS not in reader.kind.traits:
-            # Which of them a table function, a lookup or grouping sets go by is not told apart.
+            # The columns that a table function, a lookup or grouping sets depend on are not distinguished.
             having_calls |= frozenset().union(*columns)
             continue
         reached += [(above, place, columns) for above in plan.readers[place]]
@@ -55,11 +55,11 @@ def outputs_of(plan: CompiledPlan, node: ExecNode) -> frozenset[tuple[str, Colum
         if reader.kind is ExecKind.SINK:
             found |= {(name, of) for name, of in zip(sink_columns(reader), columns, strict=False) if of}
             continue
-        reached += [(above, place, _made_of(plan, reader, read, columns)) for above in plan.readers[place]]
+        reached += [(above, place, _column_origins(plan, reader, read, columns)) for above in plan.readers[place]]
     return frozenset(found)
 
 
-def _made_of(plan: CompiledPlan, reader: ExecNode, read: int, columns: list[Columns]) -> list[Columns]:
+def _column_origins(plan: CompiledPlan, reader: ExecNode, read: int, columns: list[Columns]) -> list[Columns]:
     """Map a reader's columns to the input columns from which they are computed."""
     # A global aggregation is configured in terms of the rows that its local one reads.
     if reader.kind.traits & (Trait.LOCAL | Trait.PASSES_COLUMNS):
@@ -68,13 +68,13 @@ def _made_of(plan: CompiledPlan, reader: ExecNode, read: int, columns: list[Colu
         return [_used(rex, columns) for rex in reader.config["projection"]]
     if Trait.AGGREGATES in reader.kind.traits:
         keys = _at(reader.config.get("grouping") or (), columns)
-        calls = [frozenset[int]().union(*_at(taken_by(call), columns)) for call in reader.config["aggCalls"]]
+        calls = [frozenset[int]().union(*_at(columns_of_call(call), columns)) for call in reader.config["aggCalls"]]
         return _filled_up([*keys, *calls], reader, frozenset())
     if reader.kind is ExecKind.OVER_AGGREGATE:
         asked = [call for group in reader.config["overSpec"]["groups"] for call in group["aggCalls"]]
-        return [*columns, *(frozenset[int]().union(*_at(taken_by(call), columns)) for call in asked)]
+        return [*columns, *(frozenset[int]().union(*_at(columns_of_call(call), columns)) for call in asked)]
     if not is_stateless(reader) and reader.kind is not ExecKind.MATCH:
-        return _passed_on(plan, reader, read, columns)
+        return _appended_origins(plan, reader, read, columns)
     if len(reader.names) < len(columns) or reader.kind in (ExecKind.EXPAND, ExecKind.MATCH):
         return [frozenset[int]().union(*columns)] * len(reader.names)
     of_window = reader.kind is ExecKind.WINDOW_TABLE_FUNCTION
@@ -82,11 +82,11 @@ def _made_of(plan: CompiledPlan, reader: ExecNode, read: int, columns: list[Colu
 
 
 def _filled_up(columns: Sequence[Columns], reader: ExecNode, own: Columns) -> list[Columns]:
-    """The columns, followed by those that the reader adds."""
+    """The columns, followed by columns that the reader adds."""
     return [*columns, *[own] * (len(reader.names) - len(columns))]
 
 
-def taken_by(call: Mapping[str, Any]) -> list[int]:
+def columns_of_call(call: Mapping[str, Any]) -> list[int]:
     """The columns that a call reads."""
     condition = call.get("filterArg", -1)
     return [*(call.get("argList") or ()), *([condition] if condition >= 0 else [])]
@@ -96,11 +96,11 @@ def _at(places: Iterable[int], columns: Sequence[Columns]) -> list[Columns]:
     return [columns[place] for place in places if place < len(columns)]
 
 
-def _passed_on(plan: CompiledPlan, reader: ExecNode, read: int, columns: Sequence[Columns]) -> list[Columns]:
+def _appended_origins(plan: CompiledPlan, reader: ExecNode, read: int, columns: Sequence[Columns]) -> list[Columns]:
     """The origin of the columns of a ranking, join or OVER, which appends its inputs' columns.
 
-    Its further columns are its own. If there are fewer, this is true of all: a join that only looks up has the left
-    ones alone.
+    Further columns have no origin. If there are fewer columns, as in a lookup join with only the left side's, each
+    has all origins.
     """
     sides = [columns if place == read else [frozenset[int]()] * len(plan.nodes[place].names) for place in reader.inputs]
     whole = [column for side in sides for column in side]

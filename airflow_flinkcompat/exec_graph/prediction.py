@@ -1,4 +1,4 @@
-"""The planner's prediction for two scripts: the diff of their jobs, and the limits of that diff."""
+"""The planner's prediction for two scripts: the diff of their jobs, and its limits."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ _JOB_NOT_PLANNED = re.compile(
     r"(?:\s|--[^\n]*\n)*(?:EXECUTE\s+PLAN|COMPILE\s+AND\s+EXECUTE|CREATE\s+(?:OR\s+ALTER\s+)?MATERIALIZED)\b",
     re.IGNORECASE,
 )
-"""Statements that run a job which the planner does not plan."""
+"""Statements that run a job that the planner does not plan."""
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """The end of a restore, as Flink's planner shows it.
+    """The result of a restore, as predicted by Flink's planner.
 
     Attributes:
         flink: The release that planned both.
-        restore: The effects on states: refusals in the order in which Flink finds them, else state that it drops
-            silently, and state that is new or was not opened.
-        doubt: Reason why the planner cannot decide, "" if it can.
+        restore: The effects on states: refusals in Flink's order; if there is none, state that Flink drops silently,
+        and state that is new or was not opened.
+        doubt: The reason why the planner cannot decide; "" if it can.
         stand_ins: The connectors and formats whose jars are absent.
-        stubs: The names of the tables that have them.
-        lookups: Those among them that rows are looked up in, which may wait for an answer.
-        unproven: Reason why nothing is compatible, whatever the plans and the rules show.
-        alike: Whether every operator has a counterpart of its class.
-        bare_sinks: The tables without a stand-in whose sinks keep nothing on either side.
+        stubs: The names of the tables with a stand-in.
+        lookups: The tables with a stand-in in which rows are looked up, so that rows may wait for an answer.
+        unproven: Reasons why no change is compatible, regardless of plans and rules.
+        alike: True if every operator has a counterpart of its class.
+        bare_sinks: The tables without a stand-in whose sinks keep no state on either side.
         contradicted: Differences between the deployed job's savepoint and the plan of its script.
     """
 
@@ -59,12 +59,12 @@ class Prediction:
 
     @property
     def is_uncertain(self) -> bool:
-        """True if anything keeps equal plans from proving that the state fits."""
+        """True if anything prevents equal plans from proving that the state fits."""
         return bool(self.doubt or self.restore.differences or self.unproven or self.contradicted)
 
 
 def predicted(old: PlannedScript, new: PlannedScript, contradicted: tuple[str, ...] = ()) -> Prediction:
-    """Predict the end of a restore."""
+    """Predict the result of a restore."""
     said = Prediction(
         new.flink,
         stand_ins=tuple(sorted({*old.stand_ins.values(), *new.stand_ins.values()})),
@@ -77,7 +77,7 @@ def predicted(old: PlannedScript, new: PlannedScript, contradicted: tuple[str, .
     if at_fault is not None:
         return replace(said, doubt=f"{at_fault.place or 'the script'}: {at_fault.message}")
     if not old.jobs or len(old.jobs) != len(new.jobs):
-        return replace(said, doubt=f"the scripts make {len(old.jobs)} and {len(new.jobs)} jobs")
+        return replace(said, doubt=f"the scripts run {len(old.jobs)} and {len(new.jobs)} jobs")
     pairs = list(zip(old.jobs, new.jobs, strict=True))
     operators = [each for pair in pairs for job in pair for each in job.operators]
     if counted := next((each for each in operators if each.counted and each.stateful), None):
@@ -105,19 +105,20 @@ def _unproven(old: PlannedScript, new: PlannedScript) -> Iterator[str]:
     """Differences that plans do not show: statements with lasting effects that the planner skips."""
     catalogs = bool(old.catalogs or new.catalogs)
     before, after = (
-        [" ".join(text.split()) for text in side.lasting if _passed_over(text, catalogs)] for side in (old, new)
+        [" ".join(text.split()) for text in side.lasting if _may_have_lasting_effect(text, catalogs)]
+        for side in (old, new)
     )
     if before != after:
-        yield "statements differ that change what lasts outside of the session, and the planner passes them over"
+        yield "statements with effects outside of the session differ, and the planner skips them"
     for text in new.lasting:
         if _JOB_NOT_PLANNED.match(text):
             yield f"the job of {' '.join(text.split())[:60]} is not planned"
 
 
 def _unfinished(before: SubmittedJob, after: SubmittedJob) -> Iterator[str]:
-    """Finished operators of a bounded source that the new job chains to, or feeds from, unfinished ones.
+    """Finished operators of a bounded source that the new job chains to unfinished ones or feeds by them.
 
-    Flink's ``VertexFinishedStateChecker`` refuses such a restore at submit. Whether a source has ended is in its data.
+    Flink's ``VertexFinishedStateChecker`` refuses such a restore at submit. Plans do not show if a source has ended.
     """
     finished = {each.id for each in before.operators if each.ends}
     if len([each for each in before.operators if not each.inputs]) == 1:
@@ -126,11 +127,11 @@ def _unfinished(before: SubmittedJob, after: SubmittedJob) -> Iterator[str]:
         chained = {each.id for each in after.operators if each.chain == one.chain and one.chain is not None}
         if others := (one.inputs | chained) - finished:
             name = next(each.name for each in after.operators if each.id in others)
-            yield f"{one.name} may have finished with its source, and {name}, in its task or below it, has not"
+            yield f"{one.name} may have finished with its source, but {name}, in its task or upstream of it, has not"
             return
 
 
-def _passed_over(statement: str, catalogs: bool) -> bool:
+def _may_have_lasting_effect(statement: str, catalogs: bool) -> bool:
     """Return whether a skipped statement may have a lasting effect; DROP and ALTER do not in memory."""
     word = statement.split(maxsplit=1)[0].upper() if statement.split() else ""
     return catalogs or word not in ("DROP", "ALTER")

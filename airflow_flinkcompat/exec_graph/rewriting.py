@@ -16,12 +16,12 @@ ROWS: Mapping[str, int] = {"row": 0, "List<row>": 0, "Tuple<row, Int>": 4, "List
 
 @dataclass(frozen=True)
 class StateRewrite:
-    """The origin of the parts of one named state.
+    """The origin of one named state and of each of its fields.
 
     Attributes:
-        new: The state as the new operator stores it.
-        old: The state of the old operator that it is made of; None: it begins empty.
-        fields: For each field of its rows the place of the old field; None: it begins as Flink begins it.
+        new: The state of the new operator.
+        old: The old operator's state from which it is made; None if it begins empty.
+        fields: For each field of its rows, the position of the old field; None for Flink's initial value.
     """
 
     new: NamedState
@@ -35,20 +35,20 @@ class StateRewrite:
 
     @property
     def used(self) -> frozenset[StateField]:
-        """The fields of the old state that are taken."""
+        """The fields of the old state that are reused."""
         fields = self.old.row if self.old is not None else ()
         return frozenset(fields[place] for place in self.fields if place is not None)
 
     @property
     def dropped_fields(self) -> Iterator[StateField]:
-        """The fields of the old state that are not taken, except hidden ones."""
+        """The fields of the old state that are not reused, except hidden ones."""
         fields = self.old.row if self.old is not None else ()
         used = self.used
         return (field for field in fields if field not in used and not field.hidden)
 
     @property
     def adds_counts(self) -> bool:
-        """True if rows that are stored with a count may become equal."""
+        """True if rows with a stored count may become equal."""
         return self.old is not None and self.new.counts_rows and (self.old.row != self.new.row)
 
 
@@ -62,7 +62,7 @@ def new_fields(states: Iterable[StateRewrite]) -> tuple[StateField, ...]:
     return tuple(field for state in states for field in state.new_fields)
 
 
-def taken(states: Iterable[StateRewrite]) -> tuple[StateField, ...]:
+def reused_fields(states: Iterable[StateRewrite]) -> tuple[StateField, ...]:
     """The fields with an old value."""
     found = ((state.new.row, state.fields) for state in states)
     return tuple(field for new, old in found for field, place in zip(new, old, strict=True) if place is not None)
@@ -94,7 +94,7 @@ def _holds_rows_of(old: NamedState, new: NamedState) -> bool:
 
 
 _COUNTED = {"Int": "row", "Tuple<Int, Int>": "Tuple<row, Int>"}
-"""The form of counted rows with a unique key, by the form without one."""
+"""The form of rows with a unique key, by the form of counts without one."""
 
 
 def as_it_is(new: NamedState, old: NamedState | None) -> StateRewrite:
@@ -110,7 +110,7 @@ _GROWING = frozenset({"VARCHAR", "VARBINARY", "DECIMAL"})
 
 
 def source_of(field: StateField, old: Sequence[StateField]) -> int | None:
-    """The place of the old field that a new field takes, None without one."""
+    """The position of the old field that a new field takes over; None without one."""
     same = next((place for place, each in enumerate(old) if each == field), None)
     if same is None:
         alike = (place for place, each in enumerate(old) if each.meaning == field.meaning)
@@ -122,15 +122,15 @@ def source_of(field: StateField, old: Sequence[StateField]) -> int | None:
 
 
 def key_places(old: Sequence[StateField], new: Sequence[StateField]) -> tuple[int, ...] | str:
-    """The places of the new key's fields in the old key, or the reason why the key does not fit."""
+    """The positions of the new key's fields in the old key, or the reason why the key does not fit."""
     known = means(old)
     places = tuple(known.index(field.meaning) for field in new)
     other = [field for place, field in zip(places, new, strict=True) if not widens(old[place].type, field.type)]
     if other:
-        return f"the values of {', '.join(words(other))} are none of its type now"
-    # Flink stores NULL among the longer decimals in another way, which a key of NULL would have to follow.
+        return f"the old values of {', '.join(words(other))} do not fit its new type"
+    # Flink stores NULL in another way among longer decimals; a NULL key would have to be rewritten.
     longer = [field for place, field in zip(places, new, strict=True) if _outgrows_a_word(old[place].type, field.type)]
-    return f"{', '.join(words(longer))} may be NULL, and has too many digits now" if longer else places
+    return f"{', '.join(words(longer))} may be NULL, and its new type has too many digits" if longer else places
 
 
 def _outgrows_a_word(old: str, new: str) -> bool:
@@ -153,8 +153,8 @@ def widens(old: str, new: str) -> bool:
     return sized and int(before["size"] or 0) <= int(after["size"] or 0)
 
 
-def count_beside(field: StateField, fields: Sequence[StateField]) -> int | None:
-    """The place of the count of values of a sum, None without one."""
+def count_position(field: StateField, fields: Sequence[StateField]) -> int | None:
+    """The position of the count of a sum's values; None without one."""
     assert isinstance(field.meaning, CallPart)
     wanted = ("count", field.meaning.over)
     return next((place for place, each in enumerate(fields) if _content(each) == wanted), None)
@@ -173,7 +173,7 @@ def _content(field: StateField) -> Hashable:
 def _exact(old: StateField, new: StateField, fields: Sequence[StateField]) -> bool:
     """Check if a sum of 0 can be distinguished from a sum without values."""
     assert isinstance(new.meaning, CallPart)
-    return not (sum_changes(old, new) and new.meaning.null_at_first) or count_beside(old, fields) is not None
+    return not (sum_changes(old, new) and new.meaning.null_at_first) or count_position(old, fields) is not None
 
 
 def mixed(
@@ -187,7 +187,7 @@ def mixed(
     for calls in (*co_dependent_calls, *(frozenset({call}) for call in of_all)):
         if calls & of_all and calls & of_later:
             old, new = (", ".join(words(field for field in fields if _is_of(field, calls))) for fields in (kept, begun))
-            return f"a metric is computed of {old}, which would go on, and {new}, which would begin now"
+            return f"a metric combines {old}, which would resume, and {new}, which would start empty"
     if of_all and having_calls & of_later:
         told = ", ".join(words(field for field in begun if _is_of(field, having_calls)))
         return f"{told}, which would start empty, decides which results continue"

@@ -16,7 +16,7 @@ from airflow_flinkcompat.exec_graph.nodes.kept_rows import kept_row_facets
 from airflow_flinkcompat.exec_graph.nodes.lookup_join import looked_up, lookup_identifier
 from airflow_flinkcompat.exec_graph.nodes.sink import keeps_rows, sink_facets, sink_identifier
 from airflow_flinkcompat.exec_graph.nodes.source import scanned, source_facets
-from airflow_flinkcompat.exec_graph.streams import is_stateless, made, own, passed_on, rows_meaning
+from airflow_flinkcompat.exec_graph.streams import is_stateless, output_meanings, own, rows_meaning, stateless_output
 from airflow_flinkcompat.exec_graph.symbols import ColumnMeanings, Symbol, Symbols, frozen, joined
 
 
@@ -24,7 +24,7 @@ from airflow_flinkcompat.exec_graph.symbols import ColumnMeanings, Symbol, Symbo
 class CompiledOperator:
     """A stateful operator, or a sink that keeps nothing.
 
-    Its node, the facets of its state by effect and name, and the columns of its inputs; of a source its rows.
+    It has its node, the facets of its state by effect and name, and the columns of its inputs; a source has its rows.
     """
 
     node: ExecNode
@@ -44,9 +44,9 @@ def operators(
 ) -> list[CompiledOperator]:
     """The stateful operators and all sinks of a plan, in its order.
 
-    ``tables``: the name under which a table's identifier is known to both sides. ``stateless_sinks``: identifiers of
+    ``tables``: the name of each table's identifier that both sides share. ``stateless_sinks``: identifiers of
     the sinks without state. ``identities``: the identity of each source's columns. ``waiting``: identifiers of tables
-    whose rows may wait for an answer, whatever the plan shows.
+    whose lookups may wait for an answer, regardless of the plan.
     """
     columns: list[ColumnMeanings] = []
     found: list[CompiledOperator] = []
@@ -58,7 +58,9 @@ def operators(
         elif not inputs:  # rows written in the query, or a source of another kind
             written = frozen({"kind": node.kind, **own(node)})
             rows = symbols.of("source", written)
-            columns.append(made(node, [symbols.of("of source", rows, i) for i in range(len(node.names))], rows))
+            columns.append(
+                output_meanings(node, [symbols.of("of source", rows, i) for i in range(len(node.names))], rows)
+            )
             found.append(CompiledOperator(node, {(MEANING, "rows"): written, (LAYOUT, "types"): node.types}))
         elif node.kind is ExecKind.SINK:
             columns.append(inputs[0])
@@ -73,7 +75,7 @@ def operators(
                 asked = replace(node, config={**node.config, "temporalTable": tables.get(table, table)})
                 found.append(CompiledOperator(node, kept_row_facets(asked, inputs, symbols), inputs=tuple(inputs)))
         elif is_stateless(node):
-            columns.append(passed_on(node, inputs, symbols))
+            columns.append(stateless_output(node, inputs, symbols))
         else:
             facets = family_of(node.kind).meaning(node, inputs, symbols)
             columns.append(_handed_up(node, inputs, facets, symbols))
@@ -83,7 +85,7 @@ def operators(
 
 
 _COLUMNS = frozenset(("aggregates", "stored columns"))
-"""Facets that describe single columns of a row, and not which rows there are."""
+"""Facets that describe single columns of a row, not the set of rows."""
 
 
 def _handed_up(node: ExecNode, inputs: Sequence[ColumnMeanings], facets: Facets, symbols: Symbols) -> ColumnMeanings:
@@ -101,5 +103,5 @@ def _handed_up(node: ExecNode, inputs: Sequence[ColumnMeanings], facets: Facets,
         calls = facets.get((MEANING, "aggregates"), ())
         parts = [*joined(inputs).symbols, *calls]  # type: ignore[misc]
         parts = parts[: len(node.names)] + [("beside", i) for i in range(len(node.names) - len(parts))]
-    columns = made(node, [symbols.of("from", op, part) for part in parts], symbols.of("rows of", op))
+    columns = output_meanings(node, [symbols.of("from", op, part) for part in parts], symbols.of("rows of", op))
     return replace(columns, at_window_end="window" in node.kind and Trait.AGGREGATES in node.kind.traits)

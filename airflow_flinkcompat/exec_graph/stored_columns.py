@@ -1,7 +1,7 @@
-"""The columns of a script's operator in the order in which its exec node stores them.
+"""The columns of a script's operator in the stored order of its exec node.
 
-Compiled plans number columns, and call them as their planner does. A column of the script is found by the columns of
-tables that it is computed of, and where several are computed of the same, by functions and constants too.
+Compiled plans number columns, and have the planner's names for them. A column of the script is found by the table
+columns from which it is computed. If several columns share these, functions and constants decide.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from airflow_flinkcompat.plan.origins import OperatorColumn, PassedOutput, Sourc
 from airflow_flinkcompat.plan.types import DataType, TimeAttribute
 
 _T = TypeVar("_T")
-_UNTOLD = "which of its {what} stands where in its state is not told: {words} are of the same columns"
+_AMBIGUOUS = "the position of its {what} in its state is unknown: {words} are computed from the same columns"
 
 
 @dataclass(frozen=True)
@@ -44,9 +44,8 @@ class Part:
     """The identity of a stored value: its shape and the columns from which it is computed.
 
     Attributes:
-        shape: Parts that have to be equal: the type in which it is stored, of a metric its function and the form of its
-            call.
-        composition: What it is computed from; None if unknown.
+        shape: Parts that have to be equal: the stored type; for a metric, also its function and the form of its call.
+        composition: The columns, functions and constants from which it is computed; None if unknown.
     """
 
     shape: Hashable
@@ -60,7 +59,7 @@ class TableColumns:
     tables: tuple[Table, ...]
 
     def named(self, told: Composition | None) -> Composition | None:
-        """A composition with the shared names of its columns, or None if one is unknown."""
+        """A composition with the shared names of its columns; None if one is unknown."""
         return told and together([replace(told, columns=frozenset()), *map(self._named, told.columns)])
 
     def _named(self, column: Hashable) -> Composition | None:
@@ -100,7 +99,7 @@ class TableColumns:
 def in_stored_order(
     operator: Operator, compiled: StateLayout, columns: TableColumns
 ) -> tuple[Operator, StateLayout] | None:
-    """An operator of a script with its columns in stored order."""
+    """A script's operator and its layout, with columns in stored order; None if they do not match."""
     match operator:
         case AggregateOperator():
             return _aggregation(operator, compiled, columns)
@@ -112,7 +111,7 @@ def in_stored_order(
         case JoinOperator():
             joined = _join(operator, compiled, columns)
             return None if joined is None else (joined, compiled)
-    raise CannotLower(f"how {operator.kind} stores the columns of its script was not measured")
+    raise CannotLower(f"the order of stored columns of {operator.kind} was not measured")
 
 
 def _aggregation(
@@ -143,7 +142,7 @@ def _aggregation(
     }
     retracting = framed or not appends(operator.segment)
     if retracting and unretracted and not _only_grows(operator):
-        raise CannotLower("a MIN or MAX of it is planned as one that no row is taken back from, whatever comes")
+        raise CannotLower("a MIN or MAX is planned without retractions, although rows may be retracted")
     layout = derive_aggregation(ordered, lives, retracting, unretracted)
     if layout.stored != compiled.stored:
         ordered = _with_sums_and_counts(ordered)
@@ -209,7 +208,7 @@ def _without_match(part: Expression, segment: StatelessSegment) -> bool:
 def _only_grows(operator: AggregateOperator) -> bool:
     """Return whether no retracted row could have been the minimum or maximum.
 
-    Flink's planner takes more for that than is so (FlinkRelMdModifiedMonotonicity).
+    Flink's planner assumes this in more cases than are true (FlinkRelMdModifiedMonotonicity).
     """
     segment, below = operator.segment, operator.segment.origin
     extremes = [call for call in operator.aggregates if call.function in ("MIN", "MAX")]
@@ -308,7 +307,7 @@ def _in_order(
     columns: TableColumns,
     what: str,
 ) -> list[int] | None:
-    """The script's column in each stored field; None if they do not match."""
+    """The position of the script's column for each stored field; None if they do not match."""
     return align(
         [Part(nullable(each.type), columns.named(each.composition)) for each in stored],
         [Part(nullable(stored_as(type)), columns.named(composition(each, segment))) for each, type in own],
@@ -346,13 +345,13 @@ def _part(call: tuple[CallPart, StateField], columns: TableColumns) -> Part:
 
 
 def _shape(over: Any) -> tuple[int, bool, bool]:
-    """The number of arguments of a call, with True if they are distinct, or filtered."""
+    """The number of arguments of a call, True if they are distinct, and True if they are filtered."""
     values, distinct, condition = call_parts(over)
     return len(values), distinct, condition is not None
 
 
 def align(wanted: Sequence[Part], given: Sequence[Part], what: str, words: Sequence[str]) -> list[int] | None:
-    """The part of the script for each part of a compiled plan."""
+    """The position of the script's part for each part of a compiled plan; None if they do not match."""
     sides = [_by_columns(wanted), _by_columns(given)]
     if len(wanted) != len(given) or {key: len(each) for key, each in sides[0].items()} != {
         key: len(each) for key, each in sides[1].items()
@@ -361,9 +360,9 @@ def align(wanted: Sequence[Part], given: Sequence[Part], what: str, words: Seque
     found: dict[int, int] = {}
     for key, places in sides[0].items():
         others = sides[1][key]
-        pairs = _told_apart([wanted[i].composition for i in places], [given[i].composition for i in others])
+        pairs = _distinguished([wanted[i].composition for i in places], [given[i].composition for i in others])
         if pairs is None:
-            raise CannotLower(_UNTOLD.format(what=what, words=" and ".join(words[i] for i in others)))
+            raise CannotLower(_AMBIGUOUS.format(what=what, words=" and ".join(words[i] for i in others)))
         found |= {places[one]: others[other] for one, other in pairs.items()}
     return [found[i] for i in range(len(wanted))]
 
@@ -375,7 +374,7 @@ def _by_columns(parts: Sequence[Part]) -> dict[Hashable, list[int]]:
     return found
 
 
-def _told_apart(wanted: Sequence[Composition | None], given: Sequence[Composition | None]) -> dict[int, int] | None:
+def _distinguished(wanted: Sequence[Composition | None], given: Sequence[Composition | None]) -> dict[int, int] | None:
     """Pair the parts of equal columns by texts that both plans share; None if there are none."""
     if None in wanted or None in given:
         return None

@@ -22,7 +22,7 @@ from airflow_flinkcompat.exec_graph.symbols import (
 UNMEANT = frozenset(("inputProperties", "localAggInputRowType", "namedWindowProperties"))
 """Fields that repeat the input, or describe output that is not stored."""
 ASIDE = frozenset(("configuration", "state", "generateUpdateBefore"))
-"""Settings, time to live and emission: judged by the settings, or unmeasured."""
+"""Settings, time to live and emission: judged by the job's settings, or unmeasured."""
 _SAME_ROWS = ASIDE | {"argument types"}
 """Facets that do not change the output rows."""
 
@@ -30,7 +30,7 @@ _SAME_ROWS = ASIDE | {"argument types"}
 def rows_meaning(kind: str, facets: Facets, symbols: Symbols, but: Container[str] = ()) -> Symbol:
     """The meaning of an operator's output rows, including everything upstream.
 
-    The state of an operator may stay right under another condition, join type or rank. Its output rows do not.
+    The state of an operator may stay right under another condition, join type or rank; its output rows change.
     """
     told = (
         (name, value)
@@ -73,11 +73,11 @@ def own(node: ExecNode, *but: str) -> dict[str, Any]:
     return {key: part for key, part in node.config.items() if key not in (*UNMEANT, *ASIDE, *but)}
 
 
-def made(node: ExecNode, symbols: Sequence[Symbol], rows: Symbol) -> ColumnMeanings:
+def output_meanings(node: ExecNode, symbols: Sequence[Symbol], rows: Symbol) -> ColumnMeanings:
     return ColumnMeanings(tuple(symbols), node.names, node.types, rows)
 
 
-def passed_on(node: ExecNode, inputs: Sequence[ColumnMeanings], symbols: Symbols) -> ColumnMeanings:
+def stateless_output(node: ExecNode, inputs: Sequence[ColumnMeanings], symbols: Symbols) -> ColumnMeanings:
     """The output columns of a stateless node."""
     first = inputs[0]
     match node.kind:
@@ -88,31 +88,35 @@ def passed_on(node: ExecNode, inputs: Sequence[ColumnMeanings], symbols: Symbols
         case ExecKind.CALC:
             condition = node.config.get("condition")
             rows = symbols.filtered(first.rows, conjuncts(condition, first, symbols)) if condition else first.rows
-            columns = made(node, [expression(rex, first, symbols) for rex in node.config["projection"]], rows)
+            columns = output_meanings(
+                node, [expression(rex, first, symbols) for rex in node.config["projection"]], rows
+            )
             return replace(columns, at_window_end=first.at_window_end)
         case ExecKind.EXPAND:
             versions = [[expression(rex, first, symbols) for rex in project] for project in node.config["projects"]]
             rows = symbols.of("expanded", first.rows, len(versions))
-            return made(node, [symbols.of("expanded", *each) for each in zip(*versions, strict=True)], rows)
+            return output_meanings(node, [symbols.of("expanded", *each) for each in zip(*versions, strict=True)], rows)
         case ExecKind.WINDOW_TABLE_FUNCTION:
             window = symbols.of("window", resolved(own(node), first, symbols))
             fields = (symbols.of("window field", window, i) for i in range(len(node.names) - len(first.names)))
-            return made(node, (*first.symbols, *fields), symbols.of("windowed", first.rows, window))
+            return output_meanings(node, (*first.symbols, *fields), symbols.of("windowed", first.rows, window))
         case ExecKind.PROCESS_TABLE_FUNCTION:
             op = symbols.of(node.kind, frozen(own(node)), *((each.rows, each.symbols) for each in inputs))
-            return made(node, [symbols.of("made", op, i) for i in range(len(node.names))], symbols.of("rows of", op))
-    # A table function: the row's own columns go through by name, the others are made here.
+            return output_meanings(
+                node, [symbols.of("made", op, i) for i in range(len(node.names))], symbols.of("rows of", op)
+            )
+    # A table function passes on the row's columns by name and creates the others.
     op = symbols.of(node.kind, resolved(own(node), first, symbols), first.rows)
     known = dict(zip(first.names, first.symbols, strict=True))
     every = [known.get(name, symbols.of("made", op, i)) for i, name in enumerate(node.names)]
-    return made(node, every, symbols.of("rows of", op))
+    return output_meanings(node, every, symbols.of("rows of", op))
 
 
 def _union(node: ExecNode, inputs: Sequence[ColumnMeanings], symbols: Symbols) -> ColumnMeanings:
-    """The rows of all inputs, in any order; a column represents one of each input."""
+    """The rows of all inputs, in any order; each column stands for one column of each input."""
     parts = sorted((each.rows, each.symbols) for each in inputs)
     of_rows = [rows for rows, _ in parts]
-    # Of inputs over equal rows only their columns say which column of the one goes with which of the other.
+    # If inputs have equal rows, only their columns show which of them correspond.
     rows = symbols.of("union", tuple(of_rows if len({*of_rows}) == len(parts) else parts))
     columns = zip(*(columns for _, columns in parts), strict=True)
-    return made(node, [symbols.of("of union", rows, column) for column in columns], rows)
+    return output_meanings(node, [symbols.of("of union", rows, column) for column in columns], rows)

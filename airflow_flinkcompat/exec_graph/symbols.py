@@ -1,6 +1,6 @@
-"""Symbols: numbers that are equal where columns or rows of two compiled plans mean the same.
+"""Symbols: numbers that are equal for columns or rows of two compiled plans with the same meaning.
 
-Every distinct value gets one number (hash-consing), so that a deep plan compares in the time it takes to read it.
+Every distinct value gets one number (hash-consing), so that comparing deep plans takes linear time.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from airflow_flinkcompat.plan.functions import ANEW_FOR_EACH_ROW
 Symbol = int
 _BOUNDS = ("window_start", "window_end", "window_time")
 _PROPERTIES = {"WindowStart": "window_start", "WindowEnd": "window_end", "Rowtime": "window_time"}
-"""The bounds of windows, by their names in aggregations."""
+"""The window bounds, by their names in aggregations."""
 
 
-def _named(key: str, configured: object) -> Hashable:
-    """A named part of a configuration at any depth; None without one."""
+def _named_part(key: str, configured: object) -> Hashable:
+    """The part of a configuration with a name, at any depth; None without one."""
     if not isinstance(configured, tuple | list):
         return None
     if len(configured) == 2 and configured[0] == key:
         found: Hashable = configured[1]
         return found
-    return next((found for part in configured if (found := _named(key, part)) is not None), None)
+    return next((found for part in configured if (found := _named_part(key, part)) is not None), None)
 
 
 def _called(internal: str) -> str:
@@ -57,11 +57,11 @@ class Symbols:
         return number
 
     def number(self, value: Symbol | tuple[Hashable, ...]) -> Symbol:
-        """The number of a value; a number is its own."""
+        """The number of a value; a number stands for itself."""
         return value if isinstance(value, int) else self.of(*value)
 
     def columns_of(self, value: Symbol | tuple[Hashable, ...]) -> frozenset[Hashable]:
-        """The columns from which an expression is computed; unknown shapes are kept as they are."""
+        """The columns from which an expression is computed; unknown shapes stay unchanged."""
         parts = self._values[value] if isinstance(value, int) else value
         match parts:
             case ("call", _, tuple() as operands, *_) if operands:
@@ -113,7 +113,7 @@ class Symbols:
 
     def _of_window(self, window: object, bound: str) -> Composition | None:
         """The composition of a window's bound: the time of its rows."""
-        time = _named("timeAttributeIndex", window)
+        time = _named_part("timeAttributeIndex", window)
         return together([Composition(functions=frozenset({bound})), self.composition(time)])
 
     def composition_of_call(self, call: Hashable) -> Composition | None:
@@ -127,14 +127,14 @@ class Symbols:
         return together([called, *map(self.composition, over)])
 
     def filtered(self, rows: Symbol, conditions: frozenset[Symbol]) -> Symbol:
-        """The rows for which all conditions hold; consecutive filters are one filter."""
+        """The rows that meet all conditions; consecutive filters count as one."""
         match self._values[rows]:
             case ("filtered", int(below), frozenset() as earlier):
                 return self.of("filtered", below, earlier | conditions)
         return self.of("filtered", rows, conditions) if conditions else rows
 
     def narrowed(self, rows: Symbol, below: Symbol) -> frozenset[Symbol] | None:
-        """The conditions by which some rows are filtered from others; None if they are not."""
+        """The conditions that filter one set of rows out of another; None if no filter relates them."""
         match self._values[rows], self._values[below]:
             case ("filtered", int(one), frozenset() as more), ("filtered", int(other), frozenset() as fewer):
                 return more - fewer if one == other and more > fewer else None
@@ -147,7 +147,7 @@ class Symbols:
         return isinstance(value, int) and self._values[value][:2] == ("literal", "true")
 
     def meaning_without_filter(self, rows: Symbol) -> Symbol:
-        """The rows before a filter, in a Calc or pushed into the source."""
+        """The rows before a filter that is in a Calc or pushed into the source."""
         match self._values[rows]:
             case ("filtered", int(below), frozenset()):
                 return below
@@ -158,9 +158,9 @@ class Symbols:
 class ColumnMeanings:
     """The meaning of a node's output: its columns, with names and types, and its rows.
 
-    ``before`` are the inputs of a local aggregation, ``window`` its window: the global one is configured in their
-    terms. ``at_window_end``: rows that all come out when their window ends. ``appends``: rows that surely are only
-    added.
+    ``before`` and ``window`` are the inputs and the window of a local aggregation, as the global one is configured
+    in their terms. ``at_window_end``: all rows are emitted when their window ends. ``appends``: rows are certainly
+    only added.
     """
 
     symbols: tuple[Symbol, ...]
@@ -173,7 +173,7 @@ class ColumnMeanings:
     appends: bool = False
 
     def at(self, place: int) -> Symbol | tuple[str, int]:
-        """The meaning of a column by place; a place beyond the columns, such as a constant, means itself."""
+        """The meaning of a column by position; one beyond the columns, such as a constant's, means itself."""
         return self.symbols[place] if 0 <= place < len(self.symbols) else ("place", place)
 
     def named(self, name: str) -> Symbol | tuple[str, str]:
@@ -181,7 +181,7 @@ class ColumnMeanings:
 
 
 def joined(inputs: Sequence[ColumnMeanings]) -> ColumnMeanings:
-    """The columns of all inputs in order, as join conditions number them; the rows of the first."""
+    """The columns of all inputs in the order of join conditions, with the rows of the first input."""
     return ColumnMeanings(
         tuple(symbol for each in inputs for symbol in each.symbols),
         tuple(name for each in inputs for name in each.names),
@@ -267,13 +267,13 @@ _PLACE_FIELDS = frozenset(
      "rowtimeFieldIndex", "leftKeys", "rightKeys", "leftTimeIndex", "rightTimeIndex", "leftTimeAttributeIndex",
      "rightTimeAttributeIndex", "primaryKeys", "leftUpsertKeys", "rightUpsertKeys")
 )  # fmt: skip
-"""Fields of a configuration that hold places of input columns."""
+"""Fields of a configuration that contain positions of input columns."""
 _NO_MEANING = frozenset(("name", "fieldName", "alias", "approximate", "syntax"))
-"""Fields of a configuration that hold a spelling or an unresolved name."""
+"""Fields of a configuration that contain a display name or an unresolved name."""
 
 
 def resolved(value: Any, columns: ColumnMeanings, symbols: Symbols, *, inside: bool = False) -> Hashable:
-    """A configuration with places and expressions resolved, without default values."""
+    """A configuration with positions and expressions resolved, without default values."""
     if isinstance(value, Mapping):
         if not inside and value.get("kind") in ("INPUT_REF", "LITERAL", "CALL", "FIELD_ACCESS"):
             return expression(value, columns, symbols)

@@ -1,4 +1,4 @@
-"""The script's operator from which Flink planned each node of a compiled plan."""
+"""The script's operator for each node of a compiled plan."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _ADDED = frozenset(
         ExecKind.WINDOW_TABLE_FUNCTION,
     }
 )
-"""Stateful kinds that a script's own plan has no operator for."""
+"""Stateful kinds without an operator in the script's own plan."""
 _JOINS = {**JOINS, JoinForm.TEMPORAL: ExecKind.TEMPORAL_JOIN, JoinForm.LOOKUP: ExecKind.LOOKUP_JOIN}
 _RANKS = frozenset({ExecKind.RANK, ExecKind.DEDUPLICATE})
 _RANKS_OF_WINDOWS = frozenset({ExecKind.WINDOW_RANK, ExecKind.WINDOW_DEDUPLICATE})
@@ -60,7 +60,7 @@ class Linked:
 
 
 class _Differs(Exception):
-    """Raised if a query is planned with other operators than the script shows."""
+    """Raised if the planned operators of a query differ from the script's."""
 
 
 def unify(
@@ -68,8 +68,8 @@ def unify(
 ) -> Mapping[int, Linked | Unknown]:
     """Map each node of a compiled plan to the script's operator that it came from.
 
-    A query is followed from its sink down to the tables. Only where the plan has the same operators in the same order
-    all the way, its nodes are linked: nothing is concluded from a part of it.
+    A query is compared from its sink to its tables. Its nodes are linked only if the plan has the same operators in
+    the same order throughout.
     """
     found: dict[int, dict[Operator, int]] = defaultdict(dict)
     reason = "the script's own plan has no query of its sink"
@@ -92,7 +92,7 @@ def unify(
                 return Unknown(reason)
             case [(operator, number)]:
                 return Linked(number, operator)
-        return Unknown("several operators of the script may be it, and which of them it is, is not known")
+        return Unknown("several operators of the script match it")
 
     return {node.place: link(node) for node in plan.nodes}
 
@@ -133,7 +133,7 @@ def _operator_node(plan: CompiledPlan, place: int) -> ExecNode:
 
 
 def _kinds(operator: Operator) -> frozenset[ExecKind]:
-    """The possible kinds of an operator's node, with two-phase kinds as their one-phase kind."""
+    """The possible kinds of an operator's node; a two-phase kind appears as its one-phase kind."""
     match operator:
         case AggregateOperator():
             return frozenset({KINDS.get(operator.kind, KINDS[AggregateKind.GROUP])})
@@ -174,4 +174,4 @@ def _difference(node: ExecNode, origin: object) -> str:
             written = f"table {origin.table}"
         case _:
             written = "rows"
-    return f"the script's own plan has no operator that stores it: it has {written} where Flink plans {node.kind}"
+    return f"the script's own plan has no such operator: it has {written} where Flink plans {node.kind}"

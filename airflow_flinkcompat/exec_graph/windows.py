@@ -1,24 +1,25 @@
-"""Windows over event time that Flink stores in slices, and their reuse by other windows.
+"""Windows over event time that Flink stores in slices, and reuse of the slices by other windows.
 
-Read in Flink 1.20 and 2.3 (``SliceAssigners``, ``AbstractSliceSyncStateWindowAggProcessor``). A slice goes by its
-end, and a window fires when the watermark reaches the millisecond in front of its end. A slice is kept until the last
-window that takes its rows has fired, and rows that come later are dropped. At any watermark the slices of TUMBLE and
-HOP (slide ``s``, size ``S``) that are kept are those whose end ``e`` has ``e - s + S`` still to fire, each with all
-of its rows. CUMULATE keeps all rows of a size until that has fired, those of fired slices as one, under the end of
-the first slice.
+Taken from the sources of Flink 1.20 and 2.3 (``SliceAssigners``, ``AbstractSliceSyncStateWindowAggProcessor``). A
+slice is identified by its end. A window fires when the watermark reaches the millisecond before its end. Flink keeps a
+slice until the last window with its rows has fired, and drops rows that arrive later. At any watermark, the kept slices
+of TUMBLE and HOP (slide ``s``, size ``S``) are those whose end ``e`` has ``e - s + S`` still to fire. Each has all of
+its rows. CUMULATE keeps all rows of a full-size window until it has fired, those of fired slices merged under the end
+of the first slice.
 
-So another definition finds every row that one of its windows still to fire takes, where
+Another definition therefore finds every row of its windows that still have to fire, if
 
-* its size is no greater: the last window that takes a row ends no later than the last one did before, so no row of it
-  was dropped, neither with its slice nor for coming late;
-* each of its slices is made of whole slices that can be distinguished (of CUMULATE: of whole sizes): a former slice
-  then lies in the new one whose end is the next from its own on, and accumulators that meet are merged.
+* its size is no greater: the last window with a row ends no later than before, so that no row of it was dropped, either
+  with its slice or because it was late;
+* each of its slices consists of whole old slices that can be distinguished (for CUMULATE: of whole sizes). An old slice
+  then belongs to the new slice with the next end at or after its own, and accumulators in one slice are merged.
 
-Each end of its windows is an end of former ones too, so a window that is still to fire fired under neither definition.
-Rows of new slices whose windows have all fired are left out, as nothing would ever fire or clear them; among them are
-all rows that came too late for the new definition and early enough for the former. A key needs a timer where the first
-window still to fire of each of its slices ends: when they fire, HOP and CUMULATE set the next one. A timer without a
-slice makes TUMBLE emit a row of nothing, so there is none. HOP checks the number of rows to see if a window is empty.
+Each end of a new window is also the end of an old one, so a window that still has to fire fired under neither
+definition. Rows of new slices whose windows have all fired are left out, as nothing would fire or clear them. These
+include all rows that were too late for the new definition, but not for the old one. For each of its slices, a key needs
+a timer at the end of the first window that still has to fire. When these timers fire, HOP and CUMULATE set the next
+ones. A timer without a slice would make TUMBLE emit an empty row, so none is written. HOP detects empty windows by the
+number of rows.
 """
 
 from __future__ import annotations
@@ -30,9 +31,9 @@ from decimal import Decimal
 from airflow_flinkcompat.exec_graph.exec_node import seconds
 from airflow_flinkcompat.plan.nodes import Measure, Window, WindowKind
 
-_LONGER = "its windows are longer, and nothing is left of those that ended"
-_SPLIT = "its windows begin or end where what is stored cannot be split"
-_UNCOUNTED = "it hops now, for which the rows of each slice are counted, and they were not"
+_LONGER = "its windows are longer, and the state of ended windows is deleted"
+_SPLIT = "its windows begin or end within a stored slice"
+_UNCOUNTED = "it now has hopping windows, which need a count of the rows in each slice"
 
 
 @dataclass(frozen=True)
@@ -41,9 +42,9 @@ class SlicedWindow:
 
     Attributes:
         kind: TUMBLE, HOP or CUMULATE.
-        size: The length of a window, of CUMULATE the greatest.
-        step: The length of a slice: the slide of HOP, the step of CUMULATE, the size of TUMBLE.
-        offset: By how much windows are shifted.
+        size: The length of a window; for CUMULATE, the greatest length.
+        step: The length of a slice: HOP's slide, CUMULATE's step or TUMBLE's size.
+        offset: The shift of all windows.
     """
 
     kind: WindowKind
@@ -60,7 +61,7 @@ class SlicedWindow:
         return cls(window.kind, window.size, step, window.normalised_offset)
 
     def unfit(self, old: SlicedWindow) -> str:
-        """The reason why these windows cannot resume from the slices of others, "" if they can."""
+        """The reason why these windows cannot resume from the slices of old ones; "" if they can."""
         if self.size > old.size:
             return _LONGER
         apart = old.size if old.kind is WindowKind.CUMULATE else old.step
@@ -69,7 +70,7 @@ class SlicedWindow:
         return _UNCOUNTED if self.kind is WindowKind.HOP is not old.kind else ""
 
     def merges(self, old: SlicedWindow) -> bool:
-        """Return whether several slices of others may become one."""
+        """Return whether several slices of the old windows may become one."""
         return self != old and (self.step != old.step or WindowKind.CUMULATE in (self.kind, old.kind))
 
     def next_end(self, moment: int) -> int:
@@ -77,7 +78,7 @@ class SlicedWindow:
         return moment + (self.offset - moment) % self.step
 
     def place(self, end: int, watermark: int) -> tuple[int, int] | None:
-        """The slice end under which these windows store the rows of an old slice."""
+        """The end of the slice for an old slice's rows, and the first end to fire; None if all have fired."""
         found = self.next_end(end)
         last = found - self.step + self.size
         if self.kind is WindowKind.CUMULATE:
@@ -101,15 +102,15 @@ _BY_EVENT_TIME = {
     "isRowtime": True,
     "timeAttributeType": (("kind", "ROWTIME"), ("precision", 3), ("type", "TIMESTAMP_WITHOUT_TIME_ZONE")),
 }
-"""Group windows, which the aggregation assigns itself by a time that equals its timers'."""
+"""Windows that the aggregation assigns by a time equal to that of its timers."""
 
 
 def sliced_window(windowing: Hashable) -> SlicedWindow | None:
-    """The sliced windows of an aggregation; None for others."""
-    told = dict(windowing) if isinstance(windowing, tuple) else {}
-    if any(told.get(key) != wanted for key, wanted in _BY_EVENT_TIME.items()):
+    """The sliced windows of an aggregation; None for other windows."""
+    windowing_parts = dict(windowing) if isinstance(windowing, tuple) else {}
+    if any(windowing_parts.get(key) != wanted for key, wanted in _BY_EVENT_TIME.items()):
         return None
-    window = dict(told.get("window", ()))
+    window = dict(windowing_parts.get("window", ()))
     if window.get("type") not in _KINDS:
         return None
     kind, size, step = _KINDS[window["type"]]
@@ -120,5 +121,5 @@ def sliced_window(windowing: Hashable) -> SlicedWindow | None:
 
 
 def meaning_without_window(windowing: Hashable) -> Hashable:
-    """The time and kind by which windows are assigned."""
+    """The time attribute and other properties of windows, without the windows themselves."""
     return tuple(pair for pair in windowing if pair[0] != "window") if isinstance(windowing, tuple) else windowing

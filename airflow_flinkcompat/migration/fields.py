@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from airflow_flinkcompat.exec_graph.layout import Begins, CallPart, Merges, StateField
-from airflow_flinkcompat.exec_graph.rewriting import count_beside, sum_changes
+from airflow_flinkcompat.exec_graph.rewriting import count_position, sum_changes
 from airflow_flinkcompat.savepoint.binary_row import (
     EMPTY_VIEW,
     NO_SPREAD,
@@ -81,7 +81,7 @@ def _sum(new: StateField, place: int, old: Sequence[StateField]) -> _Take:
     nothing = zero(new.type)
     if isinstance(new.meaning, CallPart) and not new.meaning.null_at_first:
         return lambda row: nothing if row[place].null else row[place]
-    count = count_beside(old[place], old)
+    count = count_position(old[place], old)
     assert count is not None
     none_counted = zero(old[count].type)
     return lambda row: NULL if row[count] == none_counted else row[place]

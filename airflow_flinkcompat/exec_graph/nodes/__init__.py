@@ -63,13 +63,13 @@ def layout(node: ExecNode, inputs: Sequence[ColumnMeanings], symbols: Symbols) -
         symbols: The table of meanings.
 
     Returns:
-        Its layout, or why it is not known; None if it keeps nothing by key.
+        Its layout, or the reason why it is unknown; None without keyed state.
     """
     if not inputs or _keeps_nothing_by_key(node):
         return None
     family = family_of(node.kind)
     if family.layout is None:
-        return Unknown(f"what an operator of kind {node.kind} keeps was not measured", place=node.description)
+        return Unknown(f"the state of an operator of kind {node.kind} was not measured", place=node.description)
     made = family.layout(node, inputs, symbols)
     if isinstance(made, Unknown):
         return made.at(node.description)
@@ -83,7 +83,7 @@ def _keeps_nothing_by_key(node: ExecNode) -> bool:
 
 
 def _with_time_to_live(node: ExecNode, made: StateLayout) -> StateLayout:
-    """Add the time to live to each state: by side for a join, else one for all states."""
+    """Add the time to live to each state: one for each side of a join, else one for all states."""
     told = [state["ttl"] != _NO_TIME for state in node.config.get("state") or ()]
     if Trait.HIDES_TTL in node.kind.traits or not any(told):  # their layouts say what a time to live adds
         return made

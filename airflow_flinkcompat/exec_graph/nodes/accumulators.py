@@ -1,4 +1,4 @@
-"""Accumulators of aggregate calls, as savepoints of Flink 2.3.0 and 1.20.3 hold them."""
+"""Accumulators of aggregate calls, as stored in savepoints of Flink 2.3.0 and 1.20.3."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _DECIMAL = re.compile(r"DECIMAL\(\d+, (?P<scale>\d+)\)")
 
 @dataclass(frozen=True)
 class StateView:
-    """A map or list that an accumulator stores in a state of its own.
+    """A map or list that an accumulator stores in a separate state.
 
     Attributes:
         name: The end of the state's name.
         value: The type of its values.
-        key: The type of its keys; None of a list.
+        key: The type of its keys; None for a list.
     """
 
     name: str
@@ -60,8 +60,8 @@ def accumulator(function: str, result: str, argument: str, retracting: bool) -> 
     """The fields and states of one call."""
     made = (_RETRACTING if retracting else _APPENDING).get(function) or _EITHER.get(function)
     if made is None:
-        of = " over rows that are taken back" if retracting else ""
-        return Unknown(f"what {function} keeps{of} was not measured")
+        of = " over retracted rows" if retracting else ""
+        return Unknown(f"the state of {function}{of} was not measured")
     return made(result, argument)
 
 
@@ -92,7 +92,7 @@ def merges(function: str, part: str, type: str, distinct: bool) -> Merges | None
 def _average(result: str, argument: str) -> Accumulator | Unknown:
     total = _total(argument)
     if total is None:
-        return Unknown(f"what AVG of {argument} keeps was not measured")
+        return Unknown(f"the state of AVG of {argument} was not measured")
     return Accumulator((("sum", total), ("count", "BIGINT")))
 
 
@@ -110,13 +110,13 @@ def _extreme(result: str, argument: str) -> Accumulator:
 
 
 def _retracted_extreme(name: str) -> Callable[[str, str], Accumulator]:
-    def made(result: str, argument: str) -> Accumulator:
+    def of_call(result: str, argument: str) -> Accumulator:
         least = name[:3].lower()
         fields = f"`{least}` {result}, `mapSize` BIGINT, `map` {MAP_VIEW}"
         type = f"{_PACKAGE}{name}WithRetractAggFunction${name}WithRetractAccumulator<{fields}>"
         return Accumulator((("value", type),), (StateView("map", "BIGINT", f"{result} NOT NULL"),))
 
-    return made
+    return of_call
 
 
 def _chosen(name: str) -> Callable[[str, str], Accumulator]:
@@ -124,7 +124,7 @@ def _chosen(name: str) -> Callable[[str, str], Accumulator]:
 
 
 def _retracted_chosen(name: str) -> Callable[[str, str], Accumulator]:
-    def made(result: str, argument: str) -> Accumulator:
+    def of_call(result: str, argument: str) -> Accumulator:
         function = f"{name.capitalize()}ValueWithRetract"
         views = f"`valueToOrderMap` {MAP_VIEW}, `orderToValueMap` {MAP_VIEW}"
         fields = f"`{name}Value` {result}, `{name}Order` BIGINT, {views}"
@@ -136,7 +136,7 @@ def _retracted_chosen(name: str) -> Callable[[str, str], Accumulator]:
             ),
         )
 
-    return made
+    return of_call
 
 
 def _retracted_list(result: str, argument: str) -> Accumulator:
@@ -189,7 +189,7 @@ def call_meaning(call: Mapping[str, Any], read: ColumnMeanings, symbols: Symbols
 
 
 def accumulator_facet(call: Mapping[str, Any], read: ColumnMeanings) -> Hashable:
-    """The accumulator of one call; lengths of texts and NOT NULL of arguments do not change it (measured)."""
+    """The accumulator of one call; text lengths and NOT NULL of arguments do not affect it (measured)."""
     function = call_function(call)
     arguments = tuple(_stored(kind) for kind in types_at(read, call["argList"]))
     kept: tuple[str, ...]
@@ -224,16 +224,16 @@ class PlannedCall:
     """One aggregate call of a compiled plan or a script.
 
     Attributes:
-        function: Its name in compiled plans.
-        over: Its arguments, DISTINCT and filter; equal for calls over the same.
+        function: The function's name in compiled plans.
+        over: Its arguments, DISTINCT and filter; equal for calls over the same values.
         words: The call for a reader.
         result: The type of its result.
         argument: The type of its first argument; "" without one.
-        retracts: Whether rows are taken back from it.
-        distinct: The columns whose distinct values it is over; None without DISTINCT.
-        value_words: The first of them for a reader.
-        sources: The columns that it is computed of, where they are known.
-        hidden: Whether Flink keeps it in addition to the calls of the script.
+        retracts: True if it receives retractions.
+        distinct: The columns whose distinct values it aggregates; None without DISTINCT.
+        value_words: The first of these columns, in words for a reader.
+        sources: The columns from which it is computed, if known.
+        hidden: True if Flink keeps it in addition to the calls of the script.
     """
 
     function: str
@@ -262,11 +262,11 @@ def accumulated(
         beside += [_view_state(f"agg{number}${view.name}", view, call) for view in made.views]
     for number, values in enumerate(dict.fromkeys(call.distinct for call in calls if call.distinct is not None)):
         if len(values) != 1:
-            return Unknown("what DISTINCT over several columns keeps was not measured")
+            return Unknown("the state of DISTINCT over several columns was not measured")
         over_values = [call for call in calls if call.distinct == values]
         if len(over_values) > 1 and any(call.retracts for call in over_values):
-            return Unknown("what several DISTINCT calls share where rows are taken back was not measured")
-        # In order: of each value a bit says of the first, second … call whether it has counted it.
+            return Unknown("the shared state of several DISTINCT calls over retracted rows was not measured")
+        # In order: each value has a bit for each call, set if that call has counted the value.
         users = tuple((call.function, call.over) for call in over_values)
         meaning, words = ("distinct", users), f"distinct values of {over_values[0].value_words}"
         fields.append(StateField(MAP_VIEW, (meaning, "view"), words, begins=Begins.EMPTY_VIEW))
@@ -337,7 +337,7 @@ def call_over(call: Mapping[str, Any], read: ColumnMeanings, symbols: Symbols) -
 
 
 def call_words(function: str, call: Mapping[str, Any], read: ColumnMeanings) -> str:
-    """A call as text, such as ``COUNT(DISTINCT c)``."""
+    """A call as SQL, such as ``COUNT(DISTINCT c)``."""
     names = ", ".join(read.names[place] for place in call["argList"] if place < len(read.names)) or "*"
     filtered = call.get("filterArg", -1)
     condition = f" FILTER (WHERE {read.names[filtered]})" if 0 <= filtered < len(read.names) else ""

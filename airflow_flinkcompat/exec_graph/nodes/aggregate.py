@@ -35,12 +35,12 @@ from airflow_flinkcompat.exec_graph.rewriting import (
     StateRewrite,
     as_it_is,
     new_fields,
+    reused_fields,
     source_of,
     stored_fields,
-    taken,
     words,
 )
-from airflow_flinkcompat.exec_graph.streams import facets_aside, made, own, rows_meaning, types_at
+from airflow_flinkcompat.exec_graph.streams import facets_aside, output_meanings, own, rows_meaning, types_at
 from airflow_flinkcompat.exec_graph.symbols import ColumnMeanings, Symbol, Symbols, resolved
 from airflow_flinkcompat.plan import functions
 from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, Literal
@@ -57,7 +57,7 @@ def local_columns(node: ExecNode, below: ColumnMeanings, symbols: Symbols) -> Co
     keys = [symbols.number(below.at(place)) for place in node.config["grouping"]]
     op = rows_meaning("aggregate", facets, symbols)
     partial = [symbols.of("partial", op, i) for i in range(len(node.names) - len(keys))]
-    columns = made(node, [*keys, *partial], below.rows)
+    columns = output_meanings(node, [*keys, *partial], below.rows)
     return replace(columns, before=below, window=facets[MEANING, "window"])
 
 
@@ -84,7 +84,7 @@ def aggregation_facets(node: ExecNode, below: ColumnMeanings, symbols: Symbols) 
 
 
 def _window_state(config: Mapping[str, Any]) -> str:
-    """Facets of the windows: slices and merged windows have states of their own (measured)."""
+    """Facets of the windows: slices and merged windows have separate states (measured)."""
     kind = config.get("windowing", {}).get("window", {}).get("type") or config.get("window", {}).get("kind")
     own_state = {"HoppingWindow": "hopping", "SessionWindow": "session", "SESSION": "session"}
     return own_state.get(kind, "plain")
@@ -141,12 +141,12 @@ def incremental_layout(node: ExecNode, below: ColumnMeanings, symbols: Symbols) 
         return made
     _, beside = made
     if any(not state.name.startswith("distinct") for state in beside):
-        return Unknown("what maps and lists an incremental aggregation keeps was not measured")
+        return Unknown("the maps and lists of an incremental aggregation were not measured")
     return StateLayout(columns(below, node.config["partialAggGrouping"]), beside, carried_only=True)
 
 
 def _window(node: ExecNode) -> str:
-    """The kind of its window, as table functions or as group windows are named; "" without one."""
+    """The kind of its window, named as in table functions or group windows; "" without one."""
     function = node.config.get("windowing", {}).get("window", {}).get("type")
     return str(function or node.config.get("window", {}).get("kind") or "")
 
@@ -168,8 +168,8 @@ def _with_row_counter(node: ExecNode) -> list[Mapping[str, Any]]:
 
 def _retractions(node: ExecNode, calls: int) -> Sequence[bool]:
     needed = bool(node.config.get("needRetraction"))
-    told: list[bool] = list(node.config.get("aggCallNeedRetractions") or ())
-    return [*told, *[needed] * (calls - len(told))]
+    values: list[bool] = list(node.config.get("aggCallNeedRetractions") or ())
+    return [*values, *[needed] * (calls - len(values))]
 
 
 def accumulator_states(before: StateLayout, after: StateLayout) -> tuple[StateRewrite, ...] | str:
@@ -181,17 +181,17 @@ def accumulator_states(before: StateLayout, after: StateLayout) -> tuple[StateRe
 def unmerged(states: Sequence[StateRewrite], before: StateLayout, what: str) -> str:
     """The reason why values of several keys or slices cannot be merged, "" if they can."""
     if any(state.name == MERGED_SESSIONS.name for state in before.states):
-        return "sessions of several keys would be one with sessions that have ended, of which nothing is stored"
+        return "sessions of merged keys would have to include ended sessions, which are not stored"
     if any(state.time_to_live for state in before.states):
-        return "what was stored of keys that were not used for a while is gone, and their new key may have been"
+        return "the state of some merged keys may have expired before that of their new key"
     fields = (
         field
         for state in states
         for field, place in zip(state.new.value.fields, state.fields, strict=True)
         if place is not None and (field.merges is None or state.new.value.form not in ROWS)
     )
-    told = words(fields)
-    return f"several {told[0]} of one {what} each do not say that of all their {what}s" if told else ""
+    values = words(fields)
+    return f"{values[0]} of several {what}s cannot be derived from the {values[0]} of each" if values else ""
 
 
 def _state(new: NamedState, before: StateLayout) -> StateRewrite:
@@ -206,10 +206,10 @@ def _state(new: NamedState, before: StateLayout) -> StateRewrite:
 
 
 def _places(new: Sequence[StateField], old: Sequence[StateField]) -> tuple[int | None, ...]:
-    """The places of the old fields that a row of accumulators takes.
+    """The positions of the old fields that a row of accumulators takes over.
 
-    A call may take parts of other calls: an average takes a sum and a count. If one part is missing, the whole call
-    begins empty.
+    A call may take over parts of other calls: an average takes a sum and a count. If one part is missing, the whole
+    call begins empty.
     """
     places = [source_of(field, old) for field in new]
     missing = (field.meaning for field, place in zip(new, places, strict=True) if place is None)
@@ -221,7 +221,7 @@ def _places(new: Sequence[StateField], old: Sequence[StateField]) -> tuple[int |
 
 
 def _lent(field: StateField, stored: StateField, calls: Set[Hashable]) -> bool:
-    """Return whether one of these calls would take a part of another call."""
+    """Return whether one of these calls would take over a part of another call."""
     return isinstance(field.meaning, CallPart) and field.meaning.call in calls and field.meaning != stored.meaning
 
 
@@ -231,13 +231,13 @@ def _refused(states: Sequence[StateRewrite], before: StateLayout, after: StateLa
     if not metrics:
         return ""
     if after.retracting:
-        return f"{', '.join(metrics)} would count rows as taken back that it never saw"
+        return f"{', '.join(metrics)} would subtract retracted rows that it never added"
     fields = (field for state in states if state.new.value.form in ROWS for field in state.new_fields)
     untold = {words([field])[0].partition("(")[0]: None for field in fields if field.begins is None}
     if untold:
-        return f"what {', '.join(untold)} begins with was not measured"
-    # Plans name a computed argument by its place, so what a view is of is asked of the calls that use it.
-    going_on = {field.meaning.call for field in taken(states) if isinstance(field.meaning, CallPart)}
+        return f"the initial value of {', '.join(untold)} was not measured"
+    # Plans name a computed argument by its position, so a view is identified by the calls that use it.
+    going_on = {field.meaning.call for field in reused_fields(states) if isinstance(field.meaning, CallPart)}
     shared = (field for field in new_fields(states) if _users(field) & going_on)
     kept = words(stored_fields(before))
     distinct = [*words(shared), *(each for each in metrics if each in kept and each.startswith("distinct values"))]
@@ -273,8 +273,9 @@ def lower_aggregation(
 ) -> Lowered:
     """Lower an aggregation.
 
-    ``keys_in_order``: the keys are in their stored order, which a script need not show. ``unretracted``: the places of
-    each MIN and MAX that no retracted row changes, as the planner knows. Columns mean the expressions of the script.
+    ``keys_in_order``: the keys are in their stored order, which a script need not show. ``unretracted``: the positions
+    of each MIN and MAX that, as the planner knows, no retraction changes. The expressions of the script serve as
+    meanings of columns.
     """
     _require_one_node(operator, keys_in_order)
     columns = _columns_read(operator)
@@ -297,7 +298,7 @@ def lower_aggregation(
 
 
 def planned_calls(operator: AggregateOperator, symbols: Symbols) -> Mapping[AggregateCall, Hashable]:
-    """Map the calls of a script to the calls that fields of its layout mean."""
+    """Map the calls of a script to the calls in the meanings of its layout's fields."""
     columns = _columns_read(operator)
     read = _read_meanings(columns, symbols)
     calls = (_planned(*each, columns) for each in zip(operator.aggregates, operator.argument_types, strict=True))
@@ -328,7 +329,7 @@ def _planned(call: AggregateCall, types: tuple[DataType, ...], columns: Sequence
     """A call in the form of a compiled plan."""
     function = functions.lookup(call.function)
     if function is None:
-        raise CannotLower(f"what {call.function} keeps is not known")
+        raise CannotLower(f"the state of {call.function} is unknown")
     return {
         "internalName": f"${call.function}$1",
         "argList": [columns.index(each) for each in _arguments(call, types)],
@@ -351,24 +352,24 @@ def _require_one_node(operator: AggregateOperator, keys_in_order: bool) -> None:
     on_event_time = operator.window is not None and operator.window.time_attribute is TimeAttribute.ROWTIME
     certain = keys_in_order or (operator.kind is AggregateKind.WINDOW and on_event_time)
     if operator.segment.filters and len(operator.keys) > 1 and not certain:
-        raise CannotLower("the order of the keys may be that of the table's columns, or of what is put out")
+        raise CannotLower("the order of the keys may follow the table's columns or the output")
     if operator.segment.filters and operator.kind is AggregateKind.WINDOW and in_sessions:
-        raise CannotLower("a condition on its keys may have sessions assigned by an operator of its own")
+        raise CannotLower("a condition on its keys may move sessions to a separate operator")
     read = {part for call in operator.aggregates if call.function != "COUNT" for part in call.args}
     if read & set(operator.keys):
-        raise CannotLower("an expression of a key alone is planned away")
+        raise CannotLower("Flink may remove a call on a key")
     averaged = any(call.function == "AVG" for call in operator.aggregates)
     if averaged and not operator.keys and any(call.distinct for call in operator.aggregates):
-        raise CannotLower("an average beside DISTINCT, without a key, may be planned as a sum and a count")
+        raise CannotLower("an average with DISTINCT calls and no key may be planned as a sum and a count")
     if operator.kind not in KINDS:
-        raise CannotLower(f"what a {operator.kind} keeps is not known")
+        raise CannotLower(f"the state of a {operator.kind} is unknown")
 
 
 def require_plain_form(operator: AggregateOperator) -> None:
     """Raise CannotLower if Flink plans further nodes for an aggregation."""
     odd = operator.grouping_sets is not None or operator.repeated_keys or operator.repeated_calls
     if odd or operator.pruned_inputs or operator.window_computations or operator.window_aggregates:
-        raise CannotLower("this form of an aggregation is planned with further operators")
+        raise CannotLower("this form of aggregation needs further operators")
 
 
 FAMILIES = (

@@ -15,9 +15,9 @@ from airflow_flinkcompat.exec_graph.symbols import ColumnMeanings, Symbols
 
 
 def interval_join_layout(node: ExecNode, inputs: Sequence[ColumnMeanings], symbols: Symbols) -> StateLayout | None:
-    """The state of an interval join: rows of both sides by time, each with a flag for a match.
+    """The state of an interval join: rows of both sides by time, each flagged if it had a match.
 
-    Flink keeps nothing if the interval ends before it begins.
+    Flink keeps no state if the interval ends before it begins.
     """
     spec = node.config["intervalJoinSpec"]
     bounds = spec["windowBounds"]

@@ -1,4 +1,4 @@
-"""Regular, window and multi-way joins: lowering and layout."""
+"""Regular, window and multi-way joins: lowering and layouts."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def lower_join(operator: JoinOperator, symbols: Symbols, time_to_live: bool) -> 
     require_certain_columns(operator.segments)
     by_time = operator.clock is TimeAttribute.ROWTIME
     if operator.form is JoinForm.INTERVAL and not by_time:
-        raise CannotLower("what an interval join by processing time keeps is known from compiled plans alone")
+        raise CannotLower("the state of an interval join by processing time is known only from compiled plans")
     times = {(time.operator, time.output) for time in operator.times if by_time and isinstance(time, OperatorColumn)}
     left, right = (
         stored_columns(
@@ -49,9 +49,9 @@ def lower_join(operator: JoinOperator, symbols: Symbols, time_to_live: bool) -> 
     )
     keys = [tuple(map(_place, operator.rows, pair)) for pair in operator.keys]
     if not keys:
-        raise CannotLower("a join that has no key may be planned with further operators")
+        raise CannotLower("a join without a key may need further operators")
     if any(nullable(left.types[one]) != nullable(right.types[other]) for one, other in keys):
-        raise CannotLower("keys of two types are made one by a computed column")
+        raise CannotLower("keys of different types are converted by a computed column")
     spec = {"joinType": operator.join, "leftKeys": [one for one, _ in keys], "rightKeys": [other for _, other in keys]}
     match operator.form:
         case JoinForm.REGULAR:
@@ -63,14 +63,14 @@ def lower_join(operator: JoinOperator, symbols: Symbols, time_to_live: bool) -> 
         case JoinForm.WINDOW:
             kind, config = ExecKind.WINDOW_JOIN, {"joinSpec": spec}
         case _:
-            raise CannotLower(f"what a {operator.form} keeps is known from compiled plans alone")
+            raise CannotLower(f"the state of a {operator.form} is known only from compiled plans")
     return Lowered(ExecNode(0, kind, kind, config, (), (), ()), (left, right))
 
 
 def _place(row: Sequence[Expression], key: Expression) -> int:
     """The position of a join key in the row of its input."""
     if not isinstance(key, OperatorColumn) or key.output not in row:
-        raise CannotLower("a computed key of a join may stand anywhere in the stored rows")
+        raise CannotLower("the position of a computed join key in the stored rows is unknown")
     return row.index(key.output)
 
 
@@ -115,7 +115,7 @@ def _records(
 
 
 def side_rows(read: ColumnMeanings, name: str, form: str = "row") -> Stored:
-    """The rows of one side, with the side's name in their words."""
+    """The rows of one side, with the side's name in the words of each field."""
     rows, side = row(read, form), name.partition("-")[0].lower()
     return replace(rows, fields=tuple(replace(field, words=f"{side}.{field.words}") for field in rows.fields))
 
@@ -123,12 +123,12 @@ def side_rows(read: ColumnMeanings, name: str, form: str = "row") -> Stored:
 def multi_join_layout(node: ExecNode, inputs: Sequence[ColumnMeanings], symbols: Symbols) -> StateLayout | Unknown:
     """The state of a multi-way join: rows of each input by unique key, or their number of occurrences.
 
-    All but the first are found by the columns that they are joined by.
+    All rows except those of the first input are found by their join columns.
     """
     conditions = {int(place): pairs for place, pairs in node.config["joinAttributeMap"].items()}
     key = _common_key(conditions)
     if key is None:
-        return Unknown("which columns a join of many inputs has as its key is not known")
+        return Unknown("the key columns of this multi-way join are unknown")
     states = []
     for number, (side, unique) in enumerate(zip(inputs, node.config["inputUniqueKeys"], strict=True)):
         joined = sorted({pair["rightFieldIndex"] for pair in conditions.get(number, ()) if number})
@@ -155,7 +155,7 @@ def _nested(names: Sequence[str], fields: Sequence[StateField]) -> StateField:
 
 
 def _common_key(conditions: Mapping[int, Sequence[Mapping[str, int]]]) -> list[int] | None:
-    """The columns of the first input by which every other input is joined; None if ambiguous."""
+    """The columns of the first input that join every other input; None if ambiguous."""
     equal: list[set[tuple[int, int]]] = []
     steps = []
     for pairs in conditions.values():

@@ -1,4 +1,4 @@
-"""Facets and rewriting of operators that store the rows they read."""
+"""Facets and rewriting of operators that store their input rows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from airflow_flinkcompat.exec_graph.symbols import ColumnMeanings, Symbols, froz
 from airflow_flinkcompat.savepoint.binary_row import FieldForm, field_form
 
 AT_WINDOW_END = "rows at the end of a window"
-"""Condition of the table of facets: the node's input rows all arrive at window end."""
+"""A condition in the table of facets: all input rows arrive at the end of a window."""
 _NESTED = ("intervalJoinSpec", "joinSpec", "matchSpec", "overSpec")
 _SAME_STATE = {"SEMI": "existence", "ANTI": "existence"}
 
@@ -107,7 +107,7 @@ def _sort_keys(config: Mapping[str, Any]) -> list[int]:
 
 
 def _keeps_no_rows(kind: str, config: Mapping[str, Any], below: ColumnMeanings) -> bool:
-    """States by processing time: a flag for a first row, accumulators for an unbounded OVER (measured)."""
+    """Return whether only a flag or accumulators are stored, as by processing time (measured)."""
     if kind == ExecKind.TEMPORAL_SORT:
         return time_attribute(below.types[config["orderBy"]["fields"][0]["index"]]) == PROCTIME
     if kind == ExecKind.DEDUPLICATE:
@@ -120,7 +120,7 @@ def _keeps_no_rows(kind: str, config: Mapping[str, Any], below: ColumnMeanings) 
 
 
 _IN_TWO_WAYS = frozenset({FieldForm.DECIMAL, FieldForm.TIMESTAMP})
-"""Forms of fields whose NULL is stored with or without room for a value."""
+"""Field forms whose NULL is stored either with or without space for a value."""
 
 
 def row_states(before: StateLayout, after: StateLayout) -> tuple[StateRewrite, ...] | str:
@@ -132,7 +132,7 @@ def row_states(before: StateLayout, after: StateLayout) -> tuple[StateRewrite, .
         for state in after.states
     )
     if len(states) != len(before.states):
-        return "what it stores is laid out otherwise"
+        return "its stored layout differs"
     return next(filter(None, map(_refused, states)), "") or states
 
 
@@ -144,17 +144,17 @@ def _refused(state: StateRewrite) -> str:
     """The reason why rewritten rows would be read wrong, "" if they would not."""
     old, new, added = state.old, state.new, new_fields([state])
     if old is None:
-        return "what it stores is laid out otherwise"
+        return "its stored layout differs"
     if retyped := {field.meaning for field in added} & set(means(old.row)):
-        return f"{', '.join(words(field for field in added if field.meaning in retyped))} is of another type"
+        return f"{', '.join(words(field for field in added if field.meaning in retyped))} has another type"
     if added and (old.retracting or new.retracting):
-        return f"rows that are taken back have {', '.join(words(added))}, which the stored ones have not"
+        return f"retracted rows have {', '.join(words(added))}, which stored rows lack"
     if needed := words(field for field in added if field.begins is None):
-        return f"{', '.join(needed)} takes no NULL, and stored rows have nothing else there"
+        return f"{', '.join(needed)} cannot be NULL, and stored rows lack a value"
     if state.adds_counts and new.retracting:
         twice = words(field for field in new.row if _is_null_in_two_ways(field.type))
         if twice:
-            return f"rows that are taken back are looked for by their bytes, and a NULL of {twice[0]} may have others"
+            return f"retracted rows are found by their bytes, and a NULL in {twice[0]} may have different ones"
     return ""
 
 

@@ -29,7 +29,7 @@ from airflow_flinkcompat.exec_graph.nodes.source import (
     simplified_stretch,
     with_output_calc,
 )
-from airflow_flinkcompat.exec_graph.streams import made, own
+from airflow_flinkcompat.exec_graph.streams import output_meanings, own
 from airflow_flinkcompat.exec_graph.symbols import ColumnMeanings, Symbols, frozen, resolved
 from airflow_flinkcompat.plan.expressions import Expression
 from airflow_flinkcompat.plan.lookup_rows import computed_in_front
@@ -40,7 +40,7 @@ from airflow_flinkcompat.savepoint.binary import KeyedStateKind
 
 
 def looked_up(node: ExecNode, first: ColumnMeanings, table: str, symbols: Symbols) -> ColumnMeanings:
-    """A row with its looked-up columns by name, whatever the form of the lookup."""
+    """A row with its looked-up columns by name, regardless of the form of the lookup."""
     found = node.config.get("projectionOnTemporalTable")
     conditions = (node.config.get(each) for each in ("filterOnTemporalTable", "joinCondition"))
     # Places in conditions count the columns that are asked for.
@@ -53,7 +53,7 @@ def looked_up(node: ExecNode, first: ColumnMeanings, table: str, symbols: Symbol
     known = [*first.symbols, *columns]
     if len(known) != len(node.names):
         known = [symbols.of("made", op, frozen(found), i) for i in range(len(node.names))]
-    return made(node, known, symbols.of("rows of", op))
+    return output_meanings(node, known, symbols.of("rows of", op))
 
 
 def lookup_identifier(node: ExecNode) -> str:
@@ -66,11 +66,11 @@ def lookup_operators(job: PlannedJob, join: JoinOperator) -> tuple[Table, Possib
     """Operators of a synchronous lookup, which keeps no state; Calcs around it are optional."""
     left, right = join.segments
     if not isinstance(left.origin, Source) or not isinstance(right.origin, Source):
-        raise CannotLower("only lookups from a table are known")
+        raise CannotLower("only lookups by the rows of a table are known")
     for segment in (left, right, job.output.segment):
         check_no_operators(segment)
         if segment.windows:
-            raise CannotLower("windows around a lookup are operators of their own")
+            raise CannotLower("windows around a lookup are separate operators")
     check_functions(
         job, (*join.expressions, *join.conditions, *job.output.columns, *left.filters, *job.output.segment.filters)
     )
@@ -78,7 +78,7 @@ def lookup_operators(job: PlannedJob, join: JoinOperator) -> tuple[Table, Possib
     if right.origin.hints or looked_up.option("connector") is None:
         raise CannotLower("a lookup may keep rows that wait for an answer")
     if any(name == "LOOKUP" for segment in (left, right, job.output.segment) for name, _ in segment.hints):
-        raise CannotLower("a LOOKUP hint may decide about operators")
+        raise CannotLower("a LOOKUP hint may change the operators")
     table = derive_source(job, left.origin)
     check_conditions(left, table)
     check_conditions(job.output.segment, table, looked_up)
@@ -92,22 +92,22 @@ def _rearranged(job: PlannedJob) -> bool:
     """Return whether a Calc certainly follows a lookup, which appends its columns to the input's."""
     if cast_by_calc(job) is Known.YES:
         return True
-    inputs = [{each.input for each in _passed(column)} for column in job.output.columns]
+    inputs = [{each.input for each in _passed_outputs(column)} for column in job.output.columns]
     return any(len(each) > 1 for each in inputs) or any(
         found == {1} and {0} in inputs[place:] for place, found in enumerate(inputs)
     )
 
 
-def _passed(column: Expression) -> Iterator[PassedOutput]:
+def _passed_outputs(column: Expression) -> Iterator[PassedOutput]:
     for leaf in leaves(column):
         if isinstance(leaf, OperatorColumn) and isinstance(leaf.output, PassedOutput):
             yield leaf.output
 
 
-def _asked_about_alone(job: PlannedJob, join: JoinOperator) -> bool:
-    """Return whether only a condition above a lookup reads some column of its input."""
+def _has_condition_only_column(job: PlannedJob, join: JoinOperator) -> bool:
+    """Return whether some input column is read only by a condition after the lookup."""
     asked, shown = (
-        {each.column for part in parts for each in _passed(part) if each.input == 0}
+        {each.column for part in parts for each in _passed_outputs(part) if each.input == 0}
         for parts in (job.output.segment.filters, job.output.columns)
     )
     joined = (*join.conditions, *(key for key, _ in join.keys))
@@ -118,8 +118,7 @@ def _asked_about_alone(job: PlannedJob, join: JoinOperator) -> bool:
 def waiting_rows(job: PlannedJob, join: JoinOperator) -> StateSpec | None:
     """The rows that wait for an answer; None for a synchronous lookup.
 
-    If nothing shows whether it is asynchronous, it may keep them: that is carried if all that could decide it is the
-    same.
+    A lookup that may be asynchronous may keep such rows. They are carried if all facts that may decide it are equal.
     """
     looked_up = join.segments[1].origin
     assert isinstance(looked_up, Source)
@@ -129,8 +128,10 @@ def waiting_rows(job: PlannedJob, join: JoinOperator) -> StateSpec | None:
     by_option = "false" if support is LookupSupport.BY_OPTION else ""
     if support is LookupSupport.SYNCHRONOUS or (given or by_option).lower() == "false":
         return None
-    if _asked_about_alone(job, join):
-        raise CannotLower("a column of rows that wait is asked about alone: where it is asked below, it does not wait")
+    if _has_condition_only_column(job, join):
+        raise CannotLower(
+            "a column is read only by a condition: if Flink moves it before the lookup, waiting rows lack the column"
+        )
     computed = computed_in_front(join, job.output.segment.filters)
     decides = connector, given, join.rows[0], join.row_types[0], computed
     return StateSpec(StateKind.OPERATOR, LOOKUP, unmeasured_properties=decides)

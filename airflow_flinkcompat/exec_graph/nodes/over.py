@@ -18,7 +18,7 @@ from airflow_flinkcompat.exec_graph.rewriting import StateRewrite, by_fields, st
 from airflow_flinkcompat.exec_graph.symbols import ColumnMeanings, Symbols, frozen, plain
 
 OVER_ROWS, OVER_LAST_SENT = "inputState", "lastTriggeringTsState"
-"""The rows that an OVER by event time stores; with a keyed frame also the emission time."""
+"""The states of an OVER by event time with its rows and with the time of its last emission."""
 BESIDE_ACCUMULATORS = frozenset({OVER_ROWS, OVER_LAST_SENT, "cleanupTsState", "processedCountState"})
 """States of an OVER by event time other than accumulators."""
 _STATES_OF_FRAMES = {
@@ -27,7 +27,7 @@ _STATES_OF_FRAMES = {
     (PROCTIME, True, True): ("processedCountState", "smallestTSState"),
     (PROCTIME, True, False): ("cleanupTsState",),
 }
-"""Time and count states of OVER by clock, bounded or unbounded frame, and row or time interval."""
+"""Time and count states of OVER, by clock, boundedness of the frame, and True for row intervals."""
 _CLEANUP_TIMES = {
     (ROWTIME, True, True): "RowTimeBoundedRowsOverCleanupTime",
     (ROWTIME, False, True): "RowTimeUnboundedOverCleanupTime",
@@ -36,7 +36,7 @@ _CLEANUP_TIMES = {
     ("", False, True): "NonTimeUnboundedPrecedingOverCleanupTime",
     ("", False, False): "NonTimeUnboundedPrecedingOverCleanupTime",
 }
-"""State that a time to live adds to OVER, by the same."""
+"""State that a time to live adds to OVER, by the same three properties."""
 
 
 def over_layout(node: ExecNode, below: ColumnMeanings, symbols: Symbols) -> StateLayout | Unknown:
@@ -44,13 +44,13 @@ def over_layout(node: ExecNode, below: ColumnMeanings, symbols: Symbols) -> Stat
     spec = node.config["overSpec"]
     (group,) = spec["groups"][:1]
     if len(spec["groups"]) != 1:
-        return Unknown("what OVER with several frames keeps was not measured")
+        return Unknown("the state of OVER with several frames was not measured")
     bounded = is_bounded(group)
     time = time_attribute(below.types[group["orderBy"]["fields"][0]["index"]])
     if bounded and not time:
-        return Unknown("what OVER with a frame by a column that is no time keeps was not measured")
+        return Unknown("the state of OVER with a frame by a column without time attribute was not measured")
     calls: list[Mapping[str, Any]] = group["aggCalls"]
-    if bounded:  # what leaves the frame is taken back
+    if bounded:  # rows that leave the frame are retracted
         calls = counted(calls)
     read = _with_constants(spec.get("constants") or (), below, symbols)
     made = accumulated(compiled_calls(calls, [bounded] * len(calls), read, symbols))
@@ -60,7 +60,7 @@ def over_layout(node: ExecNode, below: ColumnMeanings, symbols: Symbols) -> Stat
     kind = time, bounded, group["isRows"]
     expires = bool(node.config.get("state"))
     if not time and beside:
-        return Unknown("what maps and lists OVER by a column that is no time keeps was not measured")
+        return Unknown("the maps and lists of OVER by a column without time attribute were not measured")
     if not time:
         states = _sorted_rows(group, fields, below)
     else:
@@ -84,9 +84,9 @@ def over_layout(node: ExecNode, below: ColumnMeanings, symbols: Symbols) -> Stat
 def _sorted_rows(
     group: Mapping[str, Any], accumulators: tuple[StateField, ...], below: ColumnMeanings
 ) -> tuple[NamedState, ...]:
-    """The states of OVER ordered by a plain column: all rows by number, and the numbers in order.
+    """The states of OVER ordered by a plain column: all rows by number, and the sorted numbers.
 
-    Accumulators are kept for each value of that column, or for each row where the frame counts rows.
+    Accumulators are kept for each value of that column, or for each row if the frame counts rows.
     """
     sort_key = sort_key_of(below, group["orderBy"])
     place = Stored("row", (StateField("BIGINT"),)) if group["isRows"] else sort_key
@@ -99,7 +99,7 @@ def _sorted_rows(
 
 
 def _with_constants(constants: Sequence[Mapping[str, Any]], below: ColumnMeanings, symbols: Symbols) -> ColumnMeanings:
-    """The columns of the calls of OVER: constants follow the input's columns and are in no row."""
+    """The columns for the calls of OVER: the input's columns, then constants, which no row contains."""
     return replace(
         below,
         symbols=(*below.symbols, *(symbols.of("constant", frozen(each)) for each in constants)),
@@ -122,7 +122,7 @@ def over_states(before: StateLayout, after: StateLayout) -> tuple[StateRewrite, 
     refused = (_refused(call, before) for call in accumulators.new_fields)
     if reason := next(filter(None, refused), ""):
         return reason
-    if _beside(before) != _beside(after):
+    if _views(before) != _views(after):
         return "its maps and lists next to the accumulators differ"
     rows = row_states(*map(_without_accumulators, (before, after)))
     return rows if isinstance(rows, str) else (accumulators, *rows)
@@ -132,7 +132,7 @@ def _without_accumulators(layout: StateLayout) -> StateLayout:
     return replace(layout, states=tuple(state for state in layout.states if state.name != _ACCUMULATORS))
 
 
-def _beside(layout: StateLayout) -> list[object]:
+def _views(layout: StateLayout) -> list[object]:
     """States of DISTINCT, MIN and MAX next to the accumulators."""
     return [state for state in layout.states if state.name.startswith(("agg", "distinct"))]
 
@@ -140,10 +140,10 @@ def _beside(layout: StateLayout) -> list[object]:
 def _refused(call: StateField, before: StateLayout) -> str:
     """The reason why a new call would be computed wrong, "" if it would not."""
     if call.begins is None:
-        return f"what {call.words} begins with was not measured"
+        return f"the initial value of {call.words} was not measured"
     read = frozenset().union(*(field.sources for field in stored_fields(before)))
     if before.retracting and (not call.sources or call.sources & read):
-        return f"{call.words} never counted the rows that leave the frame, and they would be taken from it"
+        return f"{call.words} never counted rows that are about to leave the frame, but would subtract them"
     return ""
 
 

@@ -17,7 +17,7 @@ from airflow_flinkcompat.exec_graph.symbols import ColumnMeanings, Symbols, froz
 def function_facets(node: ExecNode, inputs: Sequence[ColumnMeanings], symbols: Symbols) -> Facets:
     """The facets of a process table function; another uid is another operator.
 
-    Rows may be stored or only counted: the effect of another argument, column or row on the state is up to its class.
+    The class decides how its state depends on arguments, columns and rows.
     """
     call = node.config["functionCall"]
     tables = list(_tables(call))

@@ -36,11 +36,11 @@ RANKS = {
 def lower_rank(operator: RankOperator, symbols: Symbols, time_to_live: bool) -> Lowered:
     """Lower a Top-N or a deduplication of append-only rows."""
     if operator.constant_key or operator.selected:
-        raise CannotLower("which columns a ranking stores depends on how it is written")
+        raise CannotLower("the stored columns of this ranking depend on its wording")
     require_certain_columns(operator.segments)
     asked = (*operator.partition, *(key for key, _, _ in operator.order))
     if any(key not in operator.row and not window_field(key) for key in asked):
-        raise CannotLower("the position of a computed key in a stored row is not known")
+        raise CannotLower("the position of a computed key in a stored row is unknown")
     clock = operator.order_clock
     by_time = clock is TimeAttribute.ROWTIME
     times = {} if clock is None else {operator.order[0][0]: clock}
@@ -70,7 +70,7 @@ def lower_rank(operator: RankOperator, symbols: Symbols, time_to_live: bool) -> 
 WAITING = "waiting-to-emit-on-timer"
 """The state of the first row by event time until its emission; it never expires."""
 COUNTER = NamedState("counterState", VALUE, Stored("Int"))
-"""Number of rows of a key: the only state if rows rank by arrival."""
+"""The number of rows of a key: the only state if rows rank by arrival."""
 
 
 def deduplicate_layout(node: ExecNode, below: ColumnMeanings, symbols: Symbols) -> StateLayout | Unknown:
@@ -83,7 +83,7 @@ def deduplicate_layout(node: ExecNode, below: ColumnMeanings, symbols: Symbols) 
         unmeasured = batches or (first and by_event_time)
         return StateLayout(key, (state,), "" if batches else USER_TIMERS, carried_only=unmeasured)
     if batches:
-        return Unknown("what mini-batches keep of the first row by event time was not measured")
+        return Unknown("the state of mini-batches for the first row by event time was not measured")
     states = (
         NamedState(WAITING, VALUE, row(below)),
         NamedState("already-emitted-state-boolean", VALUE, Stored("Boolean")),
@@ -98,7 +98,7 @@ def rank_layout(node: ExecNode, below: ColumnMeanings, symbols: Symbols) -> Stat
     sort_key = sort_key_of(below, config["orderBy"])
     strategy = config["rankStrategy"]["type"]
     if config["rankRange"].get("type") != "Constant":
-        return Unknown("what a Top-N keeps whose N is a column was not measured")
+        return Unknown("the state of a Top-N whose N is a column was not measured")
     states: tuple[NamedState, ...]
     match strategy:
         case "AppendFast" if first_by_arrival(below, config["orderBy"]):
@@ -116,7 +116,7 @@ def rank_layout(node: ExecNode, below: ColumnMeanings, symbols: Symbols) -> Stat
                 NamedState("sorted-map", VALUE, Stored("SortedMap<row, Long>", sort_key.fields)),
             )
         case _:
-            return Unknown(f"what a Top-N of strategy {strategy} keeps was not measured")
+            return Unknown(f"the state of a Top-N of strategy {strategy} was not measured")
     states = tuple(replace(state, retracting=strategy != "AppendFast") for state in states)
     return StateLayout(key, states, USER_TIMERS, carried_only=COUNTER in states)
 

@@ -32,7 +32,7 @@ from airflow_flinkcompat.plan.types import MAX_LENGTH
 
 
 def sink_identifier(node: ExecNode) -> str:
-    """The table of a sink node, as the plan names it."""
+    """The plan's name for the table of a sink node."""
     return str(node.config["dynamicTableSink"]["table"]["identifier"])
 
 
@@ -42,7 +42,7 @@ def keeps_rows(sink: ExecNode) -> bool:
 
 
 def enforcers(sink: ExecNode, input_types: Sequence[str]) -> tuple[Hashable, ...]:
-    """Declarations that decide about the operators before the sink's writer."""
+    """Declarations that decide the operators before the sink's writer."""
     schema = sink_schema(sink)
     return _has_not_null(schema), frozen(schema.get("primaryKey")), has_rowtime(input_types)
 
@@ -110,13 +110,13 @@ def materializer_layout(node: ExecNode, below: ColumnMeanings, symbols: Symbols)
     primary: Any = sink_schema(node).get("primaryKey") or {}
     names = [column["name"] for column in declared]
     if len(declared) != len(below.types) or not primary.get("columns"):
-        return Unknown("which columns the sink stores is not known")
+        return Unknown("the stored columns of the sink are unknown")
     fields = tuple(
         StateField(stored_type(column["dataType"]), below.at(place), column["name"])
         for place, column in enumerate(declared)
     )
     key = tuple(fields[names.index(name)] for name in primary["columns"])
-    # Without a key of what comes in, a row is found again by all its columns.
+    # Without an upsert key of the input, a row is found by all its columns.
     by_columns = not node.config.get("inputUpsertKey")
     return StateLayout(key, (NamedState("values", VALUE, Stored("List<row>", fields), retracting=by_columns),))
 
@@ -125,7 +125,7 @@ _SIZED_TYPES = ("CHAR", "VARCHAR", "BINARY", "VARBINARY")
 
 
 def cast_by_calc(job: PlannedJob) -> Known:
-    """Return whether a Calc casts values to the sink's types, or fills columns up."""
+    """Return whether a Calc casts values to the sink's types, or adds missing columns."""
     if not job.output.sink:
         return Known.NO
     sink = job.table(job.output.sink)
@@ -144,7 +144,7 @@ def cast_by_calc(job: PlannedJob) -> Known:
 def written_by_its_key(output: Output, read: Table, written: Table) -> bool:
     """Return whether the sink replaces rows by the key of the source, so that no materializer is planned.
 
-    Flink checks if the sink's primary key holds a key of the rows, which a Calc passes on only unchanged.
+    Flink checks that the sink's primary key includes a key of the rows. A Calc must pass that key on unchanged.
     """
     if not isinstance(output.segment.origin, Source) or output.insert_columns or output.partition:
         return False
@@ -162,28 +162,26 @@ def written_by_its_key(output: Output, read: Table, written: Table) -> bool:
 def derive_sink(job: PlannedJob) -> tuple[PossibleChains, SinkState]:
     """The possible chains of the sink's operators, and the state of the sink."""
     inserter = (SinkOperator.INSERTER,) if _has_rowtime(job) else ()
-    if not job.output.sink:  # as a bare query was measured
+    if not job.output.sink:  # measured for a bare query
         return ((*inserter, SinkOperator.WRITER),), SinkState.NONE
     sink = job.table(job.output.sink)
     facts = registry.sink(sink.option("connector"))
     if facts.state is SinkState.NOT_KNOWN:
-        raise CannotLower(f"what a sink of {connector_words(sink)} keeps is not known", place=sink.name)
+        raise CannotLower(f"the state of a sink of {connector_words(sink)} is unknown", place=sink.name)
     if facts.operators not in (1, 2):
-        raise CannotLower(
-            f"which operators are planned for a sink of {connector_words(sink)} is not known", place=sink.name
-        )
+        raise CannotLower(f"the planned operators of a sink of {connector_words(sink)} are unknown", place=sink.name)
     if sink.option("sink.parallelism") is not None or mentions(job.output.hints, "parallelism"):
-        raise CannotLower("a sink with a parallelism of its own may be chained to nothing", place=sink.name)
+        raise CannotLower("a sink with its own parallelism may not be chained", place=sink.name)
     if _rolls_otherwise(sink) or sink.partitioned_by:
         raise CannotLower(
-            "what is planned for a sink that compacts, partitions or commits is not known", place=sink.name
+            "the planned operators of a sink that compacts, partitions or commits are unknown", place=sink.name
         )
     writer = (SinkOperator.WRITER, SinkOperator.COMMITTER)[: facts.operators]
     front = (SinkOperator.ENFORCER,) if _enforces(job, sink) else ()
     behind = (*front, *inserter, *writer)
     if not _materialized(job, sink):
         return (behind,), facts.state
-    raise CannotLower("results may be kept once more in front of the sink, by its primary key", place=sink.name)
+    raise CannotLower("a materializer before the sink may store results by its primary key", place=sink.name)
 
 
 def _rolls_otherwise(sink: Table) -> bool:
@@ -229,7 +227,7 @@ def _materialized(job: PlannedJob, sink: Table) -> bool:
     top = job.output.segment.origin
     if mode != "AUTO" or not isinstance(top, AggregateOperator):
         return mode != "AUTO"
-    if top.windowed:  # DO DEDUPLICATE lets the latest row overwrite the one before
+    if top.windowed:  # with DO DEDUPLICATE, the latest row overwrites the previous one
         asked = job.settings.get("table.exec.sink.require-on-conflict", "true").lower() == "true"
         clauses = [text.upper() for name, text in job.output.hints if name == "ON CONFLICT"]
         return clauses != ["DEDUPLICATE"] and (bool(clauses) or not asked)

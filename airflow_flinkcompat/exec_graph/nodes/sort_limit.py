@@ -22,7 +22,7 @@ def limit_layout(node: ExecNode, below: ColumnMeanings, symbols: Symbols) -> Sta
 def sort_limit_layout(node: ExecNode, below: ColumnMeanings, symbols: Symbols) -> StateLayout | Unknown:
     """The state of a sorted LIMIT: the rows that may be emitted, by sort key."""
     if node.config["rankStrategy"]["type"] != "AppendFast":
-        return Unknown("what a sorted LIMIT over rows that are updated keeps was not measured")
+        return Unknown("the state of a sorted LIMIT over updated rows was not measured")
     order = node.config["orderBy"]
     state = NamedState("data-state-with-append", MAP, row(below, "List<row>"), sort_key_of(below, order))
     return StateLayout((), (COUNTER if first_by_arrival(below, order) else state,), USER_TIMERS)
@@ -32,7 +32,7 @@ def sort_layout(node: ExecNode, below: ColumnMeanings, symbols: Symbols) -> Stat
     """The state of a sort by event time: rows later than the watermark."""
     first = below.types[node.config["orderBy"]["fields"][0]["index"]]
     if time_attribute(first) != ROWTIME:
-        return Unknown("what a sort by processing time keeps was not measured")
+        return Unknown("the state of a sort by processing time was not measured")
     states = (
         NamedState("lastTriggeringTsState", VALUE, LONG),
         NamedState("dataState", MAP, row(below, "List<row>"), LONG),

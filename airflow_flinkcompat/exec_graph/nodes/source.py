@@ -1,4 +1,4 @@
-"""Table sources: columns, facets, and the operators that Flink plans from the scan up."""
+"""Table sources: columns, facets, and the operators that Flink plans from the scan on."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from airflow_flinkcompat.exec_graph.lowering import (
 )
 from airflow_flinkcompat.exec_graph.model import MEANING, UNSURE, Facets
 from airflow_flinkcompat.exec_graph.nodes.sink import cast_by_calc, written_by_its_key
-from airflow_flinkcompat.exec_graph.streams import made
+from airflow_flinkcompat.exec_graph.streams import output_meanings
 from airflow_flinkcompat.exec_graph.symbols import ColumnMeanings, Symbol, Symbols, conjuncts, resolved
 from airflow_flinkcompat.plan.expressions import Expression
 from airflow_flinkcompat.plan.nodes import Table
@@ -91,13 +91,13 @@ def scanned(
         shown = replace(shown, symbols=tuple(map(column, node.names)))
     else:
         shown = replace(shown, symbols=(*shown.symbols, *map(column, behind)))
-    return made(node, shown.symbols, shown.rows)
+    return output_meanings(node, shown.symbols, shown.rows)
 
 
 def _picked(
     shown: ColumnMeanings, path: tuple[int, ...], stored: Sequence[Mapping[str, Any]], symbols: Symbols
 ) -> Symbol:
-    """A column, or a field in it; positions are comparable within one row type alone."""
+    """A column, or a field in it; field positions are comparable only within one row type."""
     column = symbols.number(shown.at(path[0]))
     if len(path) == 1:
         return column
@@ -113,7 +113,7 @@ def source_facets(node: ExecNode, tables: Mapping[str, str]) -> Facets:
 
 _APPEND_FORMATS = frozenset({None, "json", "csv", "avro", "avro-confluent", "raw", "protobuf", "parquet", "orc"})
 _READS_OTHERWISE = frozenset({"changelog-mode", "scan.read-changelog-as-append-only.enabled", "scan.full-changelog"})
-"""Options by which a change log is read as other kinds of rows, which other operators may follow."""
+"""Options that change the kinds of rows read from a changelog, and so the operators that follow."""
 
 
 def derive_source(job: PlannedJob, source: Source) -> Table:
@@ -121,37 +121,39 @@ def derive_source(job: PlannedJob, source: Source) -> Table:
     table = job.table(source.table)
     facts = registry.source(table.option("connector"))
     if facts.positions not in (SourceState.PARTITIONS, SourceState.FILES) or facts.appends is not Known.YES:
-        raise CannotLower(f"what a source of {connector_words(table)} keeps is not known", place=table.name)
+        raise CannotLower(f"the state of a source of {connector_words(table)} is unknown", place=table.name)
     options = dict(table.options)
     if "scan.parallelism" in options or mentions(source.hints, "parallelism"):
-        raise CannotLower("a source with a parallelism of its own may be chained to nothing", place=table.name)
+        raise CannotLower("a source with its own parallelism may not be chained", place=table.name)
     if mentions(source.hints, "format", "connector"):
-        raise CannotLower("a hint says in which format a source is read", place=table.name)
+        raise CannotLower("a hint sets the format of a source", place=table.name)
     formats = {options.get(key) for key in registry.format_keys(table.option("connector"))}
     if not formats <= _APPEND_FORMATS:
-        raise CannotLower(f"rows of format {', '.join(map(str, formats))} may be taken back", place=table.name)
+        raise CannotLower(f"rows of format {', '.join(map(str, formats))} may be retracted", place=table.name)
     if table.primary_key:
-        raise CannotLower("a source with a primary key may be kept once more", place=table.name)
+        raise CannotLower(
+            "rows of a source with a primary key may be stored again by another operator", place=table.name
+        )
     if table.partitioned_by:
-        raise CannotLower("what is planned for a partitioned source is not known", place=table.name)
+        raise CannotLower("the planned operators of a partitioned source are unknown", place=table.name)
     return table
 
 
 def table_with_only_state(job: PlannedJob, source: Source) -> Table | None:
     """The table whose source keeps the only state of a job; None if other operators may keep some.
 
-    The id of a scan does not depend on later operators. None also if the options of the source leave doubt.
+    The id of a scan does not depend on later operators. The answer is None if the source's options leave doubt.
     """
     table = job.table(source.table)
     facts, options = registry.source(table.option("connector")), dict(table.options)
-    if source.hints or "scan.parallelism" in options or not _keeps_nothing_behind(job):
+    if source.hints or "scan.parallelism" in options or not _has_stateless_sink(job):
         return None
     taken = _takes_changes(job, table)
     match facts.positions:
         case SourceState.LOG:
             return table if taken and not _READS_OTHERWISE & options.keys() else None
         case SourceState.PARTITIONS | SourceState.FILES:
-            # All changes of a row come from such a format, so that none is kept to tell them.
+            # Such a format contains all changes of a row, so that no operator stores rows to derive them.
             whole = facts.appends is Known.YES and _format_appends(table) is Known.NO
             return table if taken and whole and not table.partitioned_by else None
         case SourceState.NOTHING:
@@ -162,7 +164,7 @@ def table_with_only_state(job: PlannedJob, source: Source) -> Table | None:
     return None
 
 
-def _keeps_nothing_behind(job: PlannedJob) -> bool:
+def _has_stateless_sink(job: PlannedJob) -> bool:
     sink = job.output.sink
     return not sink or registry.sink(job.table(sink).option("connector")).state is SinkState.NONE
 
@@ -192,11 +194,11 @@ def stateless_operators(job: PlannedJob, table: Table, *, at_head: bool) -> Poss
     segment = job.output.segment
     check_no_operators(segment)
     if segment.windows:
-        raise CannotLower("windows without an aggregation are operators of their own")
+        raise CannotLower("windows without an aggregation are separate operators")
     check_functions(job, (*job.output.columns, *segment.filters))
     check_conditions(segment, table)
     if at_head:
-        return ((SCAN, CALC),)  # what comes behind such a scan keeps nothing
+        return ((SCAN, CALC),)  # operators after such a scan keep no state
     seen = simplified_stretch(table, job.output.columns, bool(segment.filters))
     return with_output_calc(seen, cast_by_calc(job))
 
@@ -204,17 +206,17 @@ def stateless_operators(job: PlannedJob, table: Table, *, at_head: bool) -> Poss
 def check_conditions(segment: StatelessSegment, *tables: Table) -> None:
     """Raise CannotLower if the planner may remove a condition."""
     if any(decided(condition, *tables) for condition in segment.filters) or contradictory(segment.filters):
-        raise CannotLower("a condition may hold of every row or of none, and then be left out, or its source")
+        raise CannotLower("the planner may remove a condition that is true or false for every row, or its source")
 
 
 def simplified_stretch(table: Table, wanted: tuple[Expression, ...], filtered: bool) -> PossibleChains:
-    """The operators from a scan to a projection, with every possible simplification."""
+    """The possible operators from a scan to a projection, with and without simplifications."""
     ways = dict.fromkeys((wanted, at_least(wanted)))
     return tuple(dict.fromkeys(kinds for way in ways for kinds in stretch_above(table, way, filtered, ordered=False)))
 
 
 def with_output_calc(stretch: PossibleChains, converted: Known) -> PossibleChains:
-    """The chains, with a Calc that casts or fills up the output if there may be one."""
+    """The chains, with a Calc that casts the output or adds columns, if one may be planned."""
     with_calc = tuple(kinds if kinds[-1] == CALC else (*kinds, CALC) for kinds in stretch)
     return {Known.YES: with_calc, Known.NO: stretch, Known.NOT_KNOWN: (*stretch, *with_calc)}[converted]
 
@@ -223,14 +225,14 @@ def stretch_above(table: Table, wanted: tuple[Expression, ...], filtered: bool, 
     """The operators from a scan to a projection."""
     facts = registry.source(table.option("connector"))
     if Known.NOT_KNOWN in (facts.projection, facts.watermark):
-        raise CannotLower(f"what is handed down into a source of {connector_words(table)} is not known")
+        raise CannotLower(f"the push-downs into a source of {connector_words(table)} are unknown")
     names = tuple(part.column if isinstance(part, SourceColumn) else "" for part in wanted)
     stored = all(name in table.physical for name in names)
     assigned = table.watermark is not None and facts.watermark is Known.NO
     if facts.projection is Known.NO:
         return _whole(table, names, filtered or not stored, assigned)
     if any(name in {key for key, _, _ in table.metadata} for name in columns_read(wanted)):
-        raise CannotLower("what is planned for metadata columns of this source is not known")
+        raise CannotLower("the planned operators for metadata columns of this source are unknown")
     if assigned:
         return _projected_below_watermark(table, wanted, names, filtered or not stored, ordered)
     every = len(set(names)) == len(table.physical)
@@ -241,7 +243,7 @@ def stretch_above(table: Table, wanted: tuple[Expression, ...], filtered: bool, 
 def _whole(table: Table, names: tuple[str, ...], computed: bool, assigned: bool) -> PossibleChains:
     """A source that emits all columns: a Calc drops and reorders them."""
     if assigned:
-        raise CannotLower("watermarks above a source that reads all columns were not seen")
+        raise CannotLower("watermarks after a source that reads all columns were not measured")
     emitted = (*table.physical, *(name for name, _, _ in table.metadata))
     time = table.watermark.column if table.watermark is not None else ""
     if time and time not in emitted and (time in names or not computed):
@@ -254,13 +256,13 @@ def _whole(table: Table, names: tuple[str, ...], computed: bool, assigned: bool)
 def _projected_below_watermark(
     table: Table, wanted: tuple[Expression, ...], names: tuple[str, ...], computed: bool, ordered: bool
 ) -> PossibleChains:
-    """A source that emits the projected columns and the time, below a watermark assigner."""
+    """A source that emits projected columns and the time attribute to a watermark assigner."""
     time = table.watermark.column if table.watermark is not None else ""
     clocks = {column.name for column in table.columns if column.time_attribute is TimeAttribute.PROCTIME}
     if time not in table.physical or clocks & set(columns_read(wanted)):
-        raise CannotLower("where a computed time is planned is not certain")
+        raise CannotLower("the operator of a computed time attribute is uncertain")
     if computed and any(name not in clocks for name, _ in table.computed):
-        raise CannotLower("where computed columns are planned below watermarks is not certain")
+        raise CannotLower("the operator of columns computed before watermarks is uncertain")
     used = {*columns_read(wanted), time}
     if ordered:
         natural = tuple(name for name in table.physical if name in used)
@@ -269,7 +271,7 @@ def _projected_below_watermark(
     upper = (WATERMARK, CALC) if above else (WATERMARK,)
     if used < set(table.physical):
         return ((SCAN, *upper),)
-    if computed:  # in which order a source of which all columns are read hands them on
+    if computed:  # a source of which all columns are read may emit them in either order
         return ((SCAN, *upper), (SCAN, CALC, *upper))
     order = names if time in names else (*names, time)
     return ((SCAN, CALC, *upper) if tuple(dict.fromkeys(order)) != table.physical else (SCAN, *upper),)

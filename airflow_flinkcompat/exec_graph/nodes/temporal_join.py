@@ -18,7 +18,7 @@ def temporal_join_layout(node: ExecNode, inputs: Sequence[ColumnMeanings], symbo
     """The state of a temporal join by event time: rows that wait for a watermark, and versions."""
     left, right = inputs
     if node.config.get("leftTimeAttributeIndex", -1) < 0 or node.config.get("rightTimeAttributeIndex", -1) < 0:
-        return Unknown("what a temporal join by processing time keeps was not measured")
+        return Unknown("the state of a temporal join by processing time was not measured")
     expires = bool(node.config.get("state"))
     states = (
         NamedState("left", MAP, side_rows(left, "left"), LONG, retracting=not left.appends),

@@ -59,14 +59,14 @@ _IN_TWO_PHASES = frozenset({"SUM", "COUNT", "MAX", "MIN", "AVG"})
 
 
 def aggregated_table(job: PlannedJob, operator: AggregateOperator) -> tuple[Table, AggregateOperator]:
-    """The table under an aggregation that Flink plans as one."""
+    """The table that an aggregation reads; raise CannotLower if its plan is uncertain."""
     check_no_operators(operator.segment)
     check_no_operators(job.output.segment)
     if not isinstance(operator.segment.origin, Source) or job.output.segment.windows:
-        raise CannotLower("only aggregations over one table are known")
+        raise CannotLower("only aggregations directly over one table are known")
     require_plain_form(operator)
     if any(call.language != "builtin" or call.order_by for call in operator.aggregates):
-        raise CannotLower("aggregate functions of one's own are not known")
+        raise CannotLower("user-defined aggregate functions are not supported")
     check_functions(
         job, (*operator.expressions, *operator.segment.filters, *job.output.columns, *job.output.segment.filters)
     )
@@ -75,42 +75,44 @@ def aggregated_table(job: PlannedJob, operator: AggregateOperator) -> tuple[Tabl
 
 def aggregation_operators(job: PlannedJob, operator: AggregateOperator, table: Table) -> PossibleChains:
     """The operators from the scan to the projection above the aggregation."""
-    wanted = tuple(dict.fromkeys((*operator.keys, *(part for call in operator.aggregates for part in _taken(call)))))
+    wanted = tuple(
+        dict.fromkeys((*operator.keys, *(part for call in operator.aggregates for part in _call_inputs(call))))
+    )
     filtered = bool(operator.segment.filters)
     if operator.kind is AggregateKind.GROUP:
         if operator.segment.windows:
-            raise CannotLower("only aggregations over one table are known")
+            raise CannotLower("only aggregations directly over one table are known")
         times = {column.name for column in table.columns if column.time_attribute is not None}
         if times & {part.column for part in wanted if isinstance(part, SourceColumn)}:
-            raise CannotLower("a time that is grouped by or aggregated is planned as a value")
+            raise CannotLower("a grouped or aggregated time attribute is planned as a plain value")
         below = stretch_above(table, wanted, filtered, ordered=False)
         if below == ((SCAN, CALC),) and not filtered and set(columns_read(wanted)) == every_column(table):
             below = (*below, (SCAN,))  # all columns in another order: the aggregation may take them as they come
         return tuple((*kinds, GROUP, *above) for kinds, above in product(below, _above(job, operator)))
     window = operator.window
     if operator.kind is not AggregateKind.WINDOW or window is None or len(operator.segment.windows) != 1:
-        raise CannotLower(f"a {operator.kind} is not known")
+        raise CannotLower(f"the operators of a {operator.kind} are unknown")
     if window.window.kind is WindowKind.SESSION or window.time_attribute is not TimeAttribute.ROWTIME:
-        raise CannotLower("session windows and windows of processing time are not known")
+        raise CannotLower("the operators of session windows and processing-time windows are unknown")
     if not isinstance(window.time, SourceColumn) or window.partition_by:
-        raise CannotLower("a window over a computed time is not known")
+        raise CannotLower("the operators of a window over a computed time are unknown")
     if any(call.function not in _IN_TWO_PHASES for call in operator.aggregates):
-        raise CannotLower("whether these calls are computed in two phases is not known")
+        raise CannotLower("these calls may be computed in one phase or two")
     wanted = tuple(dict.fromkeys((*wanted, window.time)))
     below = stretch_above(table, wanted, filtered, ordered=True)
     return tuple((*kinds, LOCAL, GLOBAL, *above) for kinds, above in product(below, _above(job, operator)))
 
 
-def _taken(call: AggregateCall) -> Iterator[Expression]:
+def _call_inputs(call: AggregateCall) -> Iterator[Expression]:
     """The input of a call; COUNT of a constant has none."""
     for part in (*call.args, call.filter):
         if part is not None and not (call.function == "COUNT" and isinstance(part, Literal) and part.value is not None):
-            # A condition is handed on as a value of its own.
+            # A filter condition is passed as a separate value.
             yield part if part is not call.filter else FunctionCall("IS TRUE", (part,), part.type)
 
 
 def _above(job: PlannedJob, operator: AggregateOperator) -> PossibleChains:
-    """The operators between an aggregation and the sink, with or without a Calc."""
+    """The possible operators between an aggregation and the sink: with or without a Calc."""
     converted, columns = cast_by_calc(job), job.output.columns
     if job.output.segment.filters or converted is Known.YES:
         return ((CALC,),)

@@ -90,12 +90,12 @@ def test_operators_that_only_the_savepoint_has_are_refused_at_submit() -> None:
     report = judged(SUM_MAX, SUM_MAX, "2.3/inner-join")
     assert (report.outcome, refusal(report)) == (Outcome.INCOMPATIBLE, Consequence.REFUSED_AT_SUBMIT)
     assert report.migration is None
-    assert any("the savepoint holds state of" in each and "Join (29c6" in each for each in report.warnings)
+    assert any("the savepoint contains state of" in each and "Join (29c6" in each for each in report.warnings)
 
 
 def test_a_savepoint_of_another_line_is_known_by_its_form_and_restored_by_its_serializers() -> None:
     report = judged(TUMBLE, TUMBLE, "1.20/tumble")
-    assert any("of another line than Flink 2.3.0" in each for each in said(report))
+    assert any("not from the line of Flink 2.3.0" in each for each in said(report))
     assert report.outcome is not Outcome.COMPATIBLE
 
 

@@ -64,7 +64,7 @@ def test_a_dry_run_compares_the_prediction_with_the_savepoint(run: Callable[...,
     other = run(ADDED, "--dry-run", "--savepoint", str(SWAPPED / "old"))
     assert (other.exit_code, other.stdout) == (1, "")
     assert "the old plan predicts key (VARCHAR(2147483647)), timers window-timers, window-aggs" in other.stderr
-    assert "the savepoint holds accState VALUE of row (BIGINT), key " in other.stderr
+    assert "the savepoint contains accState VALUE of row (BIGINT), key " in other.stderr
     template = run(ADDED, "--dry-run", "--template", str(SWAPPED / "template"))
     assert template.exit_code == 1
     assert "the template differs from the prediction of the new plan" in template.stderr
@@ -121,7 +121,7 @@ def test_what_cannot_be_kept_says_why(run: Callable[..., Result], monkeypatch: p
     monkeypatch.setattr(migrate, "compiled_plans", lambda *_: ((old,), (other,)))
     dropped = CliRunner().invoke(cli, ["migrate", "old.sql", "new.sql", "--dry-run"])
     assert dropped.exit_code == 1
-    assert "window-aggregate: cannot be kept: it is over other rows, windows or conditions" in dropped.stdout
+    assert "window-aggregate: cannot be kept: its rows, windows or conditions changed" in dropped.stdout
 
 
 def test_what_it_is_judged_by_is_taken_of_the_project_file(

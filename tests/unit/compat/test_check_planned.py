@@ -242,7 +242,7 @@ def test_a_plan_that_nobody_can_read_leaves_the_verdict_of_the_rules() -> None:
     broken = replace(plan, nodes=tuple(nodes))
     report = judged(QUERY, QUERY.replace("SUM(amount)", "MAX(amount)"), made=((broken,), (broken,)))
     assert (report.outcome, report.ground) == (Outcome.INCOMPATIBLE, READ)
-    assert "written in an unknown way" in report.doubt
+    assert "has an unknown form" in report.doubt
 
 
 @pytest.mark.parametrize("effect", [RestoreEffect.REFUSED_AT_SUBMIT, RestoreEffect.REFUSED_AT_RESTORE])

@@ -259,5 +259,5 @@ def test_a_function_that_was_registered_keeps_what_nobody_measured() -> None:
     (made,) = migrations(sides[0], sides[1], (plans[0], plans[1]))
     assert made.kept is MigrationExtent.NONE
     assert [line.reason for line in made.operators if line.effect is RestoreEffect.NOT_MIGRATABLE] == [
-        "what middle keeps was not measured"
+        "the state of middle was not measured"
     ]

@@ -151,7 +151,7 @@ IN_A_ZONE = TABLE.replace("ts TIMESTAMP(3)", "ts TIMESTAMP_LTZ(3)")
             "TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' MINUTE)",
             TABLE,
             MigrationExtent.WHOLE,
-            "made of slices",
+            "consist of stored slices",
         ),
         (
             "TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '2' MINUTE)",
@@ -159,12 +159,17 @@ IN_A_ZONE = TABLE.replace("ts TIMESTAMP(3)", "ts TIMESTAMP_LTZ(3)")
             MigrationExtent.NONE,
             "windows are longer",
         ),
-        ("TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '30' SECOND)", TABLE, MigrationExtent.NONE, "cannot be split"),
+        (
+            "TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '30' SECOND)",
+            TABLE,
+            MigrationExtent.NONE,
+            "begin or end within a stored slice",
+        ),
         (
             "TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' MINUTE)",
             IN_A_ZONE,
             MigrationExtent.NONE,
-            "other rows, windows or",
+            "its rows, windows or",
         ),
     ],
 )

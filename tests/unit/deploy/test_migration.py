@@ -76,7 +76,7 @@ def test_less_than_was_decided_on_is_refused(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_what_cannot_be_kept_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     made, _ = of(monkeypatch, FOLDER / "a-metric-is-added-to-sessions")
-    with pytest.raises(DeployRefused, match="it is over other rows, windows or conditions"):
+    with pytest.raises(DeployRefused, match="its rows, windows or conditions changed"):
         made.prepare()
 
 
@@ -203,7 +203,9 @@ def test_a_live_savepoint_that_holds_something_else_stops_nothing(monkeypatch: p
 def test_a_template_that_holds_something_else_stops_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     made, _ = of(monkeypatch)
     monkeypatch.setattr(module, "kept_template", lambda *_: ADDED / "old")
-    with pytest.raises(DeployRefused, match=r"the job keeps running: .*the new plan predicts .*, the template holds"):
+    with pytest.raises(
+        DeployRefused, match=r"the job keeps running: .*the new plan predicts .*, the template contains"
+    ):
         made.prepare()
 
 

@@ -117,11 +117,11 @@ def test_the_state_of_a_job_holds_it() -> None:
 @pytest.mark.parametrize(
     ("side", "reason"),
     [
-        (script(format="debezium-json"), "may be taken back"),
-        (script(connector="made-up"), "is not known"),
+        (script(format="debezium-json"), "may be retracted"),
+        (script(connector="made-up"), "is unknown"),
         (script("SELECT a, own(b) FROM t GROUP BY a;"), "user-defined"),
-        (script("SELECT c, SUM(b) FROM t GROUP BY c;"), "how a ARRAY<INT> is stored"),
-        (script("SELECT a, SUM(b) FROM t GROUP BY GROUPING SETS ((a), ());"), "with further operators"),
+        (script("SELECT c, SUM(b) FROM t GROUP BY c;"), "the stored form of ARRAY<INT>"),
+        (script("SELECT a, SUM(b) FROM t GROUP BY GROUPING SETS ((a), ());"), "needs further operators"),
         (script("SELECT /*+ STATE_TTL('t' = '1 d') */ a, SUM(b) FROM t GROUP BY a;"), "hint"),
         (script("SELECT a, STDDEV_POP(b) FROM t GROUP BY a;"), "STDDEV_POP"),
     ],
@@ -143,9 +143,9 @@ RANKED = "SELECT a, b FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY {by} ORDER
             RANKED.format(by="a", order="b", rows="(SELECT a, b + 1 AS b FROM t)", kept="WHERE n <= 2"),
             "computed column",
         ),
-        (RANKED.format(by="a", order="ts", rows="t", kept="WHERE n = 1"), "how a ARRAY"),
-        ("SELECT l.a, l.b FROM t AS l JOIN t AS r ON UPPER(l.a) = r.a", "computed key"),
-        ("SELECT a, SUM(b) OVER (PARTITION BY a ORDER BY ts) FROM t", "compiled plans alone"),
+        (RANKED.format(by="a", order="ts", rows="t", kept="WHERE n = 1"), "stored form of ARRAY"),
+        ("SELECT l.a, l.b FROM t AS l JOIN t AS r ON UPPER(l.a) = r.a", "computed join key"),
+        ("SELECT a, SUM(b) OVER (PARTITION BY a ORDER BY ts) FROM t", "only from compiled plans"),
     ],
 )
 def test_rows_that_may_be_stored_otherwise_are_not_told(query: str, reason: str) -> None:

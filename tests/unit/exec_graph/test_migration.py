@@ -78,9 +78,9 @@ def test_a_metric_that_goes_is_named() -> None:
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("ga-key-add-notshown", "is a key now, by which stored values cannot be separated"),
-        ("g-hop", "other rows, windows or conditions"),
-        ("mr-where-add", "other rows, windows or conditions"),
+        ("ga-key-add-notshown", "is a new key, by which stored values cannot be separated"),
+        ("g-hop", "its rows, windows or conditions changed"),
+        ("mr-where-add", "its rows, windows or conditions changed"),
     ],
 )
 def test_what_cannot_be_kept_says_why(name: str, reason: str) -> None:
@@ -149,7 +149,7 @@ def test_readers_of_one_table_do_not_take_each_others_positions() -> None:
     symbols = Symbols()
     found = migration(job(old, symbols), job(new, symbols))
     reasons = {each.reason for each in found.operators if each.effect is RestoreEffect.NOT_MIGRATABLE}
-    assert reasons == {"its table is read several times, and which source has which positions is not known"}
+    assert reasons == {"its table is read several times, so that stored positions cannot be assigned to sources"}
     assert migration(job(old, symbols), job(old, symbols)).kept is MigrationExtent.WHOLE
 
 
@@ -189,7 +189,7 @@ def test_metrics_over_rows_that_are_taken_back_cannot_begin_later() -> None:
 def test_an_operator_that_comes_above_one_that_goes_on_would_lack_its_rows_of_before() -> None:
     (line,) = (each for each in kept("rj-third-add").operators if each.effect is RestoreEffect.NOT_MIGRATABLE)
     assert line.old is None
-    assert line.reason == "it would begin empty, and never see what join handed on before"
+    assert line.reason == "it would begin empty, without the rows that join emitted before"
     assert kept("rj-third-add").kept is MigrationExtent.NONE
 
 
@@ -211,4 +211,4 @@ def test_an_operator_without_keyed_state_has_a_reason() -> None:
     )
     (line,) = (each for each in migration(old, new).operators if each.new is not None)
     assert line.effect is RestoreEffect.NOT_MIGRATABLE
-    assert line.reason == "it keeps no keyed state that a rewritten savepoint could hold"
+    assert line.reason == "it keeps no keyed state that a rewritten savepoint could contain"

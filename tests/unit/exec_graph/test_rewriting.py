@@ -62,13 +62,13 @@ def test_keys_are_found_by_what_they_say() -> None:
     a, c, wide = StateField("VARCHAR(9)", "a", "a"), StateField("INT", "c", "c"), StateField("BIGINT", "c", "c")
     assert key_places([a, c], [wide, a]) == (1, 0)
     assert key_places([a, c], [c]) == (1,)
-    assert key_places([a, wide], [c]) == "the values of c are none of its type now"
+    assert key_places([a, wide], [c]) == "the old values of c do not fit its new type"
 
 
 @pytest.mark.parametrize(
     ("together", "deciding", "reason"),
     [
-        ([{SUM, COUNT}], {}, "a metric is computed of SUM(b), which would go on, and COUNT(b), which would begin now"),
+        ([{SUM, COUNT}], {}, "a metric combines SUM(b), which would resume, and COUNT(b), which would start empty"),
         ([{SUM}, {COUNT}], {}, ""),
         ([], {COUNT}, "COUNT(b), which would start empty, decides which results continue"),
         ([], {SUM}, ""),
@@ -84,4 +84,4 @@ def test_nothing_is_computed_of_what_goes_on_and_what_begins(
 
 
 def test_half_an_average_is_none() -> None:
-    assert "AVG(b), which would begin now" in mixed(AVG[:1], AVG[1:], frozenset(), frozenset())
+    assert "AVG(b), which would start empty" in mixed(AVG[:1], AVG[1:], frozenset(), frozenset())

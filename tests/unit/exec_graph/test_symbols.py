@@ -15,7 +15,7 @@ from airflow_flinkcompat.exec_graph.kinds import ExecKind
 from airflow_flinkcompat.exec_graph.model import RestoreEffect
 from airflow_flinkcompat.exec_graph.nodes.accumulators import call_over
 from airflow_flinkcompat.exec_graph.nodes.source import scanned
-from airflow_flinkcompat.exec_graph.streams import passed_on
+from airflow_flinkcompat.exec_graph.streams import stateless_output
 from airflow_flinkcompat.exec_graph.symbols import ColumnMeanings, Symbol, Symbols, expression
 from dev.measure.measured import written
 from dev.measure.savepoint_fixtures import migration_of
@@ -101,7 +101,7 @@ LEFT, RIGHT = (
 
 
 def union(*inputs: ColumnMeanings) -> ColumnMeanings:
-    return passed_on(UNION, inputs, SYMBOLS)
+    return stateless_output(UNION, inputs, SYMBOLS)
 
 
 SYMBOLS = Symbols()

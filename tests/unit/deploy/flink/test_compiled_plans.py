@@ -208,7 +208,7 @@ def test_a_plan_that_cannot_be_seen(tmp_path: Path) -> None:
 
 
 def test_a_plan_that_is_none_is_removed_too(tmp_path: Path) -> None:
-    with pytest.raises(PlansUnavailable, match=r"job\.sql:3:1: this is no compiled plan"):
+    with pytest.raises(PlansUnavailable, match=r"job\.sql:3:1: this is not a compiled plan"):
         planner(Scripted(writes="nothing")).compile_plans(side(TABLES + SUMS), str(tmp_path))
     assert not list(tmp_path.iterdir())
 
