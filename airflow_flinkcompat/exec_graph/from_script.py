@@ -186,7 +186,7 @@ def _stored(job: PlannedJob, operator: Operator, symbols: Symbols) -> StateLayou
         return Unknown("a hint may set the time to live of state")
     lives = re.fullmatch(r"(\d+) *[a-z]*", job.settings.get(_TIME_TO_LIVE, "0").strip().lower())
     if lives is None:
-        return Unknown(f"the value of {_TIME_TO_LIVE} is not a duration")
+        return Unknown(f"the value of {_TIME_TO_LIVE} was not understood")
     return operator_layout(operator, symbols, time_to_live=int(lives[1]) > 0)
 
 
