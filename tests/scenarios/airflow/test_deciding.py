@@ -137,7 +137,7 @@ def test_two_approve_and_the_author_does_not_and_the_second_does_so_on_the_page(
         browser.open(page, link.removeprefix("/"))
         assert "Assigned to ada, ben, cara." in page.locator(".fc-answer").inner_text()
         page.get_by_text("ben chose “Restart without state”: small windows are agreed").wait_for()
-        assert "2 people must choose the same" in page.locator(".fc-note-ask").inner_text()
+        assert "2 people have to choose the same" in page.locator(".fc-note-ask").inner_text()
         page.get_by_role("radio", name=RESTART).check()
         page.get_by_role("textbox").fill("seen with sales")
         airflow.client.wait_until_parked(asked.dag_id, asked.run_id, "approve")
