@@ -154,7 +154,7 @@ def test_what_ran_before_may_be_hidden(browser: Browser) -> None:
         browser.open(page, browser.waiting("revenue"))
         told = page.locator(".fc-root").inner_text()
     assert "The previous version is in entry 1 of a DAG that you may not read." in told
-    assert "this is the first version" not in told
+    assert "this is the first one" not in told
 
 
 def test_a_narrow_window_shows_one_column(browser: Browser) -> None:
