@@ -51,7 +51,7 @@ def sentences(text: str) -> Iterator[int]:
 def faults() -> list[str]:
     """First lines that begin with a clause or are too long, each with its place."""
     return [
-        f"{path.relative_to(ROOT)}:{number}: {line}"
+        f"{path.relative_to(ROOT)}:{number}: {len(line)} of {_LONG_LINE} characters, or begins with a clause: {line}"
         for path in modules()
         for number, line in first_lines(path)
         if _CLAUSE.match(line) or len(line) > _LONG_LINE

@@ -109,7 +109,7 @@ class Trait(Flag):
     AGGREGATES = auto()
     """An operator with accumulators by key in a measured layout."""
     HOLDS_ROWS = auto()
-    """An operator that stores its input rows in a layout that can be rewritten by columns."""
+    """An operator whose layout consists of its input rows, rewritten by columns unless ``carried_only``."""
     WAITS = auto()
     """An operator whose rows wait for an answer, stored in lists rather than by key."""
     HIDES_TTL = auto()

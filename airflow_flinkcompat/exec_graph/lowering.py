@@ -1,4 +1,4 @@
-"""Lowering: a query of a script as the exec nodes that Flink plans for it."""
+"""The contract of a node family, and lowering: a query of a script as the exec nodes that Flink plans."""
 
 from __future__ import annotations
 

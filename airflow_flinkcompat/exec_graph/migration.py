@@ -1,6 +1,6 @@
 """The migration of a job's state to another job by a rewritten savepoint.
 
-Flink's reading of rewritten savepoints was measured (``state-migration.md``, §2 and §4). State in any other case is
+Flink read rewritten savepoints in restores (``docs/state-migration-reference.md``, "What is proven"). Any other state is
 not kept.
 """
 
