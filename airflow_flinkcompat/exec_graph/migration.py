@@ -1,7 +1,7 @@
 """The migration of a job's state to another job by a rewritten savepoint.
 
-Flink read rewritten savepoints in restores (``docs/state-migration-reference.md``, "What is proven"). Any other state is
-not kept.
+Restores show that Flink reads rewritten savepoints (``docs/state-migration-reference.md``, "What is proven"). Any other
+state is not kept.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ NULL = Field(True, bytes(_WORD))
 def field_form(type: str) -> FieldForm:
     """Place of the values of a type in Flink's spelling, such as ``DECIMAL(38, 2) NOT NULL``.
 
-    Measured on savepoints of 1.20.3 and 2.3.0 (``state-migration.md`` §3.3).
+    Measured on savepoints of 1.20.3 and 2.3.0.
     """
     match = _TYPE.match(type)
     root, precision = (match["root"].upper(), match["precision"]) if match else ("", None)

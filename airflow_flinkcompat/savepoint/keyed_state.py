@@ -156,7 +156,7 @@ _LEAST = -(2**31)
 def key_group(key_row: bytes, max_parallelism: int) -> int:
     """The key group, from 0, in which Flink looks up a key (``BinaryRowData`` without its length).
 
-    Measured on one million stored keys (``state-migration.md`` §3.3).
+    Measured on one million stored keys.
     """
     row_hash = mmh3.hash(key_row, _SEED, signed=True)
     mixed = mmh3.hash(struct.pack("<i", row_hash), 0, signed=True)
