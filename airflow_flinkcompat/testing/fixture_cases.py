@@ -7,8 +7,8 @@ begun by a line of its own::
     --- case: near miss, …    a case; its first words say what it is: document example, variant or near miss
     -- outcome: partial       expected outcome: compatible, partial, unknown or incompatible
     -- flink: incompatible    expected outcome on open-source Flink (optional)
-    -- fires: code, code      rules that decide (optional)
-    -- not: code              rules that must not decide (optional)
+    -- fires: code, code      rules that decide on engine vvr (optional)
+    -- not: code              rules that must not decide on engine vvr (optional)
     -- functions: name=kind[:language], …   what the caller declares besides the script (optional)
     -- settings-old: key=value              settings of one side, one a line (optional; also settings-new)
     --- old
