@@ -272,7 +272,7 @@ def test_what_was_chosen_is_tried_first_and_given_to_the_start_alone(ledger: Led
 def test_where_sources_begin_is_taken_up_with_the_start(ledger: Ledger) -> None:
     target = cluster(ORDERS)
     target.fail, target.error = "submit", SubmissionUnknown
-    with pytest.raises(DeployError, match="is not known yet, so nothing else is started"):
+    with pytest.raises(DeployError, match="was accepted, so nothing else is started"):
         run(target, ledger, V1, offsets="latest", owner="me")
     target.fail = ""
     entry = run(target, ledger, V1, owner="me")
