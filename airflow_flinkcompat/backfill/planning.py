@@ -1,4 +1,4 @@
-"""Decisions of a request without Spark: the work, its chunks, and the hand-over to the live job."""
+"""The plan of a backfill: steps, chunks and hand-over, made without Spark; guards that Spark checks."""
 
 from __future__ import annotations
 

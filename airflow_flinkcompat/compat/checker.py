@@ -281,7 +281,7 @@ def _planned_report(
 
 
 def _unless_unproven(report: Report, change: Change, prediction: Prediction, compared: RestoreVerdict | None) -> Report:
-    """A compatible report, or unknown in its place over something that the planner could not see."""
+    """The report, set to unknown if the change depends on something that the planner could not see."""
     reasons = list(prediction.unproven)
     if prediction.lookups and (compared is None or compared.depends_on_lookups):
         tables = ", ".join(prediction.lookups)

@@ -98,7 +98,7 @@ def _errors_of_syntax(side: Side) -> Iterator[Obstacle]:
 
 
 def _settings(side: Side) -> Iterator[Obstacle]:
-    """Values that Flink refuses, unless nothing is planned with them or the deployed side runs with them."""
+    """Settings that Flink refuses, except those that no statement uses or the deployed side already has."""
     places = dict.fromkeys(side.settings.items(), f"{side.source}: the setting")
     for statement in side.parsed.statements:
         tree = statement.tree

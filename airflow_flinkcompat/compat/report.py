@@ -466,7 +466,7 @@ class Reports:
 
     @classmethod
     def of(cls, reports: Iterable[Report]) -> Reports:
-        """The reports in their order.
+        """The reports, worst first.
 
         Args:
             reports: A report per engine.

@@ -368,7 +368,7 @@ def _hints_at_options(difference: Difference) -> bool:
 
 
 def _made_synchronous(difference: Difference) -> bool:
-    """True if an added hint makes a lookup synchronous, so that nothing reads the waiting rows."""
+    """True if a new hint makes a lookup synchronous, so rows queued by an asynchronous one are not read."""
     old, new = (
         dict(side or ()).get("LOOKUP", "") if difference.part == "query hints" else ""
         for side in (difference.before, difference.after)

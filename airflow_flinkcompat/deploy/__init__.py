@@ -1,7 +1,7 @@
 """Deployments: the targets where jobs run, the ledger of each deployment, and redeploys.
 
-Names load on first use: reading a ledger needs neither the SQL parser nor an HTTP client. Names that are not in
-``__all__`` were exported by earlier releases.
+Names load on first use: reading a ledger needs neither the SQL parser nor an HTTP client. Names missing from
+``__all__`` can still be imported: earlier releases exported them.
 """
 
 from __future__ import annotations

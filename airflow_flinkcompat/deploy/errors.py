@@ -49,7 +49,7 @@ class SubmissionUnknown(TargetError):
 
 
 class StateFault(StrEnum):
-    """Reason why no job starts from a savepoint or checkpoint.
+    """Reason why a target refuses to start a job from a savepoint or checkpoint.
 
     ``MISFIT``: it does not fit the job. ``GONE``: it was moved or deleted. ``DAMAGED``: it cannot be read.
     """

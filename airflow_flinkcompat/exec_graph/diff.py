@@ -165,7 +165,7 @@ def _by_serializers(
     old: StateLayout | Unknown | None,
     new: StateLayout | Unknown | None,
 ) -> list[tuple[RestoreEffect, str]]:
-    """Judge by known layouts if the restore fails or reads the state with another meaning."""
+    """Decide from two known layouts whether the restore fails or misreads the state."""
     if not (isinstance(old, StateLayout) and isinstance(new, StateLayout)):
         return differing
     if _readable(old, new):

@@ -382,8 +382,8 @@ def _refused_above_empty(
 def _new_state_line(spec: StateSpec, job: ExecGraph, lines: Iterable[OperatorMigration]) -> OperatorMigration:
     """The line of a state without an old one: empty, unless it would miss rows of the past.
 
-    An operator that resumes never emits its past rows again, but may retract them (measured: rj-third-add). Windows
-    emit all their rows when they end, so that windows of the same length downstream miss nothing.
+    An operator that resumes never emits its past rows again, but may retract them (measured: rj-third-add). A window
+    emits all its rows when it ends, so a downstream window of the same length misses nothing.
     """
     below = _below(spec, job, lines)
     kinds = {graph.nodes[place].kind for graph in job.graphs for place in graph.upstream_of(spec.id)}

@@ -51,7 +51,7 @@ def join_ddl(files: Iterable[tuple[str, str]]) -> tuple[str, tuple[tuple[str, in
         files: Content of each file by its name.
 
     Returns:
-        The text, and each name with the number of lines from its file. The text of a single file is unchanged.
+        The text, and each name with the number of lines from its file. The text of an only file is returned as it is.
     """
     given = list(files)
     texts = [text.rstrip() for _, text in given[:-1]]

@@ -1,4 +1,4 @@
-"""Files of a savepoint, on any store that universal-pathlib supports, and their operator state lists."""
+"""A savepoint's files and their operator state lists, on any store that universal-pathlib supports."""
 
 from __future__ import annotations
 

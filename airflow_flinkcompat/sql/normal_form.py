@@ -220,7 +220,7 @@ class _Writer:
 
     # ------------------------------------------------------------------------------------------ queries
     def _query(self, node: exp.Expr, names: _Names, named: bool) -> str:
-        """A query; ``named``: another query may read its columns by name."""
+        """Write a query in normal form; ``named``: another query may read its columns by name."""
         names, clause = self._with(node, names)
         written: dict[str, str | None] = {"with_": clause}
         match node:

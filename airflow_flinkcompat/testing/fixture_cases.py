@@ -166,7 +166,7 @@ class FixtureError(ValueError):
 
 @dataclass
 class FixtureSection:
-    """The numbered lines after one ``---`` line; ``line`` is the first, 1-based."""
+    """The numbered lines of one section; ``line`` is that of its ``---`` line, 1 for the head."""
 
     name: str
     title: str

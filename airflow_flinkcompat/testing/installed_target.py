@@ -1,4 +1,4 @@
-"""The contract for the target in pytest's options, without a test file; see ``pytest_plugin``.
+"""Test module that runs the target contract on an installed target; see ``pytest_plugin``.
 
 It is collected by name: ``pytest -p airflow_flinkcompat.testing.pytest_plugin --flinkcompat-target NAME --pyargs
 airflow_flinkcompat.testing.installed_target``.

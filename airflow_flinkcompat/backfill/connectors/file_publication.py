@@ -17,7 +17,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
@@ -29,9 +28,6 @@ from airflow_flinkcompat.backfill.formats.columnar import ColumnarFormat
 from airflow_flinkcompat.backfill.formats.text import encode_line
 from airflow_flinkcompat.backfill.protocols import PublishedRows, Range
 from airflow_flinkcompat.backfill.spark import FileSystem, configured
-
-if TYPE_CHECKING:
-    from airflow_flinkcompat.backfill.spark import FileSystem
 
 _BEAT_SECONDS = 5.0
 _PATIENCE_SECONDS = 30.0

@@ -1,4 +1,4 @@
-"""Differences: parts of plans, surviving metrics, declarations and settings."""
+"""Compared parts of operators, tables and settings, a Difference for each, and the fates of metrics."""
 
 from __future__ import annotations
 
@@ -335,7 +335,7 @@ class Fates:
         return frozenset(distinct or self._partly())
 
     def _partly(self) -> set[str]:
-        """True if an aggregate survives and DISTINCT is not touched."""
+        """Codes for a change in which an aggregate survives and DISTINCT ones stay as they were."""
         if not self.added:
             return {"aggregate-deleted" if self.dropped else "aggregate-reordered"}
         if not self.dropped:

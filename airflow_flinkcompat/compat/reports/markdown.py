@@ -150,7 +150,7 @@ def _joined(blocks: Iterable[Iterable[str]]) -> str:
 
 
 def _section(section: Section) -> Iterator[str]:
-    """The findings, then in a fold each key and metric, and the basis of the findings."""
+    """The findings, then a collapsed block with the keys, the metrics and the basis of each finding."""
     yield from (f"### {plain_words(section.heading)}", "")
     for finding in section.findings:
         yield from _finding(finding, with_fates=section.operator is None)

@@ -1,4 +1,4 @@
-"""Lake formats: Iceberg, Paimon and Hudi (restores on Flink 1.20, connectors' sources), Delta."""
+"""Lake tables: Iceberg, Paimon and Hudi by restores on Flink 1.20 and source code, and Delta."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Leftovers of earlier runs: a finished deployment, a start to resume, a stopped or recovered job.
+"""Resumption after a dead run: its result, its unfinished start, the former job, or a refusal.
 
 A stopped job ends with its savepoint, and its successor resumes from there. It may still come back: a JobManager
 recovers it from a checkpoint, or somebody restarts it. From then on its reads and writes are in no earlier savepoint.

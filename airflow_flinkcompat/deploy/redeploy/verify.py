@@ -309,8 +309,8 @@ class StartHistory:
 
     ``since``: time of its record, in seconds since the epoch; ``start_seconds``: time that it had to prove itself.
     ``number``: of the savepoint's or checkpoint's own number, 0 for a start without state, None if unknown.
-    ``job_history``: queries the target; None if it shows no history. ``exact``: the start was at that time, not
-    later. ``otherwise``: remedy for a wrong job.
+    ``job_history``: queries the target; None if it shows no history. ``exact``: the job started at ``since``; else it
+    may have started later. ``otherwise``: remedy for a wrong job.
     """
 
     job_id: str

@@ -184,7 +184,7 @@ class Runner:
         return self._watched(job_id, lambda seen: not seen.tasks_running, self._timeouts.start, "come up")
 
     def _settle(self, job_id: JobRef) -> JobStatus:
-        """Wait until nothing has failed for a while; return the last look."""
+        """Wait until the job has run for a while without failing; return the last status seen."""
         begin = self._journal.begun(_step(job_id, "keep running"))
 
         def is_early(_seen: JobStatus) -> bool:

@@ -1,4 +1,4 @@
-"""Evaluation of expressions: constants, operators, containers, attributes and conditions."""
+"""Evaluation of a PyFlink program's expressions over its syntax tree; the program never runs."""
 
 from __future__ import annotations
 

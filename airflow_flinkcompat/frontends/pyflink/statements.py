@@ -1,4 +1,4 @@
-"""Statements of a program: assignments, definitions, imports of modules next to it, and control flow.
+"""Statements of a PyFlink program: assignments, definitions, imports next to it, control flow.
 
 Reading stops at the first statement that is not read. A condition or loop that only prints is passed over.
 """

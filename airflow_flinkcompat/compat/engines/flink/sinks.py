@@ -1,4 +1,4 @@
-"""Operators that open-source Flink plans between a query and its sink, without a place in the script."""
+"""Operators that Flink plans in front of a sink, kept, moved or replaced by a change."""
 
 from __future__ import annotations
 
