@@ -98,7 +98,8 @@ appender.file.strategy.max = 2
 def flink_home(home: Path | None = None) -> Path:
     """The folder with Flink's jars in ``lib/``.
 
-    Args: home: That folder; None: ``$FLINKCOMPAT_FLINK_HOME``, or the installed wheel.
+    Args:
+        home: That folder; None: ``$FLINKCOMPAT_FLINK_HOME``, or the installed wheel.
 
     Returns:
         The folder, as an absolute path.

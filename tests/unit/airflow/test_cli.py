@@ -114,7 +114,7 @@ def test_a_job_is_adopted_through_the_connection(
         (("adopt", "x", "--job-id", JOB, "--script", "none.sql"), "none.sql"),
         (("adopt", "x", "--job-id", JOB, "--script", "s.sql"), "http://127.0.0.1:9"),
         (("adopt", "x", "--job-id", JOB, "--script", "s.sql", "--target", "aws"), "is of target 'jobmanager'"),
-        (("show", "orders", "--ledger", "nowhere"), "is 'orders' the deployment, and nowhere its ledger?"),
+        (("show", "orders", "--ledger", "nowhere"), "check the name 'orders' and the address nowhere"),
     ],
 )
 def test_what_is_wrong_is_said_with_exit_code_2(
