@@ -155,7 +155,8 @@ class Program:
         Args:
             name: Its name in the script.
 
-        Returns: The table; None if none is declared under this name.
+        Returns:
+            The table; None if none is declared under this name.
         """
         return self._tables.get(name)
 
