@@ -142,6 +142,11 @@ def _doubt(outcome: Outcome, ids: tuple[str, ...]) -> Verdict | None:
     return unknown(why) if why else None
 
 
+def compatible_engines(**verdicts: Verdict) -> tuple[str, ...]:
+    """The engines whose verdict is *compatible*; a match may bring a worse one there."""
+    return tuple(engine for engine, verdict in verdicts.items() if verdict.outcome is Outcome.COMPATIBLE)
+
+
 def combined(verdicts: Iterable[Verdict]) -> Verdict:
     """One verdict for several: the worst; where all are as good, it holds only where each of them does."""
     every = list(verdicts)

@@ -178,7 +178,7 @@ class Feed:
         self._wake.set()
 
     def there(self) -> bool:
-        """Whether event time is at the goal, and the job has seen all of it."""
+        """True if event time is at the goal, and the job has seen all of it."""
         self.check()
         return self.clock >= self._goal and self._is_seen()
 
@@ -225,7 +225,7 @@ class Feed:
         )
 
     def _is_seen(self) -> bool:
-        """Whether the job's watermark is where the latest order has brought it."""
+        """True if the job's watermark is where the latest order has brought it."""
         if not self.arrived:
             return True
         seen = self._watermark()

@@ -113,24 +113,24 @@ def reconciled_generation(resource: Mapping[str, Any]) -> int | None:
 
 
 def reconciled(resource: Mapping[str, Any]) -> bool:
-    """Whether the operator has carried the present spec out."""
+    """True if the operator has carried the present spec out."""
     return reconciled_generation(resource) == int(resource["metadata"]["generation"])
 
 
 def runs(resource: Mapping[str, Any]) -> bool:
-    """Whether its job runs, of the present spec: STABLE alone may be what was said of an earlier one."""
+    """True if its job runs, of the present spec: STABLE alone may be what was said of an earlier one."""
     status = resource.get("status", {})
     state = status.get("jobStatus", {}).get("state")
     return reconciled(resource) and (status.get("lifecycleState"), state) == ("STABLE", "RUNNING")
 
 
 def suspended(resource: Mapping[str, Any]) -> bool:
-    """Whether it was suspended, as the present spec asks."""
+    """True if it was suspended, as the present spec asks."""
     return reconciled(resource) and str(resource["status"]["lifecycleState"]) == "SUSPENDED"
 
 
 def cancelled(resource: Mapping[str, Any]) -> bool:
-    """Whether it was suspended without a savepoint: from 1.10 on it is UPGRADING for ever, and never carried out."""
+    """True if it was suspended without a savepoint: from 1.10 on it is UPGRADING for ever, and never carried out."""
     status = resource.get("status", {})
     last = json.loads(status.get("reconciliationStatus", {}).get("lastReconciledSpec") or "{}")
     state = status.get("jobStatus", {}).get("state")
@@ -138,7 +138,7 @@ def cancelled(resource: Mapping[str, Any]) -> bool:
 
 
 def stopped(resource: Mapping[str, Any]) -> bool:
-    """Whether an application was suspended and its JobManager is gone, too, so that nothing else is seen of its job."""
+    """True if an application was suspended and its JobManager is gone, too, so that nothing else is seen of its job."""
     return suspended(resource) and str(resource["status"]["jobManagerDeploymentStatus"]) == "MISSING"
 
 

@@ -136,7 +136,7 @@ def columns_of(old: Side, new: Side) -> dict[str, Columns | None]:
 
 
 def begins_with(old: Side, new: Side, place: str) -> bool:
-    """Whether a sink that is new takes rows of a source that is read already, and so those after the switch alone."""
+    """True if a sink that is new takes rows of a source that is read already, and so those after the switch alone."""
     change = Change(old, new)
     before, after = change._outputs
     known = {source.table for output in before.values() for source in sources(output)}
@@ -210,7 +210,7 @@ def _calls(column: Expression) -> Iterator[AggregateCall]:
 
 
 def _is_made_of(column: Expression, old: Sequence[Expression]) -> bool:
-    """Whether Flink stores for the old metrics what this one is made of: of an average its sum and its count."""
+    """True if Flink stores for the old metrics what this one is made of: of an average its sum and its count."""
     stored = {(call.function, call.args, call.distinct, call.filter) for each in old for call in _calls(each)}
 
     def known(call: AggregateCall, *functions: str) -> bool:
@@ -247,7 +247,7 @@ def _in_sessions(output: Output) -> bool:
 
 
 def _is_start(column: Expression) -> bool:
-    """Whether it is where a window begins: a session has begun with rows that a later start does not see."""
+    """True if it is where a window begins: a session has begun with rows that a later start does not see."""
     return any(
         isinstance(part, OperatorColumn)
         and isinstance(part.output, KeyOutput)
@@ -295,7 +295,7 @@ def fault(runs: Runs, columns: Columns | None, later_rows_alone: bool = True) ->
 
 
 def matters(runs: Runs, columns: Columns | None) -> bool:
-    """Whether what goes on is told from a start without state: else the rows prove nothing of it."""
+    """True if what goes on is told from a start without state: else the rows prove nothing of it."""
     if columns is None:
         return False
     places = [new for _, new in columns.kept]

@@ -246,7 +246,7 @@ def _feeds(values: Choices, source: str) -> bool:
 
 
 def _sends(tables: Sequence[str]) -> bool:
-    """Whether the rows of tables can come by topics: their names are those of the declared columns."""
+    """True if the rows of tables can come by topics: their names are those of the declared columns."""
     return not any(table.endswith("_clicks") for table in tables)
 
 

@@ -244,7 +244,7 @@ def filled(query: str, values: Mapping[str, str]) -> str:
 
 
 def fits(lower: str, upper: str, lowers: Mapping[str, Kind] = LOWERS) -> bool:
-    """Whether an upper operator may stand over a lower one."""
+    """True if an upper operator may stand over a lower one."""
     under, over = lowers[lower], UPPERS[upper]
     # What the watermark has not reached yet is never waited for where an interval join holds it back.
     waits = over.needs and lower in ("interval join", "union")

@@ -10,7 +10,7 @@ from airflow_flinkcompat.compat.changes.differences import Difference
 from airflow_flinkcompat.compat.changes.format import format_conditions, format_value
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair
 from airflow_flinkcompat.compat.rule import Example, Rule, RuleMatch
-from airflow_flinkcompat.compat.verdict import Verdict, documented, refused, unknown, wrong
+from airflow_flinkcompat.compat.verdict import Verdict, compatible_engines, documented, refused, unknown, wrong
 from airflow_flinkcompat.model import Outcome
 from airflow_flinkcompat.plan.operators import JoinForm, JoinOperator, Operator, OtherKind, OtherOperator
 
@@ -66,10 +66,6 @@ def parts_rule(
     which its example shows.
     """
     spoken = frozenset(kinds)
-    # Operators above may have accumulated its output.
-    safe = tuple(
-        engine for engine, verdict in (("vvr", vvr), ("flink", flink)) if verdict.outcome is Outcome.COMPATIBLE
-    )
 
     @Rule(
         code=code,
@@ -80,7 +76,8 @@ def parts_rule(
         example=example,
         operators=(of,),
         parts=tuple(rows),
-        case_dependent=safe,
+        # Operators above may have accumulated its output.
+        case_dependent=compatible_engines(vvr=vvr, flink=flink),
     )
     def found(pair: OperatorPair) -> Iterable[RuleMatch]:
         if pair.old.kind != pair.new.kind or pair.new.kind not in spoken:

@@ -9,7 +9,16 @@ from airflow_flinkcompat.compat.changes.differences import Fates, listed
 from airflow_flinkcompat.compat.changes.format import format_expressions
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair
 from airflow_flinkcompat.compat.rule import MINUTE, Example, Rule, RuleMatch, selecting, windowed
-from airflow_flinkcompat.compat.verdict import SAFE, Verdict, documented, inferred, measured, right, unknown
+from airflow_flinkcompat.compat.verdict import (
+    SAFE,
+    Verdict,
+    compatible_engines,
+    documented,
+    inferred,
+    measured,
+    right,
+    unknown,
+)
 from airflow_flinkcompat.model import Outcome
 from airflow_flinkcompat.plan.expressions import AggregateCall
 from airflow_flinkcompat.plan.operators import AggregateKind, AggregateOperator, OverOperator, appends
@@ -88,9 +97,6 @@ def _metric_rule(
     on_vvr = documented(vvr, "Window TVF row {}; Group Window Aggregate row {}".format(*rows))
     # Pages on metrics without a window lack some rows.
     elsewhere = not (group.on_page and over.on_page)
-    safe = tuple(
-        engine for engine, verdict in (("vvr", on_vvr), ("flink", flink)) if verdict.outcome is Outcome.COMPATIBLE
-    )
 
     @Rule(
         code=code,
@@ -102,7 +108,7 @@ def _metric_rule(
         operators=(AggregateOperator, OverOperator),
         # Of operators without metrics, nothing differs.
         parts=() if code == "no-aggregates" else ("aggregates",),
-        case_dependent=safe if elsewhere else (),
+        case_dependent=compatible_engines(vvr=on_vvr, flink=flink) if elsewhere else (),
         yields_to=yields_to,
     )
     def found(pair: OperatorPair) -> Iterable[RuleMatch]:
