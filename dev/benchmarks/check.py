@@ -3,8 +3,8 @@
 Timed is ``check(old, new)`` on engine vvr with everything it does (it parses both scripts, plans, pairs and judges
 them, finds literal secrets and makes the report) over ``parse_script`` of the same two scripts and nothing else. So a
 ratio of 1 would be a check that costs nothing next to parsing, and the goal of 2 one that costs as much as parsing.
-Each figure is processor time, garbage collection included, the best of several runs (timeit): the others are this one plus
-what the machine did meanwhile.
+Each figure is processor time, garbage collection included, the best of several runs (timeit): the others are this one
+plus what the machine did meanwhile.
 """
 
 from __future__ import annotations
