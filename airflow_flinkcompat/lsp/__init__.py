@@ -1,1 +1,1 @@
-"""A language server: the verdict on a script compared with the deployed one, while you type."""
+"""A language server that compares a script with its deployed version while you type."""

@@ -1,4 +1,4 @@
-"""A verdict as values of the protocol: diagnostics, hovers, positions, and the line above the script."""
+"""A verdict as values of the LSP protocol: diagnostics, hovers, positions and code lenses."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ _TOP = types.Range(types.Position(0, 0), types.Position(0, 0))
 
 
 class DeployedTexts:
-    """Deployed versions as files that an editor can open next to the script; deleted with the server."""
+    """Temporary files with deployed versions, which an editor can open next to the script."""
 
     def __init__(self) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="flinkcompat-lsp-")
         self._written: dict[str, tuple[str, str]] = {}
 
     def of(self, side: Side) -> tuple[str, str]:
-        """The URI and the text, with masked secrets, of the deployed script."""
+        """URI and text of the deployed script, with masked secrets."""
         digest = side.sha256
         if digest not in self._written:
             suffix = Path(side.source).suffix or ".sql"
@@ -70,10 +70,10 @@ class DeployedTexts:
 
 @dataclass(frozen=True)
 class ShownDocument:
-    """A verdict as shown to the client.
+    """A verdict in the form shown to the editor.
 
     Attributes:
-        diagnostics: Messages about places, each with its annotation.
+        diagnostics: Diagnostics of the protocol, each with the annotation it shows.
     """
 
     verdict: DocumentVerdict
@@ -83,16 +83,16 @@ class ShownDocument:
 def shown_document(
     verdict: DocumentVerdict, text: str, codec: PositionCodec, deployed: DeployedTexts, related: bool
 ) -> ShownDocument:
-    """A verdict with its diagnostics; a message that two deployments of one script share appears once.
+    """A verdict with its diagnostics. Deployments of the same script share equal diagnostics.
 
-    ``deployed``: the files of deployed versions. ``related``: True if the client shows related places.
+    ``deployed`` writes files with the deployed versions. ``related`` is True if the editor shows related places.
     """
     positions = Positions(text, codec)
     several = len(verdict.fleet.deployments) > 1
     found: dict[tuple[object, ...], tuple[types.Diagnostic, Annotation]] = {}
     scripts = {review.name: review.script for review in verdict.fleet.deployments}
     for each in annotations_of(verdict.fleet):
-        if each.path != scripts[each.deployment]:  # of the catalog, which is another document
+        if each.path != scripts[each.deployment]:  # a place in the catalog, which is another document
             there = f"{each.path}:{each.line}:{each.column}: {each.message}"
             each = replace(each, message=there, line=1, column=1, end_line=1, end_column=None)
         key = (each.severity, each.rule, each.message, each.line, each.column, each.end_line, each.end_column)
@@ -112,7 +112,7 @@ def shown_document(
 
 
 def _description(rule: str) -> types.CodeDescription | None:
-    """Address of a rule's page: on the web, else in the installed package."""
+    """URL of a rule's page on the web, or else in the installed package."""
     if rule not in BY_CODE:
         return None
     return types.CodeDescription(page_url(rule) or page_file(rule).resolve().as_uri())
@@ -134,7 +134,7 @@ def _former(
 
 
 def lenses(shown: ShownDocument) -> list[types.CodeLens]:
-    """The verdict of each deployment above the script; a click reads the deployed version again."""
+    """Code lenses with the verdict of each deployment; a click reads the deployed version again."""
     reviews = shown.verdict.fleet.deployments
     return [types.CodeLens(_TOP, types.Command(_line(each, shown.verdict), REFRESH)) for each in reviews]
 
@@ -143,7 +143,7 @@ def _line(review: DeploymentReview, verdict: DocumentVerdict) -> str:
     word = result_label(review)
     match review.status:
         case Status.LINTED:
-            why = "nothing to compare it with" if verdict.warning else "no deployment of the project file names it"
+            why = "nothing to compare it with" if verdict.warning else "no deployment of the project file uses it"
             return f"{review.name}: {word}, read by itself: {why}"
         case Status.UNREADABLE:
             return f"{review.name}: {word}: {review.sentence}"
@@ -151,14 +151,15 @@ def _line(review: DeploymentReview, verdict: DocumentVerdict) -> str:
             return f"{review.name}: {word}: nothing is deployed according to {mask_secrets(review.baseline)}"
     outcome, *waived = word.split(" ", 1)
     shown = word if review.status is Status.UNCHANGED else " ".join((outcome.upper(), *waived))
-    engines = "" if len(review.reports) == 1 else ", the worse of both engines"
+    engines = "" if len(review.reports) == 1 else ", the worse verdict of both engines"
     return f"{review.name}: {shown} against {mask_secrets(review.baseline)}{engines}"
 
 
 def hover(shown: ShownDocument, position: types.Position) -> types.Hover | None:
-    """Hover text of a place; None without a finding there.
+    """Hover text at a position; None without a finding at the position.
 
-    It has the meaning, the next step and the rule's page of each finding; on the first line also the reports.
+    The text shows the meaning, the next step and the rule's page of each finding. On the first line, it also shows the
+    reports.
     """
     here = [(diagnostic, each) for diagnostic, each in shown.diagnostics if _covers(diagnostic.range, position)]
     reviews = {each.name: each for each in shown.verdict.fleet.deployments}
@@ -209,10 +210,10 @@ _BYTE_ORDER_MARK = "\ufeff"
 
 
 class Positions:
-    """Lines and columns of a script's spans, from 1, as positions of the protocol.
+    """Conversion from lines and columns of a script, counted from 1, to positions of the protocol.
 
-    In a script, only a line feed ends a line, and columns count characters without the byte order mark. In the
-    protocol, a carriage return ends a line, too, and columns count code units of the agreed encoding (``codec``).
+    In a script, only a line feed ends a line. Columns count characters without the byte order mark. In the protocol, a
+    carriage return also ends a line. Columns count code units of the agreed encoding (``codec``).
     """
 
     def __init__(self, text: str, codec: PositionCodec) -> None:
@@ -225,16 +226,16 @@ class Positions:
         self._lines = [text[start:end] for start, end in zip(self._starts, ends, strict=True)]
 
     def at(self, offset: int) -> Position:
-        """The position of an offset, in characters, in the document."""
+        """The position of a character offset in the document."""
         line = bisect_right(self._starts, offset) - 1
         inner = Position(line, offset - self._starts[line])
         return self._codec.position_to_client_units(self._lines, inner)
 
     def range(self, line: int, column: int, end_line: int, end_column: int | None) -> Range:
-        """The range of a place in the script, by lines and columns from 1; the end is inclusive.
+        """The range between two places of the script, by lines and columns from 1; the end is inclusive.
 
-        ``end_column`` None: the place ends with its line. A place outside of the document is moved to the nearest one
-        inside.
+        If ``end_column`` is None, the range extends to the end of the line. A place outside of the document is moved to
+        the nearest place inside.
         """
         start = self._offset(line, column)
         _, end_of_line = self._extent(end_line)
@@ -246,7 +247,7 @@ class Positions:
         return min(start + max(column, 1) - 1, end)
 
     def _extent(self, line: int) -> tuple[int, int]:
-        """The first offset of a script's line, and the one after its last character."""
+        """The offsets of a line's first character and after its last character."""
         index = min(max(line, 1), len(self._script_starts)) - 1
         start = self._script_starts[index]
         last = index + 1 == len(self._script_starts)

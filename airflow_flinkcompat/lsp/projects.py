@@ -1,4 +1,4 @@
-"""Projects of documents, cached with their deployed versions, and verdicts on the documents.
+"""Verdicts on open documents, from projects that are cached with their deployed versions.
 
 This module is independent of editors and their protocol.
 """
@@ -42,9 +42,9 @@ class DocumentVerdict:
     """Verdict on a document's script.
 
     Attributes:
-        fleet: The reviews of the script's deployments; without a deployment, the result of ``lint``.
-        deployed: The compared deployed versions, by deployment.
-        warning: The reason why a script with a deployment was not compared; "" without one.
+        fleet: The reviews of the script's deployments, or the result of ``lint`` if no deployment uses the script.
+        deployed: The deployed versions that were compared, by deployment.
+        warning: The reason why the script of a deployment was not compared; "" if it was compared.
     """
 
     project: Path
@@ -54,7 +54,7 @@ class DocumentVerdict:
 
 
 class KnownBaselines:
-    """Baselines, each requested once; errors of input are cached, too."""
+    """Cache of baselines that reads each baseline once; input errors are cached, too."""
 
     def __init__(self, asked: Baselines) -> None:
         self._asked = asked
@@ -91,24 +91,24 @@ class KnownBaselines:
 class Projects:
     """The projects of the open documents.
 
-    Several threads may ask; those of one project take turns. ``given``: options of the command line, of which only
-    engine and version apply. ``against``: as in ``flinkcompat diff --against``.
+    Several threads may ask for verdicts; requests for the same project run one at a time. ``given``: options of the
+    command line, of which only engine and version apply. ``against``: as in ``flinkcompat diff --against``.
     """
 
     def __init__(self, given: JobOptions, against: str | None = None) -> None:
-        self._given = replace(given, planner="never")  # an editor waits for the answer
+        self._given = replace(given, planner="never")  # the planner would be too slow for an editor
         self._against = against
         self._lock = threading.Lock()
         self._open: dict[Path, _OpenProject] = {}
 
     def verdict(self, path: Path, unsaved: Mapping[Path, str]) -> DocumentVerdict | None:
-        """The verdict on a script; None if it has no project, or is a program that no deployment names.
+        """The verdict on a script; None without a project, or for a program that no deployment uses.
 
-        ``path`` and the paths of the editor's ``unsaved`` texts are resolved.
+        ``unsaved`` contains the editor's unsaved texts by path. All paths must be resolved.
         """
         try:
             file = find_project_file(path)
-        except InputError as error:  # a pyproject.toml on the way
+        except InputError as error:  # a pyproject.toml in a parent folder is unreadable
             return self._unusable(path, path, error)
         if file is None:
             return None
@@ -135,13 +135,13 @@ class Projects:
             self._open.clear()
 
     def _unusable(self, path: Path, file: Path, error: InputError | ScriptError) -> DocumentVerdict | None:
-        if path.suffix != _SQL:  # nobody says that it is a Flink program
+        if path.suffix != _SQL:  # a Python file need not be a Flink program
             return None
         return DocumentVerdict(file, lint_scripts([LoneScript(path.name, error)], DEFAULT_GATE, file.name))
 
 
 class _OpenProject:
-    """A project file with the baselines of its deployments, cached until the file changes."""
+    """A cached project file with the baselines of its deployments, renewed when the file changes."""
 
     def __init__(self, file: Path, given: JobOptions, against: str | None) -> None:
         self.lock = threading.Lock()
@@ -183,13 +183,13 @@ class _OpenProject:
         return self._project.fail_on or DEFAULT_GATE
 
     def _renew(self) -> None:
-        """Read the file again if it changed, or after a request for it. Raises InputError."""
+        """Read the file again if it changed or a refresh was requested. Raises InputError."""
         stamp = _stamp_of(self._file)
-        wanted = self.wanted  # somebody may ask once more meanwhile
+        wanted = self.wanted  # another thread may request a refresh meanwhile
         if self._had == wanted and stamp == self._stamp:
             return
         self.close()
-        self._had = 0  # until it could be read
+        self._had = 0  # if reading fails, the next verdict tries again
         self._project = load_project(self._file)
         self._root = root_of(self._project.folder)
         try:
@@ -202,7 +202,7 @@ class _OpenProject:
     def _of_no_deployment(self, path: Path, unsaved: Mapping[Path, str]) -> DocumentVerdict | None:
         if path.suffix != _SQL:
             return None
-        if self._project.broken:  # the script may be that of one of these
+        if self._project.broken:  # a broken deployment may use this script
             raise InputError("\n  ".join(line for lines in self._project.broken.values() for line in lines))
         return self._linted(path, self._project.common, unsaved)
 
@@ -217,14 +217,14 @@ class _OpenProject:
 
 
 def _declares_alone(side: Side | InputError | ScriptError) -> bool:
-    """True for a readable script that only declares tables, like a catalog, which ``lint`` skips."""
+    """True for a readable script that only declares tables; ``lint`` skips such a catalog."""
     if not isinstance(side, Side) or any(obstacles_of(side)):
         return False
     return not side.program.pipelines and not side.program.problems
 
 
 def _stamp_of(file: Path) -> tuple[int, int]:
-    """Stamp that changes when a file is written. Raises InputError."""
+    """Modification time and size of a file. Raises InputError if the file cannot be read."""
     try:
         found = file.stat()
     except OSError as error:

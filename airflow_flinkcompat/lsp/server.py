@@ -1,4 +1,4 @@
-"""The server: schedules the check of each document, and sends messages to the client."""
+"""The language server, which schedules checks of documents and sends messages to the editor."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from airflow_flinkcompat.lsp.projects import DocumentVerdict, Projects
 from airflow_flinkcompat.model import PROGRAM_SUFFIXES
 
 _SUFFIXES = (".sql", *PROGRAM_SUFFIXES)
-_WORKERS = 4  # one of them reads what the client sends
+_WORKERS = 4  # one of these threads reads the editor's messages
 _LOG = logging.getLogger(__name__)
 
 
 class FlinkcompatServer(LanguageServer):
-    """Check each document in a thread, one check at a time.
+    """Server that checks documents in threads, with one check at a time for each document.
 
-    If the document changes during a check, the result is discarded, and the document is checked again.
+    If a document changes during its check, the result is discarded and the document is checked again.
     """
 
     def __init__(self, projects: Projects) -> None:
-        # pygls cuts lines where Python does, and the protocol does not: whole texts leave nothing to cut.
+        # pygls splits lines at more characters than the protocol does. Full synchronization avoids the split.
         super().__init__(
             "flinkcompat", tool_version(), text_document_sync_kind=types.TextDocumentSyncKind.Full, max_workers=_WORKERS
         )
@@ -42,7 +42,7 @@ class FlinkcompatServer(LanguageServer):
         self._warned: dict[Path, str] = {}
 
     def request_check(self, uri: str) -> None:
-        """Check a document in its present state, unless it cannot be a script."""
+        """Request a check of a document's present text, if its suffix is that of a script."""
         if not _path_of(uri).endswith(_SUFFIXES):
             return
         self._asked[uri] = self._asked.get(uri, 0) + 1
@@ -62,13 +62,13 @@ class FlinkcompatServer(LanguageServer):
         self.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri, []))
 
     async def shown_now(self, uri: str) -> ShownDocument | None:
-        """The shown verdict of a document after its check; None if nothing is shown."""
+        """Wait for a running check, then return the shown verdict; None if nothing is shown."""
         if uri in self._checks:
             await asyncio.wait({self._checks[uri]})
         return self.shown.get(uri)
 
     def close(self) -> None:
-        """Release the verdicts of all documents."""
+        """Release the cached projects, and delete the files of deployed versions."""
         self._projects.close()
         self.deployed.close()
 
@@ -89,11 +89,11 @@ class FlinkcompatServer(LanguageServer):
                 return
 
     def _judged(self, path: Path, text: str, unsaved: Mapping[Path, str]) -> tuple[ShownDocument | None, str]:
-        """The verdict, computed in a thread, or an unexpected error."""
+        """Compute the verdict in a thread. Returns the verdict, and a message about an unexpected error."""
         try:
             verdict = self._projects.verdict(path, unsaved)
             return (None if verdict is None else self._document(verdict, text)), ""
-        except Exception as error:  # the editor goes on, whatever it was
+        except Exception as error:  # no error may end the server
             _LOG.exception("the check failed")
             return None, f"the check failed ({type(error).__name__}); see the log of the server"
 
@@ -118,7 +118,7 @@ class FlinkcompatServer(LanguageServer):
             self.workspace_code_lens_refresh(None)
 
     def _tell(self, about: Path, warning: str) -> None:
-        """Show a warning, once until it changes."""
+        """Show a warning once, and again only when its text changes."""
         if warning and self._warned.get(about) != warning:
             message = f"{about.name}: {warning}"
             self.window_show_message(types.ShowMessageParams(types.MessageType.Warning, message))
@@ -126,13 +126,13 @@ class FlinkcompatServer(LanguageServer):
 
 
 def _path_of(uri: str) -> str:
-    """The file of a document; "" if it is none, or has an impossible name."""
+    """The path of a document; "" if the document is not a file or its name is invalid."""
     path = to_fs_path(uri) or ""
     return "" if "\0" in path else path
 
 
 def make_server(projects: Projects) -> FlinkcompatServer:
-    """The server with its handlers, before its start."""
+    """Create the server with its handlers, without starting it."""
     server = FlinkcompatServer(projects)
 
     @server.feature(types.TEXT_DOCUMENT_DID_OPEN)
@@ -172,7 +172,7 @@ def serve(projects: Projects) -> None:
     """Serve one client on standard input and output, until it disconnects."""
     server, answers = make_server(projects), sys.stdout.buffer
     try:
-        with redirect_stdout(sys.stderr):  # a word of anybody else would break the protocol
+        with redirect_stdout(sys.stderr):  # other output would break the protocol
             server.start_io(sys.stdin.buffer, answers)
     finally:
         server.close()

@@ -1,5 +1,5 @@
-"""Flink's planner in its own process: refusals of scripts, and results of a changed script's restore.
+"""Flink's planner in a separate process, which plans scripts and predicts restores.
 
-No job runs and no cluster is needed. ``planner/`` at the root of the repository holds the Java sources. A bare install
-judges without a planner.
+The planner needs no running job and no cluster. The Java sources are in ``planner/`` at the root of the repository. A
+bare install judges without a planner.
 """

@@ -1,8 +1,8 @@
-"""The planner's process for one line of Flink: lines of JSON on its standard input and output.
+"""The planner process for one line of Flink, which answers JSON lines on standard input.
 
-It starts with the first question, and ends with this process or after some idle minutes. It restarts after a crash.
-A question that crashes it twice is an error of that question alone. A question whose process was killed from outside
-is asked again.
+The process starts with the first question. It ends with the Python process or after some idle minutes, and restarts
+after a crash. A question that crashes the process twice fails alone. If the process is killed from outside, the
+question is repeated.
 """
 
 from __future__ import annotations
@@ -34,25 +34,25 @@ IDLE_SECONDS = 600
 _LARGEST_REQUEST = 8_000_000
 _LARGEST_ANSWER = 64_000_000
 _DEATHS = 2
-"""Maximum number of processes that a question may crash."""
+"""Number of crashes after which a question fails."""
 _KILLS = 20
-"""Maximum number of processes of a question that may be killed from outside."""
+"""Maximum number of attempts at a question whose process is killed from outside."""
 _SECONDS_OF_END = 5
 _SIGNALS = (signal.SIGKILL, signal.SIGTERM)
 _KILLED = frozenset(code for each in _SIGNALS for code in (-each, 128 + each))
 _OUT_OF_MEMORY = 3  # of -XX:+ExitOnOutOfMemoryError
-_OF_UNSHARE = "unshare: sigprocmask"  # what it says where its child was killed by SIGKILL
+_OF_UNSHARE = "unshare: sigprocmask"  # its error message if SIGKILL killed its child
 _ENDED = b""
 
 
 class PlannerFailure(LocalFlinkError):
-    """The planner did not answer a question: it died, or took too long."""
+    """The planner did not answer a question, because its process ended or took too long."""
 
 
 class Daemon:
-    """The planner process of one line of Flink, which answers one question at a time.
+    """Planner process of one line of Flink, which answers one question at a time.
 
-    ``seconds`` limits the time for one script after the start.
+    ``seconds`` limits the time for one script, apart from the start of the process.
     """
 
     def __init__(self, installation: Installation, seconds: float = SECONDS_A_SCRIPT) -> None:
@@ -78,7 +78,7 @@ class Daemon:
                         return answer
                     if (death := self._death()) is not None:
                         deaths.append(death)
-                except BaseException:  # Ctrl-C too: the next answer would be that to this question
+                except BaseException:  # also on Ctrl-C: else the next question would receive this answer
                     self._stop()
                     raise
                 self._stop()
@@ -86,7 +86,7 @@ class Daemon:
                     raise PlannerFailure(f"Flink's planner crashed on this script: {deaths[-1]}")
             raise PlannerFailure(
                 f"Flink's planner was killed {_KILLS} times while it planned this script: "
-                "something on this machine ends it, for instance a memory limit below 1 GB: raise it"
+                "a limit of this machine may be the cause: if the memory limit is below 1 GB, raise it"
             )
 
     def close(self) -> None:
@@ -95,14 +95,14 @@ class Daemon:
             self._stop()
 
     def forget(self) -> None:
-        """Leave the planner to the process from which this one was forked."""
+        """Leave the planner to the parent process after a fork."""
         self._lock = threading.Lock()
         running, self._running = self._running, None
         if running is not None:
             running.forget()
 
     def _answer(self, line: bytes) -> dict[str, Any] | None:
-        """The answer; None if the process ended. Raises PlannerFailure if it takes too long."""
+        """Ask a question. Returns None if the process ended; raises PlannerFailure after a timeout."""
         seconds = self.seconds
         if self._running is None or self._running.process.poll() is not None:
             self._stop()
@@ -135,7 +135,7 @@ class _Running:
         way = isolation.strictest(isolation.network_allowed())
         options = [*JAVA_OPTIONS, f"-Dflinkcompat.idle={IDLE_SECONDS}"]
         if not isolation.network_allowed():
-            options.append(f"-Djdk.net.hosts.file={os.devnull}")  # no name is resolved
+            options.append(f"-Djdk.net.hosts.file={os.devnull}")  # blocks the resolution of host names
         if (archive := installation.class_archive).is_file():
             options.append(f"-XX:SharedArchiveFile={archive}")
         arguments = [*options, "-cp", ":".join(map(str, installation.classpath)), MAIN]
@@ -146,7 +146,7 @@ class _Running:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
-            start_new_session=True,  # Ctrl-C is for this process, which then closes the pipe
+            start_new_session=True,  # Ctrl-C reaches only the Python process, which then closes the pipe
         )
         self._said = 0
         self._answers: queue.Queue[bytes] = queue.Queue()
@@ -155,10 +155,10 @@ class _Running:
         self._reader.start()
 
     def ask(self, line: bytes, seconds: float) -> bytes | None:
-        """The answer; empty if the process ended, None if it takes longer."""
+        """Send a line and wait for the answer: empty if the process ended, None after a timeout."""
         assert self.process.stdin is not None
-        self._said = os.fstat(self._errors.fileno()).st_size  # what it said of others before
-        with contextlib.suppress(OSError):  # it died: no answer will come
+        self._said = os.fstat(self._errors.fileno()).st_size  # skips error output of earlier questions
+        with contextlib.suppress(OSError):  # the process ended
             self.process.stdin.write(line + b"\n")
             self.process.stdin.flush()
         try:
@@ -167,7 +167,7 @@ class _Running:
             return None
 
     def death(self) -> str | None:
-        """The cause of the process's end; None if it was killed from outside."""
+        """The reason why the process ended; None if it was killed from outside."""
         try:
             code = self.process.wait(_SECONDS_OF_END)
         except subprocess.TimeoutExpired:
@@ -175,7 +175,7 @@ class _Running:
         self._errors.seek(max(self._said, self._errors.seek(0, os.SEEK_END) - 4_000))
         said = (self._errors.read() + b"\n" + b"".join(self._noise)).decode("utf-8", "replace")
         if code == _OUT_OF_MEMORY or "OutOfMemoryError" in said:
-            return "it needs more memory than the planner has"
+            return "the script needs more memory than the planner has"
         if code in _KILLED or (code == 1 and _OF_UNSHARE in said):
             return None
         lines = last_errors(said.splitlines())
@@ -187,7 +187,7 @@ class _Running:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
-        self._reader.join(_SECONDS_OF_END)  # until Java has ended too
+        self._reader.join(_SECONDS_OF_END)  # until Java closes its output
         for stream in (self.process.stdin, self.process.stdout):
             if stream is not None:
                 with contextlib.suppress(OSError):
@@ -197,15 +197,15 @@ class _Running:
             shutil.rmtree(self._folder, ignore_errors=True)
 
     def forget(self) -> None:
-        """Close inherited files, so that the process ends when its owner closes the pipe."""
+        """Close inherited pipes, so that the process ends when its owner closes the original pipe."""
         for stream in (self.process.stdin, self.process.stdout):
             with contextlib.suppress(AttributeError, OSError):
-                stream.raw.close()  # type: ignore[union-attr] # without the lock of a thread that is not here
-        self.process.returncode = 0  # nobody waits for it here
+                stream.raw.close()  # type: ignore[union-attr] # avoids a lock that a thread of the parent may hold
+        self.process.returncode = 0  # suppresses the warning about an unawaited child
 
     def _read(self, stream: IO[bytes]) -> None:
-        """Pass every answer on, and an empty one at the end."""
-        with contextlib.suppress(OSError, ValueError):  # closed while it was read
+        """Put every answer in the queue, and an empty answer at the end."""
+        with contextlib.suppress(OSError, ValueError):  # closed by another thread
             while line := stream.readline(_LARGEST_ANSWER):
                 if line.startswith(b'{"id":') and line.endswith(b"\n"):
                     self._answers.put(line)
@@ -219,13 +219,13 @@ _DAEMONS: dict[tuple[Any, ...], Daemon] = {}
 
 
 def daemon(installation: Installation) -> Daemon:
-    """The planner process for a line, shared in this Python process; the first question starts it."""
+    """The shared planner process for a line of Flink; the first question starts the process."""
     return _DAEMONS.setdefault(installation.classpath, Daemon(installation))
 
 
 @atexit.register
 def close_all() -> None:
-    """End the planner processes of this Python process, and make the class archives that they lacked."""
+    """End all planner processes of this Python process, and make missing class archives."""
     for each in _DAEMONS.values():
         each.close()
         if each.asked:

@@ -1,4 +1,4 @@
-"""The planner of a line of Flink: Flink's jars, this package's jar, and an archive of classes."""
+"""Installation of the planner for a line of Flink: Flink's jars, our jar and a class archive."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from airflow_flinkcompat.local_flink import LocalFlinkError, flink_home, jars
 from airflow_flinkcompat.local_flink.processes import find_java
 
 JAR = Path(__file__).parent / "jars" / "flinkcompat-planner.jar"
-"""Built from ``planner/``, with the same bytes for every line."""
+"""Jar that is built from ``planner/``; the same jar works with every line of Flink."""
 MAIN = "flinkcompat.planner.Main"
 JAVA_OPTIONS = (
-    # The first compiler only: the start takes half of the processor time.
+    # Only the first compiler, which halves the processor time of the start.
     "-XX:TieredStopAtLevel=1",
     "-XX:+UseSerialGC",
     "-Xmx768m",
-    # 50 MB live after a script: what garbage and unloaded classes took is handed back.
+    # 50 MB are live after a script. These options return the memory of garbage and unloaded classes.
     "-XX:MaxNewSize=48m",
     "-XX:MinHeapFreeRatio=20",
     "-XX:MaxHeapFreeRatio=40",
@@ -48,16 +48,16 @@ HOME_VARIABLE = "FLINK_HOME"
 _LOADER = "flink-table-planner-loader"
 _INSIDE_LOADER = "flink-table-planner.jar"
 _NEEDED = ("flink-dist", "flink-table-api-java-uber", "flink-table-runtime", _LOADER)
-"""Files that every Flink folder contains."""
+"""Jars that a complete Flink folder contains."""
 
 
 class PlannerMissing(LocalFlinkError):
-    """The planner of a line is missing on this machine; the message names the command that installs it."""
+    """The planner for a line of Flink is missing on this machine; the message names the remedy."""
 
 
 @dataclass(frozen=True)
 class FlinkLine:
-    """A line of Flink: its name, and its measured release."""
+    """A line of Flink, such as 2.3, and its measured release."""
 
     name: str
     version: str
@@ -68,17 +68,17 @@ RELEASES: Mapping[str, str] = {
 }  # fmt: skip
 """The measured release of each line."""
 LINES: Mapping[str, FlinkLine] = {name: FlinkLine(name, version) for name, version in RELEASES.items()}
-"""The lines that have a planner."""
+"""The lines of Flink for which a planner exists."""
 
 
 @dataclass(frozen=True)
 class Installation:
-    """The parts that run the planner of a line.
+    """Files that are needed to run the planner for a line of Flink.
 
     Attributes:
         home: The folder with Flink's jars in ``lib/``.
-        java: The ``java`` that runs it.
-        classpath: The jars, first that of this package.
+        java: The ``java`` executable that runs the planner.
+        classpath: The jars of the planner; the jar of this package is the first.
         jars: Jars of connectors, formats and functions that a script uses.
     """
 
@@ -90,7 +90,7 @@ class Installation:
 
     @property
     def class_archive(self) -> Path:
-        """The path of the class archive for this Java and these jars, which may be absent."""
+        """Path of the class archive for this Java and these jars; the file may be absent."""
         java = self.java.resolve()
         family = _digest([str(each) for each in (java, self.home, JAR)])[:8]
         files = [each for each in (java, java.parents[1] / "release", *self.classpath) if each.is_file()]
@@ -99,9 +99,9 @@ class Installation:
 
 
 def find(name: str, jars_of_scripts: Sequence[Path] = ()) -> Installation:
-    """Find the planner of a line; nothing is fetched.
+    """Find the planner for a line of Flink, without downloads.
 
-    Raises PlannerMissing if a part is missing, or the line has no planner.
+    Raises PlannerMissing if a part is missing or no planner exists for the line.
     """
     line = _line(name)
     java = _java()
@@ -114,12 +114,13 @@ def find(name: str, jars_of_scripts: Sequence[Path] = ()) -> Installation:
 
 
 def install(name: str) -> Installation:
-    """Fetch the planner's missing parts for a line.
+    """Download the missing parts of the planner for a line of Flink.
 
-    Flink's jars come from PyPI (``apache-flink-libraries``) and are cached, unless an environment variable or an
-    installed package provides a Flink of the same release. A broken download resumes.
+    Flink's jars are downloaded from PyPI (``apache-flink-libraries``) and cached. They are not needed if an environment
+    variable or an installed package provides a Flink of the same release. An interrupted download resumes.
 
-    Raises PlannerMissing without a Java or a planner for the line, LocalFlinkError if Flink's jars cannot be fetched.
+    Raises PlannerMissing without a suitable Java or without a planner for the line, and LocalFlinkError if the download
+    fails.
     """
     line = _line(name)
     _java()
@@ -128,7 +129,7 @@ def install(name: str) -> Installation:
 
 
 def home(name: str) -> Path:
-    """The folder with the jars of a line in ``lib/``, fetched from PyPI (330 MB) if absent."""
+    """The Flink folder of a line, with jars in ``lib/``; downloaded from PyPI (330 MB) if absent."""
     line = LINES[name]
     if (found := next(_homes(line), None)) is not None:
         return found
@@ -144,14 +145,14 @@ def home(name: str) -> Path:
             raise LocalFlinkError(f"{error}, or unpack Flink {line.version} and point {HOME_VARIABLE} to it") from error
         with tarfile.open(fetched) as archive:
             archive.extractall(unpacked, filter="data")
-        shutil.rmtree(folder, ignore_errors=True)  # one that lacks jars
+        shutil.rmtree(folder, ignore_errors=True)  # an incomplete folder
         next(Path(unpacked).glob("*/deps")).replace(folder)
         fetched.unlink()
     return flink_home(folder)
 
 
 def status() -> tuple[dict[str, str], bool]:
-    """Describe the planners on this machine."""
+    """State of Java and of each line's planner on this machine, and True if any planner is ready."""
     found, java = {}, ""
     try:
         java = str(_java())
@@ -198,7 +199,7 @@ def _cached_home(line: FlinkLine) -> Path:
 
 
 def _homes(line: FlinkLine) -> Iterator[Path]:
-    """The folders of exactly this release: ``$FLINK_HOME``, that of this environment, that of the cache."""
+    """Flink folders of exactly this release: ``$FLINK_HOME``, the installed package, the cache."""
     given = os.environ.get(HOME_VARIABLE)
     for folder in (Path(given) if given else None, None, _cached_home(line)):
         try:
@@ -210,7 +211,7 @@ def _homes(line: FlinkLine) -> Iterator[Path]:
 
 
 def _planner_jar(line: FlinkLine, home: Path) -> Path:
-    """The planner's own jar, extracted from its loader, without which it starts in half of the time."""
+    """Extract the planner's jar from its loader; without the loader, the planner starts twice as fast."""
     loader = home / "lib" / f"{_LOADER}-{line.version}.jar"
     stamp = f"{loader.stat().st_size:x}-{loader.stat().st_mtime_ns:x}"
     target = cache_directory() / "planner" / f"flink-table-planner-{line.version}-{stamp}.jar"
@@ -242,11 +243,11 @@ _JOBS = (
     "INSERT INTO totals SELECT k, SUM(v) OVER (PARTITION BY k ORDER BY t) FROM a",
     "INSERT INTO names SELECT a.k, b.n FROM a JOIN b FOR SYSTEM_TIME AS OF a.p AS b ON a.k = b.k",
 )
-"""Jobs of the common kinds, planned in order to archive their classes."""
+"""Typical jobs that are planned to fill the class archive."""
 
 
 def make_archive(installation: Installation) -> Path:
-    """Make the archive if it is absent, and remove stale ones: 90 MB, 17 seconds of processor time."""
+    """Make an absent class archive (90 MB, 17 seconds of processor time), and remove stale archives."""
     target = installation.class_archive
     if target.is_file():
         return target
@@ -264,7 +265,7 @@ def make_archive(installation: Installation) -> Path:
             assert process.stdout is not None
             jobs = _ask(process.stdin, process.stdout, restore=[])
             _ask(process.stdin, process.stdout, restore=[job["savepoint"] for job in jobs])
-            process.communicate(timeout=_SECONDS)  # it writes the archive when its input ends
+            process.communicate(timeout=_SECONDS)  # Java writes the archive when its input ends
         family, _, _ = target.name.rpartition("-")
         for old in target.parent.glob(f"{family}-*"):
             if old.stem != target.stem or old.suffix == _ATTEMPTED:
@@ -279,7 +280,7 @@ def make_archive(installation: Installation) -> Path:
 
 
 def make_in_background(installation: Installation) -> None:
-    """Make an absent archive in a process that outlives this one, once for each Java and set of jars."""
+    """Make an absent class archive in a detached process, at most once for each Java and set of jars."""
     archive = installation.class_archive
     if archive.is_file():
         return
@@ -293,7 +294,7 @@ def make_in_background(installation: Installation) -> None:
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
-        made.returncode = 0  # nobody waits for it
+        made.returncode = 0  # suppresses the warning about an unawaited child
 
 
 def _ask(requests: IO[bytes], answers: IO[bytes], restore: list[str]) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Limits of a planner's process: no network, no lasting files, and no surviving child processes."""
+"""Isolation of the planner process: no network, no permanent files, and no surviving child processes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _OWN_FILES = f"""\
 for each in $(cut -d ' ' -f 5 /proc/self/mountinfo); do mount -o remount,bind,ro "$each" 2>/dev/null; done
 mount -t tmpfs -o size=256m,mode=700 tmpfs "$folder" && exec "$@"
 """
-"""Setup with read-only file systems, and with temporary files in memory that end with the process."""
+"""Shell script with read-only file systems and an in-memory folder for temporary files."""
 _SHARED_FILES = f"""\
 {_LIMITS}
 "$@"
@@ -34,16 +34,16 @@ code=$?
 rm -rf "$folder"
 exit $code
 """
-"""The shell removes the folder even if its client was killed."""
+"""Shell script that removes the temporary folder after Java ends, even without the Python process."""
 
 
 @dataclass(frozen=True)
 class Isolation:
-    """A way to confine a process.
+    """Isolation of a process by Linux namespaces.
 
     Attributes:
-        command: The command that starts another one in its own namespaces; empty for none.
-        own_files: True if the process has its own process ids and temporary files, and cannot change other files.
+        command: Prefix of the command line that creates the namespaces; empty without isolation.
+        own_files: True if the process has separate process ids and temporary files, and cannot change other files.
     """
 
     command: tuple[str, ...]
@@ -51,31 +51,31 @@ class Isolation:
 
     @property
     def own_network(self) -> bool:
-        """True if the process reaches no address at all."""
+        """True if the process cannot reach any network address."""
         return _NO_NETWORK in self.command
 
     def around(self, java: str, arguments: Sequence[str], folder: str) -> list[str]:
-        """The command that runs Java with these limits."""
+        """Command line that runs Java in this isolation."""
         script, folder = (_OWN_FILES, _OWN_FOLDER) if self.own_files else (_SHARED_FILES, folder)
         return [*self.command, "sh", "-c", script, "sh", folder, java, *arguments]
 
 
 @cache
 def strictest(network: bool) -> Isolation:
-    """Find the strictest isolation that this system allows."""
+    """Find the strictest isolation that the operating system allows."""
     net = () if network else (_NO_NETWORK,)
     ways = [Isolation((*_UNSHARE, *net, *_NAMESPACES), True), Isolation((*_UNSHARE, *net), False)]
     return next((each for each in ways if each.command != _UNSHARE and _works(each)), Isolation((), False))
 
 
 def set_network(asked: PlannerNetwork | None) -> None:
-    """Let connectors connect if ``asked`` is ``allow`` and the environment does not forbid it."""
+    """Let connectors open connections if ``asked`` is ``allow`` and the environment variable is not set."""
     if asked == "allow":
         os.environ.setdefault(NETWORK_VARIABLE, asked)
 
 
 def network_allowed() -> bool:
-    """True if the user lets connectors and catalogs connect."""
+    """True if the user allows connectors and catalogs to open connections."""
     return os.environ.get(NETWORK_VARIABLE) == "allow"
 
 

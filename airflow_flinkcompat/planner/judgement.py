@@ -1,4 +1,4 @@
-"""The verdict on a change with the answer of Flink's own planner, or else by the rules alone."""
+"""The verdict on a change from Flink's planner, or from the rules alone if the planner is unavailable."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ _WITHOUT = f"{READ}, without Flink's planner"
 
 
 class PlannerUnavailable(InputError):
-    """A required planner that does not answer.
+    """Flink's planner is unavailable or did not answer.
 
     Attributes:
-        ground: The ground of a report without its answer.
-        doubt: The reason why the planner did not answer; "" if it was not asked.
+        ground: The basis of a verdict without the planner's answer.
+        doubt: The reason why the planner did not answer; "" if no planner was asked.
     """
 
     def __init__(self, text: str, ground: str = "", doubt: str = "") -> None:
@@ -43,13 +43,14 @@ class PlannerUnavailable(InputError):
 
 @dataclass(frozen=True)
 class DeployedJob:
-    """The deployed job, from its cluster or its savepoint.
+    """Facts about the deployed job, from its cluster or its savepoint.
 
     Attributes:
-        options: Options of the cluster, which those of a script override.
-        operators: OperatorIDs of the job. If Flink plans others for the deployed script, the planner cannot decide.
-        stored: The job as described by the headers of its savepoint; None if no savepoint is known.
-        unread: The reason why a known savepoint was not read; "" if none.
+        options: Options of the cluster. Options of a script override them.
+        operators: OperatorIDs of the job. If Flink plans different OperatorIDs for the deployed script, the planner
+            cannot decide.
+        stored: The job as described by its savepoint's headers; None without a known savepoint.
+        unread: The reason why a known savepoint was not read; "" if it was read.
     """
 
     options: Mapping[str, str] = field(default_factory=dict)
@@ -69,13 +70,13 @@ def judge(
     with_other_engine: bool = False,
     job: DeployedJob | None = None,
 ) -> Report:
-    """Judge a change, and ask Flink's planner first.
+    """Judge a change with Flink's planner, or else by the rules alone.
 
-    ``mode`` is ``always``, ``never``, or ``auto``: only if a planner is installed for the version and the scripts
-    differ in more than layout. If ``auto`` finds none, the ground of the report names the missing parts
-    (:func:`without_notice`). If Flink refuses the deployed script, the outcome is *unknown* or worse. Raises
-    InputError if Flink refuses the proposed script or a script holds no query, PlannerUnavailable if the mode is
-    ``always`` and there is no answer.
+    ``mode`` is ``always``, ``never`` or ``auto``. With ``auto``, the planner is asked if one is installed for the
+    version and the scripts differ in more than layout. If ``auto`` finds no planner, the basis of the report names the
+    missing parts (:func:`without_notice`). If Flink refuses the deployed script, the outcome is *unknown* or worse.
+    Raises InputError if Flink refuses the proposed script, or if a script contains no query. Raises PlannerUnavailable
+    if the mode is ``always`` and the planner does not answer.
     """
 
     def read() -> Report:
@@ -110,8 +111,8 @@ def judge(
 def plan_alone(side: Side, mode: PlannerMode = "auto", jars: Sequence[Path] = ()) -> tuple[str, str]:
     """Ask Flink to plan one script, without a comparison.
 
-    Returns the ground of a report ("" if Flink is not asked), and the reason if Flink does not answer. Raises
-    InputError if Flink refuses the script; see :func:`judge` for ``mode``.
+    Returns the basis of the verdict ("" without a planner) and, if the planner failed, the reason. Raises
+    InputError if Flink refuses the script. See :func:`judge` for ``mode``.
     """
     if mode == "never":
         return "", ""
@@ -132,8 +133,9 @@ def plan_alone(side: Side, mode: PlannerMode = "auto", jars: Sequence[Path] = ()
 def compile_plans(old: Side, new: Side, jars: Sequence[Path] = (), job: DeployedJob | None = None) -> Plans:
     """Compile every job of both sides with the planner for the version of the new side.
 
-    Pass the same side twice to compile one script alone. Raises InputError if Flink refuses a script, a jar is missing,
-    or the job has other operators than the old script; PlannerUnavailable without a planner or an answer.
+    Pass the same side twice to compile a single script. Raises InputError if Flink refuses a script, if a jar is
+    missing, or if the job's operators are not those of the old script. Raises PlannerUnavailable without a planner or
+    an answer.
     """
     _require_plannable(old, new)
     installation, known = _installed(new, jars), job or DeployedJob()
@@ -154,9 +156,9 @@ def compile_plans(old: Side, new: Side, jars: Sequence[Path] = (), job: Deployed
 
 
 def without_notice(report: Report) -> tuple[Report, str]:
-    """Split off the remark that no planner is installed, for a command that shows it once.
+    """Remove the notice that no planner is installed from a report, so that a command can show it once.
 
-    Returns the report without it, and the remark; "" if there is none.
+    Returns the report without the notice, and the notice ("" if the report has none).
     """
     if not report.ground.startswith(_WITHOUT):
         return report, ""
@@ -164,12 +166,12 @@ def without_notice(report: Report) -> tuple[Report, str]:
 
 
 def _on_cluster(side: Side, job: DeployedJob) -> Side:
-    """The side with the options of the cluster that it does not override."""
+    """Add the options of the cluster to a side; options of the side take precedence."""
     return replace(side, settings={**job.options, **side.settings})
 
 
 def _require_plannable(*sides: Side) -> None:
-    """Raise PlannerUnavailable for anything but SQL scripts on engine flink."""
+    """Raise PlannerUnavailable unless all sides are SQL scripts and the engine is ``flink``."""
     for side in sides:
         if side.language != "sql":
             raise PlannerUnavailable(
@@ -180,12 +182,14 @@ def _require_plannable(*sides: Side) -> None:
 
 
 def _installed(side: Side, jars: Sequence[Path]) -> Installation:
-    """The planner for the version of a side. Raises PlannerUnavailable."""
+    """Find the planner for the version of a side. Raises PlannerUnavailable."""
     try:
         from airflow_flinkcompat.planner.installation import PlannerMissing, find
     except ImportError as error:
         missing = ", ".join(missing_packages("local-flink") or (str(error.name),))
-        raise _not_installed(f"packages are not installed: {missing}: {install_command('local-flink')}") from None
+        raise _not_installed(
+            f"these packages are not installed: {missing}; run {install_command('local-flink')}"
+        ) from None
     try:
         return find(side.version, jars)
     except PlannerMissing as error:
@@ -203,7 +207,7 @@ def _questions() -> ModuleType:
 
 
 def _answer_to(question: Callable[[], T]) -> T:
-    """The planner's answer; raises PlannerUnavailable without one."""
+    """Return the planner's answer. Raises PlannerUnavailable if the planner fails."""
     from airflow_flinkcompat.planner.daemon import PlannerFailure
 
     try:
@@ -232,10 +236,10 @@ def _require_whole(side: Side, script: PlannedScript) -> None:
 
 
 def _of_another_version(report: Report, refusal: PlannerRefusal, flink: str, proposed: str) -> Report:
-    """The report on a change whose deployed script cannot run on this Flink."""
+    """Report on a change whose deployed script is refused by this version of Flink."""
     message = (
-        f"Flink {flink} refuses the deployed script: {refusal.message}. Its job runs on another version or from "
-        "another script: name that version (--old-engine-version) or the script that is really deployed"
+        f"Flink {flink} refuses the deployed script: {refusal.message}. Its job runs on a different version or from "
+        f"a different script: pass that version (--old-engine-version) or the script that is really deployed"
     )
     ground = f"{PLANNED} {proposed}{PROPOSED_ALONE}"
     if report.outcome.rank > Outcome.UNKNOWN.rank:

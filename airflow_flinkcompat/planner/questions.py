@@ -1,4 +1,4 @@
-"""Questions to the planner about a change, with variants for unknown settings and absent jars."""
+"""Questions to the planner about a change, repeated for variants of unknown settings and missing jars."""
 
 from __future__ import annotations
 
@@ -33,24 +33,24 @@ PARALLELISM = "parallelism.default"
 _RUNTIME_MODE = "execution.runtime-mode"
 _PLANNING = {
     "table.plan.compile.catalog-objects": "SCHEMA",  # options of tables may hold secrets
-    "table.generated-code.max-length": "32000",  # splitting shorter code takes a fifth of the time, and is of no use
+    "table.generated-code.max-length": "32000",  # splitting shorter code is useless and takes a fifth of the time
 }
 _UNKNOWN_PARALLELISM = ("1", "2")
-"""Values for an unknown parallelism: chains and OperatorIDs differ between one subtask and several."""
+"""Values to try for an unknown parallelism; one subtask has other chains than several subtasks."""
 _GUESSED: Sequence[Mapping[str, Any]] = (
     {"changelog": "all", "sink": "upsert"},
     {"changelog": "insert", "push_down": True, "sink": "all"},
 )
-"""Other possible abilities of a stand-in for a source, or for a sink with a primary key."""
+"""Alternative abilities to try for a stand-in source, or for a stand-in sink with a primary key."""
 _LOOKUPS: Sequence[Mapping[str, Any]] = ({"async": True},)
-"""Other possible lookup modes of a stand-in."""
+"""Alternative lookup modes to try for a stand-in."""
 
 _ASYNCHRONOUS = {LookupSupport.SYNCHRONOUS: "", LookupSupport.BY_OPTION: "lookup.async"}
-"""The option that makes a lookup asynchronous; "" if there is none."""
+"""The option that makes a lookup asynchronous; "" if the lookup is always synchronous."""
 
 OTHER_SETTINGS = (
-    "the operators of the deployed script are not those of the job, which runs with other settings or on another "
-    "version: name them (--old-set, --old-engine-version)"
+    "the operators of the deployed script differ from the operators of the job. The job runs with different settings "
+    "or on a different version: pass them (--old-set, --old-engine-version)"
 )
 
 Pair = tuple[Installation, Installation]
@@ -58,11 +58,12 @@ Pair = tuple[Installation, Installation]
 
 @dataclass(frozen=True)
 class PlannedChange:
-    """The answers about a change.
+    """The planner's answers about a change.
 
     Attributes:
-        prediction: The result of a restore, if it is the same for every variant of the unknown parts.
-        plans: The compiled plans of both sides; None if Flink compiles none.
+        prediction: The predicted result of a restore, or a doubt if variants of the unknown parts have different
+            results.
+        plans: The compiled plans of both sides; None if Flink cannot compile a job.
     """
 
     old: PlannedScript
@@ -79,7 +80,7 @@ def predict(
     operators: Collection[str] = (),
     stored: StoredJob | None = None,
 ) -> PlannedChange:
-    """Ask Flink for the result of a restore of a changed script."""
+    """Predict the result of a restore after a script changed, with Flink's planner."""
     planned = _predicted(old, new, (before, after), frozenset(operators), stored)
     if planned.prediction.doubt:
         return planned
@@ -94,7 +95,8 @@ def _predicted(
     answers = []
     for width in [{}] if known else widths:
         answers.append((width, answer := _planned(old, new, installed, width, stored)))
-        if answer.old.refusal is not None or answer.new.refusal is not None:  # whatever the parallelism is
+        # a refusal does not depend on the parallelism
+        if answer.old.refusal is not None or answer.new.refusal is not None:
             break
     fitting = [each for each in answers if _has_operators(each[1].old, operators)]
     if not fitting:
@@ -112,9 +114,10 @@ def _predicted(
 
 
 def _of_another_job(answers: Sequence[PlannedChange], stored: StoredJob | None) -> PlannedChange:
-    """The first answer if every plan of the new script refuses the savepoint; else a doubt.
+    """Answer if no plan of the deployed script has the operators of the deployed job.
 
-    No plan of the deployed script has the operators of the savepoint, so the script is not that of the deployed job.
+    The deployed script is then not the script of the deployed job. The first answer stands only if every plan of the
+    new script refuses the savepoint. Otherwise, the answer is a doubt.
     """
     first = answers[0]
     strange = stored is not None and not any(stored.fits(each.old) for each in answers)
@@ -126,21 +129,21 @@ def _of_another_job(answers: Sequence[PlannedChange], stored: StoredJob | None) 
 
 
 def plan_of_job(side: Side, installation: Installation, operators: Collection[str]) -> PlannedScript | None:
-    """The plan of a script with the operators of a job; None if no parallelism results in one."""
+    """The plan of a script with the operators of a job; None if no parallelism results in them."""
     widths = ("",) if _sets_parallelism(side) else _UNKNOWN_PARALLELISM
     plans = (plan(side, installation, {"settings": {PARALLELISM: each}} if each else {}) for each in widths)
     return next((each for each in plans if _has_operators(each, frozenset(operators))), None)
 
 
 def _stand_ins(planned: PlannedChange) -> list[Mapping[str, Any]]:
-    """Variants of the stand-ins in a change; an answer must be the same for all."""
+    """Variants of the stand-ins in a change, for which the answers must agree."""
     sides = (planned.old, planned.new)
     guessed = _GUESSED if any(side.guessed for side in sides) else ()
     return [*guessed, *(_LOOKUPS if any(side.lookups for side in sides) else ())]
 
 
 def _has_operators(script: PlannedScript, operators: frozenset[str]) -> bool:
-    """True if the script is planned with these OperatorIDs, or refused."""
+    """True if the plan contains these OperatorIDs, or if Flink refuses the script."""
     return script.refusal is not None or operators <= {each.id for job in script.jobs for each in job.operators}
 
 
@@ -151,7 +154,7 @@ def _doubted(planned: PlannedChange, doubt: str) -> PlannedChange:
 
 
 def compiled(old: Side, new: Side, planned: PlannedChange) -> Plans | None:
-    """The compiled plans of both sides; None if Flink compiles none of a job."""
+    """The compiled plans of both sides; None if Flink cannot compile a job."""
     made = []
     for side, script in ((old, planned.old), (new, planned.new)):
         if any(job.plan is None for job in script.jobs):
@@ -172,7 +175,7 @@ def _sets_parallelism(side: Side) -> bool:
 
 
 def _value_set(statements: Sequence[Statement], key: str) -> str | None:
-    """The last value that a script sets for a key; None without one."""
+    """The last value that a script sets for a key; None if the script does not set the key."""
     trees = (each.tree for each in reversed(statements) if isinstance(each.tree, SetOption))
     return next((tree.expression.name for tree in trees if tree.this is not None and tree.this.name == key), None)
 
@@ -192,8 +195,8 @@ def plan(
 ) -> PlannedScript:
     """Flink's plan of one script.
 
-    ``variant``: values for unknown inputs. ``restore``: a savepoint for each job. Raises PlannerFailure if the
-    planner does not answer, ScriptError if the script contains no statement.
+    ``variant``: values for unknown inputs. ``restore``: a savepoint for each job. Raises PlannerFailure if the planner
+    does not answer. Raises ScriptError if the script contains no statement.
     """
     declared = parse_script(side.catalog, "<catalog>").statements if side.catalog.strip() else ()
     statements = tuple(chain(declared, side.parsed.statements))
@@ -203,10 +206,10 @@ def plan(
         "statements": [as_one_statement(disguise_secrets(each.text)) for each in statements],
         "lasting": [number for number, each in enumerate(statements) if changes_what_lasts(each.text)],
         "settings": {
-            PARALLELISM: "1",  # else the cores of this machine, on which chains depend
+            PARALLELISM: "1",  # the default is the number of cores, on which chains depend
             **given.get("settings", {}),
             **{key: disguise_option(key, value) for key, value in side.settings.items()},
-            **({_RUNTIME_MODE: mode} if mode else {}),  # a session has it from its beginning
+            **({_RUNTIME_MODE: mode} if mode else {}),  # the runtime mode applies from the start of a session
             **_PLANNING,
         },
         "query_sink": QUERY_SINK,
@@ -218,7 +221,7 @@ def plan(
 
 
 def _known_abilities(script: str) -> dict[str, Any]:
-    """Known abilities of stand-ins from the catalogue, by connector, or by connector and format."""
+    """Known abilities of stand-ins from the catalogue of connectors, by connector or connector/format."""
     found: dict[str, Any] = {}
     for name, facts in catalogue().items():
         if f"'{name}'" not in script:
@@ -231,7 +234,7 @@ def _known_abilities(script: str) -> dict[str, Any]:
 
 
 def _abilities(facts: ConnectorFacts, appends: Known = Known.YES) -> dict[str, Any]:
-    """The abilities of one connector, whose format appends as in ``appends``."""
+    """The known abilities of one connector; ``appends`` is YES if the format produces only inserts."""
     source, sink, lookup = facts.source, facts.sink, facts.lookup
     known: dict[str, Any] = {}
     if source is not None and appends is source.appends is Known.YES and source.filters is Known.NO:
@@ -248,13 +251,13 @@ def _abilities(facts: ConnectorFacts, appends: Known = Known.YES) -> dict[str, A
 
 
 def _disagreement(one: PlannedChange, other: PlannedChange, variant: Mapping[str, Any]) -> str | None:
-    """The doubt if two answers about one change differ; None if they agree."""
+    """The doubt from two different answers about one change; None if the answers agree."""
     if _compared_facts(one) == _compared_facts(other):
         return None
     if "settings" in variant:
-        return f"it depends on {PARALLELISM}, which is unknown: set it in the script, or with --set {PARALLELISM}=N"
+        return f"the result depends on {PARALLELISM}. Set it in the script, or with --set {PARALLELISM}=N"
     absent = ", ".join(one.prediction.stand_ins)
-    return f"it depends on {absent}, whose jar is missing: name it with --jar FILE"
+    return f"the result depends on {absent}, whose jar is missing: pass the jar with --jar FILE"
 
 
 def _compared_facts(planned: PlannedChange) -> tuple[Any, ...]:

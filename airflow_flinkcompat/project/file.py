@@ -1,7 +1,7 @@
-"""The project file as tables: its place, its keys, and the merged table of each deployment.
+"""Search for the project file, check of its keys, and the merged table of each deployment.
 
-The format is TOML: Python reads it without a further package, errors have line numbers, and ``no`` stays a text. Only
-the file itself is opened: no script, no connection, no ledger.
+The format is TOML: Python parses TOML without another package, and syntax errors have line numbers. This module opens
+only the project file. It opens no script, connection or ledger.
 """
 
 from __future__ import annotations
@@ -37,26 +37,26 @@ DEPLOYMENT_KEYS = (
 _TABLES = ("defaults", "deployments", "stopped")
 _TOP = (*KEYS, *_TABLES)
 _PLACED = re.compile(r"[\w+.-]+:|~|\{")
-"""Beginnings of a ledger's place that is no relative path: a URI, a home folder, a template."""
+"""Beginning of a path that is not resolved from the file's folder: a URI, a home folder or a template."""
 _AT = re.compile(r" \(at line (\d+), column (\d+)\)")
 _TWICE = "is set twice, here and as check.{}; remove one"
 _OF_WAIVERS = ("accept", "waiver", "waivers")
-"""Keys of waivers, which do not belong in this file."""
+"""Wrong keys for waivers, which belong in a separate file next to the script."""
 
 
 @dataclass(frozen=True)
 class ProjectTables:
-    """Content of a file, before its values are read.
+    """Tables of a project file, before their values are checked.
 
     Attributes:
         common: Options of all deployments: the top of the file, overridden by ``[defaults]``.
-        deployments: Each deployment by name, with the options of ``common`` that it does not override.
-        fail_on: The unparsed gate of ``flinkcompat``; None without one.
-        problems: A line for each fault of the file as a whole.
-        broken: Faults of the unusable deployments, a line each, by name.
-        stopped: Texts about stopped jobs, by the names of their former deployments.
-        filled_elsewhere: The unparsed statement that another tool fills in placeholders.
-        network: The unparsed permission for connectors to connect while Flink plans a script.
+        deployments: The merged table of each usable deployment, by name; missing options are copied from ``common``.
+        fail_on: The unchecked value of ``fail_on``; None if the file does not set it.
+        problems: Faults that affect every deployment, one line each.
+        broken: Faults of each unusable deployment, one line each, by deployment name.
+        stopped: Texts about stopped jobs, by the names of their deleted deployments.
+        filled_elsewhere: The unchecked value of ``placeholders_filled_elsewhere``.
+        network: The unchecked value of ``planner_network``; None if the file does not set it.
     """
 
     path: Path
@@ -72,9 +72,10 @@ class ProjectTables:
 
 
 def find_project_file(start: Path) -> Path | None:
-    """The project file of a folder or file: the nearest one upwards, within its repository.
+    """Find the nearest project file in a folder or its parents, up to the root of the Git repository.
 
-    A ``pyproject.toml`` counts if it has a table ``[tool.flinkcompat]``. Raises InputError if one cannot be read.
+    A ``pyproject.toml`` is a project file if it has a table ``[tool.flinkcompat]``. Raises InputError if a
+    ``pyproject.toml`` cannot be read.
     """
     folder = start.resolve()
     if not folder.is_dir():
@@ -92,13 +93,13 @@ def find_project_file(start: Path) -> Path | None:
 
 
 _ALIKE = 0.65
-"""Similarity from which a known key is suggested: ``parallelism`` is not ``variables``."""
+"""Minimum similarity of a suggested key. Any lower, ``parallelism`` would suggest ``variables``."""
 
 
 def read_tables(path: str | os.PathLike[str]) -> ProjectTables:
-    """Read ``[deployments.<name>]`` tables, which override ``[defaults]`` and the top of the file.
+    """Read the table of each deployment, which overrides ``[defaults]`` and the top of the file.
 
-    An unusable deployment does not affect the others.
+    An unusable deployment does not make other deployments unusable.
     """
     file = Path(path)
     found = tables_of(_text(file), file)
@@ -155,7 +156,7 @@ def tables_of(text: str, file: Path, called: str = "") -> ProjectTables | None:
 
 
 def content_of(text: str, name: str) -> Mapping[str, Any]:
-    """Parse the text of a TOML file. Raises InputError naming the file."""
+    """Parse the text of a TOML file. Raises InputError with the file's name if the text is not TOML."""
     if text.startswith("\ufeff"):
         raise InputError(
             f"{name}: begins with a byte order mark, which TOML does not allow; save it as UTF-8 without one"
@@ -169,7 +170,7 @@ def content_of(text: str, name: str) -> Mapping[str, Any]:
 
 
 def unknown_key(key: str, known: Sequence[str]) -> str:
-    """The message after an unknown key: a similar known key, or all known keys."""
+    """Message about an unknown key, which suggests a similar known key or lists all known keys."""
     meant = [each for each in known if each.startswith(key)] or get_close_matches(key, known, 1, _ALIKE)
     return f"is unknown; did you mean {meant[0]}?" if meant else f"is unknown; choose from {', '.join(known)}"
 
@@ -181,7 +182,7 @@ def _unknown_at_top(key: str) -> str:
 
 
 def flat_options(value: Any) -> Any:
-    """Options as a flat table of texts: in TOML ``table.exec.state.ttl = "1 d"`` makes nested tables."""
+    """Flatten nested tables: TOML parses the key ``table.exec.state.ttl`` as four nested tables."""
     return dict(_options(value)) if isinstance(value, Mapping) else value
 
 
@@ -198,7 +199,7 @@ def _text(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8")
     except OSError as error:
-        raise InputError(f"{file}: the file of deployments cannot be read: {error.strerror}") from None
+        raise InputError(f"{file}: the project file cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
         raise InputError(f"{file}: is not UTF-8 text; save it as UTF-8") from None
 
@@ -215,7 +216,7 @@ def _in_and_out_of_check(table: Mapping[str, Any]) -> list[str]:
 
 
 def _placed(folder: Path, table: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The table with paths of ledger and jars resolved from the file's folder."""
+    """Resolve the paths of the ledger and the jars from the file's folder."""
 
     def placed(value: Any, folder: Path) -> Any:
         return value if not isinstance(value, str) or not value or _PLACED.match(value) else str(folder / value)
@@ -228,7 +229,7 @@ def _placed(folder: Path, table: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _under_check(table: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The table in the form of DAGs, with the gate's keys from outside of ``check`` moved into it."""
+    """Move the gate's keys into the table ``check``, which is the form of the DAG arguments."""
     moved = {key: table[key] for key in CHECK_KEYS if key in table}
     rest = {key: value for key, value in table.items() if key not in moved}
     check = rest.get("check", {})
@@ -236,7 +237,7 @@ def _under_check(table: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _over(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge tables key by key; replace anything else."""
+    """Merge two tables recursively; any other value of ``above`` replaces the value of ``below``."""
     merged = dict(below)
     for key, value in above.items():
         both = isinstance(value, Mapping) and isinstance(merged.get(key), Mapping)

@@ -1,7 +1,7 @@
 """Options of a job, each declared once.
 
-These declarations define the options of the command line, the keys of the project file, the arguments of operators,
-and the tables of the reference pages.
+The declarations define command-line options, project-file keys, operator arguments and the tables of the reference
+pages.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ FAIL_ON: Mapping[str, Outcome | None] = {
     "incompatible": Outcome.INCOMPATIBLE,
     "never": None,
 }
-"""Values of ``fail_on`` with the mildest failing outcome; None: no outcome fails."""
+"""The mildest failing outcome for each value of ``fail_on``; None if no outcome fails."""
 DEFAULT_GATE = "unknown"
-"""The default gate."""
+"""The default value of ``fail_on``."""
 FILLED_ELSEWHERE = "placeholders_filled_elsewhere"
 NETWORK = "planner_network"
 _FILE = "that of the project file"
@@ -36,18 +36,18 @@ class JobOption:
     """The declaration of one option.
 
     Attributes:
-        help: Its meaning; ``{where}`` stands for the scripts in which a setting is in force.
-        flag: Its option on the command line; "" if there is none.
-        metavar: The form of its value on the command line; None: a text.
-        default: The default on the command line, in words; "": none.
-        form: The form of its value in the project file.
-        task: Its further meaning as an argument of a task in Airflow.
-        choices: The values that it may have; empty: any.
-        variable: The environment variable that holds it; "" if there is none.
+        help: Help text; ``{where}`` stands for the scripts to which a setting applies.
+        flag: The command-line flag; "" if the command line lacks the option.
+        metavar: The form of the value on the command line; None for a plain text.
+        default: Description of the default on the command line; "" without a default.
+        form: The form of the value in the project file.
+        task: Additional help for the argument of an Airflow task.
+        choices: The allowed values; empty if every value is allowed.
+        variable: The environment variable that sets the option; "" if there is none.
         repeats: True if the option may be repeated on the command line.
-        key: Its key in the project file, if that differs from the name of its field.
-        of_check: True for an argument of the gate, which the file may set as ``check.<key>`` or ``<key>``.
-        of_file: True if it applies to the whole project file, and no deployment can override it.
+        key: The project-file key, if the key differs from the name of the field.
+        of_check: True for an argument of the gate. The project file may set it as ``check.<key>`` or as ``<key>``.
+        of_file: True if the option applies to the whole project file and no deployment can override it.
     """
 
     help: str
@@ -64,7 +64,7 @@ class JobOption:
     of_file: bool = False
 
     def on_command_line(self, where: str) -> str:
-        """Its help on the command line; ``where`` names the scripts in which settings are in force."""
+        """Help text on the command line; ``where`` names the scripts to which settings apply."""
         words = self.help.format(where=where)
         return f"{words.removesuffix('.')} (default: {self.default})." if self.default else words
 
@@ -84,20 +84,25 @@ class JobOptions:
     """Options for judging a script.
 
     Attributes:
-        catalog_sources: The names of the catalog's files in messages, each with its number of lines.
-        catalog_files: The unread files of the catalog, relative to the project's folder, in order.
+        catalog_sources: The name of each catalog file in messages, with its number of lines.
+        catalog_files: Paths of catalog files that are not read yet, relative to the project's folder, in order.
     """
 
     settings: Mapping[str, str] = field(
         default_factory=dict,
         metadata=option(
-            "A setting in force {where}.", "--set", "K=V", form="a table", task="Option → value.", repeats=True
+            "A Flink setting that applies {where}.",
+            "--set",
+            "K=V",
+            form="a table",
+            task="Option → value.",
+            repeats=True,
         ),
     )
     functions: tuple[FunctionDeclaration, ...] = field(
         default=(),
         metadata=option(
-            "Declaration of a function that a script only uses.", "--function", "NAME=KIND[:LANGUAGE]",
+            "Declaration of a function that the script uses but does not create.", "--function", "NAME=KIND[:LANGUAGE]",
             form="a table, name = `kind` or `kind:language`",
             task="Name → ``kind`` or ``kind:language``, kind one of scalar, aggregate, table.", repeats=True,
         ),
@@ -105,7 +110,7 @@ class JobOptions:
     catalog: str = field(
         default="",
         metadata=option(
-            "DDL of tables that the scripts do not declare; several files count as one, in this order.",
+            "DDL of tables that the scripts do not declare. Several files are read as one, in the listed order.",
             "--catalog", "FILE", form="a `.sql` file, a list of them, or DDL",
             task="DDL, a ``.sql`` file, or a list of them.", repeats=True,
         ),
@@ -113,23 +118,23 @@ class JobOptions:
     variables: Mapping[str, str] = field(
         default_factory=dict,
         metadata=option(
-            "A value from the environment of a program.", "--var", "NAME=VALUE", form="a table",
-            task="Name → value, with a placeholder for a secret one.", repeats=True,
+            "An environment variable of a PyFlink program, with its value.", "--var", "NAME=VALUE", form="a table",
+            task="Name → value. Use a placeholder for a secret value.", repeats=True,
         ),
     )  # fmt: skip
     engine: str | None = field(
         default=None,
         metadata=option(
             "The engine that runs the job.",
-            "--engine", default="both are judged, and the worse verdict counts", choices=tuple(ENGINES),
-            variable=ENGINE_VARIABLE, task="``auto``: that of the target.", of_check=True,
+            "--engine", default="both engines are judged, and the worse verdict applies", choices=tuple(ENGINES),
+            variable=ENGINE_VARIABLE, task="``auto``: the engine of the target.", of_check=True,
         ),
     )  # fmt: skip
     engine_version: str | None = field(
         default=None,
         metadata=option(
             "Version of the engine, for instance 2.3.", "--engine-version",
-            task="With engine ``auto``, that of the target.",
+            task="With engine ``auto``, the version of the target.",
             of_check=True,
         ),
     )  # fmt: skip
@@ -146,16 +151,16 @@ class JobOptions:
     jars: tuple[Path, ...] = field(
         default=(),
         metadata=option(
-            "A jar of a connector, format or function for the Flink on this machine; several are possible.",
-            "--jar", "FILE", default="those of the project file", form="a list of paths or patterns",
-            task="A list of paths, or of patterns such as ``lib/*.jar``, absolute or relative to the DAG's folder.",
+            "A jar of a connector, format or function for the Flink on this machine; may be repeated.",
+            "--jar", "FILE", default="the jars of the project file", form="a list of paths or patterns",
+            task="A list of paths or patterns such as ``lib/*.jar``. Relative paths start from the DAG's folder.",
             repeats=True, of_check=True,
         ),
     )  # fmt: skip
     filled_elsewhere: bool = field(
         default=False,
         metadata=option(
-            "True if another tool deploys the jobs and fills in placeholders of its own, as `${{NAME}}`.",
+            "True if another tool deploys the jobs and fills in its own placeholders, such as `${{NAME}}`.",
             form="`true` or `false`", key=FILLED_ELSEWHERE, of_file=True,
         ),
     )  # fmt: skip
@@ -163,10 +168,10 @@ class JobOptions:
     catalog_files: tuple[str, ...] = ()
 
     def over(self, below: JobOptions) -> tuple[Self, tuple[str, ...]]:
-        """Merge these options over others, such as those of the project file.
+        """Merge these options over lower options, such as the options of the project file.
 
-        Settings and variables are merged by their keys, functions by their names. A version applies only to the
-        engine that is named with it.
+        Settings and variables are merged by key, functions by name. A version applies only together with the engine
+        that was set next to it.
         """
         functions = {each.name.lower(): each for each in (*below.functions, *self.functions)}
         given = {each.name.lower() for each in self.functions}
@@ -199,7 +204,7 @@ class JobOptions:
 _REPLACED = (
     "engine", "engine_version", "catalog", "catalog_sources", "catalog_files", "planner", "jars", "filled_elsewhere",
 )  # fmt: skip
-"""Fields of :class:`JobOptions` with values that are replaced as a whole."""
+"""Fields of :class:`JobOptions` that are replaced as a whole, not merged."""
 
 
 GATE: Mapping[str, JobOption] = {
@@ -217,22 +222,23 @@ GATE: Mapping[str, JobOption] = {
         of_check=True,
     ),
     "ledger": JobOption(
-        "Folder or object-store address of the ledgers.", "--ledger", "URI", default=_FILE, variable=LEDGER_VARIABLE,
-        task=f"By default the connection's, then ``${LEDGER_VARIABLE}``.",
+        "Folder or object-store URI of the ledgers.", "--ledger", "URI", default=_FILE, variable=LEDGER_VARIABLE,
+        task=f"By default the ledger of the connection, else of ``${LEDGER_VARIABLE}``.",
     ),
     "fail_on": JobOption(
-        "Exit with 1 for this outcome and worse.", "--fail-on", default=f"{_FILE}, else {DEFAULT_GATE}",
+        "Exit with code 1 if the outcome is this one or a worse one.", "--fail-on",
+        default=f"{_FILE}, else {DEFAULT_GATE}",
         choices=tuple(FAIL_ON), of_file=True,
     ),
     NETWORK: JobOption(
-        "Permission for connectors to connect while Flink's planner plans a script; by default they may not.",
+        "Allow connectors to open connections while Flink's planner plans a script. Not allowed by default.",
         choices=PLANNER_NETWORKS, variable=NETWORK_VARIABLE, of_file=True,
-        task=f"``${NETWORK_VARIABLE}`` of the worker wins.",
+        task=f"``${NETWORK_VARIABLE}`` on the worker overrides this value.",
     ),
 }  # fmt: skip
-"""Options of the gate and of the ledger, which do not affect the judgement of a script."""
+"""Options of the gate and of the ledger, which do not affect the verdict on a script."""
 _DECLARED = {**{each.key or name: each for name, each in declarations(JobOptions).items()}, **GATE}
 CHECK_KEYS = tuple(key for key, each in _DECLARED.items() if each.of_check)
-"""Keys of the project file that are arguments of the gate, and may stand outside of its table."""
+"""Project-file keys for arguments of the gate, inside or outside of the table ``check``."""
 KEYS: Mapping[str, JobOption] = {key: _DECLARED[key] for key in (*CHECK_KEYS, *_DECLARED)}
-"""The keys of the project file that the command line and the operators read."""
+"""The project-file keys that the command line and the operators read."""

@@ -1,4 +1,4 @@
-"""Lines and columns of the keys of a TOML file, which Python's own reader does not report."""
+"""Line and column of each key in a TOML file, which Python's TOML parser does not report."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ Path = tuple[str, ...]
 
 @dataclass(frozen=True)
 class TomlPositions:
-    """The positions of the keys of a project file.
+    """Positions of the keys in a project file.
 
     Attributes:
         name: The name of the file in messages.
-        root: The table of the project, such as ``tool.flinkcompat``; "" for the whole file.
+        root: The table that contains the project, such as ``tool.flinkcompat``; "" for the whole file.
     """
 
     name: str
@@ -33,12 +33,12 @@ class TomlPositions:
     root: str = ""
 
     def place(self, key: str, deployment: str | None = None) -> str:
-        """Return the place of a key, with which messages begin."""
+        """File, line and column of a key, as the beginning of a message."""
         at = self.find(key, deployment)
         return self.name if at is None else f"{self.name}:{at[0]}:{at[1]}"
 
     def find(self, key: str, deployment: str | None = None) -> tuple[int, int] | None:
-        """Return line and column of a key; see :meth:`place`. None if neither it nor its table is written."""
+        """Line and column of a key or else of its table; None if the file contains neither."""
         bare = key.removeprefix("check.")  # engine, engine_version and policy may stand outside of check
         keys = (key, bare, f"check.{bare}")
         tables = ("defaults.", "") if deployment is None else (f"deployments.{deployment}.", "defaults.", "")
@@ -66,7 +66,7 @@ class TomlPositions:
 
 
 class _Scan:
-    """A walk over valid TOML that yields each key with its offset."""
+    """Scanner of valid TOML that yields each key with its offset."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -121,7 +121,7 @@ class _Scan:
                 self._take(_STRING if quote in "\"'" else _PLAIN)
 
     def _dotted(self) -> Iterator[tuple[str, int, bool]]:
-        """Yield each part of a dotted key with its offset and a mark of the last part."""
+        """Yield each part of a dotted key with its offset, and True for the last part."""
         while True:
             self._take(_BLANK)
             offset, name = self.at, self._take(_KEY)

@@ -13,26 +13,26 @@ from typing import IO
 
 from airflow_flinkcompat.model import InputError
 
-# The branch that a pull request goes into, as the two services tell their jobs.
+# Variables with the target branch of a pull request, in jobs of GitHub and of GitLab.
 _TARGET_BRANCHES = ("GITHUB_BASE_REF", "CI_MERGE_REQUEST_TARGET_BRANCH_NAME")
 _REMOTE_HEAD = "origin/HEAD"
 _REDIRECTIONS = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_COMMON_DIR", "GIT_NAMESPACE")
 FILE_MODES = ("100644", "100755")
-"""Git's modes of files, as opposed to links and submodules."""
+"""Git's modes of regular files; links and submodules have other modes."""
 _FIRST_PUSH = (
     ". If origin has no branch yet, this is its first push and there is nothing to compare with: skip the "
     "hook this once (SKIP=flinkcompat-diff git push …)"
 )
 _LINK, _SUBMODULE = "120000", "160000"
 _MOST_LINKS = 40
-"""Maximum number of links in a path, as in Linux; more count as a circle."""
+"""Maximum number of symbolic links in a path, as in Linux; a longer chain is reported as circular."""
 _SHALLOW = "fetch the whole history (actions/checkout: fetch-depth: 0; GitLab: GIT_DEPTH: 0)"
 
 
 def git_environment() -> dict[str, str]:
-    """The variables for a Git process that answers about a folder, in English.
+    """Environment variables for a Git process with English messages.
 
-    Inside of a hook Git sets variables that would select another repository; these are left out.
+    In a hook, Git sets variables such as ``GIT_DIR`` that would select another repository. They are left out.
     """
     return {**{name: value for name, value in os.environ.items() if name not in _REDIRECTIONS}, "LC_ALL": "C"}
 
@@ -51,7 +51,7 @@ def words_of(done: subprocess.CompletedProcess[bytes]) -> str:
 
 
 def repository_of(folder: Path) -> Path | None:
-    """The root of a folder's Git repository."""
+    """The root of a folder's Git repository; None outside of a repository or without Git."""
     try:
         done = run_git("rev-parse", "--show-toplevel", cwd=folder)
     except FileNotFoundError:
@@ -66,12 +66,12 @@ def repository_of(folder: Path) -> Path | None:
 
 
 def root_of(folder: Path) -> Path:
-    """The root of file names: that of a folder's repository, or the folder itself outside of one."""
+    """The folder from which files are named: the root of the Git repository, else the folder itself."""
     return repository_of(folder) or folder.resolve()
 
 
 def committer(folder: Path) -> str:
-    """The committer of a folder, by Git's settings."""
+    """Name and address of the committer from Git's settings for a folder."""
     try:
         name, address = (run_git("config", "--get", key, cwd=folder) for key in ("user.name", "user.email"))
     except FileNotFoundError:
@@ -81,17 +81,17 @@ def committer(folder: Path) -> str:
 
 
 def commit_of(repository: Path, revision: str) -> str:
-    """The commit of a revision."""
+    """The commit of a revision. Raises InputError for an unknown revision."""
     found = _verified(repository, revision)
     if found is None:
         raise InputError(
-            f"{revision}: there is no such revision in this Git repository; a shallow clone lacks most: {_SHALLOW}"
+            f"{revision}: is not a revision of this Git repository; a shallow clone lacks most revisions: {_SHALLOW}"
         )
     return found
 
 
 def base_commit(repository: Path, environment: Mapping[str, str]) -> tuple[str, str]:
-    """The target branch of a change, and the commit at which the change left it."""
+    """The target branch of a change, and the commit at which the change branched off."""
     target = next((environment[name] for name in _TARGET_BRANCHES if environment.get(name)), None)
     branch = f"origin/{target}" if target else _REMOTE_HEAD
     if _verified(repository, branch) is None:
@@ -113,7 +113,7 @@ class RevisionFiles:
     """The files of a commit.
 
     Attributes:
-        label: Its name in messages.
+        label: The name of the commit in messages.
         modes: Git's mode of each file, link and submodule, by its path from the root.
     """
 
@@ -124,14 +124,14 @@ class RevisionFiles:
 
     @classmethod
     def of(cls, repository: Path, commit: str, label: str = "") -> RevisionFiles:
-        """The files of a commit. Raises InputError: Git cannot list them."""
+        """List the files of a commit. Raises InputError if Git cannot list the files."""
         done = run_git("ls-tree", "-r", "-z", commit, cwd=repository)
         _done(done, commit)
         rows = (os.fsdecode(row).partition("\t") for row in done.stdout.split(b"\0") if row)
         return cls(repository, commit, label or commit[:10], {path: head.split(" ")[0] for head, _, path in rows})
 
     def followed(self, path: str) -> str:
-        """The target of a path through the links of the commit."""
+        """Follow the symbolic links in a path of the commit."""
         pending, done, links = deque(path.split("/")), list[str](), 0
         while pending:
             part = pending.popleft()
@@ -159,9 +159,9 @@ class RevisionFiles:
         return "/".join(done)
 
     def text(self, path: str) -> str | None:
-        """Text of a file by its path from the root, links followed; None without such a file.
+        """Text of the file at a path from the root, with links followed; None without this file.
 
-        Raises InputError if it is not UTF-8, or outside of the repository.
+        Raises InputError if the file is not UTF-8, or a link leads out of the repository.
         """
         content = self._blob(self.followed(path))
         try:
@@ -170,7 +170,7 @@ class RevisionFiles:
             raise InputError(f"{self.label}:{path}: is not UTF-8 text") from None
 
     def new_files(self, folder: Path, suffix: str) -> tuple[str, ...]:
-        """The files of the working tree that are not in the commit, without those that Git ignores."""
+        """Files of the working tree that the commit lacks, except for ignored files."""
         listed = ("ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", f"*{suffix}")
         done = run_git(*listed, cwd=folder)
         _done(done, self.commit)
@@ -179,7 +179,7 @@ class RevisionFiles:
         return tuple(name for name in names if (place / name).as_posix() not in self.modes)
 
     def check_out(self, paths: Iterable[str] | None, into: Path) -> None:
-        """Write files into a folder; neither the working tree nor the index of the repository is touched."""
+        """Write files of the commit to a folder, without a change of the working tree or the Git index."""
         wanted = {*self.modes} if paths is None else {*paths}
         files = [name for name, mode in self.modes.items() if mode in FILE_MODES and name in wanted]
         names = [*files, *(name for name, mode in self.modes.items() if mode == _LINK and self._is_inside(name))]
@@ -242,8 +242,8 @@ class FileChange:
 
     Attributes:
         status: ``A`` added, ``D`` deleted, ``M`` changed, ``R`` moved and perhaps changed.
-        path: The file from the root, as the commit left it.
-        old: The blob before the commit; "" without one. new: The blob after the commit; "" without one.
+        path: Path of the file from the root, after the commit.
+        old: The blob before the commit; "" for an added file. new: The blob after the commit; "" for a deleted file.
     """
 
     commit: str
@@ -254,7 +254,7 @@ class FileChange:
 
 
 def file_changes(repository: Path, revisions: str, paths: Sequence[str]) -> Iterator[FileChange]:
-    """Every change of files in a history, oldest commit first; merges are left out."""
+    """Every change of a file in a history, oldest commit first, without merge commits."""
     if revisions.startswith("-"):
         raise InputError(f"{revisions}: the name of a revision cannot begin with '-'")
     places = ["--", *paths] if paths else ["--"]
@@ -274,7 +274,7 @@ class Blobs:
         self._process = process
 
     def read(self, blob: str) -> bytes:
-        """Content of the blob with this hash; raises InputError if the repository, a partial clone, lacks it."""
+        """Content of the blob with this hash; raises InputError if the repository lacks the blob."""
         to, answers = self._process.stdin, self._process.stdout
         assert to is not None
         assert answers is not None
@@ -299,7 +299,7 @@ def blobs(repository: Path) -> Iterator[Blobs]:
 def _git(
     repository: Path, *arguments: str, stdin: IO[bytes] | int | None = subprocess.DEVNULL
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """A running Git process, which ends with the ``with`` block."""
+    """Run a Git process until the end of the ``with`` block."""
     try:
         process = subprocess.Popen(
             ["git", *arguments],

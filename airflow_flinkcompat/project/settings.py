@@ -29,24 +29,24 @@ TEMPLATE = ("{{", "{%")
 _NOT_OF_PATHS = frozenset("\n\0")
 """Characters that a path, or one line of a message, cannot contain."""
 _OF_TARGET = "auto"
-"""The engine for which a check in Airflow asks its target; here it counts as no engine."""
+"""Value of ``engine`` with which an Airflow check uses the engine of its target; ignored here."""
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class ProjectDeployment:
-    """One deployment of the project file, reduced to options that affect the judgement of its script.
+    """One deployment of the project file, reduced to the options that affect the verdict on its script.
 
     Attributes:
-        name: Its name, also in the ledger.
-        script: The path of its script from the project's folder.
-        ledger: The location of its ledger; None if the file does not name it.
+        name: The name of the deployment, in this file and in the ledger.
+        script: The path of the script, relative to the project's folder.
+        ledger: The location of the ledger; None if the file does not set it.
         policy: The branch that the gate takes for each outcome.
-        backfills: True if history is recomputed after a start without state.
-        migrates: True if an incompatible change may be started from a rewritten savepoint.
-        rehearses: True if a restore is rehearsed before a job resumes.
-        backfill: The unparsed table of the backfill.
+        backfills: True if a backfill recomputes past rows after a start without state.
+        migrates: True if an incompatible change may start from a rewritten savepoint.
+        rehearses: True if the restore is rehearsed before the job resumes.
+        backfill: The unchecked table ``backfill``.
     """
 
     name: str
@@ -65,13 +65,13 @@ class ProjectFile:
     """A parsed project file.
 
     Attributes:
-        path: The file; paths in it start from its folder.
-        common: Options for a script without a deployment.
+        path: The path of the file. Relative paths in the file start from its folder.
+        common: Options for a script that no deployment uses.
         deployments: The usable deployments, in the order of the file.
         fail_on: The mildest outcome that fails, or ``never``; None if the file does not set it.
-        ledger: Place of the ledgers, unless a deployment names another.
-        broken: Faults of the other deployments, a line each, by name.
-        stopped: Texts about the stopped jobs of deleted deployments, by name: author, time and savepoint.
+        ledger: Location of the ledgers, unless a deployment sets a different one.
+        broken: Faults of each unusable deployment, one line each, by deployment name.
+        stopped: A text about the stopped job of each deleted deployment, by name, with author, time and savepoint.
         network: Permission for connectors to connect while Flink plans; None if the file does not set it.
     """
 
@@ -92,7 +92,7 @@ class ProjectFile:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Every deployment of the file, in order; those that cannot be used come last."""
+        """Names of all deployments: the usable ones in the order of the file, then the unusable ones."""
         return (*(each.name for each in self.deployments), *self.broken)
 
     def deployments_of(self, script: Path) -> tuple[ProjectDeployment, ...]:
@@ -101,7 +101,7 @@ class ProjectFile:
 
     @cached_property
     def _by_script(self) -> Mapping[Path, tuple[ProjectDeployment, ...]]:
-        """The deployments by their scripts, for audits of many scripts."""
+        """The deployments of each script, indexed for audits of many scripts."""
         found: dict[Path, tuple[ProjectDeployment, ...]] = {}
         for each in self.deployments:
             path = (self.folder / each.script).resolve()
@@ -112,8 +112,8 @@ class ProjectFile:
 def load_project(path: str | os.PathLike[str]) -> ProjectFile:
     """Read a project file.
 
-    Unusable deployments are listed in ``broken``. Raises InputError if the file cannot be read, or its values for
-    all deployments are invalid; every line names file and key.
+    ``broken`` lists unusable deployments. Raises InputError if the file cannot be read, or if a value for all
+    deployments is invalid; each line of the message names file and key.
     """
     return project_of(read_tables(path))
 
@@ -160,13 +160,16 @@ def project_of(tables: ProjectTables, *, is_former: bool = False) -> ProjectFile
 def _wrong_of_stopped(tables: ProjectTables) -> Iterator[tuple[str, str]]:
     for name, words in tables.stopped.items():
         if not isinstance(words, str) or not words.strip():
-            yield f"stopped.{name}", "a text is needed that names who stopped its job, when, and with which savepoint"
+            yield f"stopped.{name}", "a text is needed: write who stopped the job, when, and with which savepoint"
         elif name in {*tables.deployments, *tables.broken}:
-            yield f"stopped.{name}", "is a deployment of this file, whose job must run; remove it from one of them"
+            yield (
+                f"stopped.{name}",
+                "is a deployment of this file, so its job must run; remove the deployment or this entry",
+            )
 
 
 class _TableReader:
-    """Reader of one table that collects its faults; of values, messages show only words of closed lists."""
+    """Reader of one table that collects faults. Messages quote no settings or variables."""
 
     def __init__(
         self, table: Mapping[str, Any], positions: TomlPositions, deployment: str | None = None, *, is_former: bool
@@ -204,14 +207,15 @@ class _TableReader:
 
     def options(self) -> JobOptions:
         for key in self._check:
-            # Only a task knows its other arguments; a slip of the pen in one of these would judge by other rules.
+            # Other keys are arguments that only the Airflow task knows. A misspelt key of the gate would change the
+            # verdict.
             if key not in CHECK_KEYS and (meant := get_close_matches(key, CHECK_KEYS, 1, 0.8)):
                 self._report(f"check.{key}", f"is unknown; did you mean {meant[0]}?")
         engine = self._choice("engine", _OF_TARGET)
         version = self._checked(self._check, "engine_version", "check.engine_version")
         named = None if engine == _OF_TARGET else engine
         if version is not None and named is None:
-            self._report("check.engine_version", "the engine of this version is missing: name it with engine")
+            self._report("check.engine_version", "the version has no engine: set engine, too")
         elif version is not None and named is not None:
             self._tried("check.engine_version", lambda: JobSpec("", engine=named, engine_version=version, source="it"))
             if not ENGINE_FACTS[named].has_version(version):
@@ -235,7 +239,7 @@ class _TableReader:
         )
 
     def _choice(self, key: str, *more: str) -> Any:
-        """An argument of the gate with a closed list of values; None if absent or a problem."""
+        """Read an argument of the gate that has a closed list of values; None if absent or invalid."""
         value, known = self._checked(self._check, key, f"check.{key}"), (*KEYS[key].choices, *more)
         if value is not None and value not in known:
             self._report(f"check.{key}", f"{value!r} is not one of {', '.join(known)}")
@@ -243,7 +247,7 @@ class _TableReader:
         return value
 
     def _jars(self) -> Iterator[Path]:
-        """The files that match the patterns, by name."""
+        """The files that match the patterns, sorted by name for each pattern."""
         patterns = self._get(self._check, "jars", "check.jars", list, 'a list of files, such as ["lib/*.jar"],', [])
         every = {str(number): each for number, each in enumerate(patterns, start=1)}
         for key in every:
@@ -257,7 +261,7 @@ class _TableReader:
             yield from found
 
     def catalog(self) -> str | tuple[str, ...]:
-        """The DDL of a catalog, or its files."""
+        """The DDL of a catalog, or the paths of its files."""
         value = self.table.get("catalog")
         if not isinstance(value, list | tuple):
             text = self.text("catalog") or ""
@@ -284,15 +288,15 @@ class _TableReader:
         return self._checked(self.table, key, key)
 
     def _texts(self, key: str) -> dict[str, str]:
-        """A table of texts, with flat options."""
+        """Read a table of texts; nested keys are flattened to dotted keys."""
         table = flat_options(self._get(self.table, key, key, Mapping, "a table", {}))
         return {name: text for name in table if (text := self._checked(table, name, f"{key}.{name}")) is not None}
 
     def _checked(self, table: Mapping[str, Any], key: str, place: str) -> str | None:
-        """A text that is no template; None if absent or a problem."""
+        """Read a text; None if the text is absent or a template."""
         value: str | None = self._get(table, key, place, str, "a text", None)
         if value is not None and any(mark in value for mark in TEMPLATE):
-            self._report(place, "is a template, which only Airflow renders: write the value itself")
+            self._report(place, "is a template, which only Airflow renders: write the rendered value")
             return None
         return value
 
@@ -306,7 +310,7 @@ class _TableReader:
         return default
 
     def _report(self, key: str, words: str, at: str = "") -> None:
-        """Add a problem of a key, at the place of this key or of another one."""
+        """Report a problem of ``key``, at the place of ``at`` or else of ``key``."""
         whose = "" if self._deployment is None else f"deployment {self._deployment!r}: "
         self.problems.append(f"{self._positions.place(at or key, self._deployment)}: {whose}{key}: {words}")
 

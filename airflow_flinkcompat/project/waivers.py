@@ -1,6 +1,6 @@
-"""The waivers file next to a script: read strictly, and extended without any other change.
+"""Strict reader of the waivers file next to a script, and edits that keep the rest of the file.
 
-Waivers are not in the project file, which is never rewritten: they move with their script, and are reviewed with it.
+Waivers are kept outside of the project file, which no command rewrites. They are moved and reviewed with their script.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from airflow_flinkcompat.project.file import content_of, unknown_key
 from airflow_flinkcompat.project.positions import TomlPositions
 
 WAIVERS_SUFFIX = ".waivers.toml"
-"""Suffix of a waivers file after the script's name."""
+"""Suffix that is added to a script's name for its waivers file."""
 _TABLE = "waiver"
 _HEADER = re.compile(r"^\[\[\s*waiver\s*\]\].*$", re.MULTILINE)
-_FIRST_LINE = "# Findings on {} waived by flinkcompat accept. Each waiver covers one change, until its day.\n"
+_FIRST_LINE = "# Findings on {} waived by flinkcompat accept. Each waiver covers one change, until its expiry date.\n"
 _KEYS = {each.name: each for each in fields(Waiver)}
 
 
 def waivers_path(script: Path) -> Path:
-    """The file of the waivers of a script."""
+    """The path of a script's waivers file."""
     return script.with_name(f"{script.name}{WAIVERS_SUFFIX}")
 
 
 def read_waivers(text: str, name: str) -> tuple[Waiver, ...]:
-    """The waivers of a file."""
+    """Parse the text of a waivers file. Raises InputError with all faults."""
     content, place = content_of(text, name), TomlPositions(name, text).place
     problems = [f"{place(key)}: {key}: {unknown_key(key, (_TABLE,))}" for key in content if key != _TABLE]
     tables = content.get(_TABLE, [])
@@ -70,7 +70,7 @@ def _problems(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def with_waiver(text: str, waiver: Waiver, name: str) -> str:
-    """The text of a file with another waiver, which replaces those of the same finding on the same change."""
+    """Add a waiver to a file's text, and remove older waivers of the same finding on the same change."""
     kept, _ = without_waivers(text, lambda each: _identity(each) == _identity(waiver), name)
     if not kept.strip():
         kept = _FIRST_LINE.format(_commented(Path(name).name.removesuffix(WAIVERS_SUFFIX)))
@@ -80,18 +80,18 @@ def with_waiver(text: str, waiver: Waiver, name: str) -> str:
 
 
 def without_waivers(text: str, goes: Callable[[Waiver], bool], name: str) -> tuple[str, tuple[Waiver, ...]]:
-    """The text of a file without some of its waivers, and these."""
+    """Remove some waivers from a file's text. Returns the new text and the removed waivers."""
     every = read_waivers(text, name)
     gone = tuple(each for each in every if goes(each))
     if not gone:
         return text, ()
     starts = [*(each.start() for each in _HEADER.finditer(text)), len(text)]
     if len(starts) != len(every) + 1:
-        raise InputError(f"{name}: does not have the layout of flinkcompat accept: change it by hand")
+        raise InputError(f"{name}: does not have the layout of flinkcompat accept: edit it manually")
     blocks = [text[start:end] for start, end in pairwise(starts)]
     left = text[: starts[0]] + "".join(block for block, each in zip(blocks, every, strict=True) if each not in gone)
     if read_waivers(left, name) != tuple(each for each in every if each not in gone):
-        raise InputError(f"{name}: does not have the layout of flinkcompat accept: change it by hand")
+        raise InputError(f"{name}: does not have the layout of flinkcompat accept: edit it manually")
     return f"{left.rstrip()}\n" if left.strip() else "", gone
 
 
@@ -116,10 +116,10 @@ def _entry(waiver: Waiver) -> str:
 
 
 def _commented(name: str) -> str:
-    """A name in the form of a comment, on one line."""
+    """Escape a name for a comment on one line."""
     return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in name)
 
 
 def _toml_text(text: str) -> str:
-    """A text as a basic string of TOML, on one line: the escapes are those of JSON, except for DEL."""
+    """Write a text as a TOML basic string on one line; TOML escapes like JSON, and also escapes DEL."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

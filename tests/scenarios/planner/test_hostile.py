@@ -78,7 +78,7 @@ def answers(asked: Daemon) -> bool:
         [
             ("exit", "Flink's planner crashed on this script: its process ended with exit code 7"),
             ("halt", "Flink's planner crashed on this script: its process ended with exit code 7"),
-            ("memory", "Flink's planner crashed on this script: it needs more memory than the planner has"),
+            ("memory", "Flink's planner crashed on this script: the script needs more memory than the planner has"),
             ("loop", "Flink's planner took more than 60 seconds for this script"),
         ],
         0,

@@ -215,7 +215,7 @@ class TestOtherFiles:
         found = only(editor.open(path, text).diagnostics)
         assert (found.code, found.severity) == ("undeclared-table", DiagnosticSeverity.Error)
         assert editor.lines(path) == [
-            "jobs/draft.sql: unknown, read by itself: no deployment of the project file names it"
+            "jobs/draft.sql: unknown, read by itself: no deployment of the project file uses it"
         ]
         assert "table clicks is declared neither" in editor.hover(path, found.range.start.line, 3)
         editor.close(path)

@@ -125,7 +125,7 @@ def test_a_question_that_ends_the_process_once_is_asked_again(asked: Daemon) -> 
     ("what", "words"),
     [
         ("exit", r"crashed on this script: its process ended with exit code 1; .*it called System\.exit"),
-        ("memory", "crashed on this script: it needs more memory than the planner has"),
+        ("memory", "crashed on this script: the script needs more memory than the planner has"),
     ],
 )
 def test_a_script_that_ends_the_process_twice_is_an_error_of_that_script_alone(

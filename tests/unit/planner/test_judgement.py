@@ -64,7 +64,7 @@ def test_a_deployed_script_that_flink_refuses_leaves_the_outcome_unknown(monkeyp
     assert (report.outcome, report.read_outcome) == (Outcome.UNKNOWN, Outcome.COMPATIBLE)
     (deciding,) = [each for each in report.findings if not each.overruled_by]
     assert deciding.before_span == REFUSED.place
-    assert "Column 'nope' not found in any table. Its job runs on another version" in deciding.message
+    assert "Column 'nope' not found in any table. Its job runs on a different version" in deciding.message
     assert {outcome for _, outcome in report.sinks} == {Outcome.UNKNOWN}
     assert report.ground == "planned by Flink 2.3.0, the proposed script alone"
     text = " ".join(render_text(report).split())

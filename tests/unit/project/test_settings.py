@@ -81,7 +81,7 @@ def test_jars_are_found_from_the_folder_of_the_file(tmp_path: Path) -> None:
         (
             "engine_version = '2.3'",
             "1:1",
-            ("check.engine_version: the engine of this version is missing: name it with engine"),
+            ("check.engine_version: the version has no engine: set engine, too"),
         ),
         (
             "engine = 'flink'\nengine_version = 'new'",
@@ -109,7 +109,7 @@ def test_jars_are_found_from_the_folder_of_the_file(tmp_path: Path) -> None:
         ("policy = { unknwn = 'reject' }", "1:12", "check.policy: unknown outcome 'unknwn'; choose one of compatible"),
         ("defaults.check.enginee = 'flink'", "1:16", "check.enginee: is unknown; did you mean engine?"),
         ("defaults.ownr = 'me'", "1:10", "ownr: is unknown; did you mean owner?"),
-        ("stopped.a = ''", "1:9", "stopped.a: a text is needed that names who stopped its job, when"),
+        ("stopped.a = ''", "1:9", "stopped.a: a text is needed: write who stopped the job, when"),
         ("stopped.a = true", "1:9", "stopped.a: a text is needed"),
         ("deployments.a.script = 'a.sql'\nstopped.a = 'me'", "2:9", "stopped.a: is a deployment of this file"),
         ("deployments.a.name = 'a'\nstopped.a = 'me'", "2:9", "stopped.a: is a deployment of this file"),

@@ -27,7 +27,7 @@ waivers = st.builds(
 def test_the_first_one_begins_a_file() -> None:
     text = with_waiver("", WAIVER, NAME)
     assert text.splitlines()[0] == (
-        "# Findings on orders.sql waived by flinkcompat accept. Each waiver covers one change, until its day."
+        "# Findings on orders.sql waived by flinkcompat accept. Each waiver covers one change, until its expiry date."
     )
     assert "until = 2026-12-31\n" in text
     assert read_waivers(text, NAME) == (WAIVER,)
@@ -64,7 +64,7 @@ def test_a_file_in_another_layout_is_changed_by_hand() -> None:
     table = ", ".join(line for line in with_waiver("", WAIVER, NAME).splitlines() if " = " in line)
     text = f"waiver = [{{ {table} }}]\n"
     assert read_waivers(text, NAME) == (WAIVER,)
-    with pytest.raises(InputError, match="does not have the layout of flinkcompat accept: change it by hand"):
+    with pytest.raises(InputError, match="does not have the layout of flinkcompat accept: edit it manually"):
         without_waivers(text, lambda each: True, NAME)
 
 

@@ -168,7 +168,7 @@ def test_a_file_that_cannot_be_read(tmp_path: Path, text: str, problem: str) -> 
 
 
 def test_a_file_that_is_not_there_or_no_text(tmp_path: Path) -> None:
-    with pytest.raises(DeploymentsError, match=r"none\.toml: the file of deployments cannot be read: No such file"):
+    with pytest.raises(DeploymentsError, match=r"none\.toml: the project file cannot be read: No such file"):
         read_deployments(tmp_path / "none.toml")
     (tmp_path / "jobs.toml").write_bytes(b"\xff\xfe")
     with pytest.raises(DeploymentsError, match="is not UTF-8 text"):
