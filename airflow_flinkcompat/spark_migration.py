@@ -45,7 +45,7 @@ def migration_workers(
         yield None
         return
     # A migration without Spark does not wait for all that a backfill is made of.
-    from airflow_flinkcompat.backfill.errors import BackfillError
+    from airflow_flinkcompat.backfill.result import BackfillError
     from airflow_flinkcompat.backfill.spark import spark_session
 
     try:

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING
 from airflow_flinkcompat.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from airflow_flinkcompat.backfill.errors import BackfillError, Untranslatable
     from airflow_flinkcompat.backfill.explanation import explain
     from airflow_flinkcompat.backfill.planning import BackfillPlan, plan
     from airflow_flinkcompat.backfill.request import BackfillRequest
-    from airflow_flinkcompat.backfill.result import BackfillResult
+    from airflow_flinkcompat.backfill.result import BackfillError, BackfillResult, Untranslatable
     from airflow_flinkcompat.backfill.run import run_backfill
 
 __all__ = [
@@ -34,11 +33,10 @@ if not TYPE_CHECKING:  # a type checker takes a module with __getattr__ to have 
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
-            ".errors": ("BackfillError", "Untranslatable"),
             ".explanation": ("explain",),
             ".planning": ("BackfillPlan", "plan"),
             ".request": ("BackfillRequest",),
-            ".result": ("BackfillResult",),
+            ".result": ("BackfillError", "BackfillResult", "Untranslatable"),
             ".run": ("run_backfill",),
         },
     )

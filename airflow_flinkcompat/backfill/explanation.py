@@ -8,11 +8,11 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from airflow_flinkcompat.backfill.compile.sink_columns import windows_of
-from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.backfill.journal import journal_place
 from airflow_flinkcompat.backfill.planning import BackfillPlan
 from airflow_flinkcompat.backfill.protocols import BackfillSource
 from airflow_flinkcompat.backfill.request import BackfillRequest, shown_duration
+from airflow_flinkcompat.backfill.result import BackfillError
 from airflow_flinkcompat.backfill.steps import Write, reads_of
 from airflow_flinkcompat.compat.changes.format import (
     format_conditions,

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_flinkcompat import __version__
 from airflow_flinkcompat.backfill.connectors.registry import reader
-from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.backfill.protocols import Versioned
 from airflow_flinkcompat.backfill.request import BackfillRequest, normalised
+from airflow_flinkcompat.backfill.result import BackfillError
 from airflow_flinkcompat.backfill.spark import FileSystem
 from airflow_flinkcompat.backfill.steps import Work
 

@@ -13,9 +13,9 @@ from airflow_flinkcompat.backfill.compile.context import CompileContext
 from airflow_flinkcompat.backfill.compile.sink_columns import windows_of
 from airflow_flinkcompat.backfill.compile.windowing import zone_of
 from airflow_flinkcompat.backfill.connectors.registry import AssumedLocations, TableLocations
-from airflow_flinkcompat.backfill.errors import BackfillError, Untranslatable, combined
 from airflow_flinkcompat.backfill.protocols import Locations, Range
 from airflow_flinkcompat.backfill.request import BackfillRequest, shown_duration
+from airflow_flinkcompat.backfill.result import BackfillError, Untranslatable, combined
 from airflow_flinkcompat.backfill.spark_sql.windows import EPOCH, timestamp
 from airflow_flinkcompat.backfill.steps import Step, Work, Write
 from airflow_flinkcompat.compat.boundary import hand_over, nearest

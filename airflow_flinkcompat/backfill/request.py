@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
-from airflow_flinkcompat.backfill.errors import BackfillError
+from airflow_flinkcompat.backfill.result import BackfillError
 from airflow_flinkcompat.model import LATE, NATIVE, FunctionDeclaration, InputError, JobSpec
 from airflow_flinkcompat.secrets import mask_secrets, placeholders
 from airflow_flinkcompat.secrets.placeholders import AnyPlaceholder, placeholders_in_script

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING
 
 from airflow_flinkcompat.backfill.connectors.registry import publication, reader
 from airflow_flinkcompat.backfill.duckdb.eligibility import DuckDbAccelerator
-from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.backfill.planning import BackfillPlan, plan
 from airflow_flinkcompat.backfill.protocols import Publication
 from airflow_flinkcompat.backfill.request import BackfillRequest
-from airflow_flinkcompat.backfill.result import BackfillResult, SinkRows, SourceRows
+from airflow_flinkcompat.backfill.result import BackfillError, BackfillResult, SinkRows, SourceRows
 from airflow_flinkcompat.backfill.spark import Effort, effort, is_local, pinned_snapshots, spark_session
 from airflow_flinkcompat.backfill.spark_sql.translations import ERROR
 from airflow_flinkcompat.secrets.placeholders import environment_lookup, redactor_of

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote, urlsplit
 from weakref import WeakKeyDictionary
 
-from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.backfill.protocols import Needs
+from airflow_flinkcompat.backfill.result import BackfillError
 from airflow_flinkcompat.model import install_command
 from airflow_flinkcompat.secrets.placeholders import PlaceholderError, environment_lookup, resolve_value
 

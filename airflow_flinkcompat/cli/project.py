@@ -11,7 +11,7 @@ import click
 
 from airflow_flinkcompat.model import PROGRAM_SUFFIXES, InputError, join_ddl
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
-from airflow_flinkcompat.planner.isolation import set_network
+from airflow_flinkcompat.model.options import set_network
 from airflow_flinkcompat.project.file import FILE_NAME, find_project_file, unknown_key
 from airflow_flinkcompat.project.job_options import DEFAULT_GATE, GATE, JobOptions, option
 from airflow_flinkcompat.project.settings import ProjectDeployment, ProjectFile, load_project

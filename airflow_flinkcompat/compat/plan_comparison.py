@@ -16,8 +16,7 @@ from airflow_flinkcompat.compat.rule_builders.option_matches import options_judg
 from airflow_flinkcompat.compat.rule_builders.table_options import uses_of
 from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.connectors.facts import ColumnIdentity, OptionEffect, SinkState, TableUse
-from airflow_flinkcompat.connectors.formats import column_identity
-from airflow_flinkcompat.connectors.registry import option, sink
+from airflow_flinkcompat.connectors.registry import column_identity, option, sink
 from airflow_flinkcompat.exec_graph.diff import diff_jobs
 from airflow_flinkcompat.exec_graph.exec_node import CompiledPlan, PlanError, last_name, read_plan
 from airflow_flinkcompat.exec_graph.from_compiled import (

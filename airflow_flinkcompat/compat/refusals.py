@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from airflow_flinkcompat.compat.side import Side
-from airflow_flinkcompat.frontends.programs import WindowUse
+from airflow_flinkcompat.frontends import WindowUse
 from airflow_flinkcompat.model import Span
 from airflow_flinkcompat.plan.expressions import Expression, InputRef
 from airflow_flinkcompat.plan.nodes import (

@@ -18,6 +18,7 @@ from airflow_flinkcompat.compat.migration_report import (
 from airflow_flinkcompat.compat.rule import Fate, KeyFate, Rule
 from airflow_flinkcompat.compat.verdict import Remedy, Verdict
 from airflow_flinkcompat.exec_graph.migration import MigrationExtent
+from airflow_flinkcompat.lazy import quick_init
 from airflow_flinkcompat.model import (
     PROGRAM_SUFFIXES,
     AppliedWaiver,
@@ -29,7 +30,6 @@ from airflow_flinkcompat.model import (
     WaiverState,
 )
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
-from airflow_flinkcompat.quick_init import quick_init
 from airflow_flinkcompat.secrets import mask_secrets
 
 SCHEMA = "flinkcompat-report/1"

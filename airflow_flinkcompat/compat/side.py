@@ -8,8 +8,7 @@ from itertools import chain
 
 from sqlglot import exp
 
-from airflow_flinkcompat.frontends import read
-from airflow_flinkcompat.frontends.programs import Note, ProgramScript
+from airflow_flinkcompat.frontends import Note, ProgramScript, read
 from airflow_flinkcompat.lazy import cached_property
 from airflow_flinkcompat.model import InputError, JobSpec, Span
 from airflow_flinkcompat.model.engine import ENGINE_FACTS

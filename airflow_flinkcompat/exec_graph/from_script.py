@@ -9,7 +9,7 @@ from itertools import product
 
 from airflow_flinkcompat.connectors import registry
 from airflow_flinkcompat.connectors.facts import SinkState, SourceState
-from airflow_flinkcompat.connectors.formats import by_place
+from airflow_flinkcompat.connectors.registry import by_place
 from airflow_flinkcompat.exec_graph.kinds import OperatorKind, SinkOperator
 from airflow_flinkcompat.exec_graph.layout import CannotLower, StateLayout, Unknown
 from airflow_flinkcompat.exec_graph.lowering import (

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar, Self
 
 from airflow_flinkcompat.backfill.connectors.kafka import KafkaSource
-from airflow_flinkcompat.backfill.errors import Untranslatable
 from airflow_flinkcompat.backfill.protocols import BackfillSource, Needs, TimeSpan
+from airflow_flinkcompat.backfill.result import Untranslatable
 from airflow_flinkcompat.model import InputError
 from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.plan.types import BIGINT, INT, STRING, Column, DataType

@@ -14,8 +14,8 @@ from pyspark.sql import functions as F
 from airflow_flinkcompat.backfill.connectors.kafka import KafkaSource, Position
 from airflow_flinkcompat.backfill.connectors.kafka_spark import KafkaReader, in_order, offsets
 from airflow_flinkcompat.backfill.connectors.registry import reader as reader_of
-from airflow_flinkcompat.backfill.errors import BackfillError, Untranslatable
 from airflow_flinkcompat.backfill.protocols import BackfillSource, TimeBounded
+from airflow_flinkcompat.backfill.result import BackfillError, Untranslatable
 from airflow_flinkcompat.backfill.spark import pin
 from airflow_flinkcompat.history.archived_topic import ArchivedTopic
 from airflow_flinkcompat.plan.nodes import Table

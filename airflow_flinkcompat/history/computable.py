@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import replace
 
-from airflow_flinkcompat.backfill.errors import BackfillError
+from airflow_flinkcompat.backfill.result import BackfillError
 from airflow_flinkcompat.backfill.spark_sql.expressions import references
 from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.exec_graph.exec_node import last_name

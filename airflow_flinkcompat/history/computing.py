@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from airflow_flinkcompat.backfill.compile.compiler import push_down_ranges
 from airflow_flinkcompat.backfill.connectors.registry import TableLocations
-from airflow_flinkcompat.backfill.errors import BackfillError
+from airflow_flinkcompat.backfill.result import BackfillError
 from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.exec_graph.layout import StateLayout
 from airflow_flinkcompat.exec_graph.migration import OperatorMigration

@@ -9,8 +9,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from airflow_flinkcompat.backfill.connectors.registry import TableLocations
-from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.backfill.protocols import Needs
+from airflow_flinkcompat.backfill.result import BackfillError
 from airflow_flinkcompat.backfill.spark import Effort, effort, pinned_snapshots, spark_session
 from airflow_flinkcompat.backfill.spark_sql.windows import from_micros
 from airflow_flinkcompat.compat.side import Side

@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any
 from airflow_flinkcompat.backfill.connectors.files import FileSource
 from airflow_flinkcompat.backfill.connectors.files_spark import normal
 from airflow_flinkcompat.backfill.connectors.kafka import KafkaSource, Position
-from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.backfill.execution.frames import Execution
 from airflow_flinkcompat.backfill.protocols import BackfillSource
 from airflow_flinkcompat.backfill.request import normalised
+from airflow_flinkcompat.backfill.result import BackfillError
 from airflow_flinkcompat.backfill.spark import FileSystem, configured
 from airflow_flinkcompat.backfill.steps import Group, Read, Step, inputs_of, reads_of, with_sources
 from airflow_flinkcompat.history.archived_topic import TopicWithArchive, topic_of

@@ -10,8 +10,8 @@ from typing import Any
 
 from airflow_flinkcompat.backfill.connectors.files import FileSource
 from airflow_flinkcompat.backfill.connectors.kafka import KafkaSource
-from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.backfill.protocols import BackfillSource, Locations
+from airflow_flinkcompat.backfill.result import BackfillError
 from airflow_flinkcompat.compat.changes.settings import value
 from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.exec_graph.from_script import operator_layout

@@ -13,8 +13,8 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from airflow_flinkcompat.backfill.compile.compiler import push_down_ranges
-from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.backfill.execution.frames import Execution
+from airflow_flinkcompat.backfill.result import BackfillError
 from airflow_flinkcompat.backfill.spark import FileSystem
 from airflow_flinkcompat.backfill.steps import with_sources
 from airflow_flinkcompat.exec_graph.layout import Begins, StateField, Stored

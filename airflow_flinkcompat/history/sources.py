@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Protocol
 from airflow_flinkcompat.backfill.connectors.files import FileSource
 from airflow_flinkcompat.backfill.connectors.kafka import KafkaSource, Position
 from airflow_flinkcompat.backfill.connectors.registry import TableLocations, reader
-from airflow_flinkcompat.backfill.errors import BackfillError, Untranslatable
 from airflow_flinkcompat.backfill.protocols import BackfillSource
+from airflow_flinkcompat.backfill.result import BackfillError, Untranslatable
 from airflow_flinkcompat.exec_graph.exec_node import last_name
 from airflow_flinkcompat.history.archived_topic import ArchivedTopic, TopicWithArchive, topic_of
 from airflow_flinkcompat.history.time_boundary import BoundaryArchive, names_a_time

@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 from typing import ClassVar
 
 from airflow_flinkcompat.backfill.connectors.kafka import KafkaSource
-from airflow_flinkcompat.backfill.errors import Untranslatable
 from airflow_flinkcompat.backfill.protocols import BackfillSource
+from airflow_flinkcompat.backfill.result import Untranslatable
 from airflow_flinkcompat.backfill.spark_sql.expressions import references, scalar
 from airflow_flinkcompat.backfill.spark_sql.windows import MILLISECOND, from_micros, to_micros
 from airflow_flinkcompat.history.archived_topic import TopicWithArchive, require_one_topic

@@ -24,8 +24,8 @@ from airflow_flinkcompat.backfill.connectors.files_spark import FileReader
 from airflow_flinkcompat.backfill.connectors.kafka import KafkaSource, Position
 from airflow_flinkcompat.backfill.connectors.kafka_spark import offsets
 from airflow_flinkcompat.backfill.connectors.registry import reader as reader_of
-from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.backfill.protocols import BackfillSource, TimeBounded, TimeSpan
+from airflow_flinkcompat.backfill.result import BackfillError
 from airflow_flinkcompat.backfill.spark import pin
 from airflow_flinkcompat.backfill.spark_sql.windows import micros_of
 from airflow_flinkcompat.history.archived_topic_spark import between, by_partition, extent

@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from airflow_flinkcompat.backfill.connectors.registry import TableLocations
-from airflow_flinkcompat.backfill.errors import BackfillError
+from airflow_flinkcompat.backfill.result import BackfillError
 from airflow_flinkcompat.compat.migration_report import MIGRATED_LINES, MigratedOperator, MigrationReport
 from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.exec_graph.exec_node import CompiledPlan, last_name

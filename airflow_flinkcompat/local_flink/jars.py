@@ -13,8 +13,8 @@ from typing import Any
 
 import pooch
 
-from airflow_flinkcompat.caching import cache_directory
 from airflow_flinkcompat.deploy.errors import DeployError
+from airflow_flinkcompat.model.installation import cache_directory
 
 _TIMEOUT_SECONDS = 60
 _ATTEMPTS = 3

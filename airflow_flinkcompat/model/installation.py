@@ -1,12 +1,14 @@
-"""Origin of the installed package, and the command that adds extras to it."""
+"""The installed package: its origin, the command that adds extras to it, and its cache folder."""
 
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 from collections.abc import Iterator
 from importlib import metadata
+from pathlib import Path
 from typing import Literal
 
 _DISTRIBUTION = "airflow-flinkcompat"
@@ -71,3 +73,14 @@ def _installed(name: str) -> bool:
         return metadata.distribution(name) is not None
     except metadata.PackageNotFoundError:
         return False
+
+
+CACHE_VARIABLE = "FLINKCOMPAT_CACHE"
+
+
+def cache_directory() -> Path:
+    """``$FLINKCOMPAT_CACHE`` where set, else the user's cache folder of this platform."""
+    import platformdirs  # an extra
+
+    override = os.environ.get(CACHE_VARIABLE)
+    return Path(override).expanduser() if override else Path(platformdirs.user_cache_dir("flinkcompat"))

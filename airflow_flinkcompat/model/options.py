@@ -6,6 +6,7 @@ misspelt operator argument. A test compares the two.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
@@ -106,3 +107,14 @@ def is_path(value: Any, endings: tuple[str, ...]) -> bool:
         True for a path; the file need not exist.
     """
     return isinstance(value, str) and value.endswith(endings) and "\n" not in value
+
+
+def set_network(asked: PlannerNetwork | None) -> None:
+    """Let connectors open connections if ``asked`` is ``allow`` and the environment variable is not set."""
+    if asked == "allow":
+        os.environ.setdefault(NETWORK_VARIABLE, asked)
+
+
+def network_allowed() -> bool:
+    """True if the user allows connectors and catalogs to open connections."""
+    return os.environ.get(NETWORK_VARIABLE) == "allow"

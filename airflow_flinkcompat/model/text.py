@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from airflow_flinkcompat.quick_init import quick_init
+from airflow_flinkcompat.lazy import quick_init
 
 
 @quick_init

@@ -9,7 +9,7 @@ from functools import partial
 
 from sqlglot import exp
 
-from airflow_flinkcompat.frontends.programs import ProgramScript, ProgramStatement
+from airflow_flinkcompat.frontends import ProgramScript, ProgramStatement
 from airflow_flinkcompat.model import FunctionDeclaration, NormalForm, Span
 from airflow_flinkcompat.plan.catalog import (
     BindError,

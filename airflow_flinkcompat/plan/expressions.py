@@ -10,10 +10,9 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Generic, TypeVar
 
-from airflow_flinkcompat.lazy import cached_property
+from airflow_flinkcompat.lazy import cached_property, quick_init
 from airflow_flinkcompat.model import Span
 from airflow_flinkcompat.plan.types import UNKNOWN, DataType
-from airflow_flinkcompat.quick_init import quick_init
 
 LiteralValue = bool | int | Decimal | float | str | None
 

@@ -9,6 +9,7 @@ from itertools import chain, combinations, product
 
 from sqlglot import exp
 
+from airflow_flinkcompat.lazy import quick_init
 from airflow_flinkcompat.model import NormalForm, Span
 from airflow_flinkcompat.plan import functions
 from airflow_flinkcompat.plan.catalog import BindError, Environment
@@ -24,7 +25,6 @@ from airflow_flinkcompat.plan.windows import (
     property_column,
     window_property,
 )
-from airflow_flinkcompat.quick_init import quick_init
 from airflow_flinkcompat.sql import nodes
 from airflow_flinkcompat.sql.normal_form import normal_form
 

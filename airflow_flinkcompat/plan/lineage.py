@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from airflow_flinkcompat.lazy import quick_init
 from airflow_flinkcompat.model import NormalForm
 from airflow_flinkcompat.plan.aggregations import Calls, aggregation, group_window_aggregation, handed_up, properties
 from airflow_flinkcompat.plan.conditions import CONDITION_PASSES, normalize_predicate, simplified, split_conjuncts
@@ -71,7 +72,6 @@ from airflow_flinkcompat.plan.origins import (
 )
 from airflow_flinkcompat.plan.ranks import is_select_list, numbering, numbers_rows, ranked, with_select_list
 from airflow_flinkcompat.plan.types import BOOLEAN, UNKNOWN, TimeAttribute
-from airflow_flinkcompat.quick_init import quick_init
 
 SIZE_LIMIT = 20_000
 """Limit of parts of one resolved expression; a larger plan is not expanded, to save time."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from airflow_flinkcompat.lazy import cached_property
+from airflow_flinkcompat.lazy import cached_property, quick_init
 from airflow_flinkcompat.model import NormalForm, Span
 from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, FunctionCall
 from airflow_flinkcompat.plan.nodes import Frame, Window, WindowField, WindowKind
@@ -28,7 +28,6 @@ from airflow_flinkcompat.plan.origins import (
     window_field,
 )
 from airflow_flinkcompat.plan.types import INTEGERS, UNKNOWN, DataType, TimeAttribute
-from airflow_flinkcompat.quick_init import quick_init
 
 BOUNDS = frozenset({WindowField.START, WindowField.END})
 """Both bounds of a window."""

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from airflow_flinkcompat.lazy import cached_property
+from airflow_flinkcompat.lazy import cached_property, quick_init
 from airflow_flinkcompat.model.text import sql_text
 from airflow_flinkcompat.plan.expressions import (
     FLIPPED,
@@ -27,7 +27,6 @@ from airflow_flinkcompat.plan.expressions import (
 )
 from airflow_flinkcompat.plan.nodes import WindowField
 from airflow_flinkcompat.plan.types import SYMBOL, UNKNOWN, DataType
-from airflow_flinkcompat.quick_init import quick_init
 
 
 @quick_init

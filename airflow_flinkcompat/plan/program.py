@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from airflow_flinkcompat.frontends.programs import Note, WindowUse
+from airflow_flinkcompat.frontends import Note, WindowUse
 from airflow_flinkcompat.lazy import cached_property
 from airflow_flinkcompat.model import FunctionDeclaration, NormalForm, Span
 from airflow_flinkcompat.plan.nodes import Node, Scan, Sink, Table

@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from airflow_flinkcompat.frontends.programs import ProgramStatement
+from airflow_flinkcompat.frontends import ProgramStatement
+from airflow_flinkcompat.lazy import quick_init
 from airflow_flinkcompat.model import Span
 from airflow_flinkcompat.model.text import sql_text
 from airflow_flinkcompat.plan import functions
@@ -47,7 +48,6 @@ from airflow_flinkcompat.plan.windows import (
     window_arguments,
     window_columns,
 )
-from airflow_flinkcompat.quick_init import quick_init
 from airflow_flinkcompat.sql import Statement, nodes
 from airflow_flinkcompat.sql.normal_form import hint_options, normal_form, relation_names, unquoted
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from airflow_flinkcompat.lazy import cached_property
+from airflow_flinkcompat.lazy import cached_property, quick_init
 from airflow_flinkcompat.model import Span
 from airflow_flinkcompat.plan import functions
 from airflow_flinkcompat.plan.catalog import BindError, Environment, data_type, qualified_name
@@ -40,7 +40,6 @@ from airflow_flinkcompat.plan.types import (
     TimeAttribute,
     decimal,
 )
-from airflow_flinkcompat.quick_init import quick_init
 from airflow_flinkcompat.sql import Statement, nodes
 from airflow_flinkcompat.sql.script import span_of
 

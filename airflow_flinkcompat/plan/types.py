@@ -6,8 +6,7 @@ import re
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from airflow_flinkcompat.lazy import cached_property
-from airflow_flinkcompat.quick_init import quick_init
+from airflow_flinkcompat.lazy import cached_property, quick_init
 
 
 class TimeAttribute(StrEnum):

@@ -7,7 +7,7 @@ from functools import partial
 
 from sqlglot import exp
 
-from airflow_flinkcompat.frontends.programs import ProgramStatement
+from airflow_flinkcompat.frontends import ProgramStatement
 from airflow_flinkcompat.plan.catalog import BindError
 from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, FunctionCall, InputRef, Literal, walk
 from airflow_flinkcompat.plan.nodes import (

@@ -3,6 +3,7 @@
 The process starts with the first question. It ends with the Python process or after some idle minutes, and restarts
 after a crash. A question that crashes the process twice fails alone. If the process is killed from outside, the
 question is repeated.
+Its isolation leaves it no network, no permanent files, and no surviving child processes.
 """
 
 from __future__ import annotations
@@ -19,13 +20,15 @@ import tempfile
 import threading
 import weakref
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
 from typing import IO, Any
 
 from airflow_flinkcompat.deploy.errors import redact
 from airflow_flinkcompat.local_flink import LocalFlinkError
 from airflow_flinkcompat.local_flink.processes import last_errors
-from airflow_flinkcompat.planner import isolation
+from airflow_flinkcompat.model.options import network_allowed
 from airflow_flinkcompat.planner.installation import JAVA_OPTIONS, MAIN, Installation, make_in_background
 
 SECONDS_A_SCRIPT = 60.0
@@ -132,9 +135,9 @@ class _Running:
     """One process with its pipes and its temporary files."""
 
     def __init__(self, installation: Installation) -> None:
-        way = isolation.strictest(isolation.network_allowed())
+        way = strictest(network_allowed())
         options = [*JAVA_OPTIONS, f"-Dflinkcompat.idle={IDLE_SECONDS}"]
-        if not isolation.network_allowed():
+        if not network_allowed():
             options.append(f"-Djdk.net.hosts.file={os.devnull}")  # blocks the resolution of host names
         if (archive := installation.class_archive).is_file():
             options.append(f"-XX:SharedArchiveFile={archive}")
@@ -239,3 +242,67 @@ def _forget_all() -> None:
 
 
 os.register_at_fork(after_in_child=_forget_all)
+
+
+_UNSHARE = ("unshare", "--map-root-user")
+_NAMESPACES = ("--pid", "--fork", "--kill-child", "--mount-proc")
+_NO_NETWORK = "--net"
+_OWN_FOLDER = "/dev/shm"
+_LIMITS = """\
+ulimit -c 0; ulimit -f 262144
+folder=$1; java=$2; shift 2
+set -- "$java" -Djava.io.tmpdir="$folder" -XX:ErrorFile="$folder/crash.log" "$@"
+"""
+_OWN_FILES = f"""\
+{_LIMITS}
+for each in $(cut -d ' ' -f 5 /proc/self/mountinfo); do mount -o remount,bind,ro "$each" 2>/dev/null; done
+mount -t tmpfs -o size=256m,mode=700 tmpfs "$folder" && exec "$@"
+"""
+"""Shell script with read-only file systems and an in-memory folder for temporary files."""
+_SHARED_FILES = f"""\
+{_LIMITS}
+"$@"
+code=$?
+rm -rf "$folder"
+exit $code
+"""
+"""Shell script that removes the temporary folder after Java ends, even without the Python process."""
+
+
+@dataclass(frozen=True)
+class Isolation:
+    """Isolation of a process by Linux namespaces.
+
+    Attributes:
+        command: Prefix of the command line that creates the namespaces; empty without isolation.
+        own_files: True if the process has separate process ids and temporary files, and cannot change other files.
+    """
+
+    command: tuple[str, ...]
+    own_files: bool
+
+    @property
+    def own_network(self) -> bool:
+        """True if the process cannot reach any network address."""
+        return _NO_NETWORK in self.command
+
+    def around(self, java: str, arguments: Sequence[str], folder: str) -> list[str]:
+        """Command line that runs Java in this isolation."""
+        script, folder = (_OWN_FILES, _OWN_FOLDER) if self.own_files else (_SHARED_FILES, folder)
+        return [*self.command, "sh", "-c", script, "sh", folder, java, *arguments]
+
+
+@cache
+def strictest(network: bool) -> Isolation:
+    """Find the strictest isolation that the operating system allows."""
+    net = () if network else (_NO_NETWORK,)
+    ways = [Isolation((*_UNSHARE, *net, *_NAMESPACES), True), Isolation((*_UNSHARE, *net), False)]
+    return next((each for each in ways if each.command != _UNSHARE and _works(each)), Isolation((), False))
+
+
+def _works(way: Isolation) -> bool:
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            return subprocess.run(way.around("true", (), folder), capture_output=True, timeout=10).returncode == 0
+        except (OSError, subprocess.TimeoutExpired):
+            return False

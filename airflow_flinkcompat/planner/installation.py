@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from airflow_flinkcompat.caching import cache_directory
 from airflow_flinkcompat.local_flink import LocalFlinkError, flink_home, jars
 from airflow_flinkcompat.local_flink.processes import find_java
+from airflow_flinkcompat.model.installation import cache_directory
 
 JAR = Path(__file__).parent / "jars" / "flinkcompat-planner.jar"
 """Jar that is built from ``planner/``; the same jar works with every line of Flink."""

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.compat.plan_comparison import Plans
 from airflow_flinkcompat.connectors.facts import ConnectorFacts, Known, LookupSupport
-from airflow_flinkcompat.connectors.formats import FORMATS
-from airflow_flinkcompat.connectors.registry import catalogue
+from airflow_flinkcompat.connectors.registry import FORMATS, catalogue
 from airflow_flinkcompat.deploy.flink.compiled_plans import give_options, options_of_tables
 from airflow_flinkcompat.deploy.flink.statements import as_one_statement
 from airflow_flinkcompat.exec_graph.exec_node import PlanError, read_plan

@@ -15,9 +15,8 @@ from typing import Any
 from sqlglot import exp
 from sqlglot.errors import ParseError, SqlglotError
 
-from airflow_flinkcompat.lazy import cached_property
+from airflow_flinkcompat.lazy import cached_property, quick_init
 from airflow_flinkcompat.model import PROGRAM_SUFFIXES, ScriptError, Span
-from airflow_flinkcompat.quick_init import quick_init
 from airflow_flinkcompat.sql import nodes, tokenizer
 from airflow_flinkcompat.sql.grammar import nodes_of
 from airflow_flinkcompat.sql.query_parser import STATEMENT_WORDS

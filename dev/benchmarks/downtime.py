@@ -33,7 +33,7 @@ from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.deploy import JobRef, Ledger, Options, deploy
 from airflow_flinkcompat.deploy.flink.polling import poll
 from airflow_flinkcompat.deploy.targets.gateway import SqlGatewayTarget
-from airflow_flinkcompat.deploy.targets.runner import encode_statements, runner_jar
+from airflow_flinkcompat.deploy.targets.jar_run import encode_statements, runner_jar
 from airflow_flinkcompat.local_flink import LocalFlink
 from airflow_flinkcompat.model import JobSpec
 from dev.local_kubernetes.flink_operator import VERSION

@@ -14,7 +14,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from airflow_flinkcompat.caching import cache_directory
+from airflow_flinkcompat.model.installation import cache_directory
 
 MODULE = Path(__file__).parent / "apiserver"
 _GO = (1, 24)

@@ -29,8 +29,8 @@ from xml.etree import ElementTree
 
 import yaml
 
-from airflow_flinkcompat.caching import cache_directory
 from airflow_flinkcompat.local_flink.jars import Jar, JarError, fetch_jar
+from airflow_flinkcompat.model.installation import cache_directory
 
 VERSION = os.environ.get("FLINKCOMPAT_OPERATOR_VERSION", "1.7.0")
 """The operator that the tests run: 1.7.0 is the newest whose jars could be fetched from Maven Central."""

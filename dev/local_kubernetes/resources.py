@@ -9,7 +9,7 @@ from typing import Any
 
 from airflow_flinkcompat.deploy.flink.jobmanager import JobManager
 from airflow_flinkcompat.deploy.target import JobRef
-from airflow_flinkcompat.deploy.targets.runner import ENTRY_CLASS, encode_statements
+from airflow_flinkcompat.deploy.targets.jar_run import ENTRY_CLASS, encode_statements
 from dev.local_kubernetes import flink_operator
 from dev.local_kubernetes.cluster import GROUP, GROUP_VERSION, NAMESPACE
 from dev.services.csv_job import Files, wait_for

@@ -23,8 +23,7 @@ from typing import Any
 
 from airflow_flinkcompat.connectors.declared_options import DATA
 from airflow_flinkcompat.local_flink import jars
-from airflow_flinkcompat.planner import isolation
-from airflow_flinkcompat.planner.daemon import Daemon, PlannerFailure
+from airflow_flinkcompat.planner.daemon import Daemon, PlannerFailure, strictest
 from airflow_flinkcompat.planner.installation import install
 from dev.measure.settings import Flink, Listed, flink, listed
 
@@ -290,7 +289,7 @@ def artifact_data(artifact: Artifact, tables: Mapping[str, Any]) -> dict[str, An
     with tempfile.TemporaryDirectory() as folder, flink(artifact.line, files) as asked:
         daemon = Daemon(at_hand)
         # Tables are made as they are planned, where the planner's process may write.
-        writable = Path("/dev/shm") if isolation.strictest(network=False).own_files else Path(folder)
+        writable = Path("/dev/shm") if strictest(network=False).own_files else Path(folder)
         bench = Bench(artifact, daemon, asked, writable)
         found: dict[str, Any] = {}
         try:

@@ -22,7 +22,7 @@ from zipfile import ZipFile
 from airflow_flinkcompat.connectors.flink_options import DATA, declared_option
 from airflow_flinkcompat.local_flink.jars import fetch
 from airflow_flinkcompat.local_flink.processes import find_java
-from airflow_flinkcompat.planner import isolation
+from airflow_flinkcompat.planner.daemon import strictest
 from dev.measure.pairs import RELEASES, VERSIONS, home
 
 _SOURCE = Path(__file__).parent / "FlinkOptions.java"
@@ -142,7 +142,7 @@ class Flink:
         classes = ":".join(path for path in classes.split(":") if _LOADER not in path)
         arguments = [*_OPENED, *_FAST, "-cp", classes, str(_SOURCE), command]
         folder = str(Path(self._planner).parent)
-        return isolation.strictest(network=False).around(str(find_java()), arguments, folder)
+        return strictest(network=False).around(str(find_java()), arguments, folder)
 
 
 @contextmanager

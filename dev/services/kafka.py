@@ -12,9 +12,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from airflow_flinkcompat.caching import cache_directory
 from airflow_flinkcompat.deploy.flink.polling import Overdue, poll
 from airflow_flinkcompat.local_flink.processes import choose_ports
+from airflow_flinkcompat.model.installation import cache_directory
 from dev.services.jvm import SPARK_JARS, jvm
 
 _VERSION = "4.1.2"

@@ -12,7 +12,7 @@ import pytest
 
 from airflow_flinkcompat import spark_migration as workers
 from airflow_flinkcompat.backfill import spark as spark_session_module
-from airflow_flinkcompat.backfill.errors import BackfillError
+from airflow_flinkcompat.backfill.result import BackfillError
 from airflow_flinkcompat.model import InputError
 from airflow_flinkcompat.savepoint.store import read_metadata
 from airflow_flinkcompat.spark_migration import SparkWorkers

@@ -410,7 +410,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         from airflow_flinkcompat.exec_graph.migration import Accept
         from airflow_flinkcompat.history.known_history import KnownHistory
         from airflow_flinkcompat.model import InputError
-        from airflow_flinkcompat.planner.isolation import set_network
+        from airflow_flinkcompat.model.options import set_network
         from airflow_flinkcompat.planner.judgement import PlannerUnavailable, judge
 
         known: dict[str, Any] = {

@@ -33,7 +33,7 @@ Operator = TypeVar("Operator", bound=BaseOperator)
 @contextmanager
 def readable_errors() -> Iterator[None]:
     """Turn errors of the layers below into one masked message; those of the version itself are final."""
-    from airflow_flinkcompat.backfill.errors import BackfillError
+    from airflow_flinkcompat.backfill.result import BackfillError
     from airflow_flinkcompat.deploy import DeployError, DeployRefused, RolledBack, ScriptRefused
     from airflow_flinkcompat.model import InputError
     from airflow_flinkcompat.secrets import mask_secrets

@@ -15,9 +15,9 @@ from airflow_flinkcompat.backfill.compile.sink_columns import (
     window_columns,
     windows_of,
 )
-from airflow_flinkcompat.backfill.errors import FLINK_BATCH, BackfillError, Untranslatable, combined
 from airflow_flinkcompat.backfill.protocols import Locations, Partitioned, PublishedRows, Range, TimeBounded, TimeSpan
 from airflow_flinkcompat.backfill.request import nested
+from airflow_flinkcompat.backfill.result import FLINK_BATCH, BackfillError, Untranslatable, combined
 from airflow_flinkcompat.backfill.spark_sql.expressions import references
 from airflow_flinkcompat.backfill.spark_sql.localtime import localised
 from airflow_flinkcompat.backfill.spark_sql.windows import DAY, WindowRange

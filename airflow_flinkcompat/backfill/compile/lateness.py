@@ -15,8 +15,8 @@ from dataclasses import dataclass
 
 from airflow_flinkcompat.backfill.compile.context import CompileContext
 from airflow_flinkcompat.backfill.compile.sink_columns import origins
-from airflow_flinkcompat.backfill.errors import FLINK_BATCH, Untranslatable
 from airflow_flinkcompat.backfill.protocols import BackfillSource, Locations
+from airflow_flinkcompat.backfill.result import FLINK_BATCH, Untranslatable
 from airflow_flinkcompat.backfill.spark_sql.expressions import grouped, quoted, scalar
 from airflow_flinkcompat.backfill.spark_sql.windows import Aligned, WindowRange, micros_of
 from airflow_flinkcompat.backfill.steps import DropLate, DropOverLate, Step

@@ -17,7 +17,7 @@ from airflow_flinkcompat.backfill.compile.context import CompileContext, Filters
 from airflow_flinkcompat.backfill.compile.lateness import AskedOrder, clock_of
 from airflow_flinkcompat.backfill.compile.sink_columns import window_fields
 from airflow_flinkcompat.backfill.compile.windowing import zone_of
-from airflow_flinkcompat.backfill.errors import FLINK_BATCH, Untranslatable
+from airflow_flinkcompat.backfill.result import FLINK_BATCH, Untranslatable
 from airflow_flinkcompat.backfill.spark_sql.expressions import (
     aggregate,
     aggregate_references,

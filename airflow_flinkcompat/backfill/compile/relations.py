@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from airflow_flinkcompat.backfill.compile import lateness
 from airflow_flinkcompat.backfill.compile.context import CompileContext, FiltersAbove
-from airflow_flinkcompat.backfill.errors import FLINK_BATCH, Untranslatable
 from airflow_flinkcompat.backfill.protocols import BackfillSource, Metadata
+from airflow_flinkcompat.backfill.result import FLINK_BATCH, Untranslatable
 from airflow_flinkcompat.backfill.spark_sql.expressions import converted, references, scalar
 from airflow_flinkcompat.backfill.steps import Read, Select, Step, UnionAll, Where
 from airflow_flinkcompat.plan.expressions import InputRef

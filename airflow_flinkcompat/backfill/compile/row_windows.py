@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from airflow_flinkcompat.backfill.compile import lateness
 from airflow_flinkcompat.backfill.compile.context import CompileContext
 from airflow_flinkcompat.backfill.compile.lateness import AskedOrder
-from airflow_flinkcompat.backfill.errors import FLINK_BATCH, Untranslatable
+from airflow_flinkcompat.backfill.result import FLINK_BATCH, Untranslatable
 from airflow_flinkcompat.backfill.spark_sql.expressions import aggregate, grouped, read_by
 from airflow_flinkcompat.backfill.steps import Expand, Group, OverAggregate, Select, Step, Where
 from airflow_flinkcompat.plan.expressions import AggregateCall

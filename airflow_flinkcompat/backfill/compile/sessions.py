@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields, replace
 from airflow_flinkcompat.backfill.compile import lateness
 from airflow_flinkcompat.backfill.compile.context import CompileContext
 from airflow_flinkcompat.backfill.compile.sink_columns import window_fields
-from airflow_flinkcompat.backfill.errors import FLINK_BATCH, Untranslatable
+from airflow_flinkcompat.backfill.result import FLINK_BATCH, Untranslatable
 from airflow_flinkcompat.backfill.spark_sql.expressions import grouped, references
 from airflow_flinkcompat.backfill.steps import AssignSessions
 from airflow_flinkcompat.plan.expressions import (

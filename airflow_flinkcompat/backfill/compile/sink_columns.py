@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from airflow_flinkcompat.backfill.errors import BackfillError, Untranslatable
 from airflow_flinkcompat.backfill.protocols import WindowColumns
+from airflow_flinkcompat.backfill.result import BackfillError, Untranslatable
 from airflow_flinkcompat.backfill.spark_sql.expressions import converted, quoted, spark_type
 from airflow_flinkcompat.backfill.spark_sql.translations import ERROR
 from airflow_flinkcompat.plan.expressions import Expression, InputRef, Literal

@@ -16,7 +16,7 @@ from airflow_flinkcompat.backfill.compile.context import CompileContext
 from airflow_flinkcompat.backfill.compile.row_windows import aggregate_sets, check_sets, counted_windows, counts_rows
 from airflow_flinkcompat.backfill.compile.sessions import session_rows
 from airflow_flinkcompat.backfill.compile.sink_columns import origins, window_is_grouped
-from airflow_flinkcompat.backfill.errors import FLINK_BATCH, Untranslatable
+from airflow_flinkcompat.backfill.result import FLINK_BATCH, Untranslatable
 from airflow_flinkcompat.backfill.spark_sql.expressions import EXACT_SUM, aggregate, grouped, read_by, scalar, typed
 from airflow_flinkcompat.backfill.spark_sql.translations import PARTS
 from airflow_flinkcompat.backfill.spark_sql.windows import DAY, Aligned, AskedWindows

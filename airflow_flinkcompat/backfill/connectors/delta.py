@@ -11,9 +11,9 @@ from typing import ClassVar
 
 from airflow_flinkcompat.backfill.connectors.registry import Connector
 from airflow_flinkcompat.backfill.connectors.replaced_rows import LakeSink, LakeSource
-from airflow_flinkcompat.backfill.errors import BackfillError, Untranslatable
 from airflow_flinkcompat.backfill.protocols import Needs
 from airflow_flinkcompat.backfill.request import normalised
+from airflow_flinkcompat.backfill.result import BackfillError, Untranslatable
 from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.secrets import mask_secrets
 

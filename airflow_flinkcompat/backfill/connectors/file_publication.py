@@ -23,10 +23,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from airflow_flinkcompat.backfill.connectors.files import FileSink
-from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.backfill.formats.columnar import ColumnarFormat
 from airflow_flinkcompat.backfill.formats.text import encode_line
 from airflow_flinkcompat.backfill.protocols import PublishedRows, Range
+from airflow_flinkcompat.backfill.result import BackfillError
 from airflow_flinkcompat.backfill.spark import FileSystem, configured
 
 _BEAT_SECONDS = 5.0

@@ -7,12 +7,12 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from airflow_flinkcompat.backfill.connectors.registry import Connector
-from airflow_flinkcompat.backfill.errors import FLINK_BATCH, BackfillError, Untranslatable
 from airflow_flinkcompat.backfill.formats import columnar
 from airflow_flinkcompat.backfill.formats.columnar import ColumnarFormat
 from airflow_flinkcompat.backfill.formats.text import CsvFormat, Format, JsonFormat, decode, format_of
 from airflow_flinkcompat.backfill.protocols import Needs, PublishedRows, Range, TimeSpan
 from airflow_flinkcompat.backfill.request import normalised
+from airflow_flinkcompat.backfill.result import FLINK_BATCH, BackfillError, Untranslatable
 from airflow_flinkcompat.backfill.spark_sql.expressions import quoted
 from airflow_flinkcompat.backfill.spark_sql.translations import ERROR
 from airflow_flinkcompat.plan.nodes import Table

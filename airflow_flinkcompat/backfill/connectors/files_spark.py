@@ -14,12 +14,12 @@ from pyspark.sql import functions as F
 
 from airflow_flinkcompat.backfill.connectors.file_publication import FilePublication
 from airflow_flinkcompat.backfill.connectors.files import MODIFIED, FileSource
-from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.backfill.formats import text_reader
 from airflow_flinkcompat.backfill.formats.columnar import ColumnarFormat, column_type, identifier, rows_within
 from airflow_flinkcompat.backfill.formats.text import JsonFormat
 from airflow_flinkcompat.backfill.formats.text_reader import ORDER, ordered_rows
 from airflow_flinkcompat.backfill.protocols import TimeSpan
+from airflow_flinkcompat.backfill.result import BackfillError
 from airflow_flinkcompat.backfill.spark import FileSystem
 from airflow_flinkcompat.backfill.spark_sql.expressions import quoted, spark_type
 from airflow_flinkcompat.backfill.spark_sql.translations import ERROR

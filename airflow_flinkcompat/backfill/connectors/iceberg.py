@@ -9,9 +9,9 @@ from typing import ClassVar
 
 from airflow_flinkcompat.backfill.connectors.registry import Connector
 from airflow_flinkcompat.backfill.connectors.replaced_rows import LakeSink, LakeSource
-from airflow_flinkcompat.backfill.errors import BackfillError, Untranslatable
 from airflow_flinkcompat.backfill.formats.columnar import identifier
 from airflow_flinkcompat.backfill.protocols import REDACTION, Needs, PublishedRows, Range
+from airflow_flinkcompat.backfill.result import BackfillError, Untranslatable
 from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.secrets import mask_secrets
 

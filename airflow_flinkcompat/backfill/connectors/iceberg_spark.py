@@ -18,9 +18,9 @@ from airflow_flinkcompat.backfill.connectors.replaced_rows import (
     replaced_condition,
     stored_columns,
 )
-from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.backfill.formats.columnar import column_type, stored_types
 from airflow_flinkcompat.backfill.protocols import PublishedRows, Range
+from airflow_flinkcompat.backfill.result import BackfillError
 from airflow_flinkcompat.backfill.spark import fill_in, pin
 from airflow_flinkcompat.secrets.redact import MASK
 

@@ -12,8 +12,8 @@ from typing import ClassVar
 
 from airflow_flinkcompat.backfill.connectors.registry import Connector
 from airflow_flinkcompat.backfill.connectors.replaced_rows import replaced_rows
-from airflow_flinkcompat.backfill.errors import FLINK_BATCH, BackfillError, Untranslatable
 from airflow_flinkcompat.backfill.protocols import Needs, PublishedRows, Range, TimeSpan
+from airflow_flinkcompat.backfill.result import FLINK_BATCH, BackfillError, Untranslatable
 from airflow_flinkcompat.backfill.spark_sql.expressions import spark_type
 from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.plan.types import CHARACTERS, INTEGERS, Column, DataType

@@ -26,9 +26,9 @@ from airflow_flinkcompat.backfill.connectors.jdbc import (
     qualified,
 )
 from airflow_flinkcompat.backfill.connectors.replaced_rows import order_column, replaced_rows
-from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.backfill.formats.columnar import MICROSECONDS, finer_time_message
 from airflow_flinkcompat.backfill.protocols import PublishedRows, Range, TimeSpan
+from airflow_flinkcompat.backfill.result import BackfillError
 from airflow_flinkcompat.backfill.spark import counted, fill_in
 from airflow_flinkcompat.backfill.spark_sql.expressions import quoted, spark_type
 from airflow_flinkcompat.backfill.spark_sql.translations import ERROR

@@ -15,9 +15,9 @@ from typing import ClassVar
 
 from airflow_flinkcompat.backfill.connectors.registry import Connector
 from airflow_flinkcompat.backfill.connectors.replaced_rows import order_column, replaced_rows
-from airflow_flinkcompat.backfill.errors import FLINK_BATCH, BackfillError, Untranslatable
 from airflow_flinkcompat.backfill.formats.text import Format, decode, format_of
 from airflow_flinkcompat.backfill.protocols import REDACTION, Needs, PublishedRows, Range
+from airflow_flinkcompat.backfill.result import FLINK_BATCH, BackfillError, Untranslatable
 from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.plan.types import BIGINT, INT, STRING, Column, DataType, timestamp_ltz
 from airflow_flinkcompat.secrets import mask_secrets

@@ -20,10 +20,10 @@ from pyspark.sql import functions as F
 
 from airflow_flinkcompat.backfill.connectors.kafka import KafkaSink, KafkaSource, Position, RecordPart, Topics
 from airflow_flinkcompat.backfill.connectors.replaced_rows import order_column, replaced_rows
-from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.backfill.formats import text_reader
 from airflow_flinkcompat.backfill.formats.text import decode, encode_line
 from airflow_flinkcompat.backfill.protocols import PublishedRows, Range
+from airflow_flinkcompat.backfill.result import BackfillError
 from airflow_flinkcompat.backfill.spark import fill_in, pin
 from airflow_flinkcompat.backfill.spark_sql.expressions import quoted
 from airflow_flinkcompat.backfill.spark_sql.translations import ERROR

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
 
 from airflow_flinkcompat.backfill import connectors
-from airflow_flinkcompat.backfill.errors import BackfillError, Untranslatable
 from airflow_flinkcompat.backfill.protocols import (
     BackfillSink,
     BackfillSource,
@@ -24,6 +23,7 @@ from airflow_flinkcompat.backfill.protocols import (
     Range,
     SourceReader,
 )
+from airflow_flinkcompat.backfill.result import BackfillError, Untranslatable
 from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.plan.types import INTEGERS, TIMESTAMPS
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
 
-from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.backfill.formats.columnar import cast_type, checked_value, column_type, identifier, rows_within
 from airflow_flinkcompat.backfill.protocols import PublishedRows, Range, TimeSpan
+from airflow_flinkcompat.backfill.result import BackfillError
 from airflow_flinkcompat.backfill.spark_sql.windows import timestamp
 from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.plan.types import Column

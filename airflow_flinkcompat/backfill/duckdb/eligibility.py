@@ -18,10 +18,10 @@ from airflow_flinkcompat.backfill.duckdb.data_files import (
     listed,
 )
 from airflow_flinkcompat.backfill.duckdb.partials import Partials, partials_of, pieces, reason, wanted_by, windows_of
-from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.backfill.execution.windows import density
 from airflow_flinkcompat.backfill.formats.text import CsvFormat
 from airflow_flinkcompat.backfill.protocols import BackfillSource
+from airflow_flinkcompat.backfill.result import BackfillError
 from airflow_flinkcompat.backfill.steps import Group, Read, Slices, Step, Work, inputs_of, reads_of
 from airflow_flinkcompat.model import install_command
 

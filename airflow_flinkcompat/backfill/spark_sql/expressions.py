@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 
-from airflow_flinkcompat.backfill.errors import Untranslatable
+from airflow_flinkcompat.backfill.result import Untranslatable
 from airflow_flinkcompat.backfill.spark_sql import localtime, regexes
 from airflow_flinkcompat.backfill.spark_sql.translations import (
     BRANCHES,

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
-from airflow_flinkcompat.backfill.errors import Untranslatable
+from airflow_flinkcompat.backfill.result import Untranslatable
 from airflow_flinkcompat.backfill.spark_sql.translations import ERROR
 from airflow_flinkcompat.compat.cutover import time_zone
 from airflow_flinkcompat.model import Span

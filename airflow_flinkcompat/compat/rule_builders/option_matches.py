@@ -32,7 +32,7 @@ from airflow_flinkcompat.compat.rule_builders.table_options import (
 from airflow_flinkcompat.compat.verdict import Verdict, combined, inferred, unknown
 from airflow_flinkcompat.connectors import declared_options, registry
 from airflow_flinkcompat.connectors.facts import LookupSupport, OptionEffect, OptionFact, SinkState, TableUse
-from airflow_flinkcompat.connectors.formats import FORMATS, format_option
+from airflow_flinkcompat.connectors.registry import FORMATS, format_option
 from airflow_flinkcompat.model import Outcome
 
 _MECHANISM: Mapping[TableUse, tuple[str, ...]] = {

@@ -29,7 +29,7 @@ from airflow_flinkcompat.compat.rule_builders.table_options import (
 from airflow_flinkcompat.compat.verdict import combined, inferred, right, unknown, wrong
 from airflow_flinkcompat.connectors import registry
 from airflow_flinkcompat.connectors.facts import OptionEffect, OptionFact, SinkState, TableUse
-from airflow_flinkcompat.connectors.formats import format_option
+from airflow_flinkcompat.connectors.registry import format_option
 from airflow_flinkcompat.model import Outcome
 from airflow_flinkcompat.plan.operators import Source
 

@@ -27,7 +27,7 @@ from airflow_flinkcompat.compat.rule_builders.table_options import (
 from airflow_flinkcompat.compat.verdict import Remedy, Verdict, expected, right, unknown, wrong
 from airflow_flinkcompat.connectors import registry
 from airflow_flinkcompat.connectors.facts import OptionEffect, OptionFact, SourceState
-from airflow_flinkcompat.connectors.formats import format_option
+from airflow_flinkcompat.connectors.registry import format_option
 from airflow_flinkcompat.plan.operators import AggregateKind
 
 IN_NO_POSITION = ("ks-stateless-client-property", "ks-tumble-client-property", "kafka-source-group-fetch")

@@ -14,8 +14,7 @@ from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.compat.verdict import Verdict, inferred, refused_at_submit, right, unknown
 from airflow_flinkcompat.connectors import registry
 from airflow_flinkcompat.connectors.facts import Known, OptionFact, TableUse
-from airflow_flinkcompat.connectors.formats import FORMATS
-from airflow_flinkcompat.connectors.registry import source
+from airflow_flinkcompat.connectors.registry import FORMATS, source
 from airflow_flinkcompat.model import Outcome
 from airflow_flinkcompat.plan.nodes import Scan
 from airflow_flinkcompat.plan.operators import JoinForm, JoinOperator, Output, Source, operators

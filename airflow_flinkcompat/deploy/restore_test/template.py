@@ -10,7 +10,6 @@ import uuid
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from airflow_flinkcompat.caching import cache_directory
 from airflow_flinkcompat.deploy.restore_test.place import COMING_SECONDS, Cluster, Watcher
 from airflow_flinkcompat.deploy.restore_test.restoring import (
     Inconclusive,
@@ -23,6 +22,7 @@ from airflow_flinkcompat.deploy.restore_test.restoring import (
 from airflow_flinkcompat.deploy.target import ClusterOptions
 from airflow_flinkcompat.deploy.targets import TargetLocation
 from airflow_flinkcompat.model import JobSpec
+from airflow_flinkcompat.model.installation import cache_directory
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
 from airflow_flinkcompat.savepoint.store import copy_savepoint
 

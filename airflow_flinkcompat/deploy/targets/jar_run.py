@@ -2,16 +2,22 @@
 
 ``POST /jars/{id}/run`` starts a class of a jar on the JobManager. From Flink 2.0 on that is Flink's own ``SqlDriver``,
 which is on its class path, and looks there or in ``FLINK_OPT_DIR`` for the Gateway's jar; the jar that is uploaded for
-the call is empty. On Flink 1.x it is the runner that comes with this package. Measured on Flink 2.3: the cluster
+the call is empty. On Flink 1.x it is the runner that comes with this package
+(``runner/SqlRunner.java``; ``scripts/build_sql_runner.py`` builds its jar reproducibly). The runner reads ``SET`` and
+``RESET`` itself and leaves every other statement to Flink, on 1.19, 1.20 and 2.x. Measured on Flink 2.3: the cluster
 accepts the requested job id, once, and answers 400 to whatever it refuses, a second submission too.
 """
 
 from __future__ import annotations
 
+import base64
 import io
 import zipfile
+from collections.abc import Iterable
 from contextlib import suppress
 from functools import cached_property
+from importlib.resources import files
+from importlib.resources.abc import Traversable
 from typing import Any, Self
 
 from airflow_flinkcompat.deploy.errors import DeployError, SubmissionUnknown, TargetError, refusal
@@ -23,10 +29,12 @@ from airflow_flinkcompat.deploy.flink.statements import prepare_job
 from airflow_flinkcompat.deploy.target import EngineInfo, JobRef, JobStatus, Operation, Start, Verb
 from airflow_flinkcompat.deploy.targets import Access
 from airflow_flinkcompat.deploy.targets.jobmanager_jobs import JobManagerJobs, endpoint_of, no_connections
-from airflow_flinkcompat.deploy.targets.runner import ENTRY_CLASS, encode_script, runner_jar
 from airflow_flinkcompat.model import JobSpec
 from airflow_flinkcompat.secrets.placeholders import Lookup
+from airflow_flinkcompat.sql import parse_script
 
+ENTRY_CLASS = "flinkcompat.SqlRunner"
+"""Class whose ``main`` accepts ``--statements LIST`` or ``--scriptUri URI``, as the manifest names it."""
 _DRIVER = "org.apache.flink.table.runtime.application.SqlDriver"
 _REFUSED = 400
 # The first run loads the planner into the JobManager: 9 to 30 s on a busy machine.
@@ -132,3 +140,21 @@ def _empty_jar() -> bytes:
     with zipfile.ZipFile(content, "w") as jar:
         jar.writestr("META-INF/MANIFEST.MF", "Manifest-Version: 1.0\r\n\r\n")
     return content.getvalue()
+
+
+def runner_jar() -> Traversable:
+    """The shipped jar; ``importlib.resources.as_file`` makes a path of it."""
+    return files(__package__).joinpath("runner", "flinkcompat-sql-runner.jar")
+
+
+def encode_statements(statements: Iterable[str]) -> str:
+    """The value of ``--statements``, in one line without blanks or quotes. Raises ValueError without any."""
+    encoded = [base64.urlsafe_b64encode(statement.encode()).decode("ascii") for statement in statements]
+    if not encoded:
+        raise ValueError("a script without a statement runs nothing: write at least its INSERT")
+    return ",".join(encoded)
+
+
+def encode_script(script: str) -> str:
+    """A script in that form, with no placeholder left. Raises ScriptError, ValueError."""
+    return encode_statements(each.text for each in parse_script(script, "<script>").statements)

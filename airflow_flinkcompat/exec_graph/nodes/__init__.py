@@ -12,7 +12,6 @@ from airflow_flinkcompat.exec_graph.lowering import NodeFamily
 from airflow_flinkcompat.exec_graph.nodes import (
     aggregate,
     changelog,
-    interval_join,
     join,
     lookup_join,
     match,
@@ -20,9 +19,7 @@ from airflow_flinkcompat.exec_graph.nodes import (
     process_table_function,
     rank,
     sink,
-    sort_limit,
     source,
-    temporal_join,
     window_aggregate,
 )
 from airflow_flinkcompat.exec_graph.nodes.kept_rows import kept_row_facets
@@ -30,8 +27,7 @@ from airflow_flinkcompat.exec_graph.symbols import ColumnMeanings, Symbols
 from airflow_flinkcompat.savepoint.binary import KeyedStateKind
 
 _MODULES = (
-    aggregate, changelog, interval_join, join, lookup_join, match, over, process_table_function, rank, sink,
-    sort_limit, source, temporal_join, window_aggregate,
+    aggregate, changelog, join, lookup_join, match, over, process_table_function, rank, sink, source, window_aggregate,
 )  # fmt: skip
 FAMILIES: Mapping[ExecKind, NodeFamily] = {
     kind: family for module in _MODULES for family in module.FAMILIES for kind in family.kinds

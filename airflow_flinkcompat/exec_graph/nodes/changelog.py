@@ -7,7 +7,7 @@ from typing import Any
 
 from airflow_flinkcompat.connectors import registry
 from airflow_flinkcompat.connectors.facts import Known
-from airflow_flinkcompat.connectors.formats import FORMATS
+from airflow_flinkcompat.connectors.registry import FORMATS
 from airflow_flinkcompat.exec_graph.columns import USER_TIMERS, VALUE, columns, row
 from airflow_flinkcompat.exec_graph.exec_node import ExecNode, time_attribute
 from airflow_flinkcompat.exec_graph.kinds import ExecKind, Trait

@@ -1,11 +1,11 @@
-"""Regular, window and multi-way joins: lowering and layouts."""
+"""Regular, window, multi-way, interval and temporal joins: lowering and layouts."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from airflow_flinkcompat.exec_graph.columns import MAP, VALUE, columns, nullable, row
+from airflow_flinkcompat.exec_graph.columns import LONG, MAP, VALUE, columns, nullable, row
 from airflow_flinkcompat.exec_graph.exec_node import ExecNode
 from airflow_flinkcompat.exec_graph.kinds import ExecKind
 from airflow_flinkcompat.exec_graph.layout import (
@@ -180,8 +180,48 @@ def window_join_layout(node: ExecNode, inputs: Sequence[ColumnMeanings], symbols
     return StateLayout(columns(inputs[0], node.config["joinSpec"]["leftKeys"]), states, "window-timers")
 
 
+def interval_join_layout(node: ExecNode, inputs: Sequence[ColumnMeanings], symbols: Symbols) -> StateLayout | None:
+    """The state of an interval join: rows of both sides by time, each flagged if it had a match.
+
+    Flink keeps no state if the interval ends before it begins.
+    """
+    spec = node.config["intervalJoinSpec"]
+    bounds = spec["windowBounds"]
+    if bounds.get("leftUpperBound", 0) < bounds.get("leftLowerBound", 0):
+        return None
+    states = tuple(
+        state
+        for name, side in zip(("Left", "Right"), inputs, strict=True)
+        for state in (
+            NamedState(f"IntervalJoin{name}Cache", MAP, side_rows(side, name, "List<Tuple<row, Boolean>>"), LONG),
+            NamedState(f"IntervalJoin{name}TimerState", VALUE, LONG),
+        )
+    )
+    key = columns(inputs[0], spec["joinSpec"]["leftKeys"])
+    return StateLayout(key, states, "user-timers", carried_only=not bounds.get("isEventTime"))
+
+
+def temporal_join_layout(node: ExecNode, inputs: Sequence[ColumnMeanings], symbols: Symbols) -> StateLayout | Unknown:
+    """The state of a temporal join by event time: rows that wait for a watermark, and versions."""
+    left, right = inputs
+    if node.config.get("leftTimeAttributeIndex", -1) < 0 or node.config.get("rightTimeAttributeIndex", -1) < 0:
+        return Unknown("the state of a temporal join by processing time was not measured")
+    expires = bool(node.config.get("state"))
+    states = (
+        NamedState("left", MAP, side_rows(left, "left"), LONG, retracting=not left.appends),
+        # A version takes the place of another by its time, and is never compared with one.
+        NamedState("right", MAP, side_rows(right, "right"), LONG),
+        NamedState("next-index", VALUE, LONG),
+        NamedState("timer", VALUE, LONG),
+        *([NamedState("cleanup-timestamp", VALUE, LONG)] if expires else []),
+    )
+    return StateLayout(columns(left, node.config["joinSpec"]["leftKeys"]), states, "timers", carried_only=expires)
+
+
 FAMILIES = (
     NodeFamily((ExecKind.JOIN,), kept_row_facets, join_layout, row_states, lower_join),
     NodeFamily((ExecKind.WINDOW_JOIN,), kept_row_facets, window_join_layout, row_states, lower_join),
     NodeFamily((ExecKind.MULTI_JOIN,), kept_row_facets, multi_join_layout),
+    NodeFamily((ExecKind.INTERVAL_JOIN,), kept_row_facets, interval_join_layout, row_states, lower_join),
+    NodeFamily((ExecKind.TEMPORAL_JOIN,), kept_row_facets, temporal_join_layout, row_states),
 )

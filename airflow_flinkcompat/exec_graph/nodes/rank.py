@@ -1,4 +1,4 @@
-"""Top-N and deduplication, with windows or without: lowering and layout."""
+"""Top-N and deduplication, with windows or without, and LIMIT and sorts: lowering and layout."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from airflow_flinkcompat.exec_graph.columns import MAP, USER_TIMERS, VALUE, WINDOW_TIMERS, columns, row
-from airflow_flinkcompat.exec_graph.exec_node import PROCTIME, ExecNode, time_attribute
+from airflow_flinkcompat.exec_graph.columns import LONG, MAP, USER_TIMERS, VALUE, WINDOW_TIMERS, columns, row
+from airflow_flinkcompat.exec_graph.exec_node import PROCTIME, ROWTIME, ExecNode, time_attribute
 from airflow_flinkcompat.exec_graph.kinds import ExecKind
 from airflow_flinkcompat.exec_graph.layout import CannotLower, NamedState, StateLayout, StateNamespace, Stored, Unknown
 from airflow_flinkcompat.exec_graph.lowering import (
@@ -150,7 +150,42 @@ _LAYOUTS = {
     ExecKind.WINDOW_RANK: window_rank_layout,
     ExecKind.WINDOW_DEDUPLICATE: window_deduplicate_layout,
 }
-FAMILIES = tuple(
-    NodeFamily((kind,), kept_row_facets, of_one_input(layout), row_states, lower_rank)
-    for kind, layout in _LAYOUTS.items()
+
+
+def limit_layout(node: ExecNode, below: ColumnMeanings, symbols: Symbols) -> StateLayout:
+    """The state of a LIMIT: the rows that it emitted."""
+    return StateLayout(
+        (), (NamedState("data-state-with-append", MAP, row(below, "List<row>"), Stored("row")),), USER_TIMERS
+    )
+
+
+def sort_limit_layout(node: ExecNode, below: ColumnMeanings, symbols: Symbols) -> StateLayout | Unknown:
+    """The state of a sorted LIMIT: the rows that may be emitted, by sort key."""
+    if node.config["rankStrategy"]["type"] != "AppendFast":
+        return Unknown("the state of a sorted LIMIT over updated rows was not measured")
+    order = node.config["orderBy"]
+    state = NamedState("data-state-with-append", MAP, row(below, "List<row>"), sort_key_of(below, order))
+    return StateLayout((), (COUNTER if first_by_arrival(below, order) else state,), USER_TIMERS)
+
+
+def sort_layout(node: ExecNode, below: ColumnMeanings, symbols: Symbols) -> StateLayout | Unknown:
+    """The state of a sort by event time: rows later than the watermark."""
+    first = below.types[node.config["orderBy"]["fields"][0]["index"]]
+    if time_attribute(first) != ROWTIME:
+        return Unknown("the state of a sort by processing time was not measured")
+    states = (
+        NamedState("lastTriggeringTsState", VALUE, LONG),
+        NamedState("dataState", MAP, row(below, "List<row>"), LONG),
+    )
+    return StateLayout((), states, USER_TIMERS)
+
+
+FAMILIES = (
+    *(
+        NodeFamily((kind,), kept_row_facets, of_one_input(layout), row_states, lower_rank)
+        for kind, layout in _LAYOUTS.items()
+    ),
+    NodeFamily((ExecKind.LIMIT,), kept_row_facets, of_one_input(limit_layout)),
+    NodeFamily((ExecKind.SORT_LIMIT,), kept_row_facets, of_one_input(sort_limit_layout)),
+    NodeFamily((ExecKind.TEMPORAL_SORT,), kept_row_facets, of_one_input(sort_layout)),
 )

@@ -9,7 +9,7 @@ from typing import Any
 
 from airflow_flinkcompat.connectors import registry
 from airflow_flinkcompat.connectors.facts import ColumnIdentity, Known, SinkState, SourceState
-from airflow_flinkcompat.connectors.formats import FORMATS
+from airflow_flinkcompat.connectors.registry import FORMATS
 from airflow_flinkcompat.exec_graph.exec_node import ExecNode, PlanError
 from airflow_flinkcompat.exec_graph.kinds import ExecKind
 from airflow_flinkcompat.exec_graph.layout import CannotLower

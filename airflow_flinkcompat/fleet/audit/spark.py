@@ -13,7 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from airflow_flinkcompat.backfill.errors import BackfillError
+from airflow_flinkcompat.backfill.result import BackfillError
 from airflow_flinkcompat.fleet.audit.changed_tables import ReplacementTable
 from airflow_flinkcompat.fleet.audit.values import AuditPair, AuditRow
 from airflow_flinkcompat.model import InputError, install_command

@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 
 from sqlglot import exp
 
+from airflow_flinkcompat.frontends import ProgramScript
 from airflow_flinkcompat.frontends.flip11.notation import Notation
-from airflow_flinkcompat.frontends.programs import ProgramScript
 from airflow_flinkcompat.frontends.table_api.expression_tree import Parser, Tree, Unreadable, program_tokens
 from airflow_flinkcompat.frontends.table_api.session import ScriptBuilder
 from airflow_flinkcompat.frontends.table_api.values import (

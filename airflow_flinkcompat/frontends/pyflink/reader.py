@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 
-from airflow_flinkcompat.frontends.programs import ProgramScript
+from airflow_flinkcompat.frontends import ProgramScript
 from airflow_flinkcompat.frontends.pyflink.inputs import FILE_LIMIT, PROGRAM, Files, Loader, loader
 from airflow_flinkcompat.frontends.pyflink.scopes import NameScope, ProgramEnded
 from airflow_flinkcompat.frontends.pyflink.statements import Statements, parse

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
-from airflow_flinkcompat.frontends.programs import Note, ProgramScript, ProgramStatement, Unread, WindowUse
+from airflow_flinkcompat.frontends import Note, ProgramScript, ProgramStatement, Unread, WindowUse
 from airflow_flinkcompat.frontends.table_api.validation import called, fields_of
 from airflow_flinkcompat.frontends.table_api.values import (
     TEXT_LIMIT,

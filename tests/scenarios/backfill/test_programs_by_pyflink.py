@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from airflow_flinkcompat.backfill import BackfillRequest, run_backfill
-from airflow_flinkcompat.backfill.errors import Untranslatable
 from airflow_flinkcompat.backfill.planning import plan
+from airflow_flinkcompat.backfill.result import Untranslatable
 from airflow_flinkcompat.model import JobSpec
 from dev.measure.pyflink import PyFlink
 from tests.support.backfill.scripts import lines

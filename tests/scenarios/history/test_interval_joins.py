@@ -14,9 +14,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from airflow_flinkcompat.backfill.connectors.registry import AssumedLocations, TableLocations
-from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.backfill.execution.frames import Execution
 from airflow_flinkcompat.backfill.protocols import Locations
+from airflow_flinkcompat.backfill.result import BackfillError
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.exec_graph.from_script import operator_layout
 from airflow_flinkcompat.exec_graph.layout import StateLayout

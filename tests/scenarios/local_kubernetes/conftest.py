@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from airflow_flinkcompat.deploy.targets.runner import runner_jar
+from airflow_flinkcompat.deploy.targets.jar_run import runner_jar
 from airflow_flinkcompat.local_flink import LocalFlink
 from dev.local_kubernetes.binary import KubernetesUnavailable, control_plane
 from dev.local_kubernetes.rigs import Rig, application_rig, session_rig

@@ -12,7 +12,7 @@ import shutil
 from importlib.resources import as_file
 from pathlib import Path
 
-from airflow_flinkcompat.deploy.targets.runner import runner_jar
+from airflow_flinkcompat.deploy.targets.jar_run import runner_jar
 from dev.demo.pictures import Photographer, Picture
 from dev.measure.pairs import home
 from tests.scenarios.local_kubernetes.gated import KubernetesGate, gated_on_kubernetes

@@ -27,7 +27,7 @@ from kubernetes import client
 
 from airflow_flinkcompat.deploy.flink.jobmanager import JobManager
 from airflow_flinkcompat.deploy.flink.polling import poll
-from airflow_flinkcompat.deploy.targets.runner import encode_statements, runner_jar
+from airflow_flinkcompat.deploy.targets.jar_run import encode_statements, runner_jar
 from airflow_flinkcompat.local_flink import LocalFlink
 from airflow_flinkcompat.local_flink.processes import choose_ports
 from dev.local_kubernetes import flink_operator

@@ -15,7 +15,7 @@ import pytest
 from kubernetes import client
 
 from airflow_flinkcompat.deploy.flink.jobmanager import JobManager
-from airflow_flinkcompat.deploy.targets.runner import encode_statements
+from airflow_flinkcompat.deploy.targets.jar_run import encode_statements
 from airflow_flinkcompat.local_flink import LocalFlink
 from airflow_flinkcompat.local_flink.processes import choose_ports
 from dev.local_kubernetes.cluster import NAMESPACE, LocalKube, LocalKubernetesError

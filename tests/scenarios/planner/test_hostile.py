@@ -13,9 +13,8 @@ import pytest
 
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.exec_graph.from_planner import PlannedScript
-from airflow_flinkcompat.planner.daemon import Daemon, PlannerFailure
+from airflow_flinkcompat.planner.daemon import Daemon, PlannerFailure, strictest
 from airflow_flinkcompat.planner.installation import Installation, find, install
-from airflow_flinkcompat.planner.isolation import strictest
 from airflow_flinkcompat.planner.questions import plan
 from tests.support.nightly import mostly_nightly
 

@@ -12,10 +12,10 @@ from pyspark.sql import SparkSession
 from syrupy.assertion import SnapshotAssertion
 
 from airflow_flinkcompat.backfill.spark_sql.expressions import aggregate
-from airflow_flinkcompat.caching import CACHE_VARIABLE
 from airflow_flinkcompat.cli import bootstrap, cli
 from airflow_flinkcompat.exec_graph.exec_node import read_plan
 from airflow_flinkcompat.model import InputError
+from airflow_flinkcompat.model.installation import CACHE_VARIABLE
 from airflow_flinkcompat.savepoint.source_positions import file_positions
 from airflow_flinkcompat.savepoint.store import read_metadata
 

@@ -12,11 +12,11 @@ from jsonschema import Draft202012Validator
 from syrupy.assertion import SnapshotAssertion
 
 from airflow_flinkcompat import Side, check
-from airflow_flinkcompat.caching import CACHE_VARIABLE
 from airflow_flinkcompat.compat import Report
 from airflow_flinkcompat.compat.plan_comparison import example_plans
 from airflow_flinkcompat.compat.rules import ALL
 from airflow_flinkcompat.deploy.targets.gateway import SqlGatewayPlanner
+from airflow_flinkcompat.model.installation import CACHE_VARIABLE
 from tests.support.cli.command import (
     BROKEN,
     COMPATIBLE,

@@ -14,13 +14,13 @@ import pytest
 from click.testing import CliRunner, Result
 from syrupy.assertion import SnapshotAssertion
 
-from airflow_flinkcompat.caching import CACHE_VARIABLE
 from airflow_flinkcompat.cli import arguments, cli, migrate
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.compat.migration_report import MIGRATED_LINES
 from airflow_flinkcompat.deploy.targets import TargetLocation
 from airflow_flinkcompat.exec_graph.exec_node import read_plan
 from airflow_flinkcompat.model import InputError, install_command
+from airflow_flinkcompat.model.installation import CACHE_VARIABLE
 from airflow_flinkcompat.planner.installation import install
 from airflow_flinkcompat.savepoint.store import read_metadata
 from dev.measure import results

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from airflow_flinkcompat.caching import CACHE_VARIABLE
 from airflow_flinkcompat.cli.project import project_for
 from airflow_flinkcompat.compat import Report
 from airflow_flinkcompat.model import PLANNER_VARIABLE
+from airflow_flinkcompat.model.installation import CACHE_VARIABLE
 from airflow_flinkcompat.model.options import NETWORK_VARIABLE
 from airflow_flinkcompat.planner.daemon import Daemon, close_all
 from airflow_flinkcompat.planner.installation import install

@@ -12,7 +12,7 @@ import pytest
 from airflow_flinkcompat.compat import InputError, Side
 from airflow_flinkcompat.compat.plan_comparison import SourceOverrides, migrations
 from airflow_flinkcompat.connectors.facts import ColumnIdentity
-from airflow_flinkcompat.connectors.formats import column_identity
+from airflow_flinkcompat.connectors.registry import column_identity
 from airflow_flinkcompat.exec_graph.exec_node import read_plan
 from airflow_flinkcompat.exec_graph.migration import Accept, Migration, MigrationExtent, OperatorMigration
 from airflow_flinkcompat.exec_graph.model import RestoreEffect, StateKind

@@ -11,8 +11,7 @@ import pytest
 from airflow_flinkcompat.compat.evidence import restores
 from airflow_flinkcompat.connectors import definitions
 from airflow_flinkcompat.connectors.facts import Known, OptionEffect, OptionFact, SinkState, SourceState, TableUse
-from airflow_flinkcompat.connectors.formats import FORMATS
-from airflow_flinkcompat.connectors.registry import catalogue, lookup, option, sink, source
+from airflow_flinkcompat.connectors.registry import FORMATS, catalogue, lookup, option, sink, source
 from dev.measure import measured, results
 from dev.measure.measured import Restore
 

@@ -182,4 +182,4 @@ def test_a_check_of_sql_loads_no_front_end() -> None:
         "check(Side(sql), Side(sql))\nprint([name for name in sys.modules if '.frontends.' in name])"
     )
     loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
-    assert loaded.strip() == "['airflow_flinkcompat.frontends.programs']"
+    assert loaded.strip() == "[]"

@@ -9,7 +9,7 @@ import pytest
 from airflow_flinkcompat.backfill.connectors import kafka_spark
 from airflow_flinkcompat.backfill.connectors.kafka import KafkaSource, Position
 from airflow_flinkcompat.backfill.connectors.registry import TableLocations
-from airflow_flinkcompat.backfill.errors import BackfillError
+from airflow_flinkcompat.backfill.result import BackfillError
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.history.sources import ALL, TopicEnd, Until, end_of, resumable
 from airflow_flinkcompat.migration import NotMigratable

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from airflow_flinkcompat.backfill import BackfillError
-from airflow_flinkcompat.backfill.errors import Untranslatable
 from airflow_flinkcompat.backfill.protocols import BackfillSource
+from airflow_flinkcompat.backfill.result import Untranslatable
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.history.archived_topic import ArchivedTopic
 from airflow_flinkcompat.history.sources import HistoryLocations

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from airflow_flinkcompat.caching import CACHE_VARIABLE
 from airflow_flinkcompat.local_flink import jars
 from airflow_flinkcompat.local_flink.jars import Jar, JarError
+from airflow_flinkcompat.model.installation import CACHE_VARIABLE
 from airflow_flinkcompat.planner.installation import RELEASES
 
 CONTENT = b"the pinned jar"

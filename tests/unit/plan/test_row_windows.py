@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from airflow_flinkcompat.frontends.programs import ProgramStatement
+from airflow_flinkcompat.frontends import ProgramStatement
 from airflow_flinkcompat.frontends.pyflink.reader import parse_program
 from airflow_flinkcompat.plan import Program, build_program
 from airflow_flinkcompat.plan.nodes import (

@@ -21,10 +21,8 @@ import pytest
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.model.options import NETWORK_VARIABLE
 from airflow_flinkcompat.planner import daemon as module
-from airflow_flinkcompat.planner import isolation
-from airflow_flinkcompat.planner.daemon import Daemon, PlannerFailure
+from airflow_flinkcompat.planner.daemon import Daemon, Isolation, PlannerFailure
 from airflow_flinkcompat.planner.installation import LINES, Installation, install
-from airflow_flinkcompat.planner.isolation import Isolation
 from airflow_flinkcompat.planner.questions import plan
 from tests.support.nightly import mostly_nightly
 
@@ -65,7 +63,7 @@ for line in sys.stdin:
 def asked(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Daemon]:
     """A daemon as this system confines it, and as one without namespaces does."""
     if request.param == "none":
-        monkeypatch.setattr(isolation, "strictest", lambda network: Isolation((), False))
+        monkeypatch.setattr(module, "strictest", lambda network: Isolation((), False))
     java = tmp_path / "java"
     java.write_text(STAND_IN.format(python=sys.executable), encoding="utf-8")
     java.chmod(0o755)
@@ -151,7 +149,7 @@ def test_a_script_reaches_no_network_where_the_system_has_one_of_its_own(
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         question = {"what": "connect", "port": server.getsockname()[1]}
-        if isolation.strictest(False).own_network:
+        if module.strictest(False).own_network:
             asked.ask(question)
         asked.close()
         monkeypatch.setenv(NETWORK_VARIABLE, "allow")
@@ -305,5 +303,5 @@ def test_flink_answers_each_question_once_however_often_it_is_killed(
 
 
 def test_the_strictest_way_of_this_system_is_found() -> None:
-    assert isolation.strictest(False).own_files == isolation.strictest(True).own_files
-    assert not isolation.strictest(True).own_network
+    assert module.strictest(False).own_files == module.strictest(True).own_files
+    assert not module.strictest(True).own_network

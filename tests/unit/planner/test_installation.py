@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from airflow_flinkcompat.caching import CACHE_VARIABLE
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.local_flink import LocalFlinkError, jars
 from airflow_flinkcompat.local_flink.cluster import HOME_VARIABLE as OWN_VARIABLE
+from airflow_flinkcompat.model.installation import CACHE_VARIABLE
 from airflow_flinkcompat.planner import installation as module
 from airflow_flinkcompat.planner.daemon import close_all
 from airflow_flinkcompat.planner.installation import HOME_VARIABLE, PlannerMissing, find, install, make_archive, status

@@ -13,7 +13,7 @@ from airflow_flinkcompat.compat.changes.pairs import OperatorPair, PipelinePair
 from airflow_flinkcompat.compat.changes.query_form import OPTIONS, hinted
 from airflow_flinkcompat.connectors import registry
 from airflow_flinkcompat.connectors.facts import LookupSupport
-from airflow_flinkcompat.plan.lookup_rows import computed_in_front
+from airflow_flinkcompat.exec_graph.nodes.lookup_join import computed_in_front
 from airflow_flinkcompat.plan.operators import (
     AggregateOperator,
     JoinForm,

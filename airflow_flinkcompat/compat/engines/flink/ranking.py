@@ -14,7 +14,7 @@ from airflow_flinkcompat.compat.changes.pairs import OperatorPair, PipelinePair
 from airflow_flinkcompat.compat.verdict import Remedy, Verdict, refused, right, unknown, wrong
 from airflow_flinkcompat.connectors import registry
 from airflow_flinkcompat.connectors.facts import Known
-from airflow_flinkcompat.connectors.formats import FORMATS
+from airflow_flinkcompat.connectors.registry import FORMATS
 from airflow_flinkcompat.model import Consequence
 from airflow_flinkcompat.plan.expressions import AggregateCall, Expression
 from airflow_flinkcompat.plan.nodes import WindowKind

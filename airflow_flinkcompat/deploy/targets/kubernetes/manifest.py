@@ -21,8 +21,8 @@ from upath import UPath
 
 from airflow_flinkcompat.deploy.errors import DeployError
 from airflow_flinkcompat.deploy.flink.statements import ScriptRefused
+from airflow_flinkcompat.deploy.targets.jar_run import encode_script
 from airflow_flinkcompat.deploy.targets.kubernetes.api import API_VERSION, PLURALS
-from airflow_flinkcompat.deploy.targets.runner import encode_script
 
 DRIVER = "org.apache.flink.table.runtime.application.SqlDriver"
 SCRIPT_FILE, _STATEMENTS_FILE = "script.sql", "statements"

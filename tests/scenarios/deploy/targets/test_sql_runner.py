@@ -19,7 +19,7 @@ import pytest
 
 from airflow_flinkcompat.deploy.flink.jobmanager import JobManager, JobManagerError
 from airflow_flinkcompat.deploy.target import JobRef
-from airflow_flinkcompat.deploy.targets.runner import ENTRY_CLASS, encode_statements, runner_jar
+from airflow_flinkcompat.deploy.targets.jar_run import ENTRY_CLASS, encode_statements, runner_jar
 from airflow_flinkcompat.local_flink import LocalFlink
 from airflow_flinkcompat.local_flink.cluster import flink_home
 from dev.measure.pairs import home

@@ -8,8 +8,8 @@ import pytest
 
 from airflow_flinkcompat.backfill.compile.compiler import compile_program
 from airflow_flinkcompat.backfill.connectors.registry import TableLocations
-from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.backfill.protocols import Range
+from airflow_flinkcompat.backfill.result import BackfillError
 from airflow_flinkcompat.backfill.spark_sql.localtime import localised
 from airflow_flinkcompat.plan import Program, build_program
 from airflow_flinkcompat.sql import parse_script

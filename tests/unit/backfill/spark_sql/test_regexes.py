@@ -9,8 +9,8 @@ import pytest
 
 from airflow_flinkcompat.backfill.compile.compiler import compile_program
 from airflow_flinkcompat.backfill.connectors.registry import TableLocations
-from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.backfill.protocols import Range
+from airflow_flinkcompat.backfill.result import BackfillError
 from airflow_flinkcompat.backfill.spark_sql.regexes import RegexRefused, read
 from airflow_flinkcompat.plan import build_program
 from airflow_flinkcompat.sql import parse_script

@@ -14,7 +14,7 @@ from airflow_flinkcompat.compat.engines.flink.validation import Fault
 from airflow_flinkcompat.compat.engines.flink.validation.tables import value_format
 from airflow_flinkcompat.connectors import registry
 from airflow_flinkcompat.connectors.facts import KeyDemand, Known
-from airflow_flinkcompat.connectors.formats import FORMATS
+from airflow_flinkcompat.connectors.registry import FORMATS
 from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.plan.operators import (
     AggregateKind,

@@ -15,7 +15,7 @@ from airflow_flinkcompat.compat.engines.flink.validation.changelog import change
 from airflow_flinkcompat.compat.engines.flink.validation.tables import value_format
 from airflow_flinkcompat.connectors import registry
 from airflow_flinkcompat.connectors.facts import Known
-from airflow_flinkcompat.connectors.formats import FORMATS
+from airflow_flinkcompat.connectors.registry import FORMATS
 from airflow_flinkcompat.plan.expressions import Expression, FunctionCall, Leaf, Literal, untyped
 from airflow_flinkcompat.plan.nodes import Table, WindowField
 from airflow_flinkcompat.plan.operators import (

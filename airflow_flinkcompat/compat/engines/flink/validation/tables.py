@@ -9,7 +9,7 @@ from airflow_flinkcompat.compat.engines.flink.validation.functions import expres
 from airflow_flinkcompat.connectors import registry
 from airflow_flinkcompat.connectors.facts import KeyDemand, Known
 from airflow_flinkcompat.connectors.flink_options import has_metadata, metadata, table_faults
-from airflow_flinkcompat.connectors.formats import FORMATS
+from airflow_flinkcompat.connectors.registry import FORMATS
 from airflow_flinkcompat.plan.expressions import Expression, FunctionCall
 from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.plan.types import CHARACTERS, TIMESTAMPS, Column, DataType
