@@ -257,7 +257,7 @@ def _same(value: Any, stored: PlainValue, size: Any) -> bool:
 def _place_words(state: PlainState, place: Place) -> Iterator[str]:
     _, bounds, by = place
     if bounds:
-        yield f"window or slice to {bounds[-1]} ms"
+        yield f"window or slice that ends at {bounds[-1]} ms"
     if state.by:
         yield f"{', '.join(each.words for each in state.state.row)} {', '.join(map(repr, by))}"
 

@@ -1,4 +1,4 @@
-"""State migration: a savepoint of one job rewritten into one that another job reads."""
+"""State migration: rewrite the savepoint of one job so that another job can resume from it."""
 
 from airflow_flinkcompat.migration.fields import NotMigratable
 from airflow_flinkcompat.migration.target_folder import FolderTaken

@@ -1,4 +1,4 @@
-"""Join of entries computed from history with stored ones: new state is added, the rest is compared."""
+"""Join of state computed from history with stored state: add new state, compare the rest."""
 
 from __future__ import annotations
 
@@ -32,26 +32,26 @@ _WINDOW = NAMESPACE_LENGTHS[StateNamespace.WINDOW]
 _SHOWN = 5
 """Maximum number of differing keys in a message."""
 ROUNDING = 1e-9
-"""Maximum relative difference of two sums of DOUBLE that were added in different order."""
+"""Maximum relative difference between two sums of DOUBLE values that were added in different orders."""
 COMPUTED_BIT = 0x8000
-"""Bit of a state number that marks a computed entry until it is written."""
+"""Bit of a state number that marks an entry as computed. Writing the entry clears the bit."""
 EXPIRED = 0
-"""Time of the last write of a computed value that has expired; Flink may still store it, unused."""
+"""Last write time of a computed value whose TTL has expired. Flink may still store the value unused."""
 R = TypeVar("R")
 _Join = Callable[[bytes, bytes], tuple[bytes, str]]
-"""Function of a stored and a computed value: the value to write, and the difference in words."""
+"""Function of a stored and a computed value. Returns the value to write and the difference as text."""
 
 
 class HistoryDiffers(NotMigratable):
-    """The savepoint differs from the result of history: rows are missing in it, or duplicated."""
+    """The state computed from history differs from the savepoint: rows are missing or duplicated."""
 
 
 class SampleDiffers(NotMigratable):
-    """A written key that differs from plain Python's result for its rows."""
+    """The written state of a key differs from the state that plain Python computes from the key's rows."""
 
 
 class StateComputer(Protocol):
-    """Computation of operators' state from history, and its join with stored entries."""
+    """Computer of operator state from history, which also joins that state with stored entries."""
 
     def regrouped(
         self,
@@ -61,24 +61,24 @@ class StateComputer(Protocol):
         gather: Callable[[range, Iterable[tuple[int, bytes]]], R],
         groups: Sequence[range],
     ) -> list[R]:
-        """As :meth:`~airflow_flinkcompat.migration.workers.Workers.regrouped`, plus the computed entries."""
+        """Regroup stored entries as :meth:`.workers.Workers.regrouped` does, and add computed entries."""
 
     def advance_source(self, source: OperatorState, template: str) -> OperatorState:
-        """State of a source that the old savepoint lacks, after the rows from which state is computed."""
+        """State of a source that the old savepoint lacks. It starts after the rows that the history covers."""
 
     def differ(self, operator: str, found: Differences) -> None:
         """Report differences between history and the savepoint."""
 
     def check_sample(self, wanted: ComputedOperator, written: Sequence[KeyGroups], folder: str) -> None:
-        """Recompute some keys in plain Python, and compare them with the written ones."""
+        """Recompute some keys in plain Python and compare them with the written keys."""
 
 
 @dataclass(frozen=True)
 class ComputedOperator:
-    """An operator whose state is computed.
+    """An operator whose state is computed from history.
 
-    ``watermark``: watermark in the savepoint; None if the operator stores none. ``now``: milliseconds since 1970;
-    values with a state TTL expire by this time.
+    ``watermark``: The watermark in the savepoint, or None if the operator stores no watermark. ``now``: Milliseconds
+    since 1970. Values with a state TTL expire relative to this time.
     """
 
     made: OperatorMigration
@@ -90,13 +90,13 @@ class ComputedOperator:
 
 @dataclass
 class Differences:
-    """Differences between history and the savepoint: counts, and some of them in words.
+    """Differences between history and the savepoint: counts, and descriptions of the first few.
 
     Attributes:
-        compared: Number of keys and windows in both.
-        unknown: Number of keys and windows in the savepoint only.
-        added: Number of keys and windows in history only.
-        other: Number of keys and windows with another value.
+        compared: Number of keys and windows that both contain.
+        unknown: Number of keys and windows that only the savepoint contains.
+        added: Number of keys and windows that only history contains.
+        other: Number of keys and windows whose values differ.
     """
 
     compared: int = 0
@@ -120,23 +120,24 @@ class Differences:
         counted = (
             (self.unknown, "missing in history"),
             (self.added, "missing in the savepoint"),
-            (self.other, "with another value in history"),
+            (self.other, "with a different value in history"),
         )
         difference = ", ".join(f"{count} {words}" for count, words in counted if count)
         return f"{difference} (of {self.compared + self.unknown}): {'; '.join(self.shown)}"
 
     def to_error(self, operator: str) -> HistoryDiffers:
         return HistoryDiffers(
-            f"{operator}: history differs from the rows that the job has read. Keys or windows: {self}. Rows are "
-            "missing in history, occur more than once, or are not those below the positions of the savepoint: pass the "
-            f"right history, or accept {Accept.HISTORY}"
+            f"{operator}: the history differs from the rows that the job has read. Differing keys or windows: "
+            f"{self}. Rows of the history are missing, duplicated, or not those before the savepoint's positions. "
+            f"Pass the right history, or accept {Accept.HISTORY}"
         )
 
 
 class EntryJoin:
-    """Join of stored and computed entries of one operator.
+    """Join of the stored and the computed entries of one operator.
 
-    ``header``: header of its new files. ``prefix``: length of the key group in a stored key, in bytes.
+    ``header``: The header of the operator's new files. ``prefix``: Length in bytes of the key group at the start of a
+    stored key.
     """
 
     def __init__(self, made: OperatorMigration, header: KeyedHeader, prefix: int) -> None:
@@ -152,9 +153,13 @@ class EntryJoin:
         self.differences = Differences()
 
     def entries(self, stored: Iterable[Entry], computed: Iterable[Entry]) -> list[Entry]:
-        """Entries to write for one key group."""
+        """Return the entries to write for one key group."""
         found: dict[tuple[int, bytes], bytes] = {}
-        for state, key, value in computed:  # slices that are stored as one each have a part
+        for (
+            state,
+            key,
+            value,
+        ) in computed:  # If several computed slices become one stored slice, each has a part of the value.
             former, of = found.get((state, key)), self._states[state]
             found[state, key] = value if former is None or of is None else value_merger(of.new)(former, value)
         if not self._stored:
@@ -167,7 +172,7 @@ class EntryJoin:
     def _as_stored(
         self, stored: Iterable[Entry], computed: dict[tuple[int, bytes], bytes]
     ) -> dict[tuple[int, bytes], bytes]:
-        """Computed sessions, keyed by the window that Flink stored when their first row arrived."""
+        """Key computed sessions by the window that Flink stored when the first row of a session arrived."""
         first: dict[tuple[bytes, bytes], bytes] = {}
         for state, key, value in stored:
             if state == self._sessions:
@@ -205,17 +210,17 @@ class EntryJoin:
         for (state, key), _ in computed.items():
             of = self._states[state]
             if of is not None and of.old is not None:
-                if not self._open_alone:  # otherwise the window was emitted before
+                if not self._open_alone:  # Otherwise the window was emitted before the savepoint.
                     self._differs("added", state, key, "is in history only")
                 added.add(key[self._prefix :])
         for (state, key), value in computed.items():
             of = self._states[state]
-            # Without its value, which is not written, a new field would be alone in its window or key.
+            # The value of this key or window is not written, so a new field must not be written without it.
             if of is not None and of.old is None and not self._belongs(state, key, added):
                 yield Entry(state, key, value)
 
     def _is_empty_map(self, state: int, value: bytes) -> bool:
-        """True if a value is the empty map that a Top-N keeps for a key whose rows were all retracted."""
+        """True if a value is an empty map, which a Top-N stores for a key without remaining rows."""
         of = self._states[state]
         if of is None or not of.new.value.form.startswith("SortedMap<"):
             return False
@@ -226,7 +231,7 @@ class EntryJoin:
         return of is not None and of.new.time_to_live and last_written(of.new, value) == EXPIRED
 
     def _belongs(self, state: int, key: bytes, added: Collection[bytes]) -> bool:
-        """True if an entry has the same key and window as one of the added entries."""
+        """True if one of the added entries has the same key and window."""
         if not added:
             return False
         parts = StoredKey.read(key[self._prefix :], timer=False)
@@ -240,11 +245,15 @@ class EntryJoin:
             self.differences.shown.append(f"{self._key_text(state, key)} {difference}")
 
     def _key_text(self, number: int, key: bytes) -> str:
-        """A key in words, with the end of its window."""
+        """Text of a key and the end of its window."""
         state = self._states[number]
         parts = StoredKey.read(key[self._prefix :], timer=False)
         windowed = state is not None and state.new.namespace is StateNamespace.WINDOW_END
-        window = [f"window or slice to {int.from_bytes(parts.rest[:8], 'big', signed=True)} ms"] if windowed else []
+        window = (
+            [(f"window or slice that ends at {int.from_bytes(parts.rest[:8], 'big', signed=True)} ms")]
+            if windowed
+            else []
+        )
         return ", ".join([key_words(self._key, parts.row), *window])
 
 
@@ -254,7 +263,7 @@ def key_words(fields: Sequence[StateField], row: bytes) -> str:
 
 
 def _join(state: StateRewrite | None) -> _Join | None:
-    """Function that joins a stored and a computed value; None for timers, and for a new state."""
+    """Return a function that joins a stored and a computed value; None for timers and new states."""
     if state is None or state.old is None:
         return None
     if state.new == MERGED_SESSIONS:
@@ -266,18 +275,18 @@ def _join(state: StateRewrite | None) -> _Join | None:
 
 def _equal(state: NamedState, stored: bytes, computed: bytes) -> tuple[bytes, str]:
     begin = content_begin(state)
-    other = f"has other {', '.join(words(state.row)) or state.name} in history"
+    other = f"has a different {', '.join(words(state.row)) or state.name} in history"
     return stored, "" if stored[begin:] == computed[begin:] else other
 
 
 class _RowJoin:
-    """Join of two accumulator rows: kept fields come from the stored row and are compared."""
+    """Join of two accumulator rows. Kept fields come from the stored row and are compared."""
 
     def __init__(self, state: NamedState, places: Sequence[int | None]) -> None:
         self._fields = state.value.fields
         self._forms = [field_form(each.type) for each in self._fields]
         self._stored = [place is not None for place in places]
-        # A field with a variable part is compared in its stored form.
+        # A field of variable length is compared in its stored form.
         self._readers = [
             field_reader(each.type) if kept and form is not FieldForm.VARIABLE else None
             for each, form, kept in zip(self._fields, self._forms, self._stored, strict=True)
@@ -285,7 +294,7 @@ class _RowJoin:
         self._begin = content_begin(state)
 
     def __call__(self, stored: bytes, computed: bytes) -> tuple[bytes, str]:
-        """The value to write, and its differences, in words."""
+        """Return the value to write and a description of the differences."""
         begin = self._begin
         one, other = (read_row(value[begin + 4 :], self._forms) for value in (stored, computed))
         difference = [
@@ -305,7 +314,7 @@ class _RowJoin:
         return f"{words} is {read(one)!r}, but {read(other)!r} in history" if read else f"{words} differs in history"
 
     def _rounded(self, place: int, one: Field, other: Field) -> bool:
-        """True if both values are the same sum, added in different order."""
+        """True if the two values differ only by rounding, as sums added in different orders do."""
         if (read := self._readers[place]) is None:
             return False
         left, right = read(one), read(other)

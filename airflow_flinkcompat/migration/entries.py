@@ -1,4 +1,4 @@
-"""Stored rows and the entries of one operator, rewritten field by field: keys, values and timers."""
+"""Rewriting of one operator's stored entries: keys, values, timers and the rows in them."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from airflow_flinkcompat.savepoint.keyed_state import Entry, KeyedHeader, KeyedS
 from airflow_flinkcompat.savepoint.row_mapping import RowChange, WordMapping
 
 _BETWEEN = b","
-"""Separator of the elements of a list state; a list within a value stores its length instead."""
+"""Separator between elements of a list state. A list inside a value stores its length instead."""
 
 
 class StoredRow(NamedTuple):
-    """A row of a stored value, and the bytes after it, such as its count."""
+    """A row inside a stored value, with the bytes that follow the row, such as a count."""
 
     row: bytes
     trailing: bytes = b""
@@ -44,12 +44,15 @@ def stored_rows(value: bytes, state: NamedState) -> list[StoredRow]:
         rows.append(StoredRow(value[at + _LENGTH : end], value[end : end + trailing]))
         at = end + trailing
     if at != len(value) or (wanted is not None and len(rows) != wanted):
-        raise SavepointUnreadable(f"a value of the form {form} has bytes after its rows")
+        raise SavepointUnreadable(
+            f"a value of the form {form} has unexpected bytes after its rows: the savepoint is damaged or its "
+            "format is unknown"
+        )
     return rows
 
 
 def write_rows(rows: Iterable[StoredRow], state: NamedState) -> bytes:
-    """The value that contains these rows."""
+    """Encode rows as one stored value."""
     parts = [write_int(len(row)) + row + trailing for row, trailing in rows]
     if state.kind is KeyedStateKind.LIST:
         return _BETWEEN.join(parts)
@@ -58,33 +61,33 @@ def write_rows(rows: Iterable[StoredRow], state: NamedState) -> bytes:
 
 _LENGTH, _STAMP, _MOMENT = 4, 8, 8
 _FLAG = 1
-"""Length of the flag of a map's value that marks it as missing."""
+"""Length of the flag before a map's value. The flag marks a NULL value."""
 NAMESPACE_LENGTHS = {StateNamespace.NONE: 1, StateNamespace.WINDOW_END: 8, StateNamespace.WINDOW: 16}
-"""Number of bytes of the window in a stored key."""
+"""Number of bytes that the namespace occupies in a stored key."""
 _VOID = NAMESPACE_LENGTHS[StateNamespace.NONE]
 _ONE_BYTE = 128
 _SIZE = struct.Struct(">I")
 
 
 def prefix_length(max_parallelism: int) -> int:
-    """Number of bytes of the key group in a stored key."""
+    """Number of bytes that the key group occupies in a stored key."""
     return 1 if max_parallelism <= _ONE_BYTE else 2
 
 
 def row_place(key: bytes, timer: bool) -> tuple[int, int]:
-    """Begin and end of the key in a stored key."""
+    """Start and end offset of the key row in a stored key."""
     begin = (_MOMENT if timer else 0) + _LENGTH
     return begin, begin + int.from_bytes(key[begin - _LENGTH : begin], "big")
 
 
 @dataclass(frozen=True)
 class StoredKey:
-    """A stored key without its key group.
+    """A stored key without its key group prefix.
 
     Attributes:
-        moment: Stored time of a timer; else empty.
-        row: The key.
-        rest: The namespace, and for a map the user key.
+        moment: Stored time of a timer; empty for other states.
+        row: The key row.
+        rest: The namespace, followed by the user key if the state is a map.
     """
 
     moment: bytes
@@ -101,11 +104,11 @@ class StoredKey:
 
 
 GroupChange = Callable[[list[Entry]], list[Entry]]
-"""Function that merges all entries of one key group of the new operator."""
+"""Function that merges the entries of one key group of the new operator."""
 
 
 def merge_entries(made: OperatorMigration, header: KeyedHeader) -> GroupChange | None:
-    """Function that merges entries with equal new keys; None if no entries merge."""
+    """Return a function that merges entries whose new keys are equal; None if no entries merge."""
     if made.merges:
         mergers = {
             state.new.name: value_merger(_without_new_fields(state)) for state in made.states if state.old is not None
@@ -114,7 +117,9 @@ def merge_entries(made: OperatorMigration, header: KeyedHeader) -> GroupChange |
         mergers = {state.new.name: partial(add_counts, state.new) for state in made.states if state.adds_counts}
     if not mergers and not made.merges:
         return None
-    of_state = [mergers.get(state.name) for state in header.states]  # one of several equal timers is enough
+    of_state = [
+        mergers.get(state.name) for state in header.states
+    ]  # Equal timers need no merging: one of them is enough.
 
     def change(entries: list[Entry]) -> list[Entry]:
         found: dict[tuple[int, bytes], bytes] = {}
@@ -127,7 +132,7 @@ def merge_entries(made: OperatorMigration, header: KeyedHeader) -> GroupChange |
 
 
 def _without_new_fields(state: StateRewrite) -> NamedState:
-    """A new state whose new fields are not merged, as they are equal for every key."""
+    """Return the new state without merging for its new fields, whose values are equal for every key."""
     fields = (
         field if place is not None else replace(field, merges=None)
         for field, place in zip(state.new.value.fields, state.fields, strict=True)
@@ -136,21 +141,23 @@ def _without_new_fields(state: StateRewrite) -> NamedState:
 
 
 def value_merger(state: NamedState) -> Callable[[bytes, bytes], bytes]:
-    """Function that merges two values of a state."""
+    """Return a function that merges two values of a state."""
     if state.value.form != "row":
-        raise NotMigratable(f"values of several keys cannot be merged in the state {state.name}")
+        raise NotMigratable(
+            f"the state {state.name} would have to merge values of several keys, which is not supported"
+        )
     merge, skip = row_merger(state.value.fields), _STAMP if state.time_to_live else 0
 
     def merged(one: bytes, other: bytes) -> bytes:
         ((left, _),), ((right, _),) = (stored_rows(value[skip:], state) for value in (one, other))
-        # The later of both timestamps is the last access.
+        # The later of the two timestamps is the last access.
         return max(one[:skip], other[:skip]) + write_rows([StoredRow(merge(left, right))], state)
 
     return merged
 
 
 def key_change(made: OperatorMigration) -> RowChange | None:
-    """Function that rewrites the keys of an operator; None if they are unchanged."""
+    """Return a function that rewrites an operator's keys; None if the keys are unchanged."""
     old, new = (key_fields(spec) for spec in (made.old, made.new))
     return row_change(old, new, made.key)
 
@@ -161,12 +168,12 @@ def key_fields(spec: StateSpec | None) -> tuple[StateField, ...]:
 
 @dataclass(frozen=True)
 class EntryRewrite:
-    """Target of the entries of an old state.
+    """Target state of an old state's entries, with the functions that rewrite the entries.
 
     Attributes:
-        value: Function that rewrites a stored value; None: the value is unchanged.
-        words: The same function for a single row, if all rows have one size.
-        entry: Function that rewrites a map's key, with the namespace before it, and its value, if both change.
+        value: Function that rewrites a stored value; None if the value is unchanged.
+        words: Faster variant of ``value`` for single rows; None unless all rows have one size.
+        entry: Function that rewrites the namespace, map key and value together, if all of these change.
     """
 
     number: int
@@ -178,7 +185,7 @@ class EntryRewrite:
 def entry_rewrites(
     made: OperatorMigration, old: KeyedHeader, new: KeyedHeader, now: int
 ) -> tuple[tuple[EntryRewrite, ...], ...]:
-    """Targets of the entries of each old state."""
+    """Return the targets of each old state's entries."""
     numbers = {state.name: number for number, state in enumerate(new.states)}
     return tuple(tuple(_ways(state, made.states, numbers, now)) for state in old.states)
 
@@ -200,7 +207,7 @@ def _ways(
 
 
 def _of_words(state: StateRewrite) -> WordMapping | None:
-    """Function that rewrites a value of a single row; None unless all rows have one size."""
+    """Return a function that rewrites a single-row value; None unless all rows have one size."""
     old, new = state.old, state.new
     assert old is not None
     if new.kind is not KeyedStateKind.VALUE or new.value.form != "row" or old.time_to_live or new.time_to_live:
@@ -210,14 +217,16 @@ def _of_words(state: StateRewrite) -> WordMapping | None:
 
 
 def value_change(state: StateRewrite, now: int) -> Callable[[bytes], bytes] | None:
-    """Function that rewrites the values of a state; None if they are unchanged."""
+    """Return a function that rewrites a state's values; None if the values are unchanged."""
     old, new = state.old, state.new
     assert old is not None
     row = _row_change(state)
     rows = row and each_row(row, new)
     before, after = old.time_to_live, new.time_to_live
     if new.kind is KeyedStateKind.LIST and before != after:
-        raise NotMigratable(f"a state TTL that is added to or removed from the list {new.name} was not measured")
+        raise NotMigratable(
+            f"the list state {new.name} gains or loses a state TTL, which was not measured and is not supported"
+        )
     flag = _FLAG if new.kind is KeyedStateKind.MAP else 0
     if before == after:
         skip = flag + (_STAMP if before else 0)
@@ -240,7 +249,7 @@ def _row_change(state: StateRewrite) -> RowChange | None:
 
 
 def counted_rows(state: StateRewrite, now: int) -> Callable[[bytes, bytes], tuple[bytes, bytes]]:
-    """Function that rewrites entries of a join side that stores the count of each row."""
+    """Return a function that rewrites the entries of a join input. The new state counts equal rows."""
     old, new = state.old, state.new
     assert old is not None
     change = row_change(old.row, new.row, state.fields) or _as_it_is
@@ -260,19 +269,21 @@ def _as_it_is(row: bytes) -> bytes:
 
 
 def counted_row(state: NamedState, rest: bytes, value: bytes) -> tuple[int, bytes, bytes]:
-    """The count of a row of a join's side, the row, and its match count as stored."""
+    """Return a join input's row, with its count before it and its stored match count after it."""
     content = value[content_begin(state) :]
     if not state.counts_rows:
         ((row, matched),) = stored_rows(content, state)
         return 1, row, matched
     begin = _VOID + _LENGTH
     if int.from_bytes(rest[_VOID:begin], "big") != len(rest) - begin:
-        raise SavepointUnreadable(f"a key of the map {state.name} has bytes after its row")
+        raise SavepointUnreadable(
+            f"a key of the map {state.name} has unexpected bytes after its row: the savepoint is damaged"
+        )
     return int.from_bytes(content[:_LENGTH], "big"), rest[begin:], content[_LENGTH:]
 
 
 def content_begin(state: NamedState) -> int:
-    """Offset of a value's content, after its NULL flag and its last access timestamp."""
+    """Offset of a value's content, which follows the NULL flag and the last access timestamp."""
     return (_FLAG if state.kind is KeyedStateKind.MAP else 0) + (_STAMP if state.time_to_live else 0)
 
 
@@ -282,23 +293,26 @@ def last_written(state: NamedState, value: bytes) -> int:
 
 
 def add_counts(state: NamedState, one: bytes, other: bytes) -> bytes:
-    """The value of a row that results from two rows."""
+    """Merge the values of two rows that become equal: add their counts."""
     begin = content_begin(state)
     end = begin + _LENGTH
     if one[end:] != other[end:]:
-        raise NotMigratable(f"rows that become equal in {state.name} have different match counts")
+        raise NotMigratable(f"rows that become equal in {state.name} have different match counts and cannot be merged")
     count = int.from_bytes(one[begin:end], "big") + int.from_bytes(other[begin:end], "big")
     return max(one[:begin], other[:begin]) + write_int(count) + one[end:]
 
 
 def each_row(change: RowChange, state: NamedState) -> Callable[[bytes], bytes]:
-    """Function that applies a change of rows to the values that contain them."""
+    """Return a function that applies a row change to all rows of a value."""
     if state.value.form != "row" or state.kind is KeyedStateKind.LIST:
         return lambda value: write_rows((StoredRow(change(row), by) for row, by in stored_rows(value, state)), state)
 
     def of_one(value: bytes) -> bytes:
         if int.from_bytes(value[:_LENGTH], "big") != len(value) - _LENGTH:
-            raise SavepointUnreadable("a value of the form row has bytes after its row")
+            raise SavepointUnreadable(
+                "a value of the form row has unexpected bytes after its row: the savepoint is damaged or its "
+                "format is unknown"
+            )
         row = change(value[_LENGTH:])
         return _SIZE.pack(len(row)) + row
 

@@ -1,4 +1,4 @@
-"""Fields of a row: rewritten for a new layout, and merged where several keys become one."""
+"""Fields of a row: rewrite them for a new layout, and merge rows if several keys become equal."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ _WORD, _LOW, _LONGEST_DECIMAL = 8, 0xFFFFFFFF, 10**38
 
 
 class NotMigratable(Exception):
-    """A state that cannot be rewritten for the new job; the message names it and the reason."""
+    """A state cannot be rewritten for the new job. The message names the state and the reason."""
 
 
 def row_change(old: Sequence[StateField], new: Sequence[StateField], places: Sequence[int | None]) -> RowChange | None:
-    """Function that makes new rows from old ones; None if they are equal."""
+    """Return a function that converts old rows to new rows; None if the rows are equal."""
     fields = [begin(field) if place is None else place for field, place in zip(new, places, strict=True)]
     takes = [None if place is None else _take(field, place, old) for field, place in zip(new, places, strict=True)]
     forms = [field_form(field.type) for field in old]
@@ -65,11 +65,11 @@ def begin(field: StateField) -> Field:
             return EMPTY_VIEW
         case Begins.NO_SPREAD:
             return NO_SPREAD
-    raise NotMigratable(f"the initial value of {field.words} was not measured")
+    raise NotMigratable(f"the initial value of {field.words} was not measured, so that the field cannot be added")
 
 
 def _take(new: StateField, place: int, old: Sequence[StateField]) -> _Take | None:
-    """Function that makes a new field from an old row; None: the field is copied."""
+    """Return a function that converts an old row to a new field; None if the field is copied."""
     if sum_changes(old[place], new):
         return _sum(new, place, old)
     widened = _widened(old[place].type, new.type)
@@ -77,7 +77,7 @@ def _take(new: StateField, place: int, old: Sequence[StateField]) -> _Take | Non
 
 
 def _sum(new: StateField, place: int, old: Sequence[StateField]) -> _Take:
-    """Function that converts a sum of no values, which is NULL in one job and 0 in the other."""
+    """Return a function that converts the sum over no values, which is NULL in one job and 0 in the other."""
     nothing = zero(new.type)
     if isinstance(new.meaning, CallPart) and not new.meaning.null_at_first:
         return lambda row: nothing if row[place].null else row[place]
@@ -88,7 +88,7 @@ def _sum(new: StateField, place: int, old: Sequence[StateField]) -> _Take:
 
 
 def _widened(old: str, new: str) -> Callable[[Field], Field] | None:
-    """Function that converts a value to a wider type; None: the stored form is the same."""
+    """Return a function that converts a value to a wider type; None if the stored form is equal."""
     before, after = (_INTEGERS.get(_root(type)) for type in (old, new))
     if before and after and before != after:
         return lambda field: Field(
@@ -105,7 +105,7 @@ def _root(type: str) -> str:
 
 
 def row_merger(fields: Sequence[StateField]) -> Callable[[bytes, bytes], bytes]:
-    """Function that merges two accumulator rows."""
+    """Return a function that merges two accumulator rows."""
     forms = [field_form(field.type) for field in fields]
     mergers = [_merger(field) for field in fields]
 
@@ -132,7 +132,7 @@ def _merger(field: StateField) -> Callable[[Field, Field], Field]:
 
 def _equal(field: StateField, left: Field, right: Field) -> Field:
     if left != right:
-        raise NotMigratable(f"{field.words} of several keys cannot be merged")
+        raise NotMigratable(f"{field.words} differs between keys that become equal, and cannot be merged")
     return left
 
 
@@ -145,7 +145,7 @@ def _adder(field: StateField) -> Callable[[Field, Field], Field]:
         return lambda left, right: _decimal(_unscaled(left) + _unscaled(right), field)
     form = _NUMBERS.get(_root(field.type))
     if form is None or field_form(field.type) is not FieldForm.WORD:
-        raise NotMigratable(f"sums of the type {field.type} were not measured")
+        raise NotMigratable(f"sums of the type {field.type} cannot be added: their stored form was not measured")
     if form in ("<f", "<d"):
         return lambda left, right: _word(form, _number(form, left) + _number(form, right))
     half = 1 << (8 * struct.calcsize(form) - 1)
@@ -165,7 +165,7 @@ def _word(form: str, number: int | float) -> Field:
 
 
 def _reader(field: StateField) -> Callable[[Field], Any]:
-    """Function that reads the values of a field for comparison."""
+    """Return a function that reads a field's values in a comparable form."""
     match field_form(field.type):
         case FieldForm.DECIMAL:
             return _unscaled
@@ -175,7 +175,7 @@ def _reader(field: StateField) -> Callable[[Field], Any]:
             return _text
         case FieldForm.WORD if form := _NUMBERS.get(_root(field.type)):
             return lambda value: _number(form, value)
-    raise NotMigratable(f"the order of values of the type {field.type} was not measured")
+    raise NotMigratable(f"values of the type {field.type} cannot be compared: their order was not measured")
 
 
 def _low(field: Field) -> int:
@@ -194,5 +194,5 @@ def _unscaled(field: Field) -> int:
 
 def _decimal(number: int, field: StateField) -> Field:
     if abs(number) >= _LONGEST_DECIMAL:
-        raise NotMigratable(f"the merged {field.words} of several keys exceeds its type")
+        raise NotMigratable(f"the merged {field.words} of several keys exceeds its type {field.type}")
     return decimal_field(number)

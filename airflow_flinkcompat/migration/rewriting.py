@@ -1,8 +1,8 @@
-"""Rewriting of one operator's keyed state, one key group at a time, to limit memory.
+"""Rewriting of one operator's keyed state. To limit memory, key groups are rewritten one at a time.
 
-Entries whose keys stay in their groups are copied in place, in ranges. If keys or the number of key groups change,
-entries are first scattered to their new groups and then written group by group. Each part of the work is a range of key
-groups with its own files, and can run in any process that sees both folders.
+If entries keep their key groups, they are copied in place, in ranges. If keys or the number of key groups change,
+entries are first scattered to their new groups, then written group by group. Each part of the work is a range of key
+groups with separate files. Any process with access to both folders can do a part.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from airflow_flinkcompat.savepoint.metadata import KeyGroups
 from airflow_flinkcompat.savepoint.row_mapping import RowChange, WordMapping
 
 _HELD = 16 << 20
-"""Bytes of scattered entries in memory before they are written."""
+"""Maximum number of bytes of scattered entries in memory."""
 _PIECES = 1 << 13
 _NUMBER, _SIZE = struct.Struct(">H"), struct.Struct(">I")
 _END = _NUMBER.pack(END_OF_GROUP)
@@ -50,9 +50,10 @@ _END = _NUMBER.pack(END_OF_GROUP)
 
 @dataclass(frozen=True)
 class WrittenPart:
-    """A file that was written: its key groups, and the number of entries by state.
+    """A written file: its key groups, and the number of entries of each state.
 
-    ``differences``: those between history and the old savepoint, if any; then no job may start from the file.
+    ``differences``: Differences between history and the old savepoint; if there are any, no job may start from the
+    file.
     """
 
     groups: KeyGroups
@@ -62,14 +63,14 @@ class WrittenPart:
 
 @dataclass(frozen=True)
 class OperatorRewriting:
-    """Rewriting of the keyed state of one operator.
+    """Rewriting of one operator's keyed state.
 
     Attributes:
         source: Path or URI of the old savepoint.
         header: Header of the new operator, with uncompressed key groups.
         widths: Number of key groups of the old and of the new operator.
-        now: Milliseconds since 1970, the last access timestamp of values that get one.
-        slices: New windows of its entries; None: windows are unchanged.
+        now: Milliseconds since 1970. Values that gain a last access timestamp get this time.
+        slices: Assignment of stored slices to new windows; None if windows are unchanged.
     """
 
     source: str
@@ -83,12 +84,12 @@ class OperatorRewriting:
 
     @property
     def in_place(self) -> bool:
-        """True if every entry keeps its key group and merges with no other."""
+        """True if every entry keeps its key group and none is merged with another entry."""
         alone = key_change(self.made) is None and self._united() is None and not self.made.from_history
         return alone and self.widths[0] == self.widths[1]
 
     def copied(self, groups: range) -> WrittenPart:
-        """A range of key groups, whose entries stay where they are, written to one file."""
+        """Write a range of key groups to one file, if all entries keep their key groups."""
         counts = [0] * len(self.header.states)
         with KeyedFileWriter(UPath(self.target), self.header, groups) as writer:
             for each in self.stored:
@@ -102,7 +103,7 @@ class OperatorRewriting:
             return WrittenPart(writer.finish(), self._counts_by_name(counts))
 
     def scattered(self, part: tuple[KeyGroups, range]) -> Iterator[tuple[int, bytes]]:
-        """The entries of a range of old key groups, to be gathered by new ones."""
+        """Rewrite a range of old key groups, and yield their entries by new key group."""
         keyed, groups = part
         held: dict[int, bytearray] = {}
         key, size = key_change(self.made), 0
@@ -122,7 +123,7 @@ class OperatorRewriting:
         yield from ((each, bytes(some)) for each, some in held.items())
 
     def gathered(self, groups: range, entries: Iterable[tuple[int, bytes]]) -> WrittenPart:
-        """A range of new key groups written to one file."""
+        """Write a range of new key groups to one file."""
         unite = self._united()
         join = EntryJoin(self.made, self.header, prefix_length(self.widths[1])) if self.made.from_history else None
         counts = [0] * len(self.header.states)
@@ -143,7 +144,7 @@ class OperatorRewriting:
             )
 
     def compared(self, groups: range, entries: Iterable[tuple[int, bytes]]) -> Differences:
-        """Compare a range of key groups with its computed entries; nothing is written."""
+        """Compare the stored entries of a range of key groups with the computed entries, without writing."""
         join = EntryJoin(self.made, self.header, prefix_length(self.widths[1]))
         for _, content in entries:
             join.entries(*_by_origin(_scattered_entries(content)))
@@ -160,7 +161,7 @@ class OperatorRewriting:
     def _moved(
         self, group: bytes, change: Sequence[Sequence[EntryRewrite]], header: KeyedHeader, key: RowChange | None
     ) -> Iterator[tuple[int, Entry]]:
-        """The entries of an old key group as the new operator reads them, with the new groups of their keys."""
+        """Rewrite an old key group for the new operator, and yield its entries with their new key groups."""
         old, new = map(prefix_length, self.widths)
         states = header.states
         timers = [state.kind is KeyedStateKind.TIMERS for state in states]
@@ -195,7 +196,7 @@ class OperatorRewriting:
 def rewritten_group(
     group: bytes, change: Sequence[Sequence[EntryRewrite]], header: KeyedHeader, counts: list[int]
 ) -> Iterator[bytes]:
-    """A key group with unchanged keys; unchanged stretches are copied whole."""
+    """Rewrite a key group whose keys are unchanged. Unchanged ranges of bytes are copied as a whole."""
     at, anything = 0, False
     try:
         while (state := _NUMBER.unpack_from(group, at)[0]) != END_OF_GROUP:
@@ -212,15 +213,15 @@ def rewritten_group(
                 at, entries = yield from _run(group, begin, way)
                 counts[way.number] += entries
     except (struct.error, IndexError):
-        raise SavepointUnreadable("a key group ends early") from None
+        raise SavepointUnreadable("a key group ends before its end marker: the savepoint is damaged") from None
     if at + 2 != len(group):
-        raise SavepointUnreadable("bytes follow the end of a key group")
+        raise SavepointUnreadable("bytes follow the end marker of a key group: the savepoint is damaged")
     if anything:
         yield _END
 
 
 def _end_of_run(group: bytes, at: int) -> tuple[int, int]:
-    """End offset and number of the entries of a state that begin at an offset."""
+    """Return the end offset and the number of a state's entries that start at an offset."""
     length = _SIZE.unpack_from
     entries = last = 0
     while not last:
@@ -234,7 +235,7 @@ def _end_of_run(group: bytes, at: int) -> tuple[int, int]:
 
 
 Run = Generator[bytes, None, tuple[int, int]]
-"""Entries of one state in blocks; the result is the end of the old entries, and their number."""
+"""Generator of a state's new entries in blocks. Returns the old entries' end offset and number."""
 
 
 def _run(group: bytes, at: int, way: EntryRewrite) -> Run:
@@ -269,7 +270,7 @@ def _run_of_values(group: bytes, at: int, value: Callable[[bytes], bytes]) -> Ru
 
 
 def _run_of_words(group: bytes, at: int, words: WordMapping) -> Run:
-    """Rewrite a run of rows of one size, whose lengths and null bits are checked at once."""
+    """Rewrite entries whose rows have one size, and check the length and null bits of each in one lookup."""
     assert words.sizes is not None
     length, pick, added = _SIZE.unpack_from, words.pick, words.added
     fronts = _Fronts(words)
@@ -294,7 +295,7 @@ def _run_of_words(group: bytes, at: int, words: WordMapping) -> Run:
 
 
 class _Fronts(dict[bytes, bytes]):
-    """The first bytes of new values, with lengths and null bits, by those of old values."""
+    """Cache from the first bytes of old values to those of new values: lengths and null bits."""
 
     def __init__(self, words: WordMapping) -> None:
         super().__init__()
@@ -305,7 +306,10 @@ class _Fronts(dict[bytes, bytes]):
 
     def __missing__(self, front: bytes) -> bytes:
         if not front.startswith(self._old):
-            raise SavepointUnreadable("a value of the form row has bytes after its row")
+            raise SavepointUnreadable(
+                "a value of the form row has unexpected bytes after its row: the savepoint is damaged or its "
+                "format is unknown"
+            )
         made = self._new + self._heads[front[8:]]
         if len(self) < _PIECES:
             self[front] = made
@@ -313,18 +317,23 @@ class _Fronts(dict[bytes, bytes]):
 
 
 def _no_key() -> SavepointUnreadable:
-    return SavepointUnreadable("an entry of a key group has no key")
+    return SavepointUnreadable("an entry of a key group has no key: the savepoint is damaged")
 
 
 def _unknown_state(state: int) -> SavepointUnreadable:
-    return SavepointUnreadable(f"an entry belongs to state {state}, which its header lacks")
+    return SavepointUnreadable(
+        f"an entry belongs to state {state}, which the file's header does not declare: the savepoint is damaged"
+    )
 
 
 def _none_lost(header: KeyedHeader, state: int) -> None:
-    """Check that no timer is lost; other entries of a dropped state are dropped, as announced."""
+    """Check that no timer is lost. The migration plan announces the loss of other entries."""
     stored = header.states[state]
     if stored.kind is KeyedStateKind.TIMERS:
-        raise NotMigratable(f"the new operator registers no timers {stored.name.removeprefix('_timer_state/')}")
+        raise NotMigratable(
+            f"the timers {stored.name.removeprefix('_timer_state/')} would be lost: the new operator does not "
+            "register them"
+        )
 
 
 def _overlap(stored: KeyGroups, groups: range) -> bool:
@@ -342,13 +351,13 @@ def _scattered_entries(content: bytes) -> Iterator[Entry]:
 
 
 def pack_entry(entry: Entry) -> bytes:
-    """An entry on its way to its key group."""
+    """Encode an entry for its transport to its new key group."""
     size = _SIZE.pack
     return b"".join((_NUMBER.pack(entry.state), size(len(entry.key)), entry.key, size(len(entry.value)), entry.value))
 
 
 def _by_origin(entries: Iterable[Entry]) -> tuple[list[Entry], list[Entry]]:
-    """Entries of the old savepoint, and entries computed from history."""
+    """Separate entries of the old savepoint from entries computed from history."""
     stored: list[Entry] = []
     computed: list[Entry] = []
     for entry in entries:

@@ -1,4 +1,4 @@
-"""State for changed windows or fewer subtasks: slices and timers merged, operator lists joined."""
+"""State for changed windows or fewer subtasks: merge slices and timers, join operator lists."""
 
 from __future__ import annotations
 
@@ -26,27 +26,27 @@ _WATERMARK = "watermark"
 OVER = ExecKind.OVER_AGGREGATE
 _LONG = 8
 _END = 8
-"""Length of the end of a slice or window, before a map's key."""
+"""Number of bytes of a slice or window end, which precedes a map's key."""
 _SIGN = 1 << 63
 EVER = 1 << 50
-"""A watermark after all rows whose microseconds fit into a BIGINT."""
+"""A watermark later than every row whose microseconds fit into a BIGINT."""
 
 
 @dataclass(frozen=True)
 class StoredSlices:
-    """Slices of an operator's entries under its present windows."""
+    """Assignment of one operator's stored slices to its new windows."""
 
     windows: SlicedWindow
     watermark: int
 
     def moved(self, parts: StoredKey, state: KeyedState) -> StoredKey | None:
-        """A key under the present windows."""
+        """Convert a key of the old windows to the new windows; None if the slice is in no open window."""
         if state.kind is not KeyedStateKind.TIMERS:
             found = self.slice_of(parts)
             return found and found[0]
         end = _end(parts)
         if state.name != TIMERS or parts.moment != timer_moment(end - 1):
-            raise NotMigratable("a timer fires at a time that is not the end of its window")
+            raise NotMigratable("a timer fires at a time other than the end of its window")
         if end - 1 <= self.watermark:
             raise NotMigratable("a window has ended but has not fired yet: take another savepoint")
         return window_timer(parts, self.windows.next_end(end))
@@ -59,7 +59,7 @@ class StoredSlices:
         return replace(parts, rest=write_long(end) + parts.rest[_END:]), window_timer(parts, fires)
 
     def merge_entries(self, unite: GroupChange | None, header: KeyedHeader, prefix: int) -> GroupChange:
-        """Function that merges the entries of one key group, with the timers that its slices need."""
+        """Return a function that merges a key group's entries and adds the timers that the slices need."""
         number = next(place for place, state in enumerate(header.states) if state.name == TIMERS)
 
         def change(entries: list[Entry]) -> list[Entry]:
@@ -67,27 +67,29 @@ class StoredSlices:
             in_slices = ((key[:prefix], self.slice_of(StoredKey.read(key[prefix:], timer=False))) for _, key, _ in kept)
             needed = {group + found[1].to_bytes() for group, found in in_slices if found is not None}
             if not needed <= {entry.key for entry in entries if entry.state == number}:
-                raise NotMigratable("a slice belongs to no window that will fire")
+                raise NotMigratable("a slice belongs to no window that will still fire: take another savepoint")
             return [*(unite(kept) if unite is not None else kept), *(Entry(number, key, b"") for key in sorted(needed))]
 
         return change
 
 
 def slices(made: OperatorMigration, old: OperatorState, path: str) -> StoredSlices | None:
-    """Slices of an operator's entries under its present windows."""
+    """Return the assignment of an operator's slices to its new windows; None if windows are unchanged."""
     if made.windows is None:
         return None
     watermark = sole_watermark(old, path)
     if watermark is None:
-        raise NotMigratable("its windows have changed, but its subtasks store no watermarks")
+        raise NotMigratable("the windows of the operator have changed, but its subtasks store no watermarks")
     return StoredSlices(made.windows, watermark)
 
 
 def sole_watermark(operator: OperatorState, path: str) -> int | None:
-    """Watermark of all subtasks of a windowed operator; None if it stores none."""
+    """Common watermark of a windowed operator's subtasks; None if they store none."""
     found = set(watermarks(operator, path))
     if len(found) > 1:
-        raise NotMigratable(f"the subtasks of {operator.name or operator.id} have different watermarks")
+        raise NotMigratable(
+            f"the subtasks of {operator.name or operator.id} have different watermarks: take another savepoint"
+        )
     return found.pop() if found else None
 
 
@@ -102,7 +104,7 @@ def watermarks(operator: OperatorState, path: str) -> Iterator[int]:
 
 
 def reached(spec: StateSpec | None, operator: OperatorState, path: str, workers: Workers) -> int | None:
-    """Watermark of an operator, from its state in a savepoint; None if it stores none."""
+    """Watermark up to which an operator has emitted rows; None if its state does not show one."""
     if spec is None or not timers_show_pending(spec):
         return sole_watermark(operator, path)
     keyed = [each.keyed for each in operator.subtasks or () if each.keyed is not None]
@@ -111,20 +113,20 @@ def reached(spec: StateSpec | None, operator: OperatorState, path: str, workers:
     first = min((timer for timer, _ in found), default=EVER)
     if first <= max((sent for _, sent in found), default=-EVER):
         raise NotMigratable(
-            f"a late row waits in {operator.name or operator.id}, so that its timers do not show which rows "
-            "were emitted: take another savepoint"
+            f"a late row is buffered in {operator.name or operator.id}, so its timers do not show which rows were "
+            "emitted: take another savepoint"
         )
     return EVER if first == EVER else first - 1
 
 
 def timers_show_pending(spec: StateSpec) -> bool:
-    """True if an operator's timers show its rows not yet emitted, as those of an event-time OVER do."""
+    """True if timers mark the rows that an operator has not emitted, as in an event-time OVER."""
     kept = spec.layout.states if isinstance(spec.layout, StateLayout) else ()
     return spec.name == OVER and any(state.name == OVER_ROWS for state in kept)
 
 
 def _first_timer_and_last_sent(path: str, prefix: int, part: tuple[KeyGroups, range]) -> tuple[int, int]:
-    """First timer and last emitted time of an event-time OVER, in milliseconds; infinite if none."""
+    """First timer and last emitted time of an event-time OVER, in milliseconds; infinite if there is none."""
     keyed, groups = part
     timer, sent = EVER, -EVER
     with open_keyed(keyed, path) as file:
@@ -140,7 +142,7 @@ def _first_timer_and_last_sent(path: str, prefix: int, part: tuple[KeyGroups, ra
 
 
 def least_begin(operator: OperatorState, path: str) -> int | None:
-    """Start of an operator's first stored window; all windows that end by then were emitted."""
+    """Start of the first window that an operator stores. All windows that end by then were emitted."""
     least: int | None = None
     for subtask in operator.subtasks or ():
         if subtask.keyed is None:
@@ -158,7 +160,7 @@ def least_begin(operator: OperatorState, path: str) -> int | None:
 
 
 def with_watermark(operator: OperatorState, path: str, watermark: int) -> OperatorState:
-    """An operator with this watermark, if it stores one."""
+    """Replace the watermark of an operator, if it stores a watermark."""
     subtasks = tuple(
         replace(
             each,
@@ -173,7 +175,7 @@ def with_watermark(operator: OperatorState, path: str, watermark: int) -> Operat
 
 
 def _end(parts: StoredKey) -> int:
-    """End of a slice, or of a timer's window."""
+    """End of a slice, or of the window of a timer."""
     return int.from_bytes(parts.rest[:_END], "big", signed=True)
 
 
@@ -182,18 +184,18 @@ def window_timer(parts: StoredKey, end: int) -> StoredKey:
 
 
 def timer_moment(fires: int) -> bytes:
-    """Stored form of the time at which a timer fires; its bytes sort by time."""
+    """Stored form of a timer's firing time. The bytes sort in the order of time."""
     return (fires + _SIGN).to_bytes(_END, "big")
 
 
 def merge_operator_state(stored: Sequence[tuple[OperatorLists, bytes]]) -> tuple[OperatorLists, bytes]:
-    """The lists of several subtasks as those of one."""
+    """Merge the operator lists of several subtasks into those of one subtask."""
     header = header_of(*stored[0])
     lists, held = dict[str, ListState](), dict[str, list[bytes]]()
     for each, own in stored:
         if header_of(each, own) != header:
             raise NotMigratable(
-                "its subtasks store their lists in different formats, which cannot be merged into fewer subtasks"
+                "the subtasks store their lists in different formats, which cannot be merged into fewer subtasks"
             )
         for state, found in elements(each, own):
             former = held.setdefault(state.name, [])

@@ -1,4 +1,4 @@
-"""The folder of a savepoint that is being written: it becomes complete in one step, or not at all."""
+"""Output folder of a migration. The savepoint in it becomes complete in a single step, or never."""
 
 from __future__ import annotations
 
@@ -18,31 +18,33 @@ from airflow_flinkcompat.savepoint.metadata import SavepointMetadata, StateFile
 from airflow_flinkcompat.savepoint.store import METADATA, StoredContent, read_metadata
 
 _UNFINISHED = "_unfinished-migration"
-"""Mark of a running write with the run's own number: all other content is from that run."""
+"""Name of the file that marks a running migration and contains its id. Other content is from that run."""
 _BLOCK = 8 << 20
 
 
 class FolderTaken(NotMigratable):
-    """A folder with content, or with another run that writes there."""
+    """The output folder has content, or another run is writing to it."""
 
 
 class TargetFolder:
-    """Output folder of a savepoint.
+    """Output folder of a migrated savepoint.
 
-    Whenever a run is killed, the folder is in one of these states:
+    If a run is killed, the folder is in one of these states:
 
-    * It is missing or empty: as before the run, or after a failed run.
-    * It contains the mark and files with UUIDs for names: unfinished, and cleared by the next run.
-    * It contains the mark and ``_metadata``: the run was killed after it had published. If all files exist that the
-      metadata names, the savepoint is complete: the next run reports that and leaves it alone. If not, another run
-      wrote there too, and Flink does not find the files.
-    * It contains ``_metadata`` and no mark: a savepoint.
+    * It is missing or empty, as before the run or after a failed run.
+    * It contains the mark and files with UUIDs as names. The savepoint is unfinished, and the next run removes the
+      files.
+    * It contains the mark and ``_metadata``: the run was killed after it published ``_metadata``. If all files that the
+      metadata names exist, the savepoint is complete. The next run reports the complete savepoint and changes nothing.
+      If files are missing, another run wrote to the folder too, and Flink cannot restore the savepoint.
+    * It contains ``_metadata`` and no mark: the savepoint is complete.
 
-    At most one of two runs into one folder continues. A run sets its mark before it lists the folder, and checks the
-    mark again after ``_metadata`` is written. It only removes files that it had listed before it found its own mark, so
-    no file of a later run is removed; only the run that wrote ``_metadata`` removes it. Stores other than disks replace
-    an existing file. A run that pauses there between its last check of the mark and its ``_metadata`` spoils the output
-    of another run that finishes in between.
+    If two runs write to one folder, at most one of them succeeds. A run sets its mark before it lists the folder, and
+    checks its mark again after it has written ``_metadata``. A run only removes files that it listed before it last
+    found its own mark, so it never removes files of a later run. Only the run that wrote ``_metadata`` removes
+    ``_metadata``. Object stores overwrite an existing file. There, one conflict remains. A run may pause between its
+    last check of the mark and its ``_metadata`` while another run finishes. When the paused run resumes, it overwrites
+    the other run's ``_metadata``.
     """
 
     def __init__(self, folder: UPath) -> None:
@@ -51,13 +53,13 @@ class TargetFolder:
         self._run = str(uuid4())
 
     def __enter__(self) -> Self:
-        """Enter without writing; content begins with :meth:`begin`."""
+        """Return the folder without writing anything; :meth:`begin` makes the first change."""
         return self
 
     def __exit__(self, *error: object) -> None:
-        """Remove the output of a failed run. The mark goes last, so that leftovers can be cleared."""
+        """Remove the output of a failed run; the mark is last, so that a later run can clear leftovers."""
         if error[0] is not None:
-            with suppress(Exception):  # the first error is reported
+            with suppress(Exception):  # The caller gets the first error, not an error of the cleanup.
                 self._clear()
                 self._mark.unlink()
 
@@ -78,15 +80,15 @@ class TargetFolder:
         held = self._names() if self._folder.exists() else set()
         if METADATA in held and _UNFINISHED in held and self._is_whole(held):
             raise FolderTaken(
-                f"{self._folder} contains a complete savepoint that another run wrote but left marked as "
-                "unfinished: start from it, or pass a folder that does not exist"
+                f"{self._folder} already contains a complete savepoint of another run, which was still marked as "
+                "unfinished: start from that savepoint, or pass a folder that does not exist"
             )
         if held and (METADATA in held or _UNFINISHED not in held or not all(map(_of_a_run, held - {_UNFINISHED}))):
             raise self._not_empty()
         self._folder.mkdir(parents=True, exist_ok=True)
         if not self._local:
             self._mark.write_text(self._run)
-        elif _UNFINISHED in held:  # a killed run's mark is replaced in one step: its files stay marked
+        elif _UNFINISHED in held:  # Replace a killed run's mark in a single step, so that its files stay marked.
             self._part(self._run.encode()).rename(self._mark)
         else:
             try:
@@ -104,7 +106,7 @@ class TargetFolder:
         return StateFile(name, content.size, relative=True)
 
     def publish(self, metadata: SavepointMetadata) -> None:
-        """Write ``_metadata``, which completes the savepoint; an object store shows no half-written object."""
+        """Write ``_metadata``, which completes the savepoint. Object stores never show a half-written object."""
         named = {each.path for each in metadata.handles() if isinstance(each, StateFile)}
         self._clear(named)
         self._publish_metadata(metadata.to_bytes())
@@ -114,7 +116,7 @@ class TargetFolder:
         self._mark.unlink()
 
     def _publish_metadata(self, metadata: bytes) -> None:
-        """Publish the metadata; raises FolderTaken if a disk now contains another run's."""
+        """Write ``_metadata``; raise FolderTaken if another run has already written it to a disk."""
         if not self._local:
             self._metadata.write_bytes(metadata)
             self._read_back(self._metadata, metadata)
@@ -123,18 +125,21 @@ class TargetFolder:
         self._read_back(part, metadata)
         try:
             os.link(str(part), str(self._metadata))
-        except (FileExistsError, FileNotFoundError):  # another run published, or removed what is here
+        except (FileExistsError, FileNotFoundError):  # Another run has published, or removed these files.
             raise self._in_use() from None
-        except OSError:  # a disk without links
+        except OSError:  # The disk does not support hard links.
             part.rename(self._metadata)
         else:
             part.unlink()
 
     def _read_back(self, written: UPath, content: bytes) -> None:
-        """Raise MigrationVerificationFailed if the written content differs, and remove it."""
+        """Check that the written content can be read back; if it differs, remove it and raise an error."""
         if written.read_bytes() != content:
             written.unlink()
-            raise MigrationVerificationFailed(f"{self._metadata} differs from what was written")
+            raise MigrationVerificationFailed(
+                f"{self._metadata} does not contain what was written to it: check the storage, and run the "
+                "migration again"
+            )
 
     def _part(self, content: bytes) -> UPath:
         part = self._folder / str(uuid4())
@@ -158,7 +163,7 @@ class TargetFolder:
             return False
 
     def _clear(self, but: Set[str] = frozenset()) -> None:
-        """Remove files of runs here, and leave a savepoint and its files alone."""
+        """Remove files of unfinished runs. Leave a complete savepoint and its files unchanged."""
         found = self._names()
         if not self._is_ours():
             raise self._in_use()
@@ -168,7 +173,9 @@ class TargetFolder:
             (self._folder / name).unlink(missing_ok=True)
 
     def _in_use(self) -> FolderTaken:
-        return FolderTaken(f"{self._folder} is being written by another run")
+        return FolderTaken(
+            f"{self._folder} is being written by another run: wait for that run, or pass a different folder"
+        )
 
     def _not_empty(self) -> FolderTaken:
         return FolderTaken(f"{self._folder} is not empty: pass a folder that does not exist")

@@ -1,4 +1,4 @@
-"""Comparison of a written savepoint, read back before any job starts from it, with its source."""
+"""Verification of a written savepoint: read it back and compare it with its source."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ Counted = Callable[[bytes, bytes], tuple[int, bytes]]
 
 
 class MigrationVerificationFailed(Exception):
-    """A written savepoint without its expected content; the message names the state and the difference."""
+    """A written savepoint lacks its expected content. The message names the state and the difference."""
 
 
 def verify(
@@ -53,24 +53,24 @@ def verify(
 ) -> Mapping[str, Mapping[str, str]]:
     """Compare a written savepoint with its source.
 
-    For each rewritten operator, every key is in its own key group, and files have the header of the template. Every
-    state and its timers have as many entries as before, less those merged with others; all kept fields of all entries
-    are equal. For each carried operator, entries are equal.
+    For each rewritten operator, every key must be in the right key group, and files must have the template's header.
+    Every state and its timers must have as many entries as before, minus merged entries. All kept fields of all entries
+    must be equal. For each operator whose state is copied, all entries must be equal.
 
     Args:
         source: Path or URI of the old savepoint.
         target: Path or URI of the written savepoint.
         migration: Planned migration of each state.
-        written: Metadata of the written savepoint, if it is not published yet; None: it is read.
-        workers: Workers that read; None: this process.
-        template: Path or URI of the template; None: headers are not compared.
+        written: Metadata of the written savepoint; None to read it from ``target``.
+        workers: Workers that read state; None to read in this process.
+        template: Path or URI of the template; None to skip the comparison of headers.
 
     Returns:
-        Sum of the hashes of all kept keys and fields, 32 hex digits, by the id of the new operator and by state. It
-        does not depend on their order in files.
+        Sums of hashes over all kept keys and fields, by the id of the new operator and by state name. A sum has 32 hex
+        digits. The order of entries in files does not change a sum.
 
     Raises:
-        MigrationVerificationFailed: Something differs. No job may start from the savepoint.
+        MigrationVerificationFailed: The savepoints differ. No job may start from the written savepoint.
         SavepointUnreadable: The written savepoint cannot be read back.
     """
     workers = workers or LocalWorkers()
@@ -89,10 +89,12 @@ def verify(
             raise MigrationVerificationFailed(f"{line.new.name} is missing")
         lists = _lists if before is None or before.parallelism <= after.parallelism else _elements
         if before is not None and lists(source, before) != lists(target, after):
-            raise MigrationVerificationFailed(f"{line.new.name}: its non-keyed state differs")
+            raise MigrationVerificationFailed(f"{line.new.name}: its non-keyed state differs from the source savepoint")
         kept = line if line.effect in (RestoreEffect.REWRITTEN, RestoreEffect.COMPUTED) else None
         if kept is not None and template and _headers(target, after) - _headers(template, wanted[line.new.id]):
-            raise MigrationVerificationFailed(f"{line.new.name}: its files have another header than the template's")
+            raise MigrationVerificationFailed(
+                f"{line.new.name}: the header of its files differs from the template's header"
+            )
         if before is None or computed:
             written_side = _Side(target, after.max_parallelism, kept, True, True)
             totals = _totals(written_side, after, workers)
@@ -107,7 +109,9 @@ def verify(
         computed_states = {state.new.name for state in line.states if line.from_history and state.old is None}
         for name in sorted({*found[0], *found[1]} - computed_states):
             if found[0].get(name, _Total()) != found[1].get(name, _Total()):
-                raise MigrationVerificationFailed(f"{line.new.name}: the kept part of its state {name} differs")
+                raise MigrationVerificationFailed(
+                    f"{line.new.name}: the kept part of its state {name} differs from the source savepoint"
+                )
         sums[line.new.id] = {name: f"{total.sum:032x}" for name, total in sorted(found[1].items())}
     return sums
 
@@ -122,7 +126,7 @@ def _lists(path: str, operator: OperatorState) -> object:
 
 
 def _elements(path: str, operator: OperatorState) -> object:
-    """Elements of all lists, regardless of the subtask that stores an element."""
+    """Count the elements of all lists, regardless of the subtask that stores an element."""
     found: Counter[object] = Counter()
     for each in operator.lists:
         content = read_handle(each.handle, path)
@@ -136,9 +140,9 @@ def _elements(path: str, operator: OperatorState) -> object:
 
 @dataclass
 class _Total:
-    """The number of entries of a state, and a sum over their kept parts in any order.
+    """Number of a state's entries, and an order-independent sum over their kept parts.
 
-    ``merged``: entries that may become one with others, by their new keys.
+    ``merged``: Entries that may merge with others, by their new keys.
     """
 
     entries: int = 0
@@ -152,13 +156,13 @@ class _Total:
 
 @dataclass(frozen=True)
 class _Side:
-    """One of the two savepoints that are compared.
+    """One of the two savepoints in the comparison.
 
     Attributes:
-        line: Migration of the operator; None: only its position in the job changed.
-        new: True for the written savepoint.
-        in_groups: True if keys are rows, each of which must be in its key group.
-        slices: For the old savepoint, the windows of its entries in the written one; None: windows are unchanged.
+        line: Migration of the operator; None if only the operator's position in the job changed.
+        new: True for the written savepoint, False for its source.
+        in_groups: True to check that each key is in its key group. Keys must then be rows.
+        slices: For the source, the assignment of its slices to the new windows; None if windows are unchanged.
     """
 
     path: str
@@ -184,37 +188,37 @@ def _totals(side: _Side, operator: OperatorState, workers: Workers) -> Mapping[s
 
 
 def _summed(total: _Total) -> _Total:
-    """The total with each key counted once."""
+    """Add the merged entries to a total, each key once."""
     found = (mmh3.mmh3_x64_128_uintdigest(key + value) for key, value in total.merged.items())
     return _Total(total.entries + len(total.merged), (total.sum + sum(found)) & _SUM)
 
 
 def _mergers(side: _Side) -> Mapping[str, Merge]:
-    """Functions that merge values of the old states, by the names of the new ones."""
+    """Functions that merge values of old states, by the name of the new state."""
     if side.line is None or side.new or not side.line.merges:
         return {}
     return {state.new.name: value_merger(_kept_state(state)) for state in side.line.states if state.old is not None}
 
 
 def _kept_state(state: StateRewrite) -> NamedState:
-    """A new state, restricted to its kept parts."""
+    """Restrict a new state to its kept fields."""
     fields = tuple(state.new.value.fields[number] for _, number in _pairs(state))
     lives = state.new.time_to_live and state.old is not None and state.old.time_to_live
     return replace(state.new, value=Stored(state.new.value.form, fields), time_to_live=lives)
 
 
 def _either(one: bytes, other: bytes) -> bytes:
-    """Merge two timers, which are equal."""
+    """Merge two timers, which are always equal."""
     return one
 
 
 def _pairs(state: StateRewrite) -> list[tuple[int, int]]:
-    """Positions of the kept old fields, each with the position of the new one."""
+    """Pairs of positions of each kept field: in the old row, and in the new row."""
     return sorted((place, number) for number, place in enumerate(state.fields) if place is not None)
 
 
 def _of_part(side: _Side, part: tuple[KeyGroups, range]) -> Mapping[str, _Total]:
-    """The totals of some key groups of a file, by the name of the new state."""
+    """Totals of some key groups of a file, by the name of the new state."""
     stored, groups = part
     totals: dict[str, _Total] = {}
     mergers = _mergers(side)
@@ -242,19 +246,21 @@ def _count(
     timers: Sequence[bool],
     totals: dict[str, _Total],
 ) -> None:
-    """Count the entries of a key group. With changed windows, timers are those that slices need."""
+    """Add the entries of a key group to the totals. If windows changed, count the timers that slices need."""
     key_of, prefix, hashed = _key(side), prefix_length(side.groups), mmh3.mmh3_x64_128_uintdigest
     head = number.to_bytes(prefix, "big")
     for state, key, value in read_entries(group):
         if state >= len(counted):
-            raise SavepointUnreadable(f"an entry belongs to state {state}, which its header lacks")
+            raise SavepointUnreadable(
+                f"an entry belongs to state {state}, which the file's header does not declare: the savepoint is damaged"
+            )
         if not counted[state]:
             continue
         stored_key = key[prefix:]
         if side.in_groups:
             begin_of_row, end_of_row = row_place(stored_key, timers[state])
             if key[:prefix] != head or key_group(stored_key[begin_of_row:end_of_row], side.groups) != number:
-                found = "a key is in another key group than the one where Flink looks for it"
+                found = "a key is not in the key group where Flink looks for it"
                 raise MigrationVerificationFailed(found) if side.new else SavepointUnreadable(found)
             if key_of is not None:
                 parts = StoredKey.read(stored_key, timers[state])
@@ -269,7 +275,7 @@ def _count(
         for total, kept, merge, rows in counted[state]:
             if merge is not None:
                 total.add(hashed_key, kept(value), merge)
-            elif rows is not None:  # rows that became equal are one entry with their number
+            elif rows is not None:  # Rows that became equal are one entry with a count.
                 parts = StoredKey.read(stored_key, False)
                 times, row = rows(parts.rest, value)
                 total.entries += times
@@ -280,12 +286,12 @@ def _count(
 
 
 def _key(side: _Side) -> RowChange | None:
-    """Function that rewrites an old key; None if it is unchanged."""
+    """Return a function that rewrites an old key; None if the key is unchanged."""
     return None if side.line is None or side.new else key_change(side.line)
 
 
 def _compared_states(side: _Side, state: KeyedState) -> Iterator[tuple[str, ComparedPart, Counted | None]]:
-    """The new states for which a state is compared, each with the compared part of its values."""
+    """Yield the new states that a stored state is compared with, and how to extract the compared parts."""
     if side.line is None or state.kind is KeyedStateKind.TIMERS:
         yield state.name, _whole, None
         return
@@ -299,7 +305,7 @@ def _compared_states(side: _Side, state: KeyedState) -> Iterator[tuple[str, Comp
                 _counted(each, side.new) if each.adds_counts else None,
             )
     if side.new and state.name not in {each.new.name for each in made}:
-        yield state.name, _whole, None  # it must be empty
+        yield state.name, _whole, None  # A state without an old state must be empty.
 
 
 def _whole(value: bytes) -> bytes:
@@ -307,19 +313,19 @@ def _whole(value: bytes) -> bytes:
 
 
 def _compared_value(state: StateRewrite, new: bool, from_history: bool) -> ComparedPart:
-    """Function that extracts the kept part of a value; new fields must have their initial values."""
+    """Return a function that extracts the kept part of a value. New fields must have their initial values."""
     stored, other = (state.new, state.old) if new else (state.old, state.new)
     assert stored is not None
     assert other is not None
     begin_of_rows = content_begin(stored)
-    # The time of the last write is compared if both jobs store it.
+    # The last write time is compared only if both jobs store it.
     end_of_head = content_begin(replace(stored, time_to_live=stored.time_to_live and other.time_to_live))
     rows = _compared_rows(state, stored, new, from_history)
     return lambda value: value[:end_of_head] + rows(value[begin_of_rows:])
 
 
 def _compared_rows(state: StateRewrite, stored: NamedState, new: bool, from_history: bool) -> ComparedPart:
-    """Function that extracts the kept fields of rows in the new operator's form and the old order."""
+    """Return a function that extracts the kept fields of rows, in the new form and the old order."""
     assert state.old is not None
     if stored.value.form not in ROWS or row_change(state.old.row, state.new.row, state.fields) is None:
         return _whole
@@ -330,7 +336,7 @@ def _compared_rows(state: StateRewrite, stored: NamedState, new: bool, from_hist
 
 
 def _counted(state: StateRewrite, new: bool) -> Counted:
-    """Function that returns the count of a row, and its compared part."""
+    """Return a function that extracts the count and the compared part of a row."""
     stored = state.new if new else state.old
     assert stored is not None
     kept = _only_known(stored, *_kept_fields(state, stored, new), new)
@@ -343,7 +349,7 @@ def _counted(state: StateRewrite, new: bool) -> Counted:
 
 
 def _kept_fields(state: StateRewrite, stored: NamedState, new: bool) -> tuple[RowChange, RowChange]:
-    """Function that extracts the kept fields of a row, and one that restores the whole row from them."""
+    """Return two functions: one extracts the kept fields of a row, one rebuilds the row from those fields."""
     assert state.old is not None
     forms = [field_form(field.type) for field in stored.row]
     pairs = _pairs(state)
@@ -359,12 +365,14 @@ def _kept_fields(state: StateRewrite, stored: NamedState, new: bool) -> tuple[Ro
 
 
 def _only_known(stored: NamedState, taken: ComparedPart, again: ComparedPart, new: bool) -> ComparedPart:
-    """Function that extracts the kept fields, and refuses a value with anything but these and new fields."""
+    """Return a function that extracts the kept fields. It refuses a value with unexpected other content."""
 
     def kept(value: bytes) -> bytes:
         found = taken(value)
         if again(found if new else value) != value:
-            raise MigrationVerificationFailed(f"a row of the state {stored.name} differs in more than its fields")
+            raise MigrationVerificationFailed(
+                f"rows of the state {stored.name} differ in more than the kept and the new fields"
+            )
         return found
 
     return kept

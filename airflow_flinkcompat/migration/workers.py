@@ -1,4 +1,4 @@
-"""Workers for the parts of a migration: this process, one part after the other, or others."""
+"""Workers for the parts of a migration: this process alone, or several processes."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ R = TypeVar("R")
 Scattered = Iterator[tuple[int, bytes]]
 
 _FILES = 128
-"""Number of files that entries are spilled to; with more key groups, some share a file."""
+"""Maximum number of files for spilled entries. If there are more key groups, several share a file."""
 
 
 class Workers(Protocol):
-    """Workers for parts of the work, in any order; they read and write files that all of them see."""
+    """Workers that do parts of the migration in any order. All workers see the same files."""
 
     def parts(self, size: int, groups: int) -> int:
-        """Number of parts of the work, from 1, by the bytes to read and the number of key groups."""
+        """Number of parts to split work into, at least 1, for a size in bytes and a number of key groups."""
 
     def each(self, work: Callable[[T], R], parts: Sequence[T]) -> list[R]:
-        """Do the same work for each part; results are in order."""
+        """Do the same work for each part, and return the results in the order of the parts."""
 
     def regrouped(
         self,
@@ -34,10 +34,10 @@ class Workers(Protocol):
         gather: Callable[[range, Iterable[tuple[int, bytes]]], R],
         groups: Sequence[range],
     ) -> list[R]:
-        """Scatter content by the number of a key group, and gather it for each range of groups, in order.
+        """Scatter content to key groups, and gather the content of each range of key groups.
 
-        ``gather`` gets a range with the number and all content of each of its non-empty groups, in order. ``groups``
-        are the ranges, which together cover all groups in order.
+        ``gather`` receives a range, and the number and content of each non-empty group in that range, in order.
+        ``groups``: The ranges in order, which together cover all key groups.
         """
 
 
@@ -52,9 +52,9 @@ def read_parts(stored: Iterable[KeyGroups], workers: Workers) -> list[tuple[KeyG
 
 
 class LocalWorkers:
-    """Workers in this process, one part after the other.
+    """Workers in this process that do one part after another.
 
-    ``folder``: disk for scattered content, in nameless files until it is gathered; None: that of temporary files.
+    ``folder``: Folder on the disk for scattered content; None for the default folder of temporary files.
     """
 
     def __init__(self, folder: Path | None = None) -> None:
@@ -73,7 +73,7 @@ class LocalWorkers:
         gather: Callable[[range, Iterable[tuple[int, bytes]]], R],
         groups: Sequence[range],
     ) -> list[R]:
-        """Content scattered by the number of a key group and gathered by it."""
+        """Scatter content to key groups on disk, then gather it range by range."""
         with Spill(range(groups[0].start, groups[-1].stop), self._folder) as spill:
             for part in parts:
                 for group, content in scatter(part):
@@ -82,10 +82,7 @@ class LocalWorkers:
 
 
 class Spill:
-    """Content by key group on disk, in files without a name, which vanish however the process ends.
-
-    ``folder`` is on that disk; None: that of temporary files.
-    """
+    """Content of key groups in unnamed files on disk, which vanish when the process ends."""
 
     def __init__(self, groups: range, folder: Path | None = None) -> None:
         self._groups, self._folder = groups, folder
@@ -94,11 +91,11 @@ class Spill:
         self._opened = ExitStack()
 
     def __enter__(self) -> Self:
-        """Enter; files are opened with their first content."""
+        """Return the spill without opening a file; the first content of a file opens it."""
         return self
 
     def __exit__(self, *error: object) -> None:
-        """Close the files, which vanish."""
+        """Close the files, which removes them."""
         self._opened.close()
 
     def add(self, group: int, content: bytes) -> None:
@@ -109,7 +106,7 @@ class Spill:
         self._files[place].write(group.to_bytes(4, "big") + len(content).to_bytes(8, "big") + content)
 
     def groups(self, within: range) -> Iterator[tuple[int, bytes]]:
-        """Spilled entries by key group; key groups that share a file are read together."""
+        """Yield the spilled content of each key group. Key groups that share a file are read together."""
         for place in sorted(self._files):
             begin = self._groups.start + place * self._share
             if begin < within.stop and within.start < begin + self._share:

@@ -1,8 +1,8 @@
-"""Writing of a migrated savepoint: the old job's state with the identities and serializers of the new.
+"""Writing of a migrated savepoint: state of the old job, operator ids and serializers of the new job.
 
-A savepoint of the new job that has read nothing is the template: its identities and headers are copied, so that
-nothing is serialised here. The old savepoint is only read. ``_metadata`` is written last, so that Flink cannot
-read an incomplete savepoint.
+The template is a savepoint of the new job that has read no rows. Its ids and headers are copied, so that no serializer
+runs here. The old savepoint is never changed. ``_metadata`` is written last, so that Flink cannot read an incomplete
+savepoint.
 """
 
 from __future__ import annotations
@@ -46,9 +46,10 @@ class WrittenState:
     """The written state of one operator.
 
     Attributes:
-        made: Its migration.
-        entries: Number of entries by state, of a rewritten operator.
-        sums: Sum of the hashes of the kept parts by state, as :func:`verify` returns it; empty if it did not run.
+        made: The operator's migration.
+        entries: Number of entries by state; empty unless the operator was rewritten.
+        sums: Sum of the hashes of kept parts by state, as returned by :func:`verify`; empty if verification did not
+            run.
     """
 
     made: OperatorMigration
@@ -65,26 +66,26 @@ def migrate_savepoint(
     workers: Workers | None = None,
     history: StateComputer | None = None,
 ) -> tuple[WrittenState, ...]:
-    """Write the savepoint from which the new job resumes; it is complete only after it was read back.
+    """Write the savepoint from which the new job resumes. Publish it only after verification.
 
     Args:
-        source: Path or URI of the old job's canonical savepoint, which is only read.
-        template: Path or URI of a savepoint that the new job took before it had read anything.
-        target: Path or URI of the folder to write. It must be empty, except for files of a killed run.
+        source: Path or URI of the old job's canonical savepoint, which is not changed.
+        template: Path or URI of a savepoint that the new job took before it read any rows.
+        target: Path or URI of the folder to write. The folder must be empty, except for files of a killed run.
         migration: Migration of each state.
-        now: Milliseconds since 1970, the last access timestamp of values that get one.
-        workers: Workers that read and write keyed state; None: this process.
-        history: Computer of state from history; None if the migration needs none.
+        now: Milliseconds since 1970. Values that gain a last access timestamp get this time.
+        workers: Workers that read and write keyed state; None to use this process.
+        history: Computer of state from history; None if the migration needs no history.
 
     Returns:
-        Written state of each operator that is kept.
+        Written state of each operator that keeps or gains state.
 
     Raises:
-        NotMigratable: A state cannot be kept, would be lost silently, or differs from its plan.
-        HistoryDiffers: The result of history for kept state differs from the savepoint.
-        SampleDiffers: A computed key differs from what plain Python computes from its rows.
-        MigrationVerificationFailed: The written state differs from the old one; no savepoint is published.
-        SavepointUnreadable: A savepoint cannot be read, is damaged, or has an unknown form.
+        NotMigratable: A state cannot be kept, would be lost silently, or differs from the predicted layout.
+        HistoryDiffers: State computed from history differs from the savepoint's kept state.
+        SampleDiffers: The computed state of a key differs from the state that plain Python computes from its rows.
+        MigrationVerificationFailed: The written state differs from the old state; nothing is published.
+        SavepointUnreadable: A savepoint cannot be read, is damaged, or has an unknown format.
     """
     run = _Writing(source, template, target, now, workers, history)
     with run.target:
@@ -95,7 +96,7 @@ def migrate_savepoint(
 
 
 def write_migrated(source: str, template: str, target: str, migration: Migration, now: int) -> tuple[WrittenState, ...]:
-    """Write the savepoint from which the new job resumes, without reading it back."""
+    """Write the savepoint from which the new job resumes, without verification."""
     run = _Writing(source, template, target, now)
     with run.target:
         metadata, written = run.write(migration)
@@ -104,8 +105,8 @@ def write_migrated(source: str, template: str, target: str, migration: Migration
 
 
 def require_predicted_state(migration: Migration, savepoint: str) -> None:
-    """Compare the state that the old plan predicts with the headers of the old job's savepoint."""
-    # For a job that has never run, the template replaces the savepoint, and has stand-ins for sinks.
+    """Check that the old job's savepoint has the state layout that the old plan predicts."""
+    # If the job has never run, the template replaces its savepoint. A template has stand-ins for sinks.
     compared = (line.old for line in migration.operators if not _is_sink_that_begins(line))
     _require_predicted("old", compared, savepoint, "savepoint")
 
@@ -115,7 +116,7 @@ def _is_sink_that_begins(line: OperatorMigration) -> bool:
 
 
 def require_rewritable(migration: Migration) -> None:
-    """Build each rewriting from predicted layouts alone, so that a dry run fails where a run would."""
+    """Build each rewriting from predicted layouts only, so that a dry run fails like a real run."""
     for line in migration.operators:
         layouts = [spec and spec.layout for spec in (line.old, line.new)]
         if line.effect is RestoreEffect.REWRITTEN:
@@ -126,14 +127,14 @@ def require_rewritable(migration: Migration) -> None:
 
 
 def _predicted_header(layout: StateLayout) -> KeyedHeader:
-    """A header with the predicted names and kinds of states."""
+    """Build a header with the predicted names and kinds of states."""
     no_serializer = Serializer("", (), (), b"")
     states = tuple(KeyedState(state.name, state.kind, None, no_serializer) for state in layout.states)
     return KeyedHeader(False, no_serializer, states, b"")
 
 
 def require_predicted_template(migration: Migration, template: str) -> None:
-    """Compare the state that the new plan predicts with the headers of the template."""
+    """Check that the template has the state layout that the new plan predicts."""
     _require_predicted("new", (line.new for line in migration.operators), template, "template")
 
 
@@ -141,12 +142,12 @@ def _require_predicted(which: str, specs: Iterable[StateSpec | None], path: str,
     found = layout_differences((spec for spec in specs if spec is not None), path, muted_sinks=name == "template")
     if found:
         differences = "; ".join(f"{each.operator}: {each.words(f'the {which} plan', f'the {name}')}" for each in found)
-        raise NotMigratable(f"the {name} differs from the prediction of the {which} plan: {differences}")
+        raise NotMigratable(f"the {name} differs from the layout that the {which} plan predicts: {differences}")
 
 
-_DRAINED = "it stores no open windows, and later rows would be late. Take a savepoint without drain"
+_DRAINED = "it stores no open windows, and rows that arrive later would be late. Take a savepoint without drain"
 _END_OF_TIME = (1 << 63) - 1
-"""The watermark above all rows."""
+"""The watermark after all rows, which Flink emits when a source ends."""
 
 
 class _Writing:
@@ -179,7 +180,7 @@ class _Writing:
         for each in self._old.values():
             if _END_OF_TIME in watermarks(each, self._source):
                 raise NotMigratable(
-                    f"{each.name or each.id} had reached the final watermark, as after a stop with drain: {_DRAINED}"
+                    f"{each.name or each.id} has reached the final watermark, as after a stop with drain: {_DRAINED}"
                 )
         self.target.begin()
         written: list[WrittenState] = []
@@ -191,7 +192,7 @@ class _Writing:
                 continue
             if made.old is None and made.new is not None and made.new.kind is StateKind.POSITIONS:
                 if self._history is None:
-                    raise NotMigratable(f"history is needed for {_name(made)}")
+                    raise NotMigratable(f"{_name(made)} needs state from history: pass the history")
                 operators.append(self._history.advance_source(operator, self._template))
                 continue
             state, counts = self._operator(operator, self._old[made.old.id] if made.old else _empty(operator), made)
@@ -204,12 +205,17 @@ class _Writing:
         return metadata, tuple(written)
 
     def _matched(self, migration: Migration) -> Mapping[str, OperatorMigration]:
-        """Migration lines by the id of the new operator. Every state of the old savepoint is in one of them."""
+        """Return the migration of each operator that has state to write, by the new operator's id.
+
+        Every state of the old savepoint must have a migration.
+        """
         for line in migration.operators:
             if line.effect is RestoreEffect.NOT_MIGRATABLE:
                 raise NotMigratable(f"the state of {_name(line)} cannot be kept: {line.reason}")
             if line.effect is RestoreEffect.DROPPED and line.old is not None and line.old.kind is StateKind.SINK:
-                raise NotMigratable(f"uncommitted data of sink {line.old.name} would be lost")
+                raise NotMigratable(
+                    f"uncommitted data of the sink {line.old.name} would be lost, because the new job has no such sink"
+                )
         templates = {operator.id for operator in self._new.operators}
         taken = {}
         for line in migration.of_savepoint({each.id for each in self._old.values() if each.has_state}):
@@ -219,12 +225,12 @@ class _Writing:
             if line.old is None and not computed:
                 continue
             if line.new.id not in templates and not self._by_itself(line):
-                raise NotMigratable(f"the template has no {_name(line)}: it was not taken from the new script")
+                raise NotMigratable(f"the template has no operator {_name(line)}: take a template from the new script")
             taken[line.new.id] = line
         return taken
 
     def _require_equal_headers(self, line: OperatorMigration) -> None:
-        """Raise NotMigratable if state without a prediction is not stored as the new job stores it."""
+        """Raise NotMigratable if a state without a predicted layout has different serializers in the template."""
         if line.old is None or line.new is None or not isinstance(line.old.layout, Unknown):
             return
         if line.effect in (RestoreEffect.RIGHT, RestoreEffect.MOVED):
@@ -233,18 +239,18 @@ class _Writing:
             if stored and stored != wanted:
                 why = line.old.layout.reason
                 raise NotMigratable(
-                    f"the savepoint's {_name(line)} has other serializers than the template's, and {why}"
+                    f"the serializers of {_name(line)} differ between the savepoint and the template, and {why}"
                 )
 
     def _by_itself(self, line: OperatorMigration) -> bool:
-        """True if sink state needs no template: lists contain their serializers, and need no header."""
+        """True if sink state needs no template, because its lists contain their serializers."""
         assert line.old is not None
         return line.old.kind is StateKind.SINK and not any(each.keyed for each in self._old[line.old.id].subtasks or ())
 
     def _missing_sinks(self, taken: Mapping[str, OperatorMigration]) -> Iterator[OperatorState]:
-        """Sinks that the template lacks, as it may have stand-ins for them."""
+        """Yield the sinks that the template lacks because it has stand-ins for them."""
         held = {operator.id: operator for operator in self._new.operators}
-        # Flink refuses a job if an operator's stored maximum parallelism differs from its own.
+        # Flink rejects a savepoint if an operator's stored maximum parallelism differs from the job's value.
         limits = {
             self._old[line.old.id].max_parallelism: held[number].max_parallelism
             for number, line in taken.items()
@@ -258,7 +264,8 @@ class _Writing:
     def _operator(
         self, new: OperatorState, old: OperatorState, made: OperatorMigration
     ) -> tuple[OperatorState, Mapping[str, int]]:
-        parallelism = min(old.parallelism, new.max_parallelism)  # Flink cannot read an operator with more subtasks
+        # Flink cannot restore an operator with more subtasks than its maximum parallelism.
+        parallelism = min(old.parallelism, new.max_parallelism)
         subtasks = self._lists(old, parallelism)
         state = replace(new, parallelism=parallelism, coordinator=self._carried(old.coordinator), subtasks=subtasks)
         keyed = tuple(each.keyed for each in old.subtasks or () if each.keyed is not None)
@@ -266,7 +273,9 @@ class _Writing:
             return self._computed(state, new, old, made, parallelism)
         if not keyed:
             if made.from_history:
-                raise NotMigratable(f"the savepoint has no keyed state of {_name(made)} that computed state could join")
+                raise NotMigratable(
+                    f"{_name(made)} has no keyed state in the savepoint that computed state could be added to"
+                )
             return state, {}
         if made.effect is not RestoreEffect.REWRITTEN and new.max_parallelism == old.max_parallelism:
             carried = tuple(self._keys(each, own) for each, own in zip(subtasks or (), old.subtasks or (), strict=True))
@@ -284,7 +293,7 @@ class _Writing:
     def _computed(
         self, state: OperatorState, new: OperatorState, old: OperatorState, made: OperatorMigration, parallelism: int
     ) -> tuple[OperatorState, Mapping[str, int]]:
-        """An operator whose keyed state is all from history; the other state of its subtasks is kept."""
+        """Write an operator whose keyed state is all computed from history. Its operator lists are kept."""
         watermark, header = reached(made.old, old, self._source, self.workers), self._header(new, made)
         widths = old.max_parallelism, new.max_parallelism
         work = OperatorRewriting(self._source, (), made, header, widths, self.target.path, self._now)
@@ -293,16 +302,18 @@ class _Writing:
     def _rewritten(
         self, state: OperatorState, work: OperatorRewriting, parallelism: int, watermark: int | None
     ) -> tuple[OperatorState, Mapping[str, int]]:
-        """Rewrite an operator's state, each file as a subtask, which Flink assigns at any parallelism."""
+        """Write an operator's state, one file per subtask. Flink can assign the files at any parallelism."""
         size = sum(each.handle.size for each in work.stored if each.handle is not None)
         if any(each.index < 0 for each in state.subtasks or ()):
-            raise NotMigratable(f"a subtask of {_name(work.made)} has finished")
+            raise NotMigratable(
+                f"a subtask of {_name(work.made)} has finished: take a savepoint while all subtasks run"
+            )
         parts = min(max(parallelism, self.workers.parts(size, work.widths[1])), work.widths[1])
         ranges = group_ranges(work.widths[1], parts)
         stored = read_parts(work.stored, self.workers)
         if work.made.from_history:
             if self._history is None:
-                raise NotMigratable(f"history is needed for {_name(work.made)}")
+                raise NotMigratable(f"{_name(work.made)} needs state from history: pass the history")
             wanted = ComputedOperator(work.made, work.header, work.widths[1], watermark, self._now)
             written = self._history.regrouped(wanted, work.scattered, stored, work.gathered, ranges)
             differences = Differences()
@@ -330,14 +341,16 @@ class _Writing:
         raise NotMigratable(f"the template has no keyed state of {_name(made)}")
 
     def _lists(self, old: OperatorState, parallelism: int) -> tuple[SubtaskState, ...] | None:
-        """The operator state of each subtask; for fewer subtasks, that of several is merged."""
+        """Operator lists of each subtask. If there are fewer subtasks than before, lists are merged."""
         if any(each.raw is not None or each.raw_keyed is not None for each in old.subtasks or ()):
-            raise NotMigratable("an operator has raw state, which cannot be migrated")
+            raise NotMigratable(f"{old.name or old.id} has raw state, which cannot be migrated")
         subtasks = old.subtasks and tuple(replace(each, keyed=None) for each in old.subtasks)
         if not subtasks or max(each.index for each in subtasks) < parallelism:
             return subtasks and tuple(map(self._copied_lists, subtasks))
         if any(each.index < 0 for each in subtasks):
-            raise NotMigratable(f"a subtask of {old.name or old.id} has finished")
+            raise NotMigratable(
+                f"a subtask of {old.name or old.id} has finished: take a savepoint while all subtasks run"
+            )
         alike = ([each for each in subtasks if each.index % parallelism == index] for index in range(parallelism))
         return tuple(self._merge(index, each) for index, each in enumerate(alike))
 
@@ -358,7 +371,7 @@ class _Writing:
         return replace(subtask, keyed=old.keyed and replace(old.keyed, handle=self._carried(old.keyed.handle)))
 
     def _carried(self, handle: Handle | None) -> Handle | None:
-        """A copy of the content in the new folder, because Flink claims a savepoint with its files."""
+        """Copy a file to the new folder. Flink may delete the files of a savepoint that it claims."""
         if not isinstance(handle, StateFile):
             return handle
         if handle.path not in self._copied:
@@ -373,18 +386,18 @@ def _empty(operator: OperatorState) -> OperatorState:
 
 
 def _in_full(made: OperatorMigration) -> OperatorMigration:
-    """The migration with its parts' origins, for an operator that moves unchanged to other key groups."""
+    """Complete the migration of an unchanged operator whose entries move to other key groups."""
     if made.effect is RestoreEffect.REWRITTEN:
         return made
     layout = made.new.layout if made.new is not None else None
     if not isinstance(layout, StateLayout):
-        raise NotMigratable(f"the state layout of {_name(made)} is unknown, and its key groups have changed")
+        raise NotMigratable(f"the key groups of {_name(made)} have changed, but its state layout is unknown")
     states = tuple(StateRewrite(each, each, tuple(range(len(each.row)))) for each in layout.states)
     return replace(made, key=tuple(range(len(layout.key))), states=states)
 
 
 def _serializers(operator: OperatorState, path: str) -> set[object]:
-    """Serializers of keys and states of each subtask; the order of registration depends on the backend."""
+    """Serializers of each subtask's keys and states. Their order depends on the state backend."""
     return {(header.key, frozenset(header.states)) for header in keyed_headers(operator, path)}
 
 

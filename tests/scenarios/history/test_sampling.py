@@ -286,7 +286,7 @@ def test_slices_that_are_shifted_are_not_published(
     monkeypatch.setattr(
         TableRows, "in_windows", lambda self, window, by=(): right(self, replace(window, offset=10_000), by)
     )
-    with pytest.raises(SampleDiffers, match="window or slice to"):
+    with pytest.raises(SampleDiffers, match="window or slice that ends at"):
         written("2.3/tumble", tmp_path)
 
 

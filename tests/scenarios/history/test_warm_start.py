@@ -163,7 +163,7 @@ def test_a_template_of_another_job(folder: Path, spark: SparkSession) -> None:
     start = of_template(folder, {})
     other = str(MIGRATIONS / "the-keys-of-a-group-aggregation-change-places" / "template")
     with (
-        pytest.raises(NotMigratable, match="the savepoint differs from the prediction of the old plan"),
+        pytest.raises(NotMigratable, match="the savepoint differs from the layout that the old plan predicts"),
         start.computing(other, print) as (origin, computer),
     ):
         migrate_savepoint(origin, other, str(folder / "begun"), start.state, NOW, computer.workers, computer)

@@ -67,7 +67,7 @@ def test_a_dry_run_compares_the_prediction_with_the_savepoint(run: Callable[...,
     assert "the savepoint contains accState VALUE of row (BIGINT), key " in other.stderr
     template = run(ADDED, "--dry-run", "--template", str(SWAPPED / "template"))
     assert template.exit_code == 1
-    assert "the template differs from the prediction of the new plan" in template.stderr
+    assert "the template differs from the layout that the new plan predicts" in template.stderr
 
 
 def test_each_step_does_what_its_former_spelling_does(run: Callable[..., Result]) -> None:

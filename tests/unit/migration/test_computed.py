@@ -79,7 +79,7 @@ def test_what_begins_is_taken_from_history_and_the_rest_as_it_is_stored() -> Non
         (
             [entry("x", 23, 5, None)],
             [entry("x", 20, 5, 8)],
-            "1 with another value in history (of 1): a='x', window",
+            "1 with a different value in history (of 1): a='x', window",
         ),
     ],
 )

@@ -104,7 +104,7 @@ def test_a_savepoint_of_another_job_is_refused(tmp_path: Path) -> None:
     with pytest.raises(NotMigratable, match="the savepoint does not"):
         write_migrated(str(other / "old"), str(template), str(tmp_path / "a"), made, NOW)
     other = FOLDER / "the-keys-of-a-group-aggregation-change-places"
-    with pytest.raises(NotMigratable, match="the template differs from the prediction of the new plan"):
+    with pytest.raises(NotMigratable, match="the template differs from the layout that the new plan predicts"):
         write_migrated(str(FOLDER / ADDED / "old"), str(other / "template"), str(tmp_path / "b"), made, NOW)
     with pytest.raises(SavepointUnreadable):
         write_migrated(str(tmp_path / "none"), str(template), str(tmp_path / "c"), made, NOW)
@@ -164,7 +164,7 @@ def test_carried_state_without_a_prediction_is_stored_as_the_template_stores_it(
     others = [each for each in change(ADDED).operators if each.new and each.new.kind is not StateKind.OPERATOR]
     made = Migration((*others, OperatorMigration(RestoreEffect.RIGHT, spec, spec, "")))
     migrate_savepoint(old, old, str(tmp_path / "same"), made, NOW)
-    with pytest.raises(NotMigratable, match=r"other serializers than the template's, and it was not measured"):
+    with pytest.raises(NotMigratable, match=r"differ between the savepoint and the template, and it was not measured"):
         migrate_savepoint(old, template, str(tmp_path / "other"), made, NOW)
 
 
@@ -219,7 +219,7 @@ def test_files_have_the_header_of_the_template(tmp_path: Path) -> None:
     old, template = (str(FOLDER / ADDED / name) for name in ("old", "template"))
     target = str(migrated(ADDED, tmp_path / "new"))
     verify(old, target, change(ADDED), template=template)
-    with pytest.raises(MigrationVerificationFailed, match="its files have another header than the template's"):
+    with pytest.raises(MigrationVerificationFailed, match="the header of its files differs from the template's header"):
         verify(old, target, change(ADDED), template=old)
 
 
@@ -275,9 +275,9 @@ def test_rows_are_read_as_they_were_written(form: str, rows: list[list[Field]]) 
     value = write_rows(stored, state)
     assert stored_rows(value, state) == stored
     for end in range(len(value)):
-        with pytest.raises(SavepointUnreadable, match="has bytes after its rows"):
+        with pytest.raises(SavepointUnreadable, match="has unexpected bytes after its rows"):
             stored_rows(value[:end], state)
-    with pytest.raises(SavepointUnreadable, match="has bytes after its rows"):
+    with pytest.raises(SavepointUnreadable, match="has unexpected bytes after its rows"):
         stored_rows(value + b"\0", state)
 
 
@@ -288,7 +288,7 @@ def test_rows_of_a_list_of_its_own_are_read_as_they_were_written(rows: list[list
     value = write_rows(stored, state)
     assert stored_rows(value, state) == stored
     for damaged in (value[:-1], value + b",", value + b";", value.replace(b",", b";") if len(rows) > 1 else b"\0"):
-        with pytest.raises(SavepointUnreadable, match="has bytes after its rows"):
+        with pytest.raises(SavepointUnreadable, match="has unexpected bytes after its rows"):
             stored_rows(damaged, state)
 
 

@@ -239,11 +239,11 @@ SHORTER = replace(HOP, size=6)
     [
         ({6}, (4,), ""),
         ({3, 6}, (4,), "has not fired yet"),
-        (set(), (4,), "a slice belongs to no window that will fire"),
-        ({9}, (4,), "a slice belongs to no window that will fire"),
+        (set(), (4,), "a slice belongs to no window that will still fire"),
+        ({9}, (4,), "a slice belongs to no window that will still fire"),
         ({6}, (4, 4), ""),
         ({6}, (4, 3), "have different watermarks"),
-        ({6}, (2**63 - 1,), "had reached the final watermark, as after a stop with drain"),
+        ({6}, (2**63 - 1,), "has reached the final watermark, as after a stop with drain"),
     ],
 )
 def test_what_is_not_understood_is_refused(

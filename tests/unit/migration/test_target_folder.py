@@ -99,7 +99,7 @@ def test_a_run_that_begins_when_another_one_has_published(folder: UPath) -> None
     first = Run(folder, {"put": lambda: refused.append(_refused(Run(folder)))})
     first.begin()
     first.publish(first.written())
-    assert "contains a complete savepoint that another run wrote" in str(refused[0])
+    assert "already contains a complete savepoint of another run" in str(refused[0])
     assert whole(folder)
 
 
@@ -169,7 +169,7 @@ def test_a_run_that_was_killed_when_it_had_published(folder: UPath) -> None:
     killed.publish(metadata)
     (folder / MARK).write_text("killed")
     left = names(folder)
-    assert "contains a complete savepoint that another run wrote but left marked" in str(_refused(Run(folder)))
+    assert "already contains a complete savepoint of another run, which was still marked" in str(_refused(Run(folder)))
     assert names(folder) == left
     (folder / file_of(metadata)).unlink()
     with pytest.raises(NotMigratable, match="is not empty: pass a folder that does not exist"):
