@@ -10,7 +10,7 @@ from typing import Any
 from airflow_flinkcompat.compat import rules
 from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.changes.differences import Difference
-from airflow_flinkcompat.compat.changes.format import clause_spans, differing, format_value, name_difference
+from airflow_flinkcompat.compat.changes.format import clause_spans, differing_values, format_value, name_difference
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair, PipelinePair
 from airflow_flinkcompat.compat.deployable import UNENDED, exposed_secrets, nobody_fills_in
 from airflow_flinkcompat.compat.engines.flink.engine import FlinkEngine
@@ -441,7 +441,7 @@ def _found(change: Change, engine: Engine) -> Iterator[tuple[Rule, Finding]]:
 
 def _certain(change: Change) -> set[tuple[str, str | None]]:
     """Rules and sinks that are incompatible even with one-sided tables declared on both sides."""
-    alike = change.declared_alike if change.declared_on_one_side else None
+    alike = change.with_shared_declarations if change.declared_on_one_side else None
     again = () if alike is None else _evaluate(alike, None)
     return {(finding.rule, finding.sink) for _, finding in again if finding.outcome is Outcome.INCOMPATIBLE}
 
@@ -534,7 +534,7 @@ def _tables(match: RuleMatch) -> tuple[str, ...]:
 
 
 def _unclaimed(difference: Difference, change: Change) -> Finding:
-    before, after = differing(difference)
+    before, after = differing_values(difference)
     spans = clause_spans([difference])
     undeclared = difference.part == "declared"
     remedy = "and its definition there is not known; pass it with --catalog" if undeclared else "which no rule covers"

@@ -272,7 +272,7 @@ class ComparedPlans:
         """Operators that store more than plans show, or store it differently by Flink line."""
         found: dict[str, str] = {}
         pipelines = (each for program in self.change.programs for each in program.pipelines)
-        if any(map(settings.in_force, pipelines)):
+        if any(map(settings.effective_emit_settings, pipelines)):
             found[ExecKind.GROUP_WINDOW_AGGREGATE] = _FIRES_OTHERWISE
         nodes = [
             node for plans in self.plans for plan in plans for node in plan.nodes if node.kind is ExecKind.DEDUPLICATE
@@ -293,7 +293,7 @@ class ComparedPlans:
                     at_own_parallelism(program),
                     {*sources_of(plans), *(name for plan in plans for name in sinks_of(plan))},
                 ),
-                settings.expires(program),
+                settings.state_expires(program),
             )
             for program, plans in zip(self.change.programs, self.plans, strict=True)
         )

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from airflow_flinkcompat.compat.changes.format import into
+from airflow_flinkcompat.compat.changes.format import format_query
 from airflow_flinkcompat.compat.changes.query_form import calls, expressions
 from airflow_flinkcompat.compat.engines.flink.validation.query import Query, faults
 from airflow_flinkcompat.compat.refusals import of_old_style, refusals
@@ -99,7 +99,7 @@ def _unresolved(side: Side) -> Iterator[Finding]:
         for query in unresolved(pipeline.sink):
             if not any(each.span == query.span and each.message.startswith(query.reason) for each in told):
                 sink = pipeline.sink.table.name if pipeline.sink.table else ""
-                message = f"{into(sink)} cannot be resolved: {query.reason}"
+                message = f"{format_query(sink)} cannot be resolved: {query.reason}"
                 yield _finding(
                     statements.statement_not_read, side, message, query.span or pipeline.span, {}, sink or None
                 )

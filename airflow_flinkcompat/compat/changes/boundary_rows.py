@@ -1,7 +1,7 @@
-"""Two expressions evaluated on rows of boundary values: whether any row shows a difference.
+"""A search for rows of boundary values on which two expressions have different results.
 
-The rows hold NULL, the constants of both expressions with their neighbours, and results of two constants. Equality on
-these rows proves nothing, but no difference may be claimed without a row that shows one.
+The rows contain NULL, the constants of both expressions with their neighbors, and sums, differences and quotients of
+two constants. Equal results on all rows do not prove equality. Different results on one row prove a difference.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from airflow_flinkcompat.plan.types import DataType
 
 WHOLE = frozenset({"TINYINT", "SMALLINT", "INT", "BIGINT"})
 _TEXT = frozenset({"CHAR", "VARCHAR", "DATE", "TIME", "TIMESTAMP", "TIMESTAMP_LTZ"})
-"""Types whose values are compared by their ISO text."""
+"""Types whose values are compared as ISO text."""
 TIME_ATTRIBUTES = frozenset({"TIMESTAMP", "TIMESTAMP_LTZ"})
 _APPROXIMATE = frozenset({"FLOAT", "DOUBLE"})
 _CASTS = ("CAST", "TRY_CAST")
@@ -48,16 +48,16 @@ _STRICT: Mapping[str, Callable[..., Any]] = {
     "NEG": operator.neg, "ABS": abs, "UPPER": str.upper, "LOWER": str.lower, "REVERSE": lambda text: text[::-1],
     "CHAR_LENGTH": len, "CHARACTER_LENGTH": len, "||": operator.add, "CONCAT": lambda *texts: "".join(texts),
 }  # fmt: skip
-"""Functions that are NULL where an argument is."""
+"""Functions that return NULL if any argument is NULL."""
 
 
 class _NotEvaluable(Exception):
-    """A part without a value here: its type or function is not known, or Flink fails on the row."""
+    """Raised for an expression with an unknown type or function, or one that fails in Flink on the row."""
 
 
 @dataclass(frozen=True)
 class Variable:
-    """A column of the rows: a name for both sides, and the declared type without NOT NULL."""
+    """A column of the rows: a common name on both sides, and the declared type without NOT NULL."""
 
     name: Hashable
     type: DataType
@@ -69,14 +69,14 @@ Side = tuple[Sequence[Expression], Resolve]
 
 
 def equal_values(old: Side, new: Side) -> bool:
-    """Compare the values of two lists of expressions, one by one."""
+    """True if each row yields equal values for two lists of expressions."""
     if len(old[0]) != len(new[0]) or any(_changes_type(each, side[1]) for side in (old, new) for each in side[0]):
-        return False  # another type is another key or metric, whatever its value is
+        return False  # a changed type means a changed key or metric, even if the values are equal
     return _equal(old, new, lambda values: [(type(value), value) for value in values])
 
 
 def equal_contributions(old: AggregateCall, new: AggregateCall, resolves: tuple[Resolve, Resolve]) -> bool:
-    """Compare the contributions of each row to an aggregation."""
+    """True if each row contributes equal values to two aggregate calls."""
     calls = (old, new)
     kinds = {(each.function, each.distinct, each.language, each.order_by, each.function not in _PASS_OVER_NULL)
              for each in calls}  # fmt: skip
@@ -97,12 +97,12 @@ def equal_contributions(old: AggregateCall, new: AggregateCall, resolves: tuple[
 
 
 def equal_conditions(old: Side, new: Side) -> bool:
-    """Compare which rows pass all conditions of a list."""
+    """True if the same rows pass all conditions of two lists."""
     return _equal(old, new, lambda values: all(value is True for value in values))
 
 
 def _equal(old: Side, new: Side, outcome: Callable[[list[Any]], Any]) -> bool:
-    old, new = ((expressions, cache(resolve)) for expressions, resolve in (old, new))  # asked again on every row
+    old, new = ((expressions, cache(resolve)) for expressions, resolve in (old, new))  # called on every row
     try:
         variables = {each.name: each for each in (*_variables(old), *_variables(new))}
         constants = [*_constants(old[0]), *_constants(new[0])]
@@ -147,7 +147,7 @@ def _changes_type(expression: Expression, resolve: Resolve) -> bool:
 
 
 def _keeps_type(cast: FunctionCall, resolve: Resolve) -> bool:
-    """Return whether a CAST of a column is one to its own type; a time attribute is none after it."""
+    """True if a CAST keeps the type of a column, which it never does for a time attribute."""
     value, target = cast.args[0], cast.args[1]
     found = resolve(value) if isinstance(value, Leaf) else None
     if found is None or found.type.name in TIME_ATTRIBUTES or not isinstance(target, Literal):
@@ -161,7 +161,7 @@ def _constants(expressions: Iterable[Expression]) -> Iterable[Any]:
 
 
 def _compared_constants(side: Side) -> Iterable[tuple[Hashable, Any]]:
-    """Each constant that is an argument next to a column, with the name of the column."""
+    """Constants that are arguments of a call together with a column, each with the name of the column."""
     expressions, resolve = side
     for call in called(*expressions):
         constants = [each.value for each in call.args if isinstance(each, Literal)]
@@ -189,7 +189,7 @@ def _boundary_values(variable: Variable, constants: Sequence[Any], compared: Seq
 
 
 def _kind_of(constants: Sequence[Any]) -> str:
-    """Type of an undeclared column, by the values compared with it; a DOUBLE has all numbers."""
+    """Type of an undeclared column by the constants in its calls: VARCHAR, DOUBLE for numbers, or ""."""
     kinds = {type(each) for each in constants} - {bool, type(None)}
     if kinds == {str}:
         return "VARCHAR"
@@ -197,14 +197,14 @@ def _kind_of(constants: Sequence[Any]) -> str:
 
 
 def _texts(constants: set[str]) -> Iterable[str]:
-    """The constants and texts around them, also for the wildcards of a pattern."""
+    """Text constants, also with the wildcards of a pattern replaced, and similar texts."""
     found = constants | {re.sub("[%_]", filler, each) for each in constants for filler in ("", "x")}
     near = {near for each in found for near in (each[:-1], f"{each}a", f"{each} ", each.upper(), each.lower())}
     return sorted({*found, *near, "", "a", " aB9 "})
 
 
 def _numbers(constants: Iterable[int | float | Decimal]) -> set[Decimal]:
-    """The constants and combinations of two, because a bound may be computed."""
+    """Numeric constants, and sums, differences and quotients of two, because a bound may be computed."""
     found = {Decimal(str(each)) for each in constants if not isinstance(each, bool)} | {Decimal(0), Decimal(1)}
     pairs = [(one, other) for one in found for other in found]
     return found | {value for one, other in pairs for value in (one + other, one - other, _quotient(one, other))}
@@ -223,7 +223,7 @@ def _rows(values: Sequence[Sequence[Any]]) -> Iterable[tuple[Any, ...]]:
 
 @dataclass(frozen=True)
 class _Evaluation:
-    """One row, in which an expression has a value; Flink's three-valued logic."""
+    """Evaluates expressions on one row by three-valued logic."""
 
     row: Mapping[Hashable, Any]
     resolve: Resolve
@@ -252,10 +252,10 @@ class _Evaluation:
             return self.value(default)
         if function in ("COALESCE", "IFNULL") and len(args) > 1:
             return next((value for value in map(self.value, args) if value is not None), None)
-        return _called(function, [self.value(each) for each in args])
+        return _call_value(function, [self.value(each) for each in args])
 
 
-def _called(function: str, values: list[Any]) -> Any:
+def _call_value(function: str, values: list[Any]) -> Any:
     match function, values:
         case (("AND" | "OR"), _):
             decisive = function == "OR"
@@ -263,19 +263,19 @@ def _called(function: str, values: list[Any]) -> Any:
         case "NOT", [value]:
             return None if value is None else not value
         case (("IS DISTINCT FROM" | "IS NOT DISTINCT FROM"), [one, other]):
-            return _alike(one, other) == (function == "IS NOT DISTINCT FROM")
+            return _not_distinct(one, other) == (function == "IS NOT DISTINCT FROM")
         case "NULLIF", [one, other]:
-            return None if one is not None and _compared("=", one, other) is True else one
+            return None if one is not None and _comparison("=", one, other) is True else one
         case "IN", [one, *others]:
-            return _called("OR", [_compared("=", one, other) for other in others])
+            return _call_value("OR", [_comparison("=", one, other) for other in others])
         case _, [value] if function in _TESTS:
             return _TESTS[function](value)
         case _, [one, other] if function in _COMPARED:
-            return _compared(function, one, other)
-    return None if None in values else _of_values(function, values)
+            return _comparison(function, one, other)
+    return None if None in values else _strict_value(function, values)
 
 
-def _of_values(function: str, values: list[Any]) -> Any:
+def _strict_value(function: str, values: list[Any]) -> Any:
     match function, values:
         case _, [one, other] if function in _ARITHMETIC and not isinstance(one, str) and not isinstance(other, str):
             return _ARITHMETIC[function](one, other)
@@ -295,13 +295,13 @@ def _of_values(function: str, values: list[Any]) -> Any:
     return _STRICT[function](*values)
 
 
-def _alike(one: Any, other: Any) -> bool:
+def _not_distinct(one: Any, other: Any) -> bool:
     if one is None or other is None:
         return one is other
-    return _compared("=", one, other) is True
+    return _comparison("=", one, other) is True
 
 
-def _compared(function: str, one: Any, other: Any) -> bool | None:
+def _comparison(function: str, one: Any, other: Any) -> bool | None:
     if one is None or other is None:
         return None
     if isinstance(one, str) is not isinstance(other, str) or isinstance(one, bool) is not isinstance(other, bool):

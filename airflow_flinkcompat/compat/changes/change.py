@@ -1,7 +1,7 @@
-"""The pairs of a change: sinks, stateful operators and declarations, with every difference.
+"""A change as pairs of queries, stateful operators and declarations, with all differences.
 
-Nothing here judges. A difference is an inequality of one named part of a pair. The parts of a pair together hold
-everything in the plan, so a change without differences is no change.
+This module does not judge. A difference is one named part of a pair whose old and new values are unequal. The parts of
+all pairs together contain the whole plan, so two sides without differences have the same plan.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from airflow_flinkcompat.compat.changes.differences import Difference, declared_differences, operator_parts
-from airflow_flinkcompat.compat.changes.pairs import OperatorPair, Pairing, PipelinePair, paired
+from airflow_flinkcompat.compat.changes.pairs import OperatorPair, Pairing, PipelinePair, pair_queries
 from airflow_flinkcompat.compat.changes.query_form import (
     expressions,
     function_names,
@@ -32,7 +32,7 @@ from airflow_flinkcompat.sql.normal_form import normal_form, normal_words
 
 @dataclass(frozen=True)
 class Change:
-    """The deployed side against the proposed side, paired."""
+    """The deployed and the proposed side of a job, paired."""
 
     old: Side
     new: Side
@@ -51,7 +51,7 @@ class Change:
 
     @cached_property
     def refusals(self) -> tuple[tuple[Refusal, ...], tuple[Refusal, ...]]:
-        """Refusals of each side by Flink, without those of both, which keep no job from running."""
+        """Flink's refusals of each side, without refusals that both sides share."""
         wrong = [
             {each.message for each in program.problems if each.reason in (REFUSED_NAME, INVALID)}
             | {each.message for each in program.absences}
@@ -65,23 +65,23 @@ class Change:
 
     @cached_property
     def unchanged(self) -> bool:
-        """Both sides equal after canonicalisation: every statement, setting, function, engine and version."""
+        """True if statements, settings, functions, engine and version are equal after normalization."""
         a, b = self.programs
         if (self.old.engine, self.old.version) != (self.new.engine, self.new.version):
             return False
         if any(problem.reason in ELSEWHERE for problem in (*a.problems, *b.problems)):
-            # The same words may stand for something else: what a program reads from outside is not seen.
+            # The same words may have a different meaning: a program may read values from outside the script.
             return False
         if any(self.refusals) or self.old.not_run or self.new.not_run:
             return False
         if a.problems or b.problems:
-            # What was not read may look at anything, a setting after the last query or a view nobody else reads too.
+            # An unread statement may use anything, even a setting after the last query or an unused view.
             return a == b and not self.differences and not self.failures
         return not self.differences and not self.failures
 
     @cached_property
-    def written_alike(self) -> bool:
-        """True if both scripts hold the same statements in normal form: Flink plans them alike."""
+    def same_statements(self) -> bool:
+        """True if both scripts contain the same statements in normal form; Flink then plans equal jobs."""
         old, new = (
             [
                 normal_words(each.text) if each.tree is None else normal_form(each.tree)
@@ -97,12 +97,12 @@ class Change:
 
     @property
     def failures(self) -> tuple[Problem, ...]:
-        """Pipelines that could not be unfolded."""
+        """Problems of pipelines whose operators could not be resolved."""
         return (*self.old.outputs[1], *self.new.outputs[1])
 
     @cached_property
     def _pairing(self) -> Pairing:
-        return paired(*self._outputs)
+        return pair_queries(*self._outputs)
 
     @cached_property
     def pipelines(self) -> tuple[PipelinePair, ...]:
@@ -118,11 +118,11 @@ class Change:
         )
 
     def pipelines_into(self, sink: str | None) -> Sequence[PipelinePair]:
-        """The pairs that write into a sink."""
+        """The paired queries that write into a sink."""
         return () if sink is None else self._by_sink.get(sink, ())
 
     def pipelines_about(self, sink: str | None) -> Sequence[PipelinePair]:
-        """The pairs that write into a sink; all of them without a sink."""
+        """The paired queries that write into a sink; all paired queries if the sink is None."""
         return self.pipelines if sink is None else self.pipelines_into(sink)
 
     @cached_property
@@ -133,19 +133,19 @@ class Change:
         return found
 
     def position(self, pair: PipelinePair) -> int:
-        """The place of a pair among the queries of the proposed script, from 0."""
+        """The position of a pair among the queries of the proposed script, from 0."""
         return self._positions[id(pair.new_pipeline)]
 
     @cached_property
     def _positions(self) -> dict[int, int]:
-        """The queries of the proposed script by identity: two may be equal."""
+        """Positions of the queries of the proposed script, by identity because two queries may be equal."""
         return {id(pipeline): n for n, pipeline in enumerate(self.programs[1].pipelines)}
 
     @property
     def own_jobs(self) -> tuple[tuple[bool, ...], tuple[bool, ...]]:
-        """True for each of ``removed`` and ``added`` that is a job of its own.
+        """True for each query in ``removed`` and ``added`` that is a separate job.
 
-        Such a query is outside of any statement set that also holds a query of both sides, or an ambiguous one.
+        A query is a separate job unless its statement set also contains a paired or an ambiguous query.
         """
         found = []
         alone = (self._pairing.removed, self._pairing.added)
@@ -157,7 +157,7 @@ class Change:
 
     @property
     def removed(self) -> tuple[Output, ...]:
-        """Outputs only the deployed side has."""
+        """Outputs of queries that only the deployed side has."""
         return tuple(self._outputs[0][i] for i in self._pairing.removed)
 
     @property
@@ -166,11 +166,11 @@ class Change:
 
     @property
     def ambiguous(self) -> tuple[str, ...]:
-        """Sinks with queries that cannot be distinguished."""
+        """Sinks with several queries that cannot be paired unambiguously."""
         return self._pairing.ambiguous
 
     def companions(self, pair: PipelinePair) -> tuple[PipelinePair, ...]:
-        """The other queries of the pair's job, on either side."""
+        """The other queries that are in one job with a pair, on either side."""
         return tuple(
             other
             for other in self.pipelines
@@ -183,7 +183,7 @@ class Change:
 
     @property
     def _statement_sets(self) -> tuple[list[int | None], list[int | None]]:
-        """First pair of the statement set of every pair, on both sides; None outside of any."""
+        """For each pair and side, the position of the first pair in its statement set; None outside of a set."""
         old = [pair.old_pipeline.statement_set for pair in self.pipelines]
         new = [pair.new_pipeline.statement_set for pair in self.pipelines]
         first_of_old, first_of_new = ([None if n is None else side.index(n) for n in side] for side in (old, new))
@@ -191,9 +191,9 @@ class Change:
 
     @cached_property
     def script_differences(self) -> tuple[Difference, ...]:
-        """Differences outside of single pipelines: settings, declarations, other statements and INSERTs."""
+        """Differences that belong to no single pipeline: settings, declarations, other statements and INSERTs."""
         declared = declared_differences(*self.programs, self.engine, self._pairing.pairs)
-        beside = self._beside_the_job if declared else frozenset()
+        beside = self._unused_keys if declared else frozenset()
         found = [each for each in declared if each.key.removesuffix(f"/{each.part}") not in beside]
         if self.removed or self.added:
             found.append(Difference("inserts", "inserts", tuple(self.removed), tuple(self.added)))
@@ -215,15 +215,15 @@ class Change:
         return tuple(found)
 
     @property
-    def _beside_the_job(self) -> frozenset[str]:
-        """Tables, views and functions that no query uses and no script declares: they serve other jobs."""
+    def _unused_keys(self) -> frozenset[str]:
+        """Keys of the catalog tables, views and functions that serve only other jobs."""
         if self.failures or any(program.problems for program in self.programs):
             return frozenset()
-        tables = (name for name in self._tables_beside if not self.may_be_used_unseen(name))
-        return frozenset((*(f"table/{name}" for name in tables), *self._views_and_functions_beside))
+        tables = (name for name in self._unused_tables if not self.may_be_used_unseen(name))
+        return frozenset((*(f"table/{name}" for name in tables), *self._unused_views_and_functions))
 
     @property
-    def _tables_beside(self) -> frozenset[str]:
+    def _unused_tables(self) -> frozenset[str]:
         catalogs = [side.tables_of_catalog for side in (self.old, self.new)]
         own = [
             {table.name for table in program.tables} - names
@@ -232,8 +232,8 @@ class Change:
         return (catalogs[0] | catalogs[1]) - own[0] - own[1] - self.used_tables
 
     @property
-    def _views_and_functions_beside(self) -> Iterator[str]:
-        """Those that neither script names, directly or through a view: a program may compose and use any name."""
+    def _unused_views_and_functions(self) -> Iterator[str]:
+        """Keys of views and functions that neither script names; empty for programs, which may compute names."""
         sides = (self.old, self.new)
         if any(side.language != "sql" for side in sides):
             return
@@ -249,7 +249,7 @@ class Change:
 
     @cached_property
     def operators(self) -> tuple[OperatorPair, ...]:
-        """Every operator pair once: an operator that several queries of one job read is one."""
+        """Each operator pair once, even if several queries of one job share its operator."""
         first: dict[tuple[int, int], OperatorPair] = {}
         for pair, *places in zip(*_readers(self.pipelines), strict=True):
             first.setdefault((places[0], places[1]), pair)
@@ -257,7 +257,7 @@ class Change:
 
     @cached_property
     def differences(self) -> tuple[Difference, ...]:
-        """Every difference between the sides."""
+        """All differences between both sides."""
         found = list(self.script_differences)
         for pipeline in self.pipelines:
             found += pipeline.differences
@@ -267,24 +267,24 @@ class Change:
 
     @cached_property
     def tables_of_sides(self) -> tuple[frozenset[str], frozenset[str]]:
-        """Names of the tables the pipelines of each side read or write."""
+        """Names of the tables that the pipelines of each side read or write."""
         old, new = (frozenset[str]().union(*map(tables_of, side.values())) for side in self._outputs)
         return old, new
 
     @property
     def used_tables(self) -> frozenset[str]:
-        """Names of the tables any pipeline of either side reads or writes."""
+        """Names of the tables that any pipeline of either side reads or writes."""
         return self.tables_of_sides[0] | self.tables_of_sides[1]
 
     @cached_property
     def declared_on_one_side(self) -> frozenset[str]:
-        """Names of tables that both sides use and that only one declares completely."""
+        """Names of tables that both sides use but only one side declares."""
         declared = [{table.name for table in program.tables} for program in self.programs]
         return (self.tables_of_sides[0] & self.tables_of_sides[1]) & (declared[0] ^ declared[1])
 
     @cached_property
-    def declared_alike(self) -> Change | None:
-        """The same change with those tables declared on both sides; None if a declaration cannot be copied."""
+    def with_shared_declarations(self) -> Change | None:
+        """The same change with ``declared_on_one_side`` declared on both sides; None if that is impossible."""
         texts = [side.declarations(self.declared_on_one_side) for side in (self.old, self.new)]
         if {*texts[0], *texts[1]} != self.declared_on_one_side:
             return None
@@ -293,23 +293,23 @@ class Change:
             for side, theirs in ((self.old, texts[1]), (self.new, texts[0]))
         )
         alike = Change(old, new)
-        # What one script does not let stand, a LIKE that is refused say, is not helped by the catalog.
+        # A catalog declaration does not help if a script contains a refused one, such as an invalid LIKE.
         return None if alike.declared_on_one_side else alike
 
     @cached_property
     def source_tables(self) -> frozenset[str]:
-        """Names of the tables that are read."""
+        """Names of the tables that either side reads."""
         return frozenset(
             source.table for outputs in self._outputs for output in outputs.values() for source in sources(output)
         )
 
     def tables(self, name: str) -> list[Table]:
-        """The declarations of a table, the deployed one first."""
+        """The declarations of a table on both sides, the deployed declaration first."""
         return [table for program in self.programs for table in program.tables if table.name == name]
 
     @cached_property
     def opaque(self) -> tuple[Opaque, ...]:
-        """Constructs of either side that were kept whole."""
+        """Query constructs of either side that were not resolved."""
         return tuple(
             node
             for program in self.programs
@@ -320,7 +320,7 @@ class Change:
 
     @cached_property
     def _unresolved(self) -> frozenset[str]:
-        """Every word of the parts kept whole or unread, and of the views that they may read."""
+        """All words of unresolved constructs and unread statements, and of the views that they may use."""
         texts: list[object] = []
         for node in self.opaque:
             texts += [
@@ -334,7 +334,7 @@ class Change:
         return found
 
     def may_be_used_unseen(self, name: str) -> bool:
-        """True if an unread or unparsed part of either side may use this name."""
+        """True if an unresolved construct or unread statement of either side may use a name."""
         return may_name(self._unresolved, name)
 
     @cached_property
@@ -355,17 +355,17 @@ class Change:
 
     @property
     def used_functions(self) -> frozenset[str]:
-        """Lower-case names of everything any query or computed column of either side calls."""
+        """Lower-case names of the functions that queries, computed columns and watermarks of either side call."""
         return self._functions_by_side[0] | self._functions_by_side[1]
 
     def uses_function(self, name: str) -> tuple[bool, bool]:
-        """True for each side that calls a declared function; a call may omit the declaration's database."""
+        """True for each side that calls a function; a call may omit the catalog and database."""
         names = {name.lower(), name.lower().rpartition(".")[2]}
         old, new = (bool(names & used) for used in self._functions_by_side)
         return old, new
 
     def used_columns(self, table: str) -> frozenset[str]:
-        """The columns of a table that any resolved expression of either side reads."""
+        """The columns of a table that resolved expressions of either side read."""
         return frozenset(
             leaf.column
             for outputs in self._outputs
@@ -377,19 +377,19 @@ class Change:
         )
 
     def claim(self, *keys: str) -> tuple[str, ...]:
-        """The keys of script differences in these parts."""
+        """The keys of the script differences in some parts."""
         return tuple(d.key for d in self.script_differences if d.part in keys)
 
     def parts(self, part: str) -> tuple[Difference, ...]:
-        """The script differences of one part."""
+        """The script differences in one part."""
         return tuple(d for d in self.script_differences if d.part == part)
 
 
 def split_shared_operators(pipelines: Iterable[PipelinePair]) -> Iterable[Difference]:
-    """Operators that queries share on one side and not on the other.
+    """Differences for operators that several queries share on only one side.
 
-    Flink plans equal ones of one job once (measured: two INSERTs that read the same columns of a view share its
-    aggregation; with different columns there are two).
+    Flink plans equal operators of one job once. Two INSERTs that read the same columns of a view share its aggregation;
+    if they read different columns, Flink plans two aggregations (measured).
     """
     pairs, old, new = _readers(pipelines)
     for n, pair in enumerate(pairs):
@@ -404,7 +404,7 @@ def _format_reader(pair: OperatorPair, first: OperatorPair) -> str:
 
 
 def _readers(pipelines: Iterable[PipelinePair]) -> tuple[Sequence[OperatorPair], list[int], list[int]]:
-    """Every operator pair, and on both sides the first position of the same operator in the same job."""
+    """All operator pairs, and for each side the first position of an equal operator in the same job."""
     pairs = [operator for pipeline in pipelines for operator in pipeline.operators]
     if len(pairs) == 1:
         return pairs, [0], [0]
@@ -421,5 +421,5 @@ def _readers(pipelines: Iterable[PipelinePair]) -> tuple[Sequence[OperatorPair],
 
 
 def _job(pair: OperatorPair, statement_set: int | None) -> int | str:
-    """The job of an INSERT: its statement set, or itself outside of any."""
+    """Identifier of an INSERT's job: its statement set, or the INSERT itself outside of a set."""
     return pair.pipeline.place if statement_set is None else statement_set

@@ -1,4 +1,4 @@
-"""Compared parts of operators, tables and settings, a Difference for each, and the fates of metrics."""
+"""Parts of operators, tables and settings, their differences, and the fates of metrics."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from airflow_flinkcompat.plan.program import Program
 
 @dataclass(frozen=True)
 class Difference:
-    """One part of a pair that differs; ``key``, its place and part, is unique in a change."""
+    """A part that differs between the sides of a pair; ``key``, its place and part, is unique in a change."""
 
     key: str
     part: str
@@ -43,7 +43,7 @@ class Difference:
     after_span: Span | None = None
 
     def match(self, message: str, before: str, after: str, also: Iterable[str] = (), **more: Any) -> RuleMatch:
-        """A rule's match on this difference, at its places; ``also``: keys of others that it claims."""
+        """Create the match of a rule at this difference; ``also`` are keys of other claimed differences."""
         own, before_span, after_span = (self.key, *also), self.before_span, self.after_span
         return RuleMatch(message, own, before, after, before_span=before_span, after_span=after_span, **more)
 
@@ -59,9 +59,9 @@ def differences_of(
 
 
 LITERAL_ROWS = "literal rows"
-"""Input of a query without a table, which has one row."""
+"""Name of the input of a query that reads no table."""
 _ORIGIN = ("source", "source hints")
-"""Parts of a segment that exist only above a table; the pairing reports an operator in its place."""
+"""Parts that only a segment above a table has; the pairing reports if an operator replaces the table."""
 
 
 def _segment_parts(segment: StatelessSegment) -> dict[str, Any]:
@@ -83,7 +83,7 @@ def _segment_parts(segment: StatelessSegment) -> dict[str, Any]:
 
 
 def operator_parts(operator: Operator) -> dict[str, Any]:
-    """Everything an operator holds, by part; a lower operator is a pair of its own."""
+    """Everything that an operator contains, by part, without the operators below."""
     if isinstance(operator, AggregateOperator):
         return _aggregate_parts(operator)
     if isinstance(operator, OtherOperator):
@@ -105,7 +105,7 @@ def operator_parts(operator: Operator) -> dict[str, Any]:
 
 
 _BELOW = ("segment", "segments", "rows")
-"""Fields of an operator that hold its inputs, as parts of their own."""
+"""Fields of an operator that contain its inputs, which become separate parts."""
 
 
 def _window_parts(window: AssignedWindow | None) -> dict[str, Any]:
@@ -150,7 +150,7 @@ def _aggregate_parts(operator: AggregateOperator) -> dict[str, Any]:
 
 
 def output_parts(output: Output) -> dict[str, Any]:
-    """Everything above the topmost stateful operator, by part."""
+    """Everything above the stateful operator nearest the sink, by part."""
     return {
         **_segment_parts(output.segment),
         "windows": output.segment.windows,
@@ -164,7 +164,7 @@ def output_parts(output: Output) -> dict[str, Any]:
 
 
 def table_parts(table: Table) -> dict[str, Any]:
-    """Everything a table declares, by part."""
+    """Everything that a table declares, by part."""
     options = dict(table.options)
     connector = options.pop("connector", None)
     computed = {name: _named_columns(value, table) for name, value in table.computed}
@@ -179,13 +179,13 @@ def table_parts(table: Table) -> dict[str, Any]:
         "partitions": table.partitioned_by,
         "connector": connector,
         "options": options,
-        # A computed column moved among the others changes nothing but SELECT *, which the pipelines show.
+        # Moving a computed column affects only SELECT *, which the pipelines compare.
         "order": tuple(column.name for column in table.columns),
     }
 
 
 def _named_columns(value: Expression, table: Table) -> Expression:
-    """An expression over a table's row with its columns by name: their positions have no effect."""
+    """An expression over the row of a table, with columns by name instead of by position."""
 
     def leaf(part: Expression) -> Expression:
         if isinstance(part, InputRef):
@@ -198,7 +198,7 @@ def _named_columns(value: Expression, table: Table) -> Expression:
 def declared_differences(
     a: Program, b: Program, engine: str, pairs: Sequence[tuple[int, int]] = ()
 ) -> tuple[Difference, ...]:
-    """Every difference between settings and declarations; ``pairs`` are the positions of common queries."""
+    """All differences of settings and declarations; ``pairs`` are the positions of the paired queries."""
     return (
         *_settings_changed(a, b, engine, pairs),
         *_tables(a, b),
@@ -210,9 +210,9 @@ def declared_differences(
 
 
 def _settings_changed(a: Program, b: Program, engine: str, pairs: Sequence[tuple[int, int]]) -> list[Difference]:
-    """Changed settings; an omitted default or another spelling is no difference.
+    """Settings whose effective values differ.
 
-    A setting for a query that is added or removed matters to that query alone, if it may be a job of its own.
+    If each query may be a separate job, settings of added and removed queries are not compared.
     """
     seen = [[effective_settings(program, [pair[n] for pair in pairs]) for n, program in enumerate((a, b))]]
     if ENGINE_FACTS[engine].one_deployment:
@@ -230,7 +230,7 @@ def _functions(program: Program) -> dict[str, Any]:
 
 
 def effective_settings(program: Program, places: Sequence[int] = ()) -> dict[str, str]:
-    """The settings in force for the queries, or those at ``places``; one that differs has all its values."""
+    """The settings of all queries, or of those at ``places``; " / " joins different values of one key."""
     if not program.pipelines:
         return _by_name(program.settings)
     read = [program.pipelines[place] for place in places] or program.pipelines
@@ -253,7 +253,7 @@ def _named(kind: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Di
 
 
 def _statements(a: Program, b: Program) -> list[Difference]:
-    """Statements that are no query and declare nothing the plan models, and those that could not be read."""
+    """Differences of the statements outside the plan, and of the statements that were not read."""
     found = []
     old, new = ([(f.kind, f.text, f.after) for f in p.other_statements] for p in (a, b))
     if old != new:
@@ -298,7 +298,7 @@ def _tables(a: Program, b: Program) -> list[Difference]:
 
 @dataclass(frozen=True)
 class Fates:
-    """Old and new metrics of one operator, sorted by their fate; each a set in written order."""
+    """Old and new metrics of one operator, sorted by their fate. The metrics of a side have no duplicates."""
 
     old: tuple[AggregateCall, ...]
     new: tuple[AggregateCall, ...]
@@ -317,9 +317,9 @@ class Fates:
 
     @cached_property
     def codes(self) -> frozenset[str]:
-        """The rules for this change: the documents' rows, decided only by the surviving metrics.
+        """Codes of the rules for this change, which are the rows of the vendor's documents.
 
-        A DISTINCT metric that was added, deleted, modified or moved among the DISTINCT ones is a change of its own.
+        If a DISTINCT metric is added, deleted, modified or moved among the DISTINCT metrics, a separate rule applies.
         """
         if self.old == self.new:
             return frozenset() if self.old else frozenset({"no-aggregates"})
@@ -329,13 +329,13 @@ class Fates:
         if not self.new:
             return frozenset({"all-aggregates-deleted", *distinct})
         if not self.kept:
-            # One metric remains, and it is one of the old ones over another input: a row of its own.
+            # The documents have a separate row for a single remaining metric with an old function over a new input.
             one = len(self.new) == 1 and self.new[0].function in {call.function for call in self.old}
             return frozenset({"only-aggregate-changed" if one else "aggregates-replaced", *distinct})
         return frozenset(distinct or self._partly())
 
     def _partly(self) -> set[str]:
-        """Codes for a change in which an aggregate survives and DISTINCT ones stay as they were."""
+        """Codes for a change that keeps at least one metric and leaves the DISTINCT metrics unchanged."""
         if not self.added:
             return {"aggregate-deleted" if self.dropped else "aggregate-reordered"}
         if not self.dropped:
@@ -348,11 +348,11 @@ class Fates:
 
     @property
     def changed(self) -> bool:
-        """Another set of metrics, or other DISTINCT ones, which the vendor counts as one changed item."""
+        """True if the metrics changed by more than their order; the vendor counts this as one changed item."""
         return bool(self.codes - {"no-aggregates", "aggregate-reordered"})
 
     def replacements(self) -> tuple[tuple[AggregateCall, AggregateCall], ...]:
-        """Dropped and added metrics that correspond: same arguments or same function."""
+        """Pairs of a dropped and an added metric with the same arguments, or else with the same function."""
         left = list(self.added)
         found = []
         for old in self.dropped:
@@ -364,29 +364,29 @@ class Fates:
 
     @property
     def function_changes(self) -> tuple[tuple[AggregateCall, AggregateCall], ...]:
-        """Metrics whose function changed over the same input."""
+        """Old and new metrics whose function changed while the input is the same."""
         return tuple((a, b) for a, b in self.replacements() if a.args == b.args)
 
     @property
     def input_changes(self) -> tuple[tuple[AggregateCall, AggregateCall], ...]:
-        """Metrics whose input's computation changed under the same function."""
+        """Old and new metrics whose input changed while the function is the same."""
         return tuple((a, b) for a, b in self.replacements() if a.args != b.args)
 
     @cached_property
     def table(self) -> tuple[tuple[str, Fate], ...]:
-        """The fate of each metric, for the report."""
+        """The text and the fate of each metric, for the report."""
         rows = [(describe(call), Fate.KEPT) for call in self.kept]
         rows += [(describe(call), Fate.DROPPED) for call in self.dropped]
         return (*rows, *((describe(call), Fate.FROM_ZERO) for call in self.added))
 
 
 def fates(old: AggregateOperator | OverOperator, new: AggregateOperator | OverOperator) -> Fates:
-    """The fates of the metrics of one pair of operators."""
+    """The fates of the metrics of two paired operators."""
     return Fates(old.aggregates, new.aggregates)
 
 
 def listed(calls: Iterable[AggregateCall]) -> str:
-    """Metrics as a reader would write them."""
+    """Format metrics as a list in SQL."""
     return ", ".join(describe(call) for call in calls)
 
 

@@ -1,4 +1,4 @@
-"""Clauses and differences in words, and their places in both scripts."""
+"""Clauses and differences as text, and their places in both scripts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _HINT_KEYS = re.compile(r"[^\s,=]+(?==)")
 
 
 def format_window(windowing: AssignedWindow | None) -> str:
-    """``TUMBLE(order_time, '5' MINUTE)``; "no window" if there is none."""
+    """Format a window as ``TUMBLE(order_time, '5' MINUTE)``, or "no window"."""
     if windowing is None:
         return "no window"
     behind = ["PARTITION BY " + format_expressions(windowing.partition_by)] if windowing.partition_by else []
@@ -31,7 +31,7 @@ def format_window(windowing: AssignedWindow | None) -> str:
 
 
 def format_window_definition(window: Window, time: str = "", *behind: str) -> str:
-    """``TUMBLE('5' MINUTE)``, or with its time column and further attributes."""
+    """Format a window as ``TUMBLE('5' MINUTE)``, with its time column and other attributes if passed."""
     lengths = {
         WindowKind.TUMBLE: (window.size,),
         WindowKind.HOP: (window.slide, window.size),
@@ -45,23 +45,23 @@ def format_window_definition(window: Window, time: str = "", *behind: str) -> st
 
 
 def format_row_count(count: int) -> str:
-    """A length in rows: ``10 rows``."""
+    """Format a number of rows as ``10 rows``."""
     return f"{count} row{'' if count == 1 else 's'}"
 
 
 def format_expressions(expressions: Iterable[Any]) -> str:
-    """Expressions in their order, of a set in the order of their texts; "none" if there are none."""
+    """Format expressions in their order; those of a set are sorted by their text. An empty list is "none"."""
     described = [describe(expression) for expression in expressions]
     return ", ".join(sorted(described) if isinstance(expressions, frozenset) else described) or "none"
 
 
 def format_conditions(filters: Iterable[Any]) -> str:
-    """Conjuncts in a stable order."""
+    """Format conditions, sorted by their text and joined by AND."""
     return " AND ".join(sorted(describe(part) for part in filters)) or "no condition"
 
 
 def format_order_by(keys: Iterable[tuple[Any, bool, bool | None]]) -> str:
-    """The ORDER BY of sort keys (expression, ascending, nulls first); default places of NULLs are omitted."""
+    """Format sort keys (expression, ascending, nulls first) as ORDER BY, without default NULL positions."""
     parts = []
     for key, ascending, nulls_first in keys:
         where = "" if nulls_first in (None, ascending) else f" NULLS {'FIRST' if nulls_first else 'LAST'}"
@@ -70,7 +70,7 @@ def format_order_by(keys: Iterable[tuple[Any, bool, bool | None]]) -> str:
 
 
 def format_group_by(operator: AggregateOperator) -> str:
-    """The GROUP BY list of an aggregation in its order."""
+    """Format the GROUP BY list of an aggregation in its order."""
     parts = [
         str(place) if isinstance(place, WindowField) else describe(operator.keys[place]) for place in operator.key_order
     ]
@@ -80,7 +80,7 @@ def format_group_by(operator: AggregateOperator) -> str:
 
 
 def format_value(value: Any) -> str:
-    """Any part's value as text, for differences nobody has a better name for."""
+    """Format the value of any part, for differences without a specific format."""
     match value:
         case None:
             return "absent"
@@ -91,7 +91,7 @@ def format_value(value: Any) -> str:
         case frozenset():
             return ", ".join(sorted(format_value(part) for part in value)) or "none"
         case ("OPTIONS", str(text)):
-            # A hint's options come as one text that no longer tells where a value ends.
+            # All options of a hint are one text, in which the end of a value is unclear.
             return f"OPTIONS({MASK if any(map(is_secret_key, _HINT_KEYS.findall(text))) else mask_secrets(text)})"
         case tuple():
             return ", ".join(format_value(part) for part in value) or "none"
@@ -113,7 +113,7 @@ def _format_segment(segment: StatelessSegment) -> str:
 
 
 def format_setting(key: str, value: Any) -> str:
-    """``key = value``, a secret masked while its end is known; ``key: not set`` without a value."""
+    """Format a setting as ``key = value`` with secrets masked, or ``key: not set`` without a value."""
     if value is None:
         return f"{key}: not set"
     return f"{key} = {mask_option(key, value) if isinstance(value, str) else format_value(value)}"
@@ -126,11 +126,11 @@ _PARTS = {
     "metadata": "metadata columns",
     "partitions": "partitioning",
     "operators": "stateful operators",
-    "source": "what it reads",
+    "source": "input",
 }
 _WHOLE = {
     "inserts": "the queries of the script",
-    "pairing": "which query replaced which",
+    "pairing": "the pairing of old and new queries",
     "insert order": "the order of the queries",
     "statement set": "the statement set around the queries",
     "engine": "the engine or its version",
@@ -139,7 +139,7 @@ _WHOLE = {
 
 
 def name_difference(difference: Difference, change: Change) -> str:
-    """A difference as a clause: ``the key of table t changed``."""
+    """Format a difference as a clause, such as ``the primary key of table t changed``."""
     place, _, rest = difference.key.partition("/")
     if place == "statement":
         return _statement(difference)
@@ -148,12 +148,12 @@ def name_difference(difference: Difference, change: Change) -> str:
     if place == "table":
         return _table(rest.rpartition("/")[0], difference)
     if place in ("view", "function", "setting"):
-        return f"{place} {rest} {_how(difference)}"
+        return f"{place} {rest} {_format_verb(difference)}"
     return f"{_part(difference)} of {_owner(difference, change)} changed"
 
 
-def differing(difference: Difference) -> tuple[Any, Any]:
-    """The values of both sides; from mappings and tables only those that matter to a reader."""
+def differing_values(difference: Difference) -> tuple[Any, Any]:
+    """The values of both sides: of a mapping only the keys that differ, of a table only its name."""
     old, new = difference.before, difference.after
     if isinstance(old, dict) and isinstance(new, dict):
         keys = [key for key in {**old, **new} if old.get(key) != new.get(key)]
@@ -161,17 +161,17 @@ def differing(difference: Difference) -> tuple[Any, Any]:
     return tuple(side.name if isinstance(side, Table) else side for side in (old, new))  # type: ignore[return-value]
 
 
-def into(sink: str, article: str = "the") -> str:
-    """The query that writes into a sink; a bare SELECT has none."""
+def format_query(sink: str, article: str = "the") -> str:
+    """Format a query as ``the query into SINK``, or as ``the bare SELECT`` if it has no sink."""
     return f"{article} query into {sink}" if sink else f"{article} bare SELECT"
 
 
-def within(pair: OperatorPair) -> str:
-    """An operator by its kind and its query."""
-    return f"the {pair.new.kind} in {into(pair.pipeline.sink)}"
+def format_operator(pair: OperatorPair) -> str:
+    """Format an operator as its kind and its query."""
+    return f"the {pair.new.kind} in {format_query(pair.pipeline.sink)}"
 
 
-def _how(difference: Difference) -> str:
+def _format_verb(difference: Difference) -> str:
     if difference.before is None:
         return "was added"
     return "was removed" if difference.after is None else "changed"
@@ -198,28 +198,28 @@ def _statement(difference: Difference) -> str:
 
 
 def _owner(difference: Difference, change: Change) -> str:
-    """The query that a difference is of, or the operator in it."""
+    """Format the query or the operator to which a difference belongs."""
     for pipeline in change.pipelines:
         if difference in pipeline.differences:
-            return into(pipeline.sink)
+            return format_query(pipeline.sink)
         for pair in pipeline.operators:
             if difference in pair.differences:
-                return within(pair)
+                return format_operator(pair)
     return "a query"
 
 
 def clause_spans(differences: Iterable[Difference]) -> tuple[Span | None, Span | None]:
-    """The places of some differences in both scripts."""
+    """Range of the differing clauses in each script; None if a script has no such place."""
     pairs = [(each.before, each.after) for each in differences]
-    old = place_of(each for before, after in pairs for each in _own(before, after))
-    return old, place_of(each for before, after in pairs for each in _own(after, before))
+    old = place_of(each for before, after in pairs for each in _changed_members(before, after))
+    return old, place_of(each for before, after in pairs for each in _changed_members(after, before))
 
 
 def place_of(values: Iterable[Any]) -> Span | None:
-    """Range from the first to the last place of some values."""
+    """Range from the first to the last place of some values; None unless all are in one source file."""
     found = [span for value in values for span in _spans(value)]
     if len(found) == 1:
-        return found[0]  # as it is: its lines are worked out where they are shown
+        return found[0]  # returned unchanged: its lines are computed only when they are shown
     if len({span.source for span in found}) != 1:
         return None
     first = min(found, key=lambda span: (span.line, span.column))
@@ -227,8 +227,8 @@ def place_of(values: Iterable[Any]) -> Span | None:
     return Span(first.source, first.line, first.column, last.end_line, last.end_column)
 
 
-def _own(value: Any, other: Any) -> Iterable[Any]:
-    """The members that the other value has not; of the same members in another order those that moved."""
+def _changed_members(value: Any, other: Any) -> Iterable[Any]:
+    """Members that the other value lacks; if it lacks none, members at a different position."""
     if not (isinstance(value, tuple | frozenset) and isinstance(other, tuple | frozenset)):
         return (value,)
     added = [each for each in value if each not in other]
@@ -238,7 +238,7 @@ def _own(value: Any, other: Any) -> Iterable[Any]:
 
 
 def _spans(value: Any) -> Iterator[Span]:
-    """The widest places of a value's parts."""
+    """The outermost spans of a value's parts."""
     if isinstance(value, tuple | frozenset):
         for each in value:
             yield from _spans(each)

@@ -1,4 +1,4 @@
-"""Queries and operators paired across both sides, with their differences."""
+"""Pairs of old and new queries and operators, with their differences."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from airflow_flinkcompat.compat.changes.differences import (
     operator_parts,
     output_parts,
 )
-from airflow_flinkcompat.compat.changes.query_form import QueryForm, nested_alike, query_form
+from airflow_flinkcompat.compat.changes.query_form import QueryForm, query_form, same_nesting
 from airflow_flinkcompat.lazy import cached_property
 from airflow_flinkcompat.plan.operators import (
     AggregateOperator,
@@ -39,7 +39,7 @@ from airflow_flinkcompat.plan.program import Pipeline, Program
 
 @dataclass(frozen=True)
 class Pairing:
-    """Positions of paired, removed and added queries in their scripts, and ambiguous sinks."""
+    """Positions of paired, removed and added queries in their scripts, and sinks with ambiguous pairs."""
 
     pairs: tuple[tuple[int, int], ...]
     removed: tuple[int, ...]
@@ -47,11 +47,12 @@ class Pairing:
     ambiguous: tuple[str, ...]
 
 
-def paired(old: Mapping[int, Output], new: Mapping[int, Output]) -> Pairing:
-    """Pair the queries of both sides, over the whole script.
+def pair_queries(old: Mapping[int, Output], new: Mapping[int, Output]) -> Pairing:
+    """Pair the old and new queries of the whole script.
 
-    At each level two queries are a pair if no other query of their sides is equal by it. Remaining queries that write
-    into one sink on both sides are ambiguous.
+    The levels in ``LEVELS`` compare less and less of a query. At each level, two equal queries become a pair if no
+    other
+    query of either side equals them. If queries that write into the same sink remain on both sides, they are ambiguous.
     """
     left, right = dict(old), dict(new)
     pairs: list[tuple[int, int]] = []
@@ -63,18 +64,18 @@ def paired(old: Mapping[int, Output], new: Mapping[int, Output]) -> Pairing:
     unmatched: dict[str, dict[int, Output]] = {}
     for j, output in new.items():
         unmatched.setdefault(output.sink, {})[j] = output
-    for i, output in old.items():  # equal ones in their order: it does not matter which is which
+    for i, output in old.items():  # equal queries in their order: they are interchangeable
         alike = unmatched.get(output.sink, {})
         twin = next((j for j, other in alike.items() if other == output), None)
         if twin is not None:
             match(i, twin)
             del alike[twin]
-    if len(left) == len(right) == 1:  # so they end whatever they are; most changes are of one query
+    if len(left) == len(right) == 1:  # the levels would pair them anyway; most scripts have one query
         match(next(iter(left)), next(iter(right)))
     for level in LEVELS:
         if not (left and right):
             break
-        ours, theirs = _only(left, level), _only(right, level)
+        ours, theirs = _unique_signs(left, level), _unique_signs(right, level)
         for sign in [sign for sign in ours if sign in theirs]:
             match(ours[sign], theirs[sign])
     open_sinks = {output.sink for output in right.values()}
@@ -88,8 +89,8 @@ def paired(old: Mapping[int, Output], new: Mapping[int, Output]) -> Pairing:
 Sign = Callable[[Output], Hashable | None]
 
 
-def _only(outputs: Mapping[int, Output], level: Sign) -> dict[Hashable, int]:
-    """The signs that one query alone bears."""
+def _unique_signs(outputs: Mapping[int, Output], level: Sign) -> dict[Hashable, int]:
+    """The query of each sign that only one query has."""
     bearers: dict[Hashable, list[int]] = {}
     for i, output in outputs.items():
         sign = level(output)
@@ -98,13 +99,13 @@ def _only(outputs: Mapping[int, Output], level: Sign) -> dict[Hashable, int]:
     return {sign: places[0] for sign, places in bearers.items() if len(places) == 1}
 
 
-def _stored(output: Output) -> Hashable | None:
-    """All that is stored; None if nothing is."""
+def _stateful_operators(output: Output) -> Hashable | None:
+    """The stateful operators of a query; None if it has no state."""
     return operators(output) or None
 
 
 def _frame(operator: Operator) -> Hashable:
-    """Parts of an operator that an added or removed metric or condition does not change."""
+    """The parts of an operator that adding or removing a metric or condition does not change."""
     if not isinstance(operator, AggregateOperator):
         return operator.kind
     window: Any = operator.window and (operator.window.window, operator.window.time)
@@ -121,23 +122,23 @@ def _kinds(output: Output) -> Hashable:
 
 LEVELS: tuple[Sign, ...] = (
     lambda output: (output.sink, output.segment),
-    _stored,
+    _stateful_operators,
     _frames,
     _kinds,
     lambda output: output.sink,
 )
-"""Equality levels of queries: identical operators first, then the sink with less and less of the path."""
+"""Levels of equality, in the order of their use: each later level compares less of a query."""
 STEPS = "Table API operations"
-"""The pipeline part with the form of the query."""
+"""Name of the part that contains the Table API operations of a query."""
 NESTING = "nesting"
-"""The part with the nesting of subqueries, if it may decide about operators."""
+"""Name of the part that contains the nesting of subqueries, which may affect the planned operators."""
 COLUMNS_BELOW = "columns below"
-"""The part with the input columns of Table API aggregations, read or not."""
+"""Name of the part that contains all input columns of Table API operators, read or unread."""
 
 
 @dataclass(frozen=True)
 class OperatorPair:
-    """The same operator on both sides, by its place below a sink; ``path`` reads ``sink > 1 > 2``."""
+    """An operator on both sides, paired by its place below a sink; ``path`` is like ``sink > 1 > 2``."""
 
     path: str
     old: Operator
@@ -169,14 +170,14 @@ class OperatorPair:
 
     @property
     def ranks(self) -> tuple[RankOperator, RankOperator] | None:
-        """Both sides if both are Top-Ns or deduplications."""
+        """Both sides if both are Top-N or deduplication operators."""
         if isinstance(self.old, RankOperator) and isinstance(self.new, RankOperator):
             return self.old, self.new
         return None
 
     @property
     def windows(self) -> tuple[AssignedWindow | None, AssignedWindow | None] | None:
-        """The windows of both sides, an aggregation's or that of ranked rows, where at least one side has one."""
+        """The windows of the aggregations or rankings on both sides; None if neither side has a window."""
         if self.windowed is not None:
             return self.windowed[0].window, self.windowed[1].window
         assigned = (None, None) if self.ranks is None else (self.ranks[0].assigned, self.ranks[1].assigned)
@@ -184,22 +185,23 @@ class OperatorPair:
 
     @cached_property
     def fates(self) -> Fates | None:
-        """Fates of an aggregation's metrics, OVER included."""
+        """The fates of the metrics of an aggregation or of an OVER operator; None for other operators."""
         if isinstance(self.old, OverOperator) and isinstance(self.new, OverOperator):
             return fates(self.old, self.new)
         return None if self.aggregations is None else fates(*self.aggregations)
 
     def claim(self, *parts: str) -> tuple[str, ...]:
-        """The keys of the differences in these parts."""
+        """The keys of the differences in some parts."""
         return tuple(difference.key for difference in self.differences if difference.part in parts)
 
 
 @dataclass(frozen=True)
 class PipelinePair:
-    """The same query on both sides, with its paired operators and those that have no partner.
+    """A query on both sides, with its paired operators and the operators without a partner.
 
-    ``place`` begins the keys of its differences: the sink's name, made unique where several queries write into it.
-    ``lines`` are the lines of Flink that plan both sides, where they are known.
+    ``place`` begins the keys of the differences of the query. It is the name of the sink, made unique if several
+    queries
+    write into that sink. ``lines`` are the Flink minor versions that plan both sides; None if unknown.
     """
 
     sink: str
@@ -222,18 +224,18 @@ class PipelinePair:
             a, b = old.origin, new.origin
             old_operator = a if isinstance(a, Operator) else None
             new_operator = b if isinstance(b, Operator) else None
-            if old_operator is None or new_operator is None or not _alike(old_operator, new_operator):
-                removed.extend(_all(old_operator))
-                added.extend(_all(new_operator))
+            if old_operator is None or new_operator is None or not _may_pair(old_operator, new_operator):
+                removed.extend(_operators_at(old_operator))
+                added.extend(_operators_at(new_operator))
                 return
-            old_operator, new_operator = in_one_order(old_operator, new_operator)
+            old_operator, new_operator = align_union_inputs(old_operator, new_operator)
             pairs.append(OperatorPair(path, old_operator, new_operator, self))
             segments = list(zip(old_operator.segments, new_operator.segments, strict=False))
             for i, (one, other) in enumerate(segments):
                 below(one, other, f"{path} > {i + 1}")
             for side, found in ((old_operator, removed), (new_operator, added)):
-                for extra, _ in _further(side):
-                    found.extend(_all(extra.origin))
+                for extra, _ in _extra_inputs(side):
+                    found.extend(_operators_at(extra.origin))
 
         below(self.old.segment, self.new.segment, f"{self.place} > 1")
         return tuple(pairs), tuple(removed), tuple(added)
@@ -252,13 +254,13 @@ class PipelinePair:
 
     @cached_property
     def differences(self) -> tuple[Difference, ...]:
-        """Differences above the operators, and one for operators that come or go."""
+        """Differences above the operators, and one difference for added or removed operators."""
         spans = (self.old.span, self.new.span)
         found = differences_of(self.place, output_parts(self.old), output_parts(self.new), spans)
         if self.removed or self.added:
             old, new = (tuple(operator.kind for operator in side) for side in (self.removed, self.added))
             found += (Difference(f"{self.place}/operators", "operators", old, new, *spans),)
-        elif not nested_alike(self.old_pipeline.sink, self.new_pipeline.sink):
+        elif not same_nesting(self.old_pipeline.sink, self.new_pipeline.sink):
             found += (Difference(f"{self.place}/{NESTING}", NESTING, None, None, *spans),)
         if self.steps[0] != self.steps[1]:
             found += (Difference(f"{self.place}/{STEPS}", STEPS, *self.steps, *spans),)
@@ -274,13 +276,13 @@ class PipelinePair:
 
     @property
     def moved(self) -> bool:
-        """True if the query uses other operations: SQL instead of the Table API, or others within it."""
+        """True if the API of the query changed, or its Table API operations did."""
         old, new = self.query_forms
         return old.without_columns != new.without_columns
 
     @property
     def steps(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The operations of the Table API the query came through on both sides."""
+        """The Table API operations of the query on both sides."""
         return self.old_pipeline.steps, self.new_pipeline.steps
 
     @cached_property
@@ -312,7 +314,7 @@ class PipelinePair:
 
     @property
     def segments(self) -> tuple[tuple[StatelessSegment, ...], tuple[StatelessSegment, ...]]:
-        """All stateless stretches of both sides."""
+        """All stateless segments of both sides."""
         return segments(self.old), segments(self.new)
 
     def claim(self, *parts: str) -> tuple[str, ...]:
@@ -322,11 +324,11 @@ class PipelinePair:
 RULED = frozenset(
     {OtherKind.MATCH_RECOGNIZE, OtherKind.UNION_ALL, OtherKind.TEMPORAL_SORT, OtherKind.LIMIT, OtherKind.SORT_LIMIT}
 )
-"""Kinds of other operators that rules speak of."""
+"""Kinds of :class:`OtherOperator` that rules cover."""
 
 
 def has_rules(operator: Operator) -> bool:
-    """True if rules cover such an operator; without them, changes above it are not judged."""
+    """True if rules cover an operator. Changes above an operator without rules are not judged."""
     match operator:
         case AggregateOperator() | OverOperator() | RankOperator():
             return True
@@ -337,8 +339,8 @@ def has_rules(operator: Operator) -> bool:
     return False
 
 
-def in_one_order(old: Operator, new: Operator) -> tuple[Operator, Operator]:
-    """Both sides of a union, new inputs in the old order; the order becomes a part of both."""
+def align_union_inputs(old: Operator, new: Operator) -> tuple[Operator, Operator]:
+    """Both sides of a union, with the new inputs in the old order and the written order as an attribute."""
     if not isinstance(old, OtherOperator) or not isinstance(new, OtherOperator) or old.kind != OtherKind.UNION_ALL:
         return old, new
     ours, theirs = (list(zip(side.segments, side.rows, strict=True)) for side in (old, new))
@@ -353,19 +355,21 @@ def in_one_order(old: Operator, new: Operator) -> tuple[Operator, Operator]:
     found = [place for place in order if place is not None]
     further = (tuple(ours[len(found) :]), tuple(theirs[i] for i in left))
     written = (tuple(range(len(found))), tuple(found))
-    said = [(("input order", place), ("further inputs", rest)) for place, rest in zip(written, further, strict=True)]
+    order_attributes = [
+        (("input order", place), ("further inputs", rest)) for place, rest in zip(written, further, strict=True)
+    ]
     common = len(found)
     return (
         replace(
             old,
-            attributes=(*old.attributes, *said[0]),
+            attributes=(*old.attributes, *order_attributes[0]),
             segments=old.segments[:common],
             rows=old.rows[:common],
             row_types=old.row_types[:common],
         ),
         replace(
             new,
-            attributes=(*new.attributes, *said[1]),
+            attributes=(*new.attributes, *order_attributes[1]),
             segments=tuple(theirs[i][0] for i in found),
             rows=tuple(theirs[i][1] for i in found),
             row_types=tuple(new.row_types[i] for i in found),
@@ -373,20 +377,20 @@ def in_one_order(old: Operator, new: Operator) -> tuple[Operator, Operator]:
     )
 
 
-def _further(operator: Operator) -> tuple[tuple[StatelessSegment, Any], ...]:
-    """The inputs a union has and its partner has not."""
+def _extra_inputs(operator: Operator) -> tuple[tuple[StatelessSegment, Any], ...]:
+    """The inputs of a union that its partner does not have."""
     detail = dict(operator.attributes) if isinstance(operator, OtherOperator) else {}
     return tuple(detail.get("further inputs", ()))
 
 
-def _alike(old: Operator, new: Operator) -> bool:
-    """True if two operators may pair: any aggregations, any joins, and other constructs of one kind."""
+def _may_pair(old: Operator, new: Operator) -> bool:
+    """True if two operators may pair: those of one class, and an ``OtherOperator`` only with its own kind."""
     if not isinstance(old, OtherOperator) or not isinstance(new, OtherOperator):
         return type(old) is type(new)
     return old.kind == new.kind and (old.kind == OtherKind.UNION_ALL or len(old.segments) == len(new.segments))
 
 
-def _all(origin: Source | Operator | Rows | None) -> tuple[Operator, ...]:
+def _operators_at(origin: Source | Operator | Rows | None) -> tuple[Operator, ...]:
     if not isinstance(origin, Operator):
         return ()
-    return (origin, *(found for segment in origin.segments for found in _all(segment.origin)))
+    return (origin, *(found for segment in origin.segments for found in _operators_at(segment.origin)))

@@ -1,7 +1,7 @@
-"""The form of a query, as far as a plan depends on it, and the names in its expressions and texts.
+"""The form of a query that affects its plan, and the names in its expressions and texts.
 
-Flink plans the Table API differently: columns that nobody reads stay below a window or an aggregation, and calls over
-row windows are not rewritten (measured, EXPLAIN on 2.3).
+Flink plans Table API queries differently from SQL. Unread columns stay below a window or an aggregation, and OVER
+calls are not rewritten (measured with EXPLAIN on 2.3).
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ from airflow_flinkcompat.plan.origins import FunctionColumn, KeyOutput, Operator
 from airflow_flinkcompat.plan.program import Pipeline, Program
 
 ENDS = ("from_path", "insert", "execute")
-"""Steps that begin and end a query."""
+"""Table API steps that begin or end a query."""
 
 
 class QueryApi(StrEnum):
-    """API in which a query's operators are written."""
+    """API in which the operators of a query are written."""
 
     SQL = "SQL"
     TABLE_API = "the Table API"
@@ -54,10 +54,10 @@ class QueryApi(StrEnum):
 
 @dataclass(frozen=True)
 class QueryForm:
-    """The form of one side's query.
+    """The form of a query on one side.
 
-    ``operations`` of the Table API, sources first, without parts that other rules compare; ``input_columns`` of each
-    operator if the Table API is used, the nearest to the sink first: all of them, read or not.
+    ``operations``: Table API operations, sources first, without parts that other rules compare. ``input_columns``: all
+    input columns of each operator of a Table API query, read or unread; the operator nearest the sink is first.
     """
 
     api: QueryApi
@@ -66,12 +66,12 @@ class QueryForm:
 
     @property
     def without_columns(self) -> tuple[QueryApi, tuple[str, ...]]:
-        """Its API and operations, independent of columns."""
+        """The API and the operations, without the columns."""
         return self.api, self.operations
 
 
 def operations(steps: Iterable[str], *, filters: bool = False) -> tuple[str, ...]:
-    """Table API operations of a query's steps; a SQL query on top of them only reads their result."""
+    """Table API operations among the steps of a query; SQL steps after the last operation are left out."""
     found = [step.partition(":")[0] for step in steps if step not in ENDS]
     while found and found[-1] == "sql_query":
         found.pop()
@@ -79,27 +79,27 @@ def operations(steps: Iterable[str], *, filters: bool = False) -> tuple[str, ...
 
 
 def query_form(pipeline: Pipeline, output: Output) -> QueryForm:
-    """The form of one side's query."""
-    said = operations(pipeline.steps)
-    if not said:
-        return QueryForm(QueryApi.SQL, said)
-    api = _api(said, operators(output))
+    """The form of a query on one side."""
+    used = operations(pipeline.steps)
+    if not used:
+        return QueryForm(QueryApi.SQL, used)
+    api = _api(used, operators(output))
     if api is QueryApi.SQL:
-        return QueryForm(api, said)
-    return QueryForm(api, said, tuple(columns for each in operators(output) for columns in _input_columns(each)))
+        return QueryForm(api, used)
+    return QueryForm(api, used, tuple(columns for each in operators(output) for columns in _input_columns(each)))
 
 
 def _input_columns(operator: Operator) -> tuple[tuple[Expression, ...], ...]:
-    """All columns of each input where the Table API may leave them unread."""
+    """All columns of each input of an operator to which the Table API may pass unread columns."""
     if isinstance(operator, AggregateOperator):
         return (operator.input_columns,)
     return operator.input_columns if isinstance(operator, JoinOperator | OtherOperator) else ()
 
 
-def _api(said: tuple[str, ...], found: tuple[Operator, ...]) -> QueryApi:
-    """The API of an operator: a Table API step represents one operator; further ones are from SQL."""
+def _api(used: tuple[str, ...], found: tuple[Operator, ...]) -> QueryApi:
+    """The API of a query; an operator without a corresponding Table API step is written in SQL."""
     there = Counter(_step(operator) for operator in found)
-    made = Counter("aggregate" if step == "distinct" else step for step in said)
+    made = Counter("aggregate" if step == "distinct" else step for step in used)
     counts = [(made[step], count) for step, count in there.items() if step != "other"]
     if not counts:
         return QueryApi.TABLE_API
@@ -109,7 +109,7 @@ def _api(said: tuple[str, ...], found: tuple[Operator, ...]) -> QueryApi:
 
 
 def _step(operator: Operator) -> str:
-    """The step of an operator that the Table API can express; "" for one that only SQL has."""
+    """The Table API step of an operator; "sql" if only SQL has it, "other" if steps do not identify it."""
     match operator:
         case AggregateOperator(window=None):
             return "aggregate"
@@ -122,14 +122,14 @@ def _step(operator: Operator) -> str:
     return "other"
 
 
-def nested_alike(old: Node, new: Node) -> bool:
-    """True if two queries are nested alike, apart from projections and conditions that Flink merges."""
+def same_nesting(old: Node, new: Node) -> bool:
+    """True if two queries have the same nesting, apart from projections and conditions that Flink merges."""
     numbers: dict[tuple[object, ...], int] = {}
     return _nesting(old, numbers, {}) == _nesting(new, numbers, {})
 
 
 def _nesting(node: Node, numbers: dict[tuple[object, ...], int], seen: dict[int, int]) -> int:
-    """The number of a form of nesting; a view that is read many times is looked at once."""
+    """The number of a node's form of nesting; a view that is read several times is visited once."""
     if id(node) not in seen:
         numbered = [_nesting(each, numbers, seen) for each in node.inputs]
         below = tuple(numbered)
@@ -139,17 +139,17 @@ def _nesting(node: Node, numbers: dict[tuple[object, ...], int], seen: dict[int,
 
 
 def _form(node: Node, below: tuple[int, ...]) -> tuple[object, ...] | None:
-    """Part of a query's nesting that a node contributes; None for merged projections and conditions."""
+    """The contribution of a node to the nesting; None for merged projections and conditions."""
     match node:
         case Correlate() | Opaque():
-            return (type(node).__name__, *(_selected(each, in_order=False) for each in node.inputs), *below)
+            return (type(node).__name__, *(_selected_positions(each, in_order=False) for each in node.inputs), *below)
         case WindowAssign():
-            return (type(node).__name__, _selected(node.input, in_order=True), *below)
+            return (type(node).__name__, _selected_positions(node.input, in_order=True), *below)
         case Filter(input=Over()):
             return ("QUALIFY", *below)
-        case Project(input=Project() as inner) if called := _called_again(inner, node.expressions):
+        case Project(input=Project() as inner) if called := _repeated_functions(inner, node.expressions):
             return ("not merged", called, *below)
-        case Filter(input=Project() as inner) if called := _called_again(inner, (node.condition,) * 2):
+        case Filter(input=Project() as inner) if called := _repeated_functions(inner, (node.condition,) * 2):
             return ("not merged", called, *below)
         case Project() | Filter():
             return None
@@ -158,15 +158,15 @@ def _form(node: Node, below: tuple[int, ...]) -> tuple[object, ...] | None:
     return (type(node).__name__, *below)
 
 
-def _selected(below: Node, *, in_order: bool) -> tuple[int | None, ...]:
-    """Positions of a subquery's columns; none if it selects all, or with ``in_order`` some in their order."""
+def _selected_positions(below: Node, *, in_order: bool) -> tuple[int | None, ...]:
+    """Positions of selected columns; empty for all, or with ``in_order`` for any in their old order."""
     columns, whole = _columns(below)
     selected = [each for each in columns if each is not None]
     return () if selected == [*range(whole)] or (in_order and selected == sorted(selected)) else columns
 
 
 def _columns(node: Node) -> tuple[tuple[int | None, ...], int]:
-    """Position of each column below all projections and conditions, None if computed, and their number."""
+    """Position of each column below projections and filters (None if computed), and the column count."""
     while isinstance(node, Filter):
         node = node.input
     if not isinstance(node, Project):
@@ -175,8 +175,8 @@ def _columns(node: Node) -> tuple[tuple[int | None, ...], int]:
     return tuple(below[each.index] if isinstance(each, InputRef) else None for each in node.expressions), whole
 
 
-def _called_again(inner: Project, above: Iterable[Expression]) -> frozenset[str]:
-    """Functions that a merged projection would call several times for a row, with other results."""
+def _repeated_functions(inner: Project, above: Iterable[Expression]) -> frozenset[str]:
+    """Functions that a merged projection would call several times for a row with different results."""
     read = Counter(each.index for whole in above for each in walk(whole) if isinstance(each, InputRef))
     often = (column for place, column in enumerate(inner.expressions) if read[place] > 1)
     names = {call.function for call in called(*often)}
@@ -185,12 +185,12 @@ def _called_again(inner: Project, above: Iterable[Expression]) -> frozenset[str]
 
 
 def function_names(value: Any) -> Iterable[str]:
-    """The function names in any resolved value."""
+    """The lower-case names of the functions in a resolved value."""
     return (call.function.lower() for call in calls(value))
 
 
 def calls(value: Any) -> Iterator[FunctionCall | AggregateCall]:
-    """The calls in any resolved value."""
+    """The function and aggregate calls in a resolved value."""
     match value:
         case tuple() | frozenset():
             for part in value:
@@ -208,7 +208,7 @@ def calls(value: Any) -> Iterator[FunctionCall | AggregateCall]:
 
 
 def expressions(output: Output) -> list[Any]:
-    """Every resolved expression between the sources and the sink."""
+    """All resolved expressions between the sources and the sink."""
     found = stateless_expressions(output)
     for operator in operators(output):
         found += operator.expressions
@@ -216,7 +216,7 @@ def expressions(output: Output) -> list[Any]:
 
 
 def stateless_expressions(output: Output) -> list[Any]:
-    """The resolved expressions around the operators of a pipeline."""
+    """The resolved expressions outside the stateful operators of a pipeline."""
     found: list[Any] = [*output.columns]
     for segment in segments(output):
         found += segment.filters | segment.window_filters
@@ -232,7 +232,7 @@ def tables_of(output: Output) -> frozenset[str]:
 
 
 def never_null(output: Output, program: Program) -> set[str]:
-    """The columns of a query's tables, by name, that are declared never to be NULL."""
+    """Names of the columns that the tables of a query declare as NOT NULL or as part of a primary key."""
     read = {source.table for source in sources(output)}
     tables = [table for table in program.tables if table.name in read]
     declared = {column.name for table in tables for column in table.columns if not column.type.nullable}
@@ -240,13 +240,13 @@ def never_null(output: Output, program: Program) -> set[str]:
 
 
 def words(*texts: object) -> frozenset[str]:
-    """Every word of some texts in lower case: names consist of these words."""
+    """All words of some texts in lower case. Each name in a text consists of such words."""
     spelled = (f"{text.form} {text.text}" if isinstance(text, NormalForm) else str(text) for text in texts)
     return frozenset(word for text in spelled for word in re.findall(r"\w+", text.lower()))
 
 
 def with_views(found: frozenset[str], views: Mapping[str, object]) -> frozenset[str]:
-    """Words together with those of the views that they may name, and of the views these may name."""
+    """The words, together with the words of all views that they may name directly or through other views."""
     left = {name: words(text) for name, text in views.items()}
     while reached := [name for name in left if may_name(found, name)]:
         found = found.union(*(left.pop(name) for name in reached))
@@ -254,7 +254,7 @@ def with_views(found: frozenset[str], views: Mapping[str, object]) -> frozenset[
 
 
 def may_name(found: frozenset[str], name: str) -> bool:
-    """True if words may name an object: its catalog and database may be omitted, so the last part counts."""
+    """True if words may name an object; only the last part of its name is compared."""
     return words(name.replace("`", "").rpartition(".")[2]) <= found
 
 
@@ -262,8 +262,8 @@ _PAIR = re.compile(r"(?P<key>[\w.-]+)='(?P<value>(?:[^']|'')*)'")
 OPTIONS = "OPTIONS"
 
 
-def hinted(hints: Iterable[tuple[str, str]], name: str) -> Iterator[tuple[str, str]]:
-    """The keys and values in hints of one name."""
+def hint_options(hints: Iterable[tuple[str, str]], name: str) -> Iterator[tuple[str, str]]:
+    """The keys and values in all hints with one name."""
     for hint, text in hints:
         if hint == name:
             yield from ((found["key"], found["value"]) for found in _PAIR.finditer(text))

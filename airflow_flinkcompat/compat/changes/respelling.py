@@ -1,8 +1,8 @@
-"""Aggressive comparison of expressions that Flink's planner may simplify to one.
+"""Generous comparison of expressions that Flink's planner may simplify to the same expression.
 
-Flink's planner simplifies many spellings to one expression; not every spelling was measured. This module treats far
-more spellings as equal than ``plan/origins.py``. Expressions equal here and different there are neither known to be
-the same nor known to differ.
+Flink's planner simplifies many spellings to one expression, and not every spelling was measured. This module treats
+far more spellings as equal than ``plan/origins.py``. If two expressions are equal here but different there, their
+equality is unknown.
 """
 
 from __future__ import annotations
@@ -57,31 +57,31 @@ _NAMES = {
 _COMMUTE = frozenset({"+", "*", "=", "<>", "AND", "OR"})
 _CHAINED = frozenset({"+", "*", "AND", "OR", "CONCAT", "COALESCE"})
 _DEFAULTS = {"JSON_ARRAYAGG": ("constant", "ABSENT ON NULL"), "JSON_OBJECTAGG": ("constant", "NULL ON NULL")}
-"""The clause of an aggregation that Flink takes if none is written."""
+"""The clause that Flink uses for an aggregation if the query contains none."""
 _PARTS = {"DAY": "DAYOFMONTH", "DOW": "DAYOFWEEK", "DOY": "DAYOFYEAR"}
 _MILLISECONDS = {"DAY": 86_400_000, "HOUR": 3_600_000, "MINUTE": 60_000, "SECOND": 1_000}
 
 
 def may_be_same_operator(pair: OperatorPair) -> bool:
-    """Return whether an operator differs only in expressions that Flink may take for one."""
+    """True if an operator differs only in expressions that Flink may simplify to the same expression."""
     pipeline = pair.pipeline
     if any(pipeline.steps):
-        return False  # the Table API leaves below an operator what SQL drops
-    if pipeline.removed or pipeline.added:  # it may be paired with another operator than its own
+        return False  # the Table API keeps columns below an operator that SQL drops
+    if pipeline.removed or pipeline.added:  # the operator may have a wrong partner
         return may_be_same_query(pipeline)
     if not pair.differences:
         return False
     old, new = _Forms(pipeline.old, pipeline.old_program), _Forms(pipeline.new, pipeline.new_program)
-    for each in pair.differences:  # most changes end here, without a look at the equal parts
+    for each in pair.differences:  # most changes return here, without comparing the equal parts
         if each.part.startswith(_COMBINED) or each.before is None or each.after is None:
             continue
-        if old.of_part(each.part, each.before) != new.of_part(each.part, each.after):
+        if old.part_with_form(each.part, each.before) != new.part_with_form(each.part, each.after):
             return False
     return _operator(pair.old, old) == _operator(pair.new, new)
 
 
 def may_be_same_query(pair: PipelinePair) -> bool:
-    """Return whether a query differs only in spellings of expressions and in a DISTINCT of distinct rows."""
+    """True if a query differs only in spellings of expressions and in a DISTINCT over distinct rows."""
     sides = (pair.old, pair.old_program), (pair.new, pair.new_program)
     (old, before), (new, after) = ((output, _Forms(output, program)) for output, program in sides)
     kept = [[_operator(each, forms) for each in operators(output) if not _distinct_already(each)]
@@ -90,13 +90,13 @@ def may_be_same_query(pair: PipelinePair) -> bool:
         return False
     if pair.removed or pair.added:
         return bool(kept[0])
-    parts = [{key: forms.of_part(key, value) for key, value in output_parts(output).items()}
+    parts = [{key: forms.part_with_form(key, value) for key, value in output_parts(output).items()}
              for output, forms in ((old, before), (new, after))]  # fmt: skip
     return parts[0] == parts[1]
 
 
 def _distinct_already(operator: Operator) -> bool:
-    """Return whether an operator is a DISTINCT over an aggregation, whose rows may be distinct already."""
+    """True if an operator is a DISTINCT over an aggregation, whose rows may already be distinct."""
     if not isinstance(operator, AggregateOperator) or operator.aggregates or operator.window is not None:
         return False
     return isinstance(operator.segment.origin, AggregateOperator) and not operator.segment.filters
@@ -107,9 +107,9 @@ _COMBINED = ("all columns", "grouping sets", "key order", "row of input ")
 
 
 def _operator(operator: Operator, forms: _Forms) -> Mapping[str, Form | _EvaluatedPart]:
-    parts = {key: forms.of_part(key, value) for key, value in operator_parts(operator).items()}
+    parts = {key: forms.part_with_form(key, value) for key, value in operator_parts(operator).items()}
     if isinstance(operator, OverOperator):
-        del parts["all columns"]  # its row holds the stored ones
+        del parts["all columns"]  # its part "row" contains the stored columns
     if isinstance(operator, AggregateOperator) and operator.grouping_sets == frozenset({(frozenset(operator.keys), 1)}):
         parts["grouping sets"] = None
     if isinstance(operator, AggregateOperator) and any(isinstance(key, Literal) for key in operator.keys):
@@ -119,7 +119,7 @@ def _operator(operator: Operator, forms: _Forms) -> Mapping[str, Form | _Evaluat
             for key in operator.key_order
             if not isinstance(key, int) or key in places
         )
-    if isinstance(operator, JoinOperator):  # a key may be computed below the join, or by it
+    if isinstance(operator, JoinOperator):  # a key may be computed below the join or in the join
         keys = {forms.form(side) for pair in operator.keys for side in pair}
         for i, row in enumerate(operator.rows):
             columns = ((column, forms.form(OperatorColumn(i, column, type=UNKNOWN))) for column in row)
@@ -133,7 +133,7 @@ _EVALUATED = ("keys", "aggregates", "condition", "columns")
 
 @dataclass(frozen=True, eq=False)
 class _EvaluatedPart:
-    """A part of an operator; two are equal if their forms are, or if no boundary row distinguishes them."""
+    """A part of an operator; parts are equal if their forms are, or if no boundary row distinguishes them."""
 
     name: str
     value: Any
@@ -158,7 +158,7 @@ class _EvaluatedPart:
             )
         if self.name in ("keys", "columns"):
             if not all(isinstance(each, Literal | FunctionCall | Leaf) for each in (*old, *new)):
-                return False  # the keys of a join are pairs
+                return False  # join keys are pairs, not expressions
             return equal_values((old, sides[0]), (new, sides[1]))
         conditions = [tuple(each) if isinstance(each, frozenset) else (each,) for each in (old, new)]
         if None in conditions[0] or None in conditions[1]:
@@ -168,14 +168,14 @@ class _EvaluatedPart:
 
 @dataclass(frozen=True)
 class _Forms:
-    """Forms of one side's expressions."""
+    """Computes the forms of the expressions on one side."""
 
     output: Output
     program: Program
 
     @cached_property
     def types(self) -> Mapping[str, DataType]:
-        """The types of columns that have a name of their own."""
+        """Types of columns whose name has only one type among the tables that the query reads."""
         read = {source.table for source in sources(self.output)}
         columns = [column for table in self.program.tables if table.name in read for column in table.columns]
         declared = {(column.name, column.type.with_nullability(True)) for column in columns}
@@ -186,13 +186,13 @@ class _Forms:
     def never_null(self) -> Set[str]:
         return never_null(self.output, self.program)
 
-    def of_part(self, part: str, value: Any) -> Form | _EvaluatedPart:
-        """A part of an operator with its form."""
-        form = self._form_of_part(part, value)
+    def part_with_form(self, part: str, value: Any) -> Form | _EvaluatedPart:
+        """The form of a part; for an evaluated part, the part with its form."""
+        form = self._part_form(part, value)
         return _EvaluatedPart(part, value, form, self) if part in _EVALUATED or part.startswith("filters") else form
 
     def variable(self, leaf: Leaf) -> Variable | None:
-        """The column of the rows below that a leaf is; None for a computed value of an operator."""
+        """The input column that a leaf refers to; None if an operator computes the value."""
         below: Any = leaf
         while isinstance(below, OperatorColumn):
             below = getattr(below.output, "column", below.output)
@@ -203,8 +203,8 @@ class _Forms:
             return Variable(self.form(leaf), type, below.column not in self.never_null)
         return None
 
-    def _form_of_part(self, part: str, value: Any) -> Form:
-        """The form of a part; constants are no keys, and a condition that always holds is none."""
+    def _part_form(self, part: str, value: Any) -> Form:
+        """The form of a part, without constant keys and without conditions that are always true."""
         if part == "keys":
             return tuple(dict.fromkeys(self.form(key) for key in value if not isinstance(key, Literal)))
         if part == "row":
@@ -214,10 +214,10 @@ class _Forms:
         return self.form(value)
 
     def form(self, value: Any) -> Form:
-        """Form that all spellings of a value share."""
+        """The common form of all spellings of a value."""
         match value:
             case Literal():
-                return _constant(value)
+                return _constant_form(value)
             case FunctionCall():
                 return self._call(value)
             case AggregateCall():
@@ -236,38 +236,38 @@ class _Forms:
     def _call(self, call: FunctionCall) -> Form:
         function, args = _NAMES.get(call.function, call.function), [self.form(arg) for arg in call.args]
         inputs = {leaf.operator if isinstance(leaf, OperatorColumn) else None for leaf in leaves(call)}
-        if len(inputs) == 1 and None not in inputs:  # computed above its input, or in it
+        if len(inputs) == 1 and None not in inputs:  # computed above the input or within the input
             return OperatorColumn.__name__, *inputs, self.form(transform(call, _of_input))
         if function == "CAST" and len(args) > 1 and self._keeps_type(call.args[0], args[1]):
             return args[0]
-        if function == "IS NOT NULL" and self._filled(call.args[0]):
+        if function == "IS NOT NULL" and self._is_never_null(call.args[0]):
             return TRUE
-        if function == "COALESCE" and call.args and self._filled(call.args[0]):
+        if function == "COALESCE" and call.args and self._is_never_null(call.args[0]):
             return args[0]
-        return _called(function, args)
+        return _call_form(function, args)
 
     def _keeps_type(self, part: Any, target: Form) -> bool:
-        """Return whether a CAST may change nothing: to the column's own type, or between integer types."""
+        """True if a CAST may have no effect: to the type of the column, or between integer types."""
         if isinstance(part, Literal):
             return part.type.name in WHOLE and target in {("constant", name) for name in WHOLE}
         type = self.types.get(part.column) if isinstance(part, SourceColumn) else None
         return type is not None and type.name not in TIME_ATTRIBUTES and target == ("constant", str(type))
 
-    def _filled(self, part: Any) -> bool:
+    def _is_never_null(self, part: Any) -> bool:
         while isinstance(part, OperatorColumn) and isinstance(part.output, PassedOutput):
             part = part.output.column
         return isinstance(part, SourceColumn) and part.column in self.never_null
 
-    def _counted(self, part: Any) -> bool:
-        """Return whether COUNT counts every row by it."""
+    def _counts_every_row(self, part: Any) -> bool:
+        """True if COUNT counts every row with this argument."""
         if isinstance(part, FunctionCall):
-            return bool(part.args) and all(map(self._counted, part.args))
-        return part.value is not None if isinstance(part, Literal) else self._filled(part)
+            return bool(part.args) and all(map(self._counts_every_row, part.args))
+        return part.value is not None if isinstance(part, Literal) else self._is_never_null(part)
 
     def _aggregate(self, call: AggregateCall) -> Form:
         function, args = _NAMES.get(call.function, call.function), [self.form(arg) for arg in call.args]
         condition = TRUE if call.filter is None else self.form(call.filter)
-        if function == "COUNT" and not call.distinct and all(map(self._counted, call.args)):
+        if function == "COUNT" and not call.distinct and all(map(self._counts_every_row, call.args)):
             args = []
         if len(args) == 1 and isinstance(args[0], tuple):
             match args[0]:
@@ -278,18 +278,18 @@ class _Forms:
         if args[-1:] == [_DEFAULTS.get(function)]:
             args = args[:-1]
         if args and condition == ("IS NOT NULL", args[0]):
-            condition = TRUE  # aggregates pass over NULL
+            condition = TRUE  # aggregates ignore NULL
         distinct = call.distinct and function not in ("MAX", "MIN")
         return (function, *args, distinct, condition, call.language, call.order_by)
 
 
 def _of_input(leaf: Expression) -> Expression:
-    """A column as the input of a join has it."""
+    """The column in the input of the operator."""
     return leaf.output if isinstance(leaf, OperatorColumn) else leaf
 
 
-def _constant(literal: Literal) -> Form:
-    """Integers by value, other numbers with their scale, which affects the result type."""
+def _constant_form(literal: Literal) -> Form:
+    """The form of a constant: integers by value, other numbers with their type and scale."""
     value = literal.value
     if isinstance(value, int) and not isinstance(value, bool) and literal.type.name in WHOLE:
         return "constant", Decimal(value)
@@ -307,29 +307,29 @@ def _flat(function: str, args: Iterable[Form]) -> Iterable[Form]:
             yield arg
 
 
-def _called(function: str, args: list[Form]) -> Form:
-    """A call of forms, in the one spelling of all that may mean the same."""
+def _call_form(function: str, args: list[Form]) -> Form:
+    """The form of a call, equal for all calls that may have the same meaning."""
     if function == "CASE" and len(args) == 3:
         match args:
             case [("IS NULL", tested), default, value] | [("IS NOT NULL", tested), value, default] if value == tested:
-                return _called("COALESCE", [value, default])
-    if (found := _by_another_name(function, args)) is not None:
+                return _call_form("COALESCE", [value, default])
+    if (found := _equivalent_form(function, args)) is not None:
         return found
     if function in (">", ">="):
         return (FLIPPED[function], *reversed(args))
-    return _chained(function, args)
+    return _flattened_form(function, args)
 
 
-def _by_another_name(function: str, args: list[Form]) -> Form | None:
-    """The form of a call that another function, or the function with its defaults, computes too."""
+def _equivalent_form(function: str, args: list[Form]) -> Form | None:
+    """The form of a call that is equivalent to a different function or to a default argument; else None."""
     match function, args:
         case "EXTRACT", [("constant", str(part)), value, _]:
             return _PARTS.get(part, part), value
         case "NULLIF", [value, other]:
-            return _called("CASE", [_called("=", [value, other]), NULL, value])
+            return _call_form("CASE", [_call_form("=", [value, other]), NULL, value])
         case "TIMESTAMPADD", [("constant", str(unit)), ("constant", Decimal() as count), value]:
             length = count * _MILLISECONDS.get(unit, 0)
-            return _chained("+", [value, ("constant", f"INTERVAL_DAY_TIME {length}")]) if length else None
+            return _flattened_form("+", [value, ("constant", f"INTERVAL_DAY_TIME {length}")]) if length else None
         case "TRIM", [("constant", "BOTH"), ("constant", " "), value, _]:
             return "TRIM", value
         case "JSON_VALUE", [*inner, ("constant", "RETURNING STRING")]:
@@ -337,7 +337,7 @@ def _by_another_name(function: str, args: list[Form]) -> Form | None:
     return None
 
 
-def _chained(function: str, args: list[Form]) -> Form:
+def _flattened_form(function: str, args: list[Form]) -> Form:
     if function in _CHAINED:
         args = [*_flat(function, args)]
     if function in ("AND", "OR"):

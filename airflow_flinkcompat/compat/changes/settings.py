@@ -1,7 +1,7 @@
-"""Settings as data: comparison of a key's values, known defaults, and the emit settings of a query.
+"""Values and defaults of settings, and the emit settings of a query.
 
-An omitted setting and the same one with its default value are one effective value. A cluster's own file is not seen
-here: pass its settings as the side's.
+A setting that is omitted has the same effective value as one set to its default. This module does not read a
+cluster's configuration file: pass the settings of that file as settings of the side.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from airflow_flinkcompat.plan.program import Pipeline, Program
 
 _DIALECT = "table.sql-dialect"
 _DIALECTS = {"flink": "default"}
-"""Flink's own dialect as tools call it that read scripts, by its name in Flink."""
+"""Flink's name for its default dialect, by the name that script tools use for it."""
 EARLY_FIRE = "table.exec.emit.early-fire.enabled"
 LATE_FIRE = "table.exec.emit.late-fire.enabled"
 CHECK: Mapping[str, str] = {
     "table.optimizer.state-compatibility.ignore-filter": "false",
     "table.optimizer.state-compatibility.ignore-sink": "true",
 }
-"""Switches of the vendor's own check and their defaults (Overview page)."""
+"""Switches of the vendor's compatibility check, with their defaults (Overview page)."""
 KNOWN_DEFAULTS: Mapping[str, Mapping[str, str | None]] = {
     "vvr": {**CHECK, EARLY_FIRE: "false", LATE_FIRE: "false"},
     "flink": dict.fromkeys(
@@ -48,19 +48,19 @@ KNOWN_DEFAULTS: Mapping[str, Mapping[str, str | None]] = {
         )
     ),
 }
-"""Keys with fixed defaults on every cluster, by engine; None for the default of Flink's class.
+"""Keys with the same default on every cluster, by engine; None is the default in Flink's own class.
 
-For VVR these are the switches of its check and the fires that its page on group windows names.
+For VVR, the keys are the switches of its check and the fires on its group windows page.
 """
 
 
 def name(key: str) -> str:
-    """The key as Flink calls it today."""
+    """Return Flink's current name of a key."""
     return flink_options.current_name(key)
 
 
 def default(key: str, engine: str) -> str | None:
-    """The effective value of an omitted key, spelled as :func:`value` does; None if unknown."""
+    """Return the default of a key in the form of :func:`value`; None if the default is unknown."""
     known = KNOWN_DEFAULTS[engine]
     if key not in known:
         return None
@@ -70,7 +70,7 @@ def default(key: str, engine: str) -> str | None:
 
 
 def value(key: str, text: str) -> str:
-    """A value in a form that is equal for all its spellings; unchanged if Flink does not parse it."""
+    """Return one form for all spellings of a value; a value that Flink cannot parse is returned unchanged."""
     text = text.strip()
     if key == _DIALECT:
         return _DIALECTS.get(text.lower(), text.lower())
@@ -81,20 +81,20 @@ def value(key: str, text: str) -> str:
 
 
 def effective(settings: Mapping[str, str], key: str, engine: str) -> str | None:
-    """The effective value, spelled as :func:`value` does; None if omitted without a known default."""
+    """Return the effective value in the form of :func:`value`; None if omitted with an unknown default."""
     return value(key, settings[key]) if key in settings else default(key, engine)
 
 
 PREFIX = "table.exec.emit."
 DELAYS = {EARLY_FIRE: f"{PREFIX}early-fire.delay", LATE_FIRE: f"{PREFIX}late-fire.delay"}
-"""Both fires, each with the setting that is read only where it is enabled."""
+"""The switch of each fire, with the delay setting that Flink reads only if that fire is enabled."""
 LATENESS = f"{PREFIX}allow-lateness"
 TTL = "table.exec.state.ttl"
-"""Lateness of a legacy group window on open-source Flink without a setting."""
+"""Setting that open-source Flink uses as the lateness of legacy group windows if no lateness is set."""
 
 
-def in_force(pipeline: Pipeline) -> dict[str, str]:
-    """The emit settings of an INSERT: a disabled fire is none, and its delay has no effect."""
+def effective_emit_settings(pipeline: Pipeline) -> dict[str, str]:
+    """The emit settings that affect an INSERT; a disabled fire and its delay are left out."""
     found = {key: value(key, text) for key, text in pipeline.settings if key.startswith(PREFIX)}
     for fire, delay in DELAYS.items():
         if found.get(fire, "false") == "false":
@@ -103,18 +103,18 @@ def in_force(pipeline: Pipeline) -> dict[str, str]:
     return found
 
 
-def fires(pipeline: Pipeline) -> list[str]:
-    """The fires that are enabled at an INSERT."""
-    return [key for key, text in in_force(pipeline).items() if key in DELAYS and text == "true"]
+def enabled_fires(pipeline: Pipeline) -> list[str]:
+    """The switches of the fires that an INSERT enables."""
+    return [key for key, text in effective_emit_settings(pipeline).items() if key in DELAYS and text == "true"]
 
 
-def expires(program: Program) -> bool:
-    """Return whether idle state of any INSERT expires."""
+def state_expires(program: Program) -> bool:
+    """True if idle state of any INSERT expires."""
     lives = (effective(dict(each.settings), TTL, "flink") for each in program.pipelines)
     return any(each not in (None, "0") for each in lives)
 
 
-def repeating(pipeline: Pipeline) -> list[str]:
-    """Settings under which a legacy group window of open-source Flink emits a result more than once."""
+def repeating_settings(pipeline: Pipeline) -> list[str]:
+    """Settings that make a legacy group window of open-source Flink emit a result more than once."""
     ttl = effective(dict(pipeline.settings), TTL, "flink")
-    return [*in_force(pipeline), *([] if ttl in (None, "0") else [TTL])]
+    return [*effective_emit_settings(pipeline), *([] if ttl in (None, "0") else [TTL])]

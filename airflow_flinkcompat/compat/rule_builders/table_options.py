@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from airflow_flinkcompat.compat.changes import settings
 from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
-from airflow_flinkcompat.compat.changes.query_form import OPTIONS, hinted
+from airflow_flinkcompat.compat.changes.query_form import OPTIONS, hint_options
 from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.compat.verdict import Verdict, inferred, refused_at_submit, right, unknown
 from airflow_flinkcompat.connectors import registry
@@ -208,6 +208,6 @@ def startup_positions(side: Side) -> tuple[tuple[str, str], ...]:
         name = scan.table.name
         uses = {use for output in outputs.values() for use in uses_in(output, name)}
         if scan.table.declared and (failures or TableUse.SOURCE in uses or TableUse.LOOKUP not in uses):
-            options = {**dict(scan.table.options), **dict(hinted(scan.hints, OPTIONS))}
+            options = {**dict(scan.table.options), **dict(hint_options(scan.hints, OPTIONS))}
             found.setdefault(name, by_itself(options.get("connector", ""), options))
     return tuple(found.items())

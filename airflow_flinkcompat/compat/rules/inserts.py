@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from airflow_flinkcompat.compat.changes.change import Change
-from airflow_flinkcompat.compat.changes.format import into
+from airflow_flinkcompat.compat.changes.format import format_query
 from airflow_flinkcompat.compat.engines.flink import sinks
 from airflow_flinkcompat.compat.rule import Example, Rule, RuleMatch, TableApiCover, windowed
 from airflow_flinkcompat.compat.rules.sinks import sink_state_checked
@@ -108,10 +108,10 @@ def insert_added_or_removed(change: Change) -> Iterable[RuleMatch]:
     for output, own in zip(change.removed, change.own_jobs[0], strict=True):
         note = ": its job is not started again, and its state stays unused"
         on_vvr = TABLES_TOO if declared else checked
-        yield match(f"{into(output.sink)} was removed", note, on_vvr, own, gone=output)
+        yield match(f"{format_query(output.sink)} was removed", note, on_vvr, own, gone=output)
     for output, own in zip(change.added, change.own_jobs[1], strict=True):
         stateful = bool(operators(output))
-        said = f"{into(output.sink, 'a')} with{'' if stateful else 'out'} state is new"
+        said = f"{format_query(output.sink, 'a')} with{'' if stateful else 'out'} state is new"
         note = ": it is a new job, which starts without state"
         yield match(said, note, STATEFUL if stateful else checked, own, come=output)
 

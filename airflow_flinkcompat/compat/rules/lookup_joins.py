@@ -10,7 +10,7 @@ from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.changes.differences import Difference
 from airflow_flinkcompat.compat.changes.format import format_value
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair, PipelinePair
-from airflow_flinkcompat.compat.changes.query_form import OPTIONS, hinted
+from airflow_flinkcompat.compat.changes.query_form import OPTIONS, hint_options
 from airflow_flinkcompat.compat.engines.flink import lookups, sinks, stateless
 from airflow_flinkcompat.compat.engines.flink.lookups import MAY_WAIT, LookupMode
 from airflow_flinkcompat.compat.engines.flink.validation.conflicts import ON_CONFLICT, REQUIRED, Materializer, strategy
@@ -300,7 +300,7 @@ def hint_on_flink(place: _Place, kinds: set[str], kept_once_more: bool) -> Verdi
 def _misfit(come: set[tuple[str, str]]) -> str:
     """Reason why Flink may refuse a STATE_TTL or LOOKUP hint; "" if it certainly accepts it."""
     for name, text in come:
-        given = dict(hinted(((name, text),), name))
+        given = dict(hint_options(((name, text),), name))
         if name == "STATE_TTL" and not all(map(DURATION.fullmatch, given.values())):
             return "the state TTL may not be a valid duration"
         if name == "LOOKUP" and not _is_valid_lookup_hint(given):
@@ -322,7 +322,7 @@ def _hint_options(place: _Place) -> OptionVerdict | None:
         return None
     difference = place.difference
     before, after = (
-        {**dict(table.options), **dict(hinted(hints or (), OPTIONS))}
+        {**dict(table.options), **dict(hint_options(hints or (), OPTIONS))}
         for table, hints in ((old, difference.before), (new, difference.after))
     )
     written = difference.part == "sink hints"

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from airflow_flinkcompat.compat.changes import settings
 from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.changes.differences import Difference
-from airflow_flinkcompat.compat.changes.format import format_setting, format_value, within
-from airflow_flinkcompat.compat.changes.settings import fires
+from airflow_flinkcompat.compat.changes.format import format_operator, format_setting, format_value
+from airflow_flinkcompat.compat.changes.settings import enabled_fires
 from airflow_flinkcompat.compat.engines.flink import settings as flink_settings
 from airflow_flinkcompat.compat.engines.flink.upgrade import judged
 from airflow_flinkcompat.compat.rule import Example, Level, Rule, RuleMatch, windowed
@@ -37,7 +37,7 @@ def _doubts(change: Change) -> Iterable[str]:
                     yield "an aggregate over a window field"
                 if side.grouping_sets is not None:
                     yield "grouping sets"
-        if fires(pair.new_pipeline):
+        if enabled_fires(pair.new_pipeline):
             yield "early or late fire"
 
 
@@ -191,9 +191,9 @@ def items(change: Change) -> list[str]:
     found: dict[tuple[str, str], str] = {}
     for pair in change.operators:
         if pair.fates is not None and pair.fates.changed:
-            found["metrics", pair.path] = f"the metrics of {within(pair)}"
+            found["metrics", pair.path] = f"the metrics of {format_operator(pair)}"
         if pair.parts & {"filters", "window filters"}:
-            found["condition", pair.path] = f"a condition below {within(pair)}"
+            found["condition", pair.path] = f"a condition below {format_operator(pair)}"
     for difference in change.differences:
         target = _target(difference, change)
         if target is not None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.changes.differences import Difference
-from airflow_flinkcompat.compat.changes.format import differing, format_value
+from airflow_flinkcompat.compat.changes.format import differing_values, format_value
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
 from airflow_flinkcompat.compat.changes.query_form import stateless_expressions
 from airflow_flinkcompat.compat.engines.flink import lookups, sinks, stateless
@@ -275,7 +275,7 @@ def delay_of(watermark: WatermarkStrategy) -> Expression | None:
 
 def format_difference(difference: Difference) -> tuple[str, str]:
     """The difference alone, if a part is a mapping."""
-    old, new = differing(difference)
+    old, new = differing_values(difference)
     if difference.part != "watermark":
         return format_value(old), format_value(new)
     old, new = (

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from airflow_flinkcompat.compat.changes.change import Change
-from airflow_flinkcompat.compat.changes.format import format_expressions, into
+from airflow_flinkcompat.compat.changes.format import format_expressions, format_query
 from airflow_flinkcompat.compat.changes.pairs import COLUMNS_BELOW, STEPS, PipelinePair
 from airflow_flinkcompat.compat.changes.query_form import (
     expressions,
@@ -396,7 +396,7 @@ def statement_not_read(change: Change) -> Iterable[RuleMatch]:
 
 
 def _message(pair: PipelinePair, kept_whole: list[Opaque | None]) -> str:
-    query = into(pair.sink)
+    query = format_query(pair.sink)
     if any(kept_whole):
         sides = zip(("deployed", "proposed"), kept_whole, strict=True)
         why = {side: node.reason for side, node in sides if node is not None}

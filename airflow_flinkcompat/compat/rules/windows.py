@@ -6,7 +6,14 @@ from collections.abc import Container, Iterable, Mapping
 
 from airflow_flinkcompat.compat.changes.format import format_conditions, format_setting, format_window
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair, PipelinePair
-from airflow_flinkcompat.compat.changes.settings import DELAYS, LATENESS, PREFIX, fires, in_force, repeating
+from airflow_flinkcompat.compat.changes.settings import (
+    DELAYS,
+    LATENESS,
+    PREFIX,
+    effective_emit_settings,
+    enabled_fires,
+    repeating_settings,
+)
 from airflow_flinkcompat.compat.engines.flink import sinks
 from airflow_flinkcompat.compat.engines.flink.table_api import computed_below
 from airflow_flinkcompat.compat.rule import MINUTE, Example, Level, Rule, RuleMatch, reading, windowed
@@ -265,7 +272,7 @@ def _grouped(pair: PipelinePair) -> bool:
 
 def fires_on_vvr(pair: PipelinePair) -> Verdict | None:
     """Verdict on VVR for the difference; None without an effect."""
-    old, new = in_force(pair.old_pipeline), in_force(pair.new_pipeline)
+    old, new = effective_emit_settings(pair.old_pipeline), effective_emit_settings(pair.new_pipeline)
     values = {value for side in (old, new) for key, value in side.items() if key in DELAYS}
     grouped = _grouped(pair)
     if grouped and values:
@@ -290,15 +297,15 @@ def fires_on_flink(pair: PipelinePair) -> Verdict | None:
     A window that sends a result more than once also stores the result it sent last, window fields included; lateness
     alone makes it do so. Readers of the updates plan another changelog.
     """
-    old, new = in_force(pair.old_pipeline), in_force(pair.new_pipeline)
+    old, new = effective_emit_settings(pair.old_pipeline), effective_emit_settings(pair.new_pipeline)
     if old == new:
-        if not _grouped(pair) or not repeating(pair.new_pipeline):
+        if not _grouped(pair) or not repeating_settings(pair.new_pipeline):
             return None
         kept = right("group-windows-early-unchanged", "group-windows-late-unchanged")
         return unknown("early or late fire was restored only with an unchanged query") if pair.changed else kept
     if not pair.stateful:
         return inferred(Outcome.COMPATIBLE, NOTHING_FIRES, ids=UNCHANGED)
-    fired = fires(pair.old_pipeline) or fires(pair.new_pipeline)
+    fired = enabled_fires(pair.old_pipeline) or enabled_fires(pair.new_pipeline)
     came_or_went = {} in (old, new) and set(old or new) in MEASURED
     paced = set(old) == set(new) == MEASURED[0] and old[EARLY] == new[EARLY]
     alone = fired and not pair.changed and _one_job(pair) and (came_or_went or paced)
@@ -379,8 +386,8 @@ def early_or_late_fire(pair: PipelinePair) -> Iterable[RuleMatch]:
     verdicts: Mapping[str, Verdict | None] = {"vvr": fires_on_vvr(pair), "flink": fires_on_flink(pair)}
     if not changed and not any(verdicts.values()):
         return
-    shown = changed or sorted(repeating(pair.new_pipeline))
-    firing = fires(pair.old_pipeline) or fires(pair.new_pipeline)
+    shown = changed or sorted(repeating_settings(pair.new_pipeline))
+    firing = enabled_fires(pair.old_pipeline) or enabled_fires(pair.new_pipeline)
     yield RuleMatch(
         "windows fire early or late"
         if firing

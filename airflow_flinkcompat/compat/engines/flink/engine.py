@@ -146,7 +146,7 @@ def key_order_adjuster(finding: Finding, rule: Rule, case: AdjusterContext) -> F
     into = case.change.pipelines_into(finding.sink)
     about = case.change.pipelines_about(finding.sink)
     follows = (_may_follow_the_table(side) for pair in about for side in (pair.old, pair.new))
-    moved = any(map(keys_may_move, into)) or (any(follows) and not case.change.written_alike)
+    moved = any(map(keys_may_move, into)) or (any(follows) and not case.change.same_statements)
     return lowered_to_unknown(finding, why) if moved else finding
 
 

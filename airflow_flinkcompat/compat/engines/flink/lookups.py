@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import TypeGuard
 
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair, PipelinePair
-from airflow_flinkcompat.compat.changes.query_form import OPTIONS, hinted
+from airflow_flinkcompat.compat.changes.query_form import OPTIONS, hint_options
 from airflow_flinkcompat.connectors import registry
 from airflow_flinkcompat.connectors.facts import LookupSupport
 from airflow_flinkcompat.exec_graph.nodes.lookup_join import computed_in_front
@@ -74,7 +74,7 @@ def mode(operator: Operator, output: Output, program: Program) -> LookupMode:
     support = registry.lookup(table.option("connector")).support
     if support is LookupSupport.SYNCHRONOUS:
         return LookupMode.SYNCHRONOUS
-    given = dict(hinted(looked_up.hints, OPTIONS)).get(_OPTION, table.option(_OPTION))
+    given = dict(hint_options(looked_up.hints, OPTIONS)).get(_OPTION, table.option(_OPTION))
     if support is LookupSupport.BY_OPTION:
         return _said({given or "false"})
     asked = {value for key, value in _hinted(output) if key == "async"}
@@ -143,4 +143,4 @@ def _said(values: set[str]) -> LookupMode:
 
 def _hinted(output: Output) -> Iterator[tuple[str, str]]:
     for segment in segments(output):
-        yield from hinted(segment.hints, "LOOKUP")
+        yield from hint_options(segment.hints, "LOOKUP")

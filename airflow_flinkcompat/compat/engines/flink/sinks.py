@@ -9,7 +9,7 @@ from typing import Any
 from airflow_flinkcompat.compat.changes import settings
 from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
-from airflow_flinkcompat.compat.changes.query_form import OPTIONS, hinted
+from airflow_flinkcompat.compat.changes.query_form import OPTIONS, hint_options
 from airflow_flinkcompat.compat.engines.flink.ranking import appends_only
 from airflow_flinkcompat.compat.engines.flink.validation.changelog import changes
 from airflow_flinkcompat.compat.engines.flink.validation.conflicts import (
@@ -145,7 +145,7 @@ def _front(output: Output, pipeline: Pipeline, program: Program, planned: Materi
 def _own_parallelism(output: Output, sink: Table | None) -> str | None:
     """Parallelism of the sink by the hint after its name, else by its declaration."""
     declared = None if sink is None else sink.option(PARALLELISM)
-    return dict(hinted(output.hints, OPTIONS)).get(PARALLELISM, declared)
+    return dict(hint_options(output.hints, OPTIONS)).get(PARALLELISM, declared)
 
 
 def chained(program: Program) -> bool:
@@ -164,7 +164,7 @@ def at_own_parallelism(program: Program) -> frozenset[str]:
             if isinstance(node, Scan):
                 used.append((node.table, node.hints, _READ_PARALLELISM))
         for each, hints, key in used:
-            if each is not None and dict(hinted(hints, OPTIONS)).get(key, each.option(key)) not in (None, of_job):
+            if each is not None and dict(hint_options(hints, OPTIONS)).get(key, each.option(key)) not in (None, of_job):
                 found.add(each.name)
     return frozenset(found)
 

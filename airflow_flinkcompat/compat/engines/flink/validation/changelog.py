@@ -129,7 +129,7 @@ def _of_aggregation(operator: AggregateOperator, pipeline: Pipeline) -> Known:
     if not operator.windowed:
         return Known.YES
     legacy = operator.kind is AggregateKind.GROUP_WINDOW
-    return Known.NOT_KNOWN if legacy and settings.repeating(pipeline) else Known.NO
+    return Known.NOT_KNOWN if legacy and settings.repeating_settings(pipeline) else Known.NO
 
 
 def _of_ranking(operator: RankOperator, pipeline: Pipeline, program: Program) -> Known:

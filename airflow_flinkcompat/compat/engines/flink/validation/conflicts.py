@@ -185,7 +185,7 @@ def materializer(
     if not sink.primary_key or mode == "NONE" or _in_batch(given):
         return Materializer.NONE
     updates = changes(output.segment, pipeline, program)
-    if updates is Known.NO and settings.fires(pipeline):
+    if updates is Known.NO and settings.enabled_fires(pipeline):
         updates = Known.NOT_KNOWN
     taken, planned = _mode(sink, updates), Materializer.UPSERT
     if strategy(output) in _AT_WATERMARKS:
