@@ -60,7 +60,7 @@ def test_every_page_is_linked_to_from_the_readme() -> None:
 def test_every_operator_family_has_a_page(module: ModuleType) -> None:
     name = module.__name__.rpartition(".")[2]
     text = (ROOT / "docs" / "design" / f"{name}.md").read_text(encoding="utf-8")
-    headings = ["State", "What decides its meaning", "Changes", "Migration and history", "Code"]
+    headings = ["State", "Meaning of the state", "Changes", "Migration and history", "Code"]
     assert re.findall(r"^## (.*)", text, re.MULTILINE) == headings
     kinds = [kind for family in module.FAMILIES for kind in family.kinds]
     assert [kind for kind in kinds if f"`{kind}`" not in text] == []
