@@ -1,7 +1,7 @@
-"""Effects of a change to a Flink SQL job on its state, for a command line and Airflow.
+"""Compatibility of a changed Flink SQL job with its stored state, for the command line and Airflow.
 
-``from airflow_flinkcompat import check, Side`` is the same judgement as ``flinkcompat check`` on the command line.
-Names load on first use: a DAG processor that imports an operator must not pay for the parser.
+``from airflow_flinkcompat import check, Side`` gives the same verdicts as the command ``flinkcompat check``. Names
+load on first use, so a DAG processor that imports an operator does not load the parser.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __version__ = "0.1.0"
 __all__ = ["Policy", "Report", "Side", "__version__", "check"]
 
 
-if not TYPE_CHECKING:  # a type checker takes a module with __getattr__ to have every name
+if not TYPE_CHECKING:  # with __getattr__, a type checker would accept any name
     __getattr__, __dir__ = lazy_names(__name__, {".compat": ("Report", "Side", "check"), ".model": ("Policy",)})
 
 _FORMER_PATHS = frozenset({"hooks", "links", "operators", "plugin", "provider_info", "sensors", "tasks", "triggers"})

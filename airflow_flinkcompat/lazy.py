@@ -1,4 +1,4 @@
-"""Means of a fast start: lazy names, cached properties, quick values, and modules that moved."""
+"""Tools for a fast start: names that load on first use, cached properties and cheap dataclasses."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING or sys.version_info >= (3, 12):
 else:
 
     class cached_property:
-        """``functools.cached_property`` of Python 3.12; that of 3.11 takes a lock, which costs three calls."""
+        """``functools.cached_property`` as of Python 3.12. In 3.11 it acquires a lock, which is slow."""
 
         def __init__(self, make: Callable[[Any], Any]) -> None:
             self.make = make
@@ -40,9 +40,9 @@ __all__ = ["MovedModules", "cached_property", "lazy_names", "quick_init"]
 def lazy_names(
     package: str, homes: Mapping[str, tuple[str, ...]]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """``__getattr__`` and ``__dir__`` of a package that imports a module when one of its names is used.
+    """Return ``__getattr__`` and ``__dir__`` for a package that imports its modules on first use.
 
-    ``homes``: modules, as paths from the package or in full, and the names that each is the home of.
+    ``homes`` maps each module, as an absolute or relative path, to the names that it defines.
     """
     home_of = {name: module for module, names in homes.items() for name in names}
 
@@ -60,9 +60,9 @@ def lazy_names(
 
 
 class MovedModules(MetaPathFinder, Loader):
-    """Import of modules that moved into the subpackage ``home`` by their former paths as well.
+    """Import of modules by their former paths, after they moved into the subpackage ``home``.
 
-    ``names``: the first part of each former path, below the package.
+    ``names`` contains the first part of each former path, without the package.
     """
 
     def __init__(self, package: str, home: str, names: frozenset[str]) -> None:
@@ -76,18 +76,18 @@ class MovedModules(MetaPathFinder, Loader):
         return ModuleSpec(fullname, self) if root == self._package and rest.partition(".")[0] in self._names else None
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
-        """Return the module at its present path; for a former package, one that looks its names up there."""
+        """Return the module at its present path. A former package becomes a proxy for the present one."""
         present = import_module(f"{self._package}.{self._home}{spec.name.removeprefix(self._package)}")
         if not hasattr(present, "__path__"):
             spec.loader_state = present.__spec__
             return present
         package = ModuleType(spec.name, present.__doc__)
-        package.__path__ = []  # its modules come from here too, not a second time from the folder
+        package.__path__ = []  # import its modules through this finder, not a second time from the folder
         package.__dict__["__getattr__"] = partial(getattr, present)
         return package
 
     def exec_module(self, module: ModuleType) -> None:
-        """Keep the present spec of a module, which has run already."""
+        """Restore the spec of the present module, which has already run."""
         if module.__spec__ and module.__spec__.loader_state:
             module.__spec__ = module.__spec__.loader_state
 
@@ -96,14 +96,15 @@ Value = TypeVar("Value")
 
 
 def quick_init(kind: type[Value]) -> type[Value]:
-    """Give a frozen dataclass an ``__init__`` that fills its ``__dict__``: it takes half of the time.
+    """Give a frozen dataclass an ``__init__`` that fills its ``__dict__`` and is twice as fast.
 
-    That of ``dataclasses`` calls ``object.__setattr__`` for each field, which was a tenth of a check. The class has no
-    slots, and each field is an argument or has a constant default; otherwise it raises TypeError.
+    The ``__init__`` of ``dataclasses`` calls ``object.__setattr__`` for each field, which took a tenth of a check's
+    time. The class must have no slots. Each field must be an argument and may only have a constant default; otherwise
+    a TypeError is raised.
     """
     every = fields(kind)  # type: ignore[arg-type]
     if any(not each.init or each.default_factory is not MISSING for each in every):
-        raise TypeError(f"{kind.__name__}: a field is not given or has no constant default")
+        raise TypeError(f"{kind.__name__}: a field is not an argument of __init__, or its default is not a constant")
     lines = [f"def __init__(self, {', '.join(_parameters(every))}):", " _values = self.__dict__"]
     lines += [f" _values[{each.name!r}] = {each.name}" for each in every]
     if hasattr(kind, "__post_init__"):
@@ -116,7 +117,7 @@ def quick_init(kind: type[Value]) -> type[Value]:
 
 
 def _parameters(every: tuple[Field[Any], ...]) -> Iterator[str]:
-    """Fields as parameters, keyword-only ones last."""
+    """Parameters for the fields; keyword-only parameters are last."""
     for only_by_name in (False, True):
         found = [each for each in every if each.kw_only is only_by_name]
         if only_by_name and found:

@@ -1,4 +1,4 @@
-"""Spark as the workers of a migration: a task is a range of key groups, and writes its own state file."""
+"""Spark as the workers of a migration. Each task writes the state file for one range of key groups."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 SPARK_FROM = 2 << 30
-"""Bytes of keyed state from which Spark takes part by default."""
+"""Size of the keyed state in bytes from which a migration uses Spark by default."""
 _PART = 64 << 20
 _ERRORS = (MigrationVerificationFailed, NotMigratable, SavepointUnreadable)
 
@@ -32,7 +32,7 @@ _ERRORS = (MigrationVerificationFailed, NotMigratable, SavepointUnreadable)
 def migration_workers(
     savepoint: str, wanted: bool | None, master: str | None, say: Callable[[str], None]
 ) -> Iterator[Workers | None]:
-    """Workers that migrate a savepoint: Spark if requested, or if worth it and installed."""
+    """Workers that migrate a savepoint: Spark if requested, or if the state is large and Spark installed."""
     size = read_metadata(savepoint).keyed_size
     large = size >= SPARK_FROM
     if wanted is None and large and find_spec("pyspark") is None:
@@ -44,14 +44,14 @@ def migration_workers(
     if wanted is False or (wanted is None and not large):
         yield None
         return
-    # A migration without Spark does not wait for all that a backfill is made of.
+    # Import the backfill modules late, because a migration without Spark does not need them.
     from airflow_flinkcompat.backfill.result import BackfillError
     from airflow_flinkcompat.backfill.spark import spark_session
 
     try:
         with spark_session(master, say=say) as session:
             workers = SparkWorkers(session)
-            say(f"migrating {_size_text(size)} of state on Spark, {session.sparkContext.master}")
+            say(f"migrating {_size_text(size)} of state on Spark ({session.sparkContext.master})")
             yield workers
     except BackfillError as error:
         raise InputError(str(error)) from None
@@ -62,7 +62,7 @@ def _size_text(size: int) -> str:
 
 
 class SparkWorkers:
-    """Workers for parts of a migration in Spark's tasks; ``part``: approximate bytes that a task reads."""
+    """Migration workers that run in Spark tasks; ``part`` is the approximate input of a task in bytes."""
 
     def __init__(self, session: SparkSession, part: int = _PART) -> None:
         from airflow_flinkcompat.backfill.spark import is_local
@@ -73,7 +73,7 @@ class SparkWorkers:
             self._context.pythonExec = sys.executable
 
     def parts(self, size: int, groups: int) -> int:
-        """As many parts as Spark has slots, and more for large ones."""
+        """Number of parts: at least the number of Spark's slots, and more for a large state."""
         return min(max(self._context.defaultParallelism, -(-size // self._part)), max(1, groups))
 
     def each(self, work: Callable[[T], R], parts: Sequence[T]) -> list[R]:
@@ -90,7 +90,7 @@ class SparkWorkers:
         groups: Sequence[range],
         additional: RDD[tuple[int, bytes]] | None = None,
     ) -> list[R]:
-        """Content scattered by the number of a key group, shuffled, and gathered in a task for each range."""
+        """Scatter contents by key group, shuffle them, and gather each range of key groups in one task."""
         if not parts and additional is None:
             return [gather(each, ()) for each in groups]
         files = {group: place for place, each in enumerate(groups) for group in each}
@@ -103,7 +103,7 @@ class SparkWorkers:
 
 
 def _tried(work: Callable[[T], R], part: T) -> R | Exception:
-    """Run work so that an error of ours is a value: Spark would retry it and show a trace."""
+    """Run work and return an expected error as a value. Spark would retry the task and print a trace."""
     try:
         return work(part)
     except _ERRORS as error:

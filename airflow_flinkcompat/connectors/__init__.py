@@ -1,5 +1,5 @@
-"""The catalogue of connectors: savepoint state of sources and sinks, and the effect of each option.
+"""Facts about connectors: the savepoint state of sources and sinks, and the effect of each option.
 
-It contains data only, with one module for each family in ``definitions``. :mod:`~airflow_flinkcompat.compat` decides
-about restores.
+The package only contains data, in one module of ``definitions`` per family of connectors. Verdicts about restores are
+in :mod:`~airflow_flinkcompat.compat`.
 """

@@ -1,7 +1,7 @@
-"""Options declared in the artifacts of connectors, with the parts of the plan that each changes.
+"""Options that connector artifacts declare, with the parts of Flink's plan that each option changes.
 
-The data is written by ``python -m dev.measure connectors``. An option that changes no part of the plan may still change
-the rows that are read or written. Such meanings are in :mod:`~airflow_flinkcompat.connectors.definitions`.
+``python -m dev.measure connectors`` writes the data. An option that never changes a plan may still change the rows
+that are read or written. The module :mod:`~airflow_flinkcompat.connectors.definitions` describes such options.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ from typing import Any
 from airflow_flinkcompat.connectors.facts import BEGINNINGS, OptionEffect, OptionFact, TableUse
 
 DATA = Path(__file__).with_name("connector_options.json.gz")
-"""Options by artifact and connector, with the state of their plans and the effects of each option."""
+"""Options by artifact and connector, with the effect of each option on ids and state in Flink's plan."""
 _USES: Mapping[TableUse, str] = {TableUse.SOURCE: "source", TableUse.SINK: "sink", TableUse.LOOKUP: "lookup"}
 _OF_EVERY_SOURCE = frozenset(
     f"scan.watermark.{name}"
     for name in ("alignment.group", "alignment.max-drift", "alignment.update-interval", "emit.strategy", "idle-timeout")
 )
-"""Options of every source from Flink's FactoryUtil."""
+"""Options that Flink's FactoryUtil accepts for every source."""
 _WORDS = {"ids": "ids of operators", "state": "what operators keep", "serializers": "the state of sources or sinks"}
 
 
 @dataclass(frozen=True)
 class DeclaredOption:
-    """An option as one artifact declares it.
+    """An option as declared by one connector artifact.
 
     Attributes:
-        artifact: The artifact and its version.
+        artifact: The name and version of the artifact.
         key: The current name of the option.
-        default: The connector's default value; "" if there is none, or it is not a text.
-        moves: Differences in ids, state and serializers between plans with different values; None if no such plan was
-            made.
+        default: The connector's default value; "" if there is none, or if it is not a string.
+        moves: The parts of the plan (ids, state, serializers) that change with the value; None if no plans were
+            compared.
     """
 
     artifact: str
@@ -48,16 +48,16 @@ class DeclaredOption:
 
 
 def declared(connector: str | None, use: TableUse, key: str) -> tuple[DeclaredOption, ...]:
-    """Find an option in the artifacts of a connector."""
+    """The declarations of an option in all artifacts of a connector."""
     return tuple(
         each for each in _by_connector().get(connector or "", {}).get(use, ()) if key in (each.key, *each.older)
     )
 
 
 def undeclared(connector: str | None, key: str) -> bool:
-    """True if artifacts of a connector are known and none declares the option.
+    """True if artifacts of a connector are known, but none of them declares the option.
 
-    False for options that Flink or another library declares.
+    False for options that Flink or another library declares for every connector.
     """
     known = _by_connector().get(connector or "", {})
     of_others = key.startswith("properties.") or key in _OF_EVERY_SOURCE
@@ -65,7 +65,7 @@ def undeclared(connector: str | None, key: str) -> bool:
 
 
 def fact(connector: str | None, use: TableUse, key: str, *, in_table: bool) -> OptionFact | None:
-    """Facts from a connector's artifacts about an option without a definition."""
+    """Derive facts about an option without a definition from the connector's artifacts."""
     found = declared(connector, use, key)
     if not found:
         return None
@@ -76,12 +76,15 @@ def fact(connector: str | None, use: TableUse, key: str, *, in_table: bool) -> O
             key,
             OptionEffect.STATE,
             document=f"code of {moved.artifact}",
-            note=f"another value changes {what} in Flink's plan (code of {moved.artifact})",
+            note=f"a different value changes {what} in Flink's plan (code of {moved.artifact})",
         )
     if use is TableUse.LOOKUP:
         return None
     if any(each.moves is None for each in found):
-        note = f"the connector declares it ({document}), but the effect of another value on a restored job is unknown"
+        note = (
+            f"the connector declares this option ({document}), but the effect of a different "
+            "value on a restored job is unknown"
+        )
         return OptionFact(key, OptionEffect.NOT_KNOWN, document=document, note=note)
     if not in_table and any(key.startswith(begins) for other, begins in BEGINNINGS.items() if other is not use):
         return OptionFact(key, OptionEffect.IGNORED, document=document)
@@ -90,18 +93,19 @@ def fact(connector: str | None, use: TableUse, key: str, *, in_table: bool) -> O
         key,
         OptionEffect.NOT_KNOWN,
         document=document,
-        note=f"another value changes no id and no state in Flink's plan ({document}), but its meaning is unknown",
+        note=f"a different value changes no id and no state in Flink's plan ({document}), but "
+        "the meaning of the option is unknown",
         default=defaults.pop() or None if len(found) > 1 == len(defaults) and not in_table else None,
     )
 
 
 @dataclass(frozen=True)
 class OptionCounts:
-    """Number of known options of a connector.
+    """Numbers of known options of a connector.
 
     Attributes:
-        planned: Options whose plans with several values are known, for at least one use of a table.
-        moving: Options whose values change ids, state or serializers.
+        planned: The number of options whose values were compared in plans, for at least one use of a table.
+        moving: The number of options that change ids, state or serializers.
     """
 
     declared: int
@@ -110,7 +114,7 @@ class OptionCounts:
 
 
 def counts() -> Mapping[str, Mapping[str, OptionCounts]]:
-    """Count the known options."""
+    """The numbers of known options, by artifact and connector."""
     return {
         artifact: {name: _counts(table) for name, table in row["connectors"].items()}
         for artifact, row in stored()["artifacts"].items()
@@ -125,7 +129,7 @@ def _counts(table: Mapping[str, Any]) -> OptionCounts:
 
 @lru_cache
 def stored() -> Mapping[str, Any]:
-    """Data that ``python -m dev.measure connectors`` wrote."""
+    """Read the data that ``python -m dev.measure connectors`` wrote."""
     found: dict[str, Any] = json.loads(gzip.decompress(DATA.read_bytes()))
     return found
 

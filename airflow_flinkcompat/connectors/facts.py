@@ -1,7 +1,7 @@
-"""Facts about a connector: state of its source and sink, and the effect of each option.
+"""Types for facts about a connector: state of sources and sinks, and effects of options.
 
-Nothing here is a verdict. A fact names its evidence: the ids of real restores in the table of evidence, or else the
-connector's document or class.
+Facts are not verdicts. Each fact cites its evidence: the ids of real restores in the evidence table, or else the
+connector's documentation or a class.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from fnmatch import fnmatchcase
 
 EARLIEST, LATEST, TIMESTAMP = "earliest", "latest", "timestamp"
 MILLIS, ISO = "{millis}", "{iso}"
-"""Placeholders in an option for a time: milliseconds since 1970, or ISO 8601 in UTC with milliseconds."""
+"""Placeholders for a time in an option: milliseconds since 1970, or ISO 8601 in UTC with milliseconds."""
 
 
 @dataclass(frozen=True)
 class Startup:
-    """Startup options of one connector.
+    """Options that select the starting position of a connector's source.
 
     Attributes:
-        choices: The options for each possible choice; none if it always begins that way.
-        option: Its own option for the starting position.
-        default: The value of ``option`` if a table does not set it.
-        more: Further options that belong to ``option``.
-        itself: The starting position if no option decides.
-        positions: True if the positions of a job can be read from its savepoint and passed to another job.
+        choices: The options for each starting position; empty options if the connector always starts there.
+        option: The connector's option for the starting position.
+        default: The default value of ``option``.
+        more: Other options that only have an effect together with ``option``.
+        itself: The starting position if no option is set.
+        positions: True if the positions can be read from a job's savepoint and passed to another job.
     """
 
     choices: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
@@ -42,11 +42,11 @@ BY_OFFSET: Mapping[str, Mapping[str, str]] = {
     LATEST: {"scan.startup.mode": "latest-offset"},
     TIMESTAMP: {"scan.startup.mode": "timestamp", "scan.startup.timestamp-millis": MILLIS},
 }
-"""The choices of Kafka's sources; Flink CDC's sources have the same names for them."""
+"""The choices of Kafka's sources; Flink CDC's sources have the same options."""
 
 
 class Known(StrEnum):
-    """Yes, no, or unknown."""
+    """An answer: yes, no or unknown."""
 
     YES = "yes"
     NO = "no"
@@ -54,7 +54,7 @@ class Known(StrEnum):
 
 
 class SourceState(StrEnum):
-    """A source's positions in a savepoint."""
+    """The positions of a source in a savepoint."""
 
     PARTITIONS = "partitions and their offsets"
     FILES = "files and how far each was read"
@@ -68,7 +68,7 @@ class SourceState(StrEnum):
 
 
 class SinkState(StrEnum):
-    """A sink's state in a savepoint."""
+    """The state of a sink in a savepoint."""
 
     NONE = "nothing"
     WRITER = "the state of its writer"
@@ -77,7 +77,7 @@ class SinkState(StrEnum):
 
 
 class KeyDemand(StrEnum):
-    """Reason why a sink needs a primary key."""
+    """The condition under which a sink requires a primary key."""
 
     ALWAYS = "it accepts no table without one"
     FOR_UPDATES = "it accepts changing results only with one"
@@ -85,7 +85,7 @@ class KeyDemand(StrEnum):
 
 
 class LookupSupport(StrEnum):
-    """Lookup mode of a connector: synchronous, or chosen by its option or a hint."""
+    """The mode of lookups: always synchronous, or chosen by an option or a hint."""
 
     SYNCHRONOUS = "one row after the other"
     BY_OPTION = "as set by lookup.async, one after the other unless it is true"
@@ -93,7 +93,7 @@ class LookupSupport(StrEnum):
 
 
 class TableUse(StrEnum):
-    """Use of a table in a query; the same option has a different effect in each use."""
+    """The use of a table in a query; the effect of an option depends on this use."""
 
     SOURCE = "read"
     SINK = "written"
@@ -101,7 +101,7 @@ class TableUse(StrEnum):
 
 
 class OptionEffect(StrEnum):
-    """Effect of an option on a job that resumes from its savepoint, as the end of "it decides …"."""
+    """The effect of an option on a restored job, as the end of a sentence that starts with "it decides"."""
 
     TUNES = "how the same rows are read or written, such as how fast"
     STARTUP = "where a start without state begins"
@@ -120,16 +120,17 @@ class OptionEffect(StrEnum):
 
 @dataclass(frozen=True)
 class ListedPlaces:
-    """A source option that lists several places, such as topics, each with its own positions.
+    """A source option that lists several places, such as topics. Each place has separate positions.
 
     Attributes:
-        separator: The characters between them.
-        reordered: Restores with the same places in another order.
-        added: Restores with more places, which ended right if a start without state reads new places from their
-            beginning.
-        from_beginning: The option and value with which such a start reads from the beginning; empty if it always does.
-        pattern: The option for a regular expression instead of a list; "" if there is none.
-        matched: Restores with such an expression that matches the former places.
+        separator: The separator between the places.
+        reordered: Restores with the same places in a different order.
+        added: Restores with added places. They return the right rows if a start without state reads new places
+            from the beginning.
+        from_beginning: The option and value that make a start without state read from the beginning; empty if it
+            always does.
+        pattern: The option for a regular expression instead of a list; "" if there is no such option.
+        matched: Restores with a regular expression that matches the former places.
     """
 
     separator: str
@@ -142,20 +143,22 @@ class ListedPlaces:
 
 @dataclass(frozen=True)
 class OptionFact:
-    """Effect of one option, or of all options with a common prefix.
+    """The effect of one option, or of all options that match a pattern.
 
     Attributes:
-        key: The option, with a ``*`` for any text.
-        ids: Restores in which it was changed. All ended right if the effect is harmless, and all in the same failure if
-            it is not. Empty if none was run.
-        document: The page or class that documents it, if no restore shows it.
-        alias_of: The option for which it is another name, according to the document; its restores changed that option.
-        note: The effect of a restore, for a reader, as the end of a sentence about the option.
-        listed: The list of places in it, if it is one.
-        unless: Another option and a value with which the restores prove nothing about this one.
-        default: Its value in every version that accepts a table without it; None if unknown.
-        values: The values that the document covers; empty if it covers all.
-        expression: True if it is a regular expression over tables, and each table is read whole before its changes.
+        key: The name of the option; ``*`` matches any text.
+        ids: Restores in which the option was changed. If the effect is harmless, all restores returned the right
+            rows; else all failed in the same way. Empty if no restore was run.
+        document: The page or class that documents the option, if no restore shows the effect.
+        alias_of: The current name, if ``key`` is an older name of the option. The restores changed the current
+            name.
+        note: The effect on a restore, as the end of a sentence about the option.
+        listed: The list of places in the option's value; None if the value is not a list.
+        unless: A second option and its value, with which the restores prove nothing about this option.
+        default: The default value in every version in which the option is optional; None if unknown.
+        values: The values that the document describes; empty if it describes all values.
+        expression: True if the value is a regular expression for table names, and each table is read whole before
+            its changes.
     """
 
     key: str
@@ -171,12 +174,12 @@ class OptionFact:
     expression: bool = False
 
     def covers(self, key: str) -> bool:
-        """True if the fact applies to an option."""
+        """True if this fact applies to an option."""
         return fnmatchcase(key, self.key)
 
 
 def facts(effect: OptionEffect, document: str, *keys: str, note: str = "") -> tuple[OptionFact, ...]:
-    """Facts about options with one document."""
+    """Facts about several options from one document."""
     return tuple(OptionFact(key, effect, document=document, note=note) for key in keys)
 
 
@@ -184,21 +187,22 @@ READ_ONCE = (
     "a finished scan is not run again, so nothing is read from the new place; an unfinished one restarts and "
     "repeats rows that were read before"
 )
-"""Effect of a restore on a scan of :attr:`SourceState.ENDED` that should read something else."""
+"""The effect of a restore on a scan of :attr:`SourceState.ENDED` if the option selects different rows."""
 
 
 @dataclass(frozen=True)
 class SourceFacts:
-    """State of a connector's source, and its abilities that the planner uses.
+    """The state of a connector's source, and the abilities that affect Flink's plan.
 
     Attributes:
-        projection: True if it reads only the columns that a query needs, so that no operator drops the others.
-        filters: True if it can evaluate conditions instead of an operator.
-        watermark: True if it generates watermarks instead of an operator.
-        appends: True if it only adds rows, unless their format updates or deletes.
-        startup: Its starting position without state; None if unknown.
-        table_name_option: The option that names the table to read, instead of its name in the script; "" if that name
-            is never used.
+        projection: YES if the source reads only the columns that a query needs, so that no operator drops
+            columns.
+        filters: YES if the source can evaluate conditions, so that no operator filters the rows.
+        watermark: YES if the source generates watermarks, so that no operator does.
+        appends: YES if the source only adds rows, unless its format updates or deletes rows.
+        startup: The starting position without state; None if unknown.
+        table_name_option: The option that replaces the script's table name as the name of the external table; ""
+            if the source never uses the script's name.
     """
 
     positions: SourceState = SourceState.NOT_KNOWN
@@ -215,19 +219,21 @@ class SourceFacts:
 
 @dataclass(frozen=True)
 class SinkFacts:
-    """State of a connector's sink.
+    """The state of a connector's sink.
 
     Attributes:
-        stateful_options: Options and values, one of which must be set for it to have state; empty if it always has.
-        operators: Number of its operators in a job; None if unknown.
-        upserts: True if it accepts the latest row of a primary key without the row that it replaces.
-        upserts_appended: True if it requests upserts even for rows that are only added.
-        updates: True if it accepts changing results without a primary key.
-        row_before: True if it also requests the row before an update; a sink that accepts upserts never does.
-        primary_key: Reason why Flink refuses its table without a primary key.
-        ids_use_table_name: True if the ids of its stateful operators contain the table's name.
-        state_survives_columns: True if its state remains valid when the columns of the table change.
-        ids: Restores of jobs with this sink that ended right.
+        stateful_options: Options with values; the sink has state if one of them is set. Empty if the sink always
+            has state.
+        operators: The number of operators of the sink in a job; None if unknown.
+        upserts: YES if the sink accepts the latest row of a primary key without the row before it.
+        upserts_appended: YES if the sink requests upserts even for rows that are only added.
+        updates: YES if the sink accepts changing results without a primary key.
+        row_before: YES if the sink also requests the row before an update. A sink that accepts upserts never
+            does.
+        primary_key: The condition under which Flink refuses the table without a primary key.
+        ids_use_table_name: True if the ids of the sink's stateful operators contain the table's name.
+        state_survives_columns: True if the sink's state remains valid after the columns of the table change.
+        ids: Restores of jobs with this sink that returned the right rows.
     """
 
     state: SinkState = SinkState.NOT_KNOWN
@@ -246,11 +252,11 @@ class SinkFacts:
 
     @property
     def takes_row_before(self) -> Known:
-        """YES if the planner keeps the row before an update for it."""
+        """YES if the planner keeps the row before an update for this sink."""
         return Known.NO if self.upserts is Known.YES else self.row_before
 
     def state_with(self, options: Mapping[str, str]) -> SinkState:
-        """State of a sink whose table has these options; NONE if none of its stateful options is set."""
+        """The state of a sink with these table options; NONE if none of the stateful options is set."""
         needless = self.stateful_options and all(
             options.get(key, "").lower() != value for key, value in self.stateful_options
         )
@@ -259,10 +265,10 @@ class SinkFacts:
 
 @dataclass(frozen=True)
 class LookupFacts:
-    """Lookup mode of a connector.
+    """The lookup mode of a connector.
 
     Attributes:
-        support: The mode; rows that wait for an answer of an asynchronous lookup are state.
+        support: The lookup mode. In an asynchronous lookup, the rows that wait for an answer are state.
     """
 
     support: LookupSupport = LookupSupport.NOT_KNOWN
@@ -271,15 +277,15 @@ class LookupFacts:
 
 
 BEGINNINGS = {TableUse.SOURCE: ("scan.", "source."), TableUse.SINK: ("sink.",), TableUse.LOOKUP: ("lookup.",)}
-"""Option prefixes that only one use reads; any use may read the other options."""
+"""Option prefixes that only one use of a table reads. Any use may read other options."""
 
 
 @dataclass(frozen=True)
 class ConnectorFacts:
-    """One connector of the catalogue.
+    """Facts about one connector.
 
     Attributes:
-        formats: Its options that name the format of its values; the first one that is set counts.
+        formats: The options for the format of values; the first option that is set applies.
     """
 
     names: tuple[str, ...]
@@ -290,14 +296,15 @@ class ConnectorFacts:
 
     @property
     def options(self) -> Mapping[TableUse, tuple[OptionFact, ...]]:
-        """Effects of the options, by use of the table."""
+        """The facts about options, by use of the table."""
         sides = {TableUse.SOURCE: self.source, TableUse.SINK: self.sink, TableUse.LOOKUP: self.lookup}
         return {use: side.options for use, side in sides.items() if side is not None}
 
     def option(self, use: TableUse, key: str) -> OptionFact | None:
-        """Effect of an option by its full name or its longest listed prefix; None if neither is listed.
+        """The fact about an option, by its full name or the longest matching pattern; None if nothing matches.
 
-        The fact is "ignored" for an option that is listed for another use and whose prefix belongs only to that use.
+        The effect is ``IGNORED`` for an option that is listed for a different use, if that use alone reads options
+        with this prefix.
         """
         found = _longest(self.options.get(use, ()), key)
         if found is not None:
@@ -318,21 +325,21 @@ def _longest(options: tuple[OptionFact, ...], key: str) -> OptionFact | None:
 
 
 class ColumnIdentity(StrEnum):
-    """Identity of a source column across declarations of its table."""
+    """The identity of a source column across two declarations of a table."""
 
     NAME = "its name"
     PLACE = "its place"
     BOTH = "its name and its place"
-    """Some columns are identified by name, others by place."""
+    """Some columns are identified by name, others by position."""
 
 
 @dataclass(frozen=True)
 class FormatFacts:
-    """One format of rows: the effects of its options, and the changes that its rows can express.
+    """A format of rows, with its options and the changes that its rows can express.
 
     Attributes:
-        appends: True if its rows are never updates or deletions.
-        by_place: True if only the order of values in a row identifies their columns.
+        appends: YES if rows in this format are never updates or deletions.
+        by_place: True if only the position of a value in a row identifies its column.
     """
 
     name: str

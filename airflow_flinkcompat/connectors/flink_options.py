@@ -1,6 +1,7 @@
-"""Options of Flink, its connectors and its formats: their types, and reasons for refusing a value.
+"""Options of Flink, its connectors and its formats: their types, and the values that Flink accepts.
 
-Facts come from Flink's classes (``python -m dev.measure settings``). Keys that no class of Flink declares are unknown.
+Flink's classes declare these options (``python -m dev.measure settings`` reads them). Keys that no class declares are
+unknown.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any
 from airflow_flinkcompat.connectors import option_values
 
 DATA = Path(__file__).with_suffix(".json")
-"""Options by line of Flink, written by ``python -m dev.measure settings``."""
+"""Options by version of Flink, as written by ``python -m dev.measure settings``."""
 _NEWEST = "2.3"
 _LIST = "list:"
 _FILLED_IN_LATER = re.compile(r"\$\{|\$\(|\{\{|\{%|<%|%\(|\$[A-Za-z_]|@@")
@@ -27,16 +28,18 @@ _COLUMN = re.compile(r"fields\..*\.(?=[^.]+$)")
 
 @dataclass(frozen=True)
 class FlinkOption:
-    """An option as one line of Flink declares it.
+    """An option as declared by one version of Flink.
 
     Attributes:
-        type: The name of its type, or the constants of an enum separated by ``|``; a list has the prefix ``list:``.
-        default: Flink's default value; "" if there is none, or it is not a text.
-        least: The least number that Flink accepts; for a duration, in milliseconds.
-        names: The words that Flink accepts for an option that is a text.
-        classes: The keywords for which Flink also accepts the name of a class.
-        use: ``source`` or ``sink`` if Flink has more requirements than the type for tables of that use only.
-        when: The setting, with its value if only one counts, under which Flink has more requirements than the type.
+        type: The name of the type, or the constants of an enum separated by ``|``; a list type has the prefix
+            ``list:``.
+        default: Flink's default value; "" if there is none, or if it is not a string.
+        least: The smallest number that Flink accepts; for a duration, in milliseconds.
+        names: The words that Flink accepts for an option of the type string.
+        classes: The keywords that Flink accepts besides the name of a class.
+        use: ``source`` or ``sink`` if Flink restricts the value only for tables with this use.
+        when: A setting, optionally with values. Flink restricts the value only if this setting is present with
+            one of the values.
     """
 
     type: str
@@ -49,10 +52,10 @@ class FlinkOption:
 
     @property
     def expected(self) -> str:
-        """Accepted values in a reader's words."""
+        """The accepted values, in words for a message."""
         if self.type.startswith(_LIST):
             of = FlinkOption(self.type.removeprefix(_LIST)).expected
-            return f"parts separated by ;, each {of}"
+            return f"values separated by ;, each {of}"
         if self.names or self.classes or "|" in self.type:
             words = self.names or self.classes or self.type.split("|")
             return f"one of {', '.join(words)}{', or the name of a class' if self.classes else ''}"
@@ -64,7 +67,7 @@ class FlinkOption:
         return what if self.least is None else f"{what}, at least {least}"
 
     def value(self, text: str, line: str) -> object:
-        """The value of a text; all spellings of a value result in equal ones."""
+        """Parse a value; all spellings of a value give the same result."""
         if self.type.startswith(_LIST):
             of = FlinkOption(self.type.removeprefix(_LIST))
             return tuple(of.value(part, line) for part in option_values.elements(text))
@@ -82,7 +85,7 @@ class FlinkOption:
         raise ValueError(text)
 
     def spelled(self, text: str) -> str:
-        """The text of a value, the same for all its spellings."""
+        """The canonical text of a value, the same for all its spellings."""
         try:
             value = self.value(text, _NEWEST)
         except ValueError:
@@ -92,7 +95,7 @@ class FlinkOption:
         return f"{value.normalize():f}" if isinstance(value, Decimal) else str(value)
 
     def parses(self, text: str, line: str) -> bool:
-        """True if Flink parses a value."""
+        """True if Flink can parse a value."""
         try:
             self.value(text, line)
         except ValueError:
@@ -100,7 +103,7 @@ class FlinkOption:
         return True
 
     def refuses(self, text: str, line: str, others: Mapping[str, str] | None, use: str = "") -> bool:
-        """True if Flink refuses a value."""
+        """True if Flink refuses a value of this option."""
         if _FILLED_IN_LATER.search(text):
             return False
         if not self.parses(text, line):
@@ -119,25 +122,25 @@ class FlinkOption:
 
 
 def declared_option(where: tuple[str, ...], key: str, line: str) -> FlinkOption | None:
-    """The declaration of an option in a line of Flink."""
+    """The declaration of an option in a version of Flink."""
     return _of_line(_data()[f"{where[0]}s"].get(where[1], {}).get(key), line) if where else setting(key, line)
 
 
 @lru_cache
 def setting(key: str, line: str = "") -> FlinkOption | None:
-    """The declaration of a setting in a line of Flink."""
+    """The declaration of a setting in a version of Flink."""
     known = _data()["settings"]
     return _of_line(known.get(key), line) or _of_line(known.get(current_name(key)), line)
 
 
 def current_name(key: str) -> str:
-    """Current name of a setting in Flink."""
+    """The current name of a setting in Flink."""
     name: str = _data()["renamed"].get(key, key)
     return name
 
 
 def setting_fault(key: str, text: str, line: str, others: Mapping[str, str] | None = None, *, own: bool = True) -> str:
-    """Reason why Flink refuses the value of a setting; "" if it accepts it."""
+    """The reason why Flink refuses a value of a setting; "" if Flink accepts the value."""
     option = setting(key, line)
     if option is None or not option.refuses(text, line, others) or (not own and option.parses(text, line)):
         return ""
@@ -145,7 +148,7 @@ def setting_fault(key: str, text: str, line: str, others: Mapping[str, str] | No
 
 
 def table_faults(options: Mapping[str, str], line: str, use: str) -> Iterator[str]:
-    """Find options of a table whose values its connector or a format refuses."""
+    """Yield a message for each table option whose value the connector or a format refuses."""
     declared = [("", _data()["tables"].get(options.get("connector", ""), {}))]
     for key, name in options.items():
         if _FORMAT.fullmatch(key):
@@ -160,12 +163,12 @@ def table_faults(options: Mapping[str, str], line: str, use: str) -> Iterator[st
 
 
 def has_metadata(name: str) -> bool:
-    """True if the metadata of a format are known."""
+    """True if the metadata columns of a format are known."""
     return name in _data()["metadata"]["formats"]
 
 
 def metadata(connector: str, formats: Iterable[str], *, written: bool) -> Mapping[str, str] | None:
-    """Metadata that a connector provides or accepts, with the additions of formats."""
+    """The metadata columns that a connector reads or writes, including the columns of its formats."""
     by_connector = _data()["metadata"]["write" if written else "read"]
     if connector not in by_connector:
         return None
@@ -185,7 +188,7 @@ def _zones() -> frozenset[str]:
 
 
 def _of_line(rows: Mapping[str, Mapping[str, Any]] | None, line: str) -> FlinkOption | None:
-    """The entry for a line of Flink; one without lines applies to all."""
+    """The entry for a version of Flink; an entry without versions applies to all."""
     for lines, row in sorted((rows or {}).items(), key=lambda each: _number(each[0].rpartition("-")[2]), reverse=True):
         first, _, last = lines.partition("-")
         if not lines or not line or _number(first) <= _number(line) <= _number(last or first):

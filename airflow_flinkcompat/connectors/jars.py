@@ -1,4 +1,4 @@
-"""Maven artifacts of connectors and formats outside Flink's own distribution, by line of Flink."""
+"""Maven artifacts of connectors and formats that Flink does not include, by version of Flink."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _JDBC_OF_2 = dict.fromkeys(("2.0", "2.1", "2.2", "2.3"), "4.0.0-2.0")
 
 @dataclass(frozen=True)
 class MavenArtifact:
-    """One artifact.
+    """A Maven artifact.
 
     Attributes:
-        name: Its name, with ``{line}`` for the line of Flink.
-        versions: Its version by line of Flink; a line without an entry has no such artifact. None: it has Flink's own
-            version. Empty: no version is known here.
+        name: The name of the artifact; ``{line}`` is replaced by the Flink version, such as 1.20.
+        versions: The version of the artifact by version of Flink. A Flink version without an entry has no such
+            artifact. None if the artifact has Flink's own version. Empty if no version is known.
     """
 
     group: str
@@ -27,7 +27,7 @@ class MavenArtifact:
     versions: Mapping[str, str] | None
 
     def coordinates(self, line: str) -> str:
-        """``group:name:version``."""
+        """The coordinates as ``group:name:version``."""
         found = f"{self.group}:{self.name.format(line=line)}"
         if self.versions is None:
             return f"{found}:{line}.x"
@@ -78,15 +78,15 @@ ARTIFACTS: Mapping[str, tuple[MavenArtifact, ...]] = {
     "parquet": _of_flink("flink-sql-parquet"),
     "protobuf": _of_flink("flink-sql-protobuf"),
 }
-"""Artifacts by value of the option ``connector`` or ``format``, and by prefix of a database URL.
+"""Artifacts by the value of the option ``connector`` or ``format``, or by prefix of a database URL.
 
-Unlisted ones come with Flink, or are unknown.
+A connector or format without an entry is part of Flink, or is unknown.
 """
 LINES = tuple(_KAFKA)
-"""The lines of Flink in the table."""
+"""The versions of Flink that the table contains."""
 
 
 def artifacts(identifier: str, line: str) -> tuple[str, ...]:
-    """The coordinates of the jars that a planner needs for a connector or format."""
+    """The coordinates of the jars that Flink's planner needs for a connector or format."""
     found = ARTIFACTS.get(identifier, ())
     return tuple(each.coordinates(line) for each in found if not each.versions or line in each.versions)

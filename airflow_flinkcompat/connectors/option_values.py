@@ -1,4 +1,4 @@
-"""Values of options as Flink parses them, by the type of the option."""
+"""Parsers for option values, which follow Flink's parsers for each type."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _FLOATING = re.compile(rf"[+-]?(NaN|Infinity|((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|{
 _OFFSET = re.compile(r"GMT[+-](\d|\d\d|(\d\d):?([0-5]\d))")
 _FURTHEST_HOUR = 18
 _SESSION_ZONE = "default"
-"""Flink's value for the machine's own zone."""
+"""Flink's value for the time zone of the machine."""
 _ESCAPE = re.compile(r"\\(?:u+[0-9a-fA-F]{4}|[0-7]{1,3}|.)", re.DOTALL)
 _BLANKS = "".join(map(chr, range(33)))
 """Characters that Java's ``trim`` removes."""
@@ -40,14 +40,14 @@ _QUOTED = re.compile(r"^(['\"])(.*)\1$", re.DOTALL)
 
 
 def character(text: str) -> str:
-    """A single character, or the escape of one."""
+    """Accept a single character, or the escape sequence of a single character."""
     if len(_ESCAPE.sub("x", text)) != 1:
         raise ValueError(text)
     return text
 
 
 def boolean(text: str) -> str:
-    """The boolean word of a text, in lower case."""
+    """Accept true or false, and return the word in lower case."""
     return _among(text.lower(), ("true", "false"))
 
 
@@ -64,17 +64,17 @@ def _whole(text: str, largest: int) -> int:
 
 
 def integer(text: str) -> int:
-    """A number of 32 bits."""
+    """Parse a 32-bit integer."""
     return _whole(text, 1 << 31)
 
 
 def long(text: str) -> int:
-    """A number of 64 bits."""
+    """Parse a 64-bit integer."""
     return _whole(text, _LONG)
 
 
 def floating(text: str) -> float:
-    """A number with a fraction, as Java reads one."""
+    """Parse a floating-point number in Java's notation."""
     text = text.strip(_BLANKS)
     if not _FLOATING.fullmatch(text):
         raise ValueError(text)
@@ -90,7 +90,7 @@ def _quantity(text: str, units: Mapping[str, int]) -> tuple[int, int]:
 
 
 def duration(text: str, line: tuple[int, ...] = (2, 3)) -> Decimal:
-    """A length of time in milliseconds; from Flink 2.1 on in the notation of ISO 8601 too."""
+    """Parse a duration into milliseconds. Flink 2.1 and later also accept ISO 8601."""
     text = text.strip(_BLANKS)
     iso = _ISO_8601.fullmatch(text) if line >= (2, 1) else None
     if iso and any(iso.groups()):
@@ -104,7 +104,7 @@ def duration(text: str, line: tuple[int, ...] = (2, 3)) -> Decimal:
 
 
 def memory(text: str) -> int:
-    """A size in bytes."""
+    """Parse a memory size into bytes."""
     number, unit = _quantity(text.strip(_BLANKS), _BYTES)
     if number >= _LONG or number * unit >= _LONG:
         raise ValueError(text)
@@ -113,7 +113,7 @@ def memory(text: str) -> int:
 
 def elements(text: str, separator: str = ";") -> list[str]:
     """The parts of a list; quoted parts may contain the separator."""
-    if text.startswith("["):  # parsed as YAML; if that fails, it is one part
+    if text.startswith("["):  # Flink parses it as YAML; if that fails, the whole text is one part
         return [_QUOTED.sub(r"\2", part.strip()) for part in text.strip("[]").split(",") if part.strip()]
     parts, rest = [], text
     while rest:
@@ -129,7 +129,7 @@ def elements(text: str, separator: str = ";") -> list[str]:
 
 
 def mapping(text: str) -> str:
-    """Keys and values, in the notation of Flink or of YAML; else the text itself."""
+    """Accept key-value pairs in Flink's notation or in YAML, and return the text unchanged."""
     if not re.fullmatch(r"\{.*\}", text.strip(), re.DOTALL):
         for pair in elements(text, ","):
             if len(elements(pair, ":")) != 2:
@@ -138,7 +138,7 @@ def mapping(text: str) -> str:
 
 
 def zone(text: str, regions: Collection[str]) -> str:
-    """A time zone: a region, or an offset from GMT."""
+    """Accept a time zone, either a region or an offset from GMT."""
     offset = _OFFSET.fullmatch(text)
     if offset is None:
         return text if text == _SESSION_ZONE else _among(text, regions)
@@ -158,4 +158,4 @@ PARSERS: Mapping[str, tuple[Callable[[str], object], str]] = {
     "memory": (memory, "a memory size such as '64 mb'"),
     "map": (mapping, "pairs such as 'key1:value1,key2:value2'"),
 }
-"""Parsers by type name, with a description for readers."""
+"""A parser and a description for messages, by name of the type."""

@@ -1,6 +1,6 @@
-"""The connectors of the catalogue, found by their modules: adding a file to ``definitions`` adds one.
+"""Lookup of facts about connectors. Every module in ``definitions`` is found automatically.
 
-Formats of rows are here, too: whether they update and delete, and effects of their options. No format has state.
+The module also describes row formats: their options, and if rows can be updates or deletions. No format has state.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _UNKNOWN, _UNKNOWN_SOURCE, _UNKNOWN_SINK = ConnectorFacts(()), SourceFacts(), Si
 
 
 def catalogue() -> Mapping[str, ConnectorFacts]:
-    """The facts of every known connector by its names. Raises ValueError if two modules have one name."""
+    """The facts about every known connector, by name. Raises ValueError if two modules define one name."""
     return _read(tuple(definitions.__path__))
 
 
@@ -43,7 +43,7 @@ def _read(folders: tuple[str, ...]) -> Mapping[str, ConnectorFacts]:
     for connector in (each for module in modules for each in module.CONNECTORS):
         for name in connector.names:
             if found.setdefault(name, connector) is not connector:
-                raise ValueError(f"two modules of {definitions.__name__} define connector {name}")
+                raise ValueError(f"two modules of {definitions.__name__} define the connector {name}")
     return found
 
 
@@ -52,24 +52,24 @@ def _facts(connector: str | None) -> ConnectorFacts:
 
 
 def source(connector: str | None) -> SourceFacts:
-    """State and abilities of a connector's source."""
+    """The state and abilities of a connector's source."""
     return _facts(connector).source or _UNKNOWN_SOURCE
 
 
 def sink(connector: str | None) -> SinkFacts:
-    """State of a connector's sink."""
+    """The state of a connector's sink."""
     return _facts(connector).sink or _UNKNOWN_SINK
 
 
 def lookup(connector: str | None) -> LookupFacts:
-    """Lookup mode of a connector."""
+    """The lookup mode of a connector."""
     return _facts(connector).lookup or LookupFacts()
 
 
 def option(connector: str | None, use: TableUse, key: str) -> OptionFact | None:
-    """Effect of a table's option, including those of its format.
+    """The fact about a table option or about an option of the table's format.
 
-    Options without a definition are looked up in the connector's artifacts.
+    If there is no definition, the connector's artifacts are searched.
     """
     facts = _facts(connector)
     found = facts.option(use, key) or (format_option(key) if facts.formats else None)
@@ -85,11 +85,11 @@ def option(connector: str | None, use: TableUse, key: str) -> OptionFact | None:
 
 
 def format_keys(connector: str | None) -> tuple[str, ...]:
-    """The options in which a connector finds the format of its values."""
+    """The options in which a connector declares the format of its values."""
     return _facts(connector).formats
 
 
-_PAGE = "Formats pages of Flink's documentation"
+_PAGE = "Formats pages of the Flink documentation"
 
 
 def _decoding(*names: str, note: str = "") -> tuple[OptionFact, ...]:
@@ -130,17 +130,17 @@ _REGISTRY = (
     *_decoding(*(f"{prefix}{name}" for prefix in ("", "schema-registry.") for name in ("subject", "schema"))),
     *_decoding(
         *("basic-auth.*", "bearer-auth.*", "ssl.*"),
-        note="it decides who asks the registry for schemas, and how that connection is secured; no state contains it",
+        note="this option belongs to the connection to the schema registry; no state contains it",
     ),
 )
-"""Schema-registry options except its address: another registry may number schemas differently."""
+"""Options of a schema registry, except its address: a different registry may assign different ids."""
 FORMATS: Mapping[str, FormatFacts] = {
     each.name: each
     for each in (
         FormatFacts("json", Known.YES, _JSON, _PAGE),
         FormatFacts("csv", Known.YES, _CSV, _PAGE, by_place=True),
         FormatFacts("raw", Known.YES, _decoding("charset", "endianness"), _PAGE),
-        # Avro files contain names as well; a message is read by the table's own schema.
+        # Avro files also contain column names, but a message is decoded with the schema of the table.
         FormatFacts("avro", Known.YES, _AVRO, _PAGE, by_place=True),
         FormatFacts("avro-confluent", Known.YES, _REGISTRY, _PAGE),
         FormatFacts("protobuf", Known.YES, (), _PAGE),
@@ -152,19 +152,19 @@ FORMATS: Mapping[str, FormatFacts] = {
         ),
     )
 }
-"""The formats that Flink brings, by the value of a table's option."""
+"""The formats in Flink's distribution, by the value of a table's format option."""
 _NAMED_BY = ("format", "key.format", "value.format")
 _OPTION = re.compile(r"(?:(?:key|value)\.)?(?P<format>[\w-]+)\.(?P<name>.+)")
 
 
 def by_place(options: Mapping[str, str]) -> bool:
-    """True if only the order of a row's values identifies their columns."""
+    """True if only the position of a value in a row identifies its column."""
     named = (FORMATS.get(options.get(key, "")) for key in _NAMED_BY)
     return any(each is not None and each.by_place for each in named)
 
 
 def column_identity(options: Mapping[str, str], *, partitioned: bool) -> ColumnIdentity:
-    """Identity of a table's columns across declarations."""
+    """The identity of a table's columns across declarations."""
     if not by_place(options):
         return ColumnIdentity.NAME
     formats = [options[key] for key in _NAMED_BY if key in options]
@@ -173,7 +173,7 @@ def column_identity(options: Mapping[str, str], *, partitioned: bool) -> ColumnI
 
 
 def format_option(key: str) -> OptionFact | None:
-    """Effect of a format's option, such as ``value.json.ignore-parse-errors``; None if unknown."""
+    """The fact about a format option, such as ``value.json.ignore-parse-errors``; None if unknown."""
     found = _OPTION.fullmatch(key)
     format_facts = None if found is None else FORMATS.get(found["format"])
     if found is None or format_facts is None:

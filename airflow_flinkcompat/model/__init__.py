@@ -1,7 +1,7 @@
-"""Light values that every other package uses: outcomes, policies, jobs and their words.
+"""Light values that every other package uses: jobs, options, outcomes, policies and waivers.
 
-It imports nothing outside the standard library, and names load on first use. A DAG file that names a policy or a start
-mode therefore loads neither the parser, nor the rules, nor a client.
+This package imports nothing outside the standard library, and its names load on first use. A DAG file that imports a
+policy or a start mode therefore loads no parser, no rules and no client.
 """
 
 from __future__ import annotations
@@ -69,5 +69,5 @@ __all__ = [
 ]  # fmt: skip
 
 
-if not TYPE_CHECKING:  # a type checker takes a module with __getattr__ to have every name
+if not TYPE_CHECKING:  # with __getattr__, a type checker would accept any name
     __getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -1,6 +1,6 @@
-"""The engines as data: their differences, and their spellings of Flink's recovery options.
+"""Facts about each engine, and names of Flink's recovery options by version.
 
-Their judgement is in :mod:`~airflow_flinkcompat.compat.engines`.
+Verdicts that depend on the engine are in :mod:`~airflow_flinkcompat.compat.engines`.
 """
 
 from __future__ import annotations
@@ -14,19 +14,20 @@ class EngineFacts:
     """Facts about an engine, independent of a change.
 
     Attributes:
-        default_version: The version assumed for a job that names none.
-        version_examples: Versions as users write them, for messages.
-        label_has_version: True if the label for readers contains the version.
-        majors: The major numbers of its versions; None for any number.
-        flink_lines: The line of Flink that a version is based on, by its major number; None if its versions are Flink's
-            own.
-        one_deployment: True if a whole script is one deployment, so that settings for an added or removed query also
-            apply to the others. Otherwise each query may be a separate job.
-        takes_commands: True if jobs accept Flink's own commands: SQL of its Gateway, or its client.
-        endings_known: True if the end of a restore that does not fit is known: a refusal, or wrong rows.
-        compiles_plans: True if an available planner compiles its scripts.
-        fills_variables: True if its platform fills in ``${secret_values.NAME}``, so that such a variable is not a
-            secret itself.
+        default_version: The version assumed for a job without an engine version.
+        version_examples: Examples of versions, for messages.
+        label_has_version: True if the label that users see contains the version.
+        majors: The major numbers of its versions; None if any number is possible.
+        flink_lines: The Flink version that each major version is based on, such as 1.17; None if the engine is
+            Flink itself.
+        one_deployment: True if a whole script is one deployment: settings for an added or removed query then also
+            apply to all other queries. Otherwise each query may be a separate job.
+        takes_commands: True if jobs accept Flink's own commands, either SQL of the SQL Gateway or its command
+            line.
+        endings_known: True if the result of a failed restore is known: a refusal, or wrong rows.
+        compiles_plans: True if Flink's planner can compile the engine's scripts.
+        fills_variables: True if its platform replaces ``${secret_values.NAME}``. The variable itself is then no
+            secret.
     """
 
     default_version: str
@@ -42,12 +43,12 @@ class EngineFacts:
     fills_variables: bool
 
     def has_version(self, version: str) -> bool:
-        """True if this engine may have a version of this number."""
+        """True if a version with this number can exist."""
         first = version.split(".")[0]
         return self.majors is None or first in self.majors or not (first.isascii() and first.isdigit())
 
     def flink_line(self, version: str) -> str | None:
-        """The line of Flink that a version belongs to, or is based on."""
+        """The Flink version, such as 1.20, that an engine version is equal to or based on."""
         return version if self.flink_lines is None else self.flink_lines.get(version.split(".")[0])
 
 
@@ -79,12 +80,12 @@ ENGINE_FACTS: Mapping[str, EngineFacts] = {
         fills_variables=False,
     ),
 }
-"""One entry for each engine."""
+"""The facts about each engine, by its name."""
 ENGINES: Mapping[str, str] = {name: facts.default_version for name, facts in ENGINE_FACTS.items()}
-"""The default version of each engine, for jobs that name none."""
+"""The default version of each engine, for jobs without an engine version."""
 
 
-# An unknown option is ignored: a job whose savepoint is set in the spelling of another line starts empty.
+# Flink ignores unknown options. A savepoint path under another version's name is lost, and the job starts empty.
 RECOVERY_PATH = "execution.state-recovery.path"
 CLAIM_MODE = "execution.state-recovery.claim-mode"
 IGNORE_UNCLAIMED = "execution.state-recovery.ignore-unclaimed-state"
@@ -96,11 +97,11 @@ _BEFORE_1_20: Mapping[str, str] = {
 
 
 def recovery_option(option: str, version: str) -> str:
-    """The option as spelled by one version of Flink."""
+    """The name of a recovery option in a version of Flink."""
     major, minor = (int(part) if part.isdecimal() else 0 for part in (*version.split("."), "0")[:2])
     return _BEFORE_1_20[option] if (major, minor) < (1, 20) else option
 
 
 def in_every_spelling(options: Mapping[str, str]) -> dict[str, str]:
-    """The options in both spellings, for any version of Flink; a version that knows both uses the new one."""
+    """The options under both names, for any version of Flink; a version that knows both uses the new name."""
     return {**options, **{_BEFORE_1_20[option]: value for option, value in options.items()}}

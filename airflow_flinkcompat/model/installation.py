@@ -1,4 +1,4 @@
-"""The installed package: its origin, the command that adds extras to it, and its cache folder."""
+"""The installed package: its origin, the pip command that adds extras, and the cache folder."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ Extra = Literal["deploy", "gcs", "local-flink", "lsp", "native", "s3", "spark", 
 
 
 def install_command(*extras: Extra) -> str:
-    """The command that reinstalls this package from the same origin, with extras.
+    """The pip command that reinstalls this package with extras, from the origin of the installation.
 
     Args:
         extras: The extras to install.
 
     Returns:
-        A pip command for the checkout, wheel or repository that the package was installed from, or for the name of the
-        package if it came from an index.
+        A pip command. It names the checkout, wheel or repository that the package was installed from. For a package
+        from an index, it is the name of the package.
     """
     wanted = f"[{','.join(extras)}]" if extras else ""
     try:
@@ -39,19 +39,19 @@ def install_command(*extras: Extra) -> str:
 
 
 def missing_packages(*extras: Extra) -> tuple[str, ...]:
-    """The packages that extras require and that are not installed.
+    """The packages that extras require but that are not installed.
 
     Args:
         extras: The extras.
 
     Returns:
-        Their names on an index, in order; none if this package's requirements are unknown.
+        The names of the packages on an index, in order; empty if the requirements of this package are unknown.
     """
     return tuple(sorted({name for extra in extras for name in _required(extra) if not _installed(name)}))
 
 
 def _source(origin: dict[str, dict[str, str]]) -> str:
-    """The suffix ``@ URL`` of a requirement by its PEP 610 origin; empty if it came from an index."""
+    """The suffix ``@ URL`` of a requirement, from its PEP 610 origin; empty for a package from an index."""
     if not (url := origin.get("url")):
         return ""
     version = origin.get("vcs_info", {})
@@ -79,7 +79,7 @@ CACHE_VARIABLE = "FLINKCOMPAT_CACHE"
 
 
 def cache_directory() -> Path:
-    """``$FLINKCOMPAT_CACHE`` where set, else the user's cache folder of this platform."""
+    """``$FLINKCOMPAT_CACHE`` if set, else the platform's cache folder of the user."""
     import platformdirs  # an extra
 
     override = os.environ.get(CACHE_VARIABLE)

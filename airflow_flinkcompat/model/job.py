@@ -1,4 +1,4 @@
-"""A job as a value: its language, the engine it runs on, and its declarations."""
+"""A Flink job as a value, with its language, engine and declarations."""
 
 from __future__ import annotations
 
@@ -19,22 +19,23 @@ _VERSION = re.compile(r"[0-9]{1,4}(?:\.[0-9]{1,6}){0,3}(?:[-+][0-9A-Za-z.+-]{1,4
 
 
 class InputError(ValueError):
-    """A job that cannot be checked: the message names the place and the remedy."""
+    """A job that cannot be checked; the message states the place, the fault and the remedy."""
 
 
 class ScriptError(ValueError):
-    """The script as a whole cannot be used: missing, not UTF-8, or without a statement."""
+    """A script that cannot be used at all: missing, not UTF-8, or without a statement."""
 
 
 class OutOfReachError(Exception):
-    """A ledger or server without an answer; the text is one masked, readable message."""
+    """A ledger or server does not answer. The message is readable and masks secrets."""
 
 
 @dataclass(frozen=True)
 class FunctionDeclaration:
     """A user-defined function.
 
-    ``kind`` is scalar, aggregate, table or "" (unknown), ``language`` java, scala or python.
+    ``kind`` is ``scalar``, ``aggregate``, ``table``, or "" if unknown. ``language`` is ``java``, ``scala`` or
+    ``python``.
     """
 
     name: str
@@ -49,7 +50,8 @@ class FunctionDeclaration:
 
         Args:
             name: The function's name.
-            text: Its kind, and after a colon its language, in any case; ``java`` if there is none.
+            text: The kind, optionally followed by a colon and the language, in any case. The default language is
+                ``java``.
 
         Returns:
             The declaration.
@@ -59,13 +61,18 @@ class FunctionDeclaration:
         """
         kind, colon, language = text.lower().partition(":")
         if kind not in FUNCTION_KINDS:
-            raise InputError(f"function {name!r}: kind {kind!r} is not one of {', '.join(FUNCTION_KINDS)}")
+            raise InputError(
+                f"function {name!r} has the unknown kind {kind!r}: choose one of {', '.join(FUNCTION_KINDS)}"
+            )
         if colon and language not in FUNCTION_LANGUAGES:
-            raise InputError(f"function {name!r}: language {language!r} is not one of {', '.join(FUNCTION_LANGUAGES)}")
+            raise InputError(
+                f"function {name!r} has the unknown language {language!r}: choose one of "
+                f"{', '.join(FUNCTION_LANGUAGES)}"
+            )
         return cls(name, kind, language or "java")
 
     def to_dict(self) -> dict[str, str]:
-        """JSON values, without the place of the declaration.
+        """The declaration as JSON values, without its place in the script.
 
         Returns:
             The name, kind, language and definition, each a string.
@@ -76,10 +83,10 @@ class FunctionDeclaration:
 
     @classmethod
     def from_dict(cls, row: Mapping[str, Any]) -> FunctionDeclaration:
-        """Read the values of :meth:`to_dict`; keys of a later version are ignored.
+        """Read the values of :meth:`to_dict`; unknown keys of later versions are ignored.
 
         Args:
-            row: The declaration as JSON values; only the name is needed.
+            row: The declaration as JSON values; only ``name`` is required.
 
         Returns:
             The declaration.
@@ -92,22 +99,23 @@ class FunctionDeclaration:
 
 @dataclass(frozen=True)
 class JobSpec:
-    """One job as it is checked, deployed, stored and recomputed.
+    """One job, as it is checked, deployed, recorded and backfilled.
 
     Attributes:
-        script: The text: Flink SQL, or a program of the Table API.
-        settings: Settings in force before the script's own SETs.
-        functions: Declarations of functions that the script only uses.
-        catalog: DDL of tables that the script does not declare.
-        engine: The engine whose state semantics apply; ``vvr`` by default.
-        engine_version: The version of that engine; None for its default (``ENGINES``).
-        source: The name of the script in messages.
-        language: Language of the script: ``sql``, ``python`` or ``table``.
-        variables: Values from the environment of a program, by name.
-        files: The texts next to a Python program, its modules and the files it reads, by their path from its folder.
+        script: The text of the script, either Flink SQL or a program of the Table API.
+        settings: Settings that apply before the SET statements of the script.
+        functions: Declarations of functions that the script uses but does not declare.
+        catalog: DDL of tables that the script uses but does not declare.
+        engine: The engine that runs the job; ``vvr`` by default.
+        engine_version: The version of the engine; None for the default version in ``ENGINES``.
+        source: The name of the script, for messages.
+        language: The language of the script: ``sql``, ``python`` or ``table``.
+        variables: Environment variables of a program, by name.
+        files: The files that a Python program imports or reads, by their path relative to the folder of the
+            program.
 
     Raises:
-        InputError: A field holds an invalid value; the message contains the remedy.
+        InputError: A field contains an invalid value; the message states the remedy.
     """
 
     script: str
@@ -123,7 +131,7 @@ class JobSpec:
 
     def __post_init__(self) -> None:
         if self.engine not in ENGINES:
-            raise InputError(f"engine {self.engine!r} is not one of {', '.join(ENGINES)}")
+            raise InputError(f"engine {self.engine!r} is unknown: choose one of {', '.join(ENGINES)}")
         if self.engine_version is not None and not _VERSION.fullmatch(self.engine_version):
             examples = ENGINE_FACTS[self.engine].version_examples
             raise InputError(
@@ -131,22 +139,22 @@ class JobSpec:
                 f"write numbers separated by points, such as {examples}"
             )
         if self.language not in LANGUAGES:
-            raise InputError(f"language {self.language!r} is not one of {', '.join(LANGUAGES)}")
+            raise InputError(f"language {self.language!r} is unknown: choose one of {', '.join(LANGUAGES)}")
         if self.variables and self.language == "sql":
-            raise InputError("variables belong to a program, and this job is an SQL script: leave them out")
+            raise InputError("variables are only for programs, but this job is an SQL script: remove the variables")
         if self.files and self.language != "python":
-            raise InputError("files belong to a Python program, and this job is not one: leave them out")
+            raise InputError("files are only for Python programs, but this job is not one: remove the files")
 
     @cached_property
     def version(self) -> str:
-        """The engine version, as its first one or two numbers."""
+        """The first one or two numbers of the engine version."""
         return ".".join((self.engine_version or ENGINES[self.engine]).split(".")[:2])
 
     def digest(self) -> str:
-        """The SHA-256 of everything that is compared, in hex; the name of the source has no part in it.
+        """The SHA-256 of everything that a check compares, in hex; the script's name is not included.
 
-        It proves that the deployed version is the checked one. Ledgers and summaries contain it, so its formula never
-        changes.
+        The digest proves that the deployed version is the checked version. Ledgers and summaries contain digests, so
+        the formula must never change.
 
         Returns:
             64 hex digits.
@@ -162,11 +170,11 @@ class JobSpec:
     def part_digests(self) -> dict[str, str]:
         """A SHA-256 for each part that determines the rows: script, settings, functions and catalog.
 
-        The engine is not one of them, and leading or trailing blank lines do not count. Hand-over records contain these
+        The engine is not included, and leading or trailing blank lines are ignored. Hand-over records contain these
         digests.
 
         Returns:
-            64 hex digits by part: ``script``, ``settings``, ``functions`` and ``catalog``.
+            A digest of 64 hex digits for each of the keys ``script``, ``settings``, ``functions`` and ``catalog``.
         """
         # The rows of a program also depend on its variables and on the files next to it.
         given = [*sorted(self.variables.items()), *sorted(self.files.items())]
@@ -181,10 +189,10 @@ class JobSpec:
         return {name: _sha256(part) for name, part in parts.items()}
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON values; :meth:`from_dict` reads them.
+        """The job as JSON values, for :meth:`from_dict`.
 
         Returns:
-            One key per field.
+            A mapping with one key per field.
         """
         row = {each.name: getattr(self, each.name) for each in fields(JobSpec)}
         maps = {name: dict(row[name]) for name in ("settings", "variables", "files")}
@@ -192,17 +200,17 @@ class JobSpec:
 
     @classmethod
     def from_dict(cls, row: Mapping[str, Any]) -> Self:
-        """Read the job that :meth:`to_dict` wrote.
+        """Read a job from the values of :meth:`to_dict`.
 
         Args:
-            row: Its fields; a missing one has its default, and unknown keys are ignored.
+            row: The fields of the job; missing fields have defaults, and unknown keys are ignored.
 
         Returns:
             The job.
 
         Raises:
-            InputError: A field holds an invalid value.
-            KeyError: The script, or the name of a function, is missing.
+            InputError: A field contains an invalid value.
+            KeyError: The script or the name of a function is missing.
         """
         known = {each.name: row[each.name] for each in fields(JobSpec) if each.name in row}
         functions = tuple(FunctionDeclaration.from_dict(each) for each in row.get("functions", ()))

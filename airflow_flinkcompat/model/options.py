@@ -1,7 +1,7 @@
-"""Choices of a user, with one definition for each closed list.
+"""Options that a user chooses; each closed list of choices is defined once, in this module.
 
-A choice on which code branches is an enum. Next to it is the literal type of its values, so that a type checker finds a
-misspelt operator argument. A test compares the two.
+A choice on which code branches is an enum. A literal type of the same values follows each enum, so that a type
+checker finds a misspelt operator argument. A test compares the two.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 EngineName = Literal["vvr", "flink"]
-"""State semantics: the vendor's (Realtime Compute, Ververica), or those of open-source Flink."""
+"""The engine that runs a job: VVR (Realtime Compute, Ververica) or open-source Flink."""
 
 Language = Literal["sql", "python", "table"]
-"""Language of a job: Flink SQL, PyFlink, or FLIP-11's notation of the Table API."""
+"""Language of a job: Flink SQL, PyFlink, or the Table API notation of FLIP-11."""
 LANGUAGES: tuple[Language, ...] = get_args(Language)
 
 _LANGUAGE_OF: Mapping[str, Language] = {".py": "python", ".table": "table"}
 PROGRAM_SUFFIXES = tuple(_LANGUAGE_OF)
-"""Suffixes of Table API programs."""
+"""File suffixes of Table API programs."""
 
 FunctionKind = Literal["scalar", "aggregate", "table"]
 FUNCTION_KINDS: tuple[FunctionKind, ...] = get_args(FunctionKind)
@@ -30,10 +30,12 @@ FUNCTION_LANGUAGES: tuple[FunctionLanguage, ...] = get_args(FunctionLanguage)
 
 
 class StartMode(StrEnum):
-    """State from which a job starts. ``AUTO_FIRST``: empty if nothing is deployed yet, else a savepoint.
+    """The state from which a job starts.
 
-    ``CHECKPOINT``: the former job's latest retained checkpoint; later rows of that job are written again. ``MIGRATED``:
-    a savepoint that was rewritten for the new script.
+    ``AUTO_FIRST`` starts without state if nothing is deployed yet, else from a savepoint.
+
+    ``CHECKPOINT`` starts from the latest retained checkpoint of the former job, and the job repeats the rows that it
+    wrote after that checkpoint. ``MIGRATED`` starts from a savepoint that was rewritten for the new script.
     """
 
     AUTO_FIRST = "auto-first"
@@ -47,7 +49,7 @@ StartModeName = Literal["auto-first", "savepoint", "checkpoint", "stateless", "m
 
 
 class RehearsalFinding(StrEnum):
-    """Result of starting a new script from a live job's state."""
+    """Result of a rehearsal, which starts the new script from the state of the live job."""
 
     REFUSED = "refused"
     RESTORED = "restored"
@@ -57,38 +59,38 @@ class RehearsalFinding(StrEnum):
 RehearsalFindingName = Literal["refused", "restored", "could not tell"]
 
 AcceptName = Literal["filter", "source-moved", "history"]
-"""Exceptions that a migration in a DAG makes on request; dropping state is left to the approver."""
+"""Exceptions that a migration in a DAG may make. An approver decides about dropped state."""
 ACCEPTED: tuple[AcceptName, ...] = get_args(AcceptName)
 
 Late = Literal["include", "drop"]
-"""Treatment of rows that a live job's watermark would have found too late for their window."""
+"""Handling of rows that are too late for their window by the watermark of a live job."""
 LATE: tuple[Late, ...] = get_args(Late)
 
 Native = Literal["auto", "off"]
-"""Use of DuckDB inside Spark's tasks: if it certainly returns the same rows, or never."""
+"""Use of DuckDB in Spark tasks: ``auto`` where it surely returns the same rows as Spark, or ``off``."""
 NATIVE: tuple[Native, ...] = get_args(Native)
 
 PlannerMode = Literal["auto", "always", "never"]
-"""Use of Flink's own planner; ``auto``: if it is installed for the version."""
+"""Use of Flink's planner; ``auto`` uses the planner if it is installed for the version of Flink."""
 PLANNER_MODES: tuple[PlannerMode, ...] = get_args(PlannerMode)
 PlannerNetwork = Literal["allow", "refuse"]
-"""Permission for connectors to connect while Flink's planner plans a script."""
+"""Permission for connectors to open network connections while Flink's planner plans a script."""
 PLANNER_NETWORKS: tuple[PlannerNetwork, ...] = get_args(PlannerNetwork)
 ENGINE_VARIABLE = "FLINKCOMPAT_ENGINE"
-"""The variable that holds the engine, if nothing else names one."""
+"""Environment variable with the default engine."""
 LEDGER_VARIABLE = "FLINKCOMPAT_LEDGER"
-"""The variable that holds the address of the ledgers."""
+"""Environment variable with the address of the ledgers."""
 PLANNER_VARIABLE = "FLINKCOMPAT_PLANNER"
-"""The variable that holds the mode, if nothing else names one."""
+"""Environment variable with the default :data:`PlannerMode`."""
 NETWORK_VARIABLE = "FLINKCOMPAT_PLANNER_NETWORK"
-"""The variable that is ``allow`` if connectors and catalogs may connect while a script is planned."""
+"""Environment variable with the default :data:`PlannerNetwork`."""
 
 
 def language_of(path: str | Path) -> Language:
-    """Language of a file, by its suffix; anything but a program is SQL.
+    """Language of a script, by the suffix of its file; every unknown suffix means SQL.
 
     Args:
-        path: The file; it need not exist.
+        path: The path of the file, which may not exist.
 
     Returns:
         ``python`` or ``table`` for a program, else ``sql``.
@@ -97,14 +99,14 @@ def language_of(path: str | Path) -> Language:
 
 
 def is_path(value: Any, endings: tuple[str, ...]) -> bool:
-    """True if an argument is the path of a file with one of these suffixes, and not a text.
+    """True if an argument is a file path with one of these suffixes, and not the text of a script.
 
     Args:
         value: The argument.
         endings: Suffixes of files, with their dots.
 
     Returns:
-        True for a path; the file need not exist.
+        True for a path, even if the file does not exist.
     """
     return isinstance(value, str) and value.endswith(endings) and "\n" not in value
 

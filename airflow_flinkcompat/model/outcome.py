@@ -1,4 +1,4 @@
-"""Words of a verdict (outcome, basis, consequence, reasons for unknown) and the policy of branches."""
+"""Values of a verdict (outcome, basis, consequence, reason) and the policy that maps it to a branch."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ class Outcome(StrEnum):
 
     @cached_property
     def rank(self) -> int:
-        """0 for compatible, 3 for incompatible."""
+        """The position in the order: 0 for compatible, 3 for incompatible."""
         return _RANKS[self]
 
     @staticmethod
     def worst(outcomes: Iterable[Outcome]) -> Outcome:
-        """The worst of the outcomes; compatible if there are none.
+        """The worst of several outcomes; compatible if there are none.
 
         Args:
-            outcomes: Any number of outcomes.
+            outcomes: The outcomes to compare.
 
         Returns:
-            The one of the highest rank.
+            The outcome with the highest rank.
         """
         return max(outcomes, key=_RANKS.__getitem__, default=Outcome.COMPATIBLE)
 
@@ -40,7 +40,7 @@ _RANKS = {outcome: rank for rank, outcome in enumerate(Outcome)}
 
 
 class Basis(StrEnum):
-    """Evidence of a verdict."""
+    """Kind of evidence for a verdict."""
 
     DOCUMENT = "document"
     MEASURED = "measured"
@@ -56,7 +56,7 @@ class Consequence(StrEnum):
 
 
 class Reason(StrEnum):
-    """Reason for an ``unknown`` answer: the closed list."""
+    """Reason for the outcome ``unknown``."""
 
     DOCUMENTED = "the vendor's document states that the outcome is not known in advance"
     SEVERAL_CHANGES = "several things changed at once"
@@ -71,23 +71,23 @@ class Reason(StrEnum):
 Branch = Literal["resume", "migrate", "restart", "approve", "reject"]
 BRANCHES: tuple[Branch, ...] = get_args(Branch)
 _MIGRATABLE = {"whole": "migratable", "partial": "partly_migratable"}
-"""Policy field for an incompatible change, by the share of state that a migration keeps."""
+"""The policy field for an incompatible change, by the share of state that a migration keeps."""
 
 _OF_EMPTY_SINKS = ("resume", "approve", "restart")
 
 
 @dataclass(frozen=True)
 class Policy:
-    """Branch of each outcome: resume, migrate, restart (without state), approve or reject.
+    """The branch for each outcome: resume, migrate, restart (without state), approve or reject.
 
-    ``migratable`` and ``partly_migratable``: the branch of an incompatible change if a migration keeps all of its
-    state, or a part. They apply only where a branch ``migrate`` exists. ``sink_begins_empty`` (resume, approve or
-    restart): the branch of a change that would resume or migrate, while an updating query writes into a keyed sink at a
-    new place. Such a sink receives only keys that change from then on.
+    ``migratable`` and ``partly_migratable`` apply to an incompatible change if a migration keeps all or part of its
+    state, and only if the DAG has a branch ``migrate``. ``sink_begins_empty`` (resume, approve or restart) applies if
+    a job would resume or migrate, but an updating query writes into a new keyed sink. The new sink only receives keys
+    that change after the restart.
 
-    State is never discarded without consent: an incompatible change restarts only if a policy states it, or if history
-    is recomputed after the restart (see :meth:`of`). Raises ValueError for any other branch, and for a policy that
-    resumes an incompatible change without approval.
+    State is never discarded without consent. An incompatible change restarts only if the policy allows it explicitly,
+    or if a backfill recomputes the history (see :meth:`of`). Raises ValueError for an unknown branch, and for a
+    policy that resumes an incompatible change without approval.
     """
 
     compatible: str = "resume"
@@ -102,28 +102,33 @@ class Policy:
         for field in fields(self):
             branch = getattr(self, field.name)
             if branch not in BRANCHES:
-                raise ValueError(f"policy: {field.name} leads to {branch!r}; choose one of {', '.join(BRANCHES)}")
+                raise ValueError(
+                    f"policy: {field.name} has the unknown branch {branch!r}; choose one of {', '.join(BRANCHES)}"
+                )
             if branch == "migrate" and field.name not in _MIGRATABLE.values():
                 raise ValueError(
-                    f"policy: {field.name} leads to 'migrate', which is only for {' and '.join(_MIGRATABLE.values())}"
+                    f"policy: {field.name} cannot have the branch 'migrate'; use it only for "
+                    f"{' and '.join(_MIGRATABLE.values())}"
                 )
         if self.sink_begins_empty not in _OF_EMPTY_SINKS:
             raise ValueError(
-                f"policy: sink_begins_empty leads to {self.sink_begins_empty!r}; "
+                f"policy: sink_begins_empty cannot have the branch {self.sink_begins_empty!r}; "
                 f"choose one of {', '.join(_OF_EMPTY_SINKS)}"
             )
         if "resume" in (self.incompatible, self.migratable, self.partly_migratable):
-            raise ValueError("policy: an incompatible change is never resumed without approval")
+            raise ValueError(
+                "policy: an incompatible change must not resume without approval; choose a branch other than 'resume'"
+            )
 
     @staticmethod
     def of(value: Policy | Mapping[str, Any] | None, *, backfill: bool = False) -> Policy:
-        """A policy from a mapping of outcomes to branches; missing ones keep the default.
+        """A policy from a mapping of outcomes to branches; missing outcomes have default branches.
 
         Args:
-            value: A policy, which is returned unchanged, or the branches of some outcomes.
-            backfill: True if a backfill follows a restart, or a hand-over to one precedes it. Then an incompatible
-                change restarts, unless ``value`` sets another branch. A branch of ``value`` for
-                incompatible changes also applies to those that can be migrated, unless ``value`` sets theirs.
+            value: A policy, which is returned unchanged, or a mapping from outcomes to branches.
+            backfill: True if a backfill follows a restart, or a hand-over to a backfill precedes the restart. The
+                default for an incompatible change is then ``restart``. The branch in ``value`` for incompatible
+                changes also applies to migratable changes, unless ``value`` contains separate branches.
 
         Returns:
             The policy.
@@ -143,11 +148,12 @@ class Policy:
         return Policy(**{**({"incompatible": "restart"} if backfill else {}), **given})
 
     def branch_for(self, outcome: Outcome, kept: str | None = None) -> str:
-        """The branch of an outcome.
+        """The branch for an outcome.
 
         Args:
-            outcome: Outcome of the check.
-            kept: How much of the state a migration keeps (``whole``, ``partial``, ``none``); None: nothing migrates.
+            outcome: The outcome of the check.
+            kept: The share of the state that a migration keeps: ``whole``, ``partial`` or ``none``; None without
+                a migration.
 
         Returns:
             The name of the branch.

@@ -1,4 +1,4 @@
-"""Text of a script as values: its place, its normal form, and SQL literals."""
+"""Pieces of script text: places, normal forms, and SQL names and literals."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from airflow_flinkcompat.lazy import quick_init
 @quick_init
 @dataclass(frozen=True)
 class Span:
-    """A range of a script: lines and columns from 1, end inclusive; ``str()`` is ``source:line:column``."""
+    """A range of a script: lines and columns start at 1, and the end is inclusive.
+
+    ``str()`` returns ``source:line:column``.
+    """
 
     source: str
     line: int
@@ -25,7 +28,7 @@ class Span:
 
 @dataclass(frozen=True)
 class NormalForm:
-    """A piece of SQL that is compared by its normal form; ``text`` is its form for readers."""
+    """A piece of SQL. Comparisons use the normal ``form``; readers see ``text``."""
 
     form: str = field(repr=False)
     text: str = field(compare=False)
@@ -35,23 +38,23 @@ class NormalForm:
 
 
 def sql_name(name: str) -> str:
-    """A name in back-ticks, which Flink SQL accepts whatever characters it contains."""
+    """A name in back-ticks, which Flink SQL accepts with any characters."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def sql_text(text: str) -> str:
-    """A text as an SQL literal."""
+    """A text as an SQL string literal."""
     return "'" + text.replace("'", "''") + "'"
 
 
 def join_ddl(files: Iterable[tuple[str, str]]) -> tuple[str, tuple[tuple[str, int], ...]]:
-    """The DDL of several files as one text, with a ``;`` after each but the last.
+    """Join the DDL of several files into one text, separated by ``;``.
 
     Args:
-        files: Content of each file by its name.
+        files: The name and content of each file.
 
     Returns:
-        The text, and each name with the number of lines from its file. The text of an only file is returned as it is.
+        The text, and the name and number of lines of each file. The text of a single file is returned unchanged.
     """
     given = list(files)
     texts = [text.rstrip() for _, text in given[:-1]]

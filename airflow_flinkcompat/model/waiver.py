@@ -1,4 +1,4 @@
-"""A waiver: a note next to the script that accepts one finding about one change until a stated day."""
+"""A waiver: a note next to the script that accepts one finding about one change until a fixed day."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Waiver:
-    """One accepted finding. It affects no verdict, only the gate's reaction.
+    """An accepted finding. A waiver never changes the verdict, only the reaction of the gate.
 
     Attributes:
-        subject: Subject of the finding: the path of an operator, a sink, or ``script``.
-        finding: Its message, secrets masked.
-        until: The last day on which it is valid.
-        deployed_sha256: The digest of the version deployed then, without its engine; the digest of nothing if the
-            script was read alone.
-        finding_sha256: The digest of the finding and of the changed parts.
-        deployment: The deployment; "" if two scripts were compared.
-        even_silently_wrong: True if it was confirmed on purpose although the restore may return wrong rows without an
-            error.
+        subject: The subject of the finding: the path of an operator, a sink, or ``script``.
+        finding: The message of the finding, with secrets masked.
+        until: The last day on which the waiver is valid.
+        deployed_sha256: The digest, without the engine, of the version that was deployed when the finding was
+            accepted. If only one script was checked, the digest of an empty script.
+        finding_sha256: The digest of the finding and of the changed parts of the script.
+        deployment: The name of the deployment; "" if two scripts were compared.
+        even_silently_wrong: True if the finding was accepted explicitly although the restored job may write wrong
+            rows without an error.
     """
 
     rule: str
@@ -39,16 +39,16 @@ class Waiver:
     even_silently_wrong: bool = False
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON values; :meth:`from_dict` reads them.
+        """The waiver as JSON values, for :meth:`from_dict`.
 
         Returns:
-            One key per field.
+            A mapping with one key per field.
         """
         return {each.name: getattr(self, each.name) for each in fields(self)} | {"until": self.until.isoformat()}
 
     @classmethod
     def from_dict(cls, row: Mapping[str, Any]) -> Waiver:
-        """The waiver that :meth:`to_dict` wrote; keys of a later version are ignored.
+        """Read a waiver from the values of :meth:`to_dict`; unknown keys of later versions are ignored.
 
         Args:
             row: The waiver as JSON values.
@@ -57,16 +57,16 @@ class Waiver:
             The waiver.
 
         Raises:
-            KeyError: The day is missing.
+            KeyError: The key ``until`` is missing.
             TypeError: Another field is missing.
-            ValueError: The day is not a date.
+            ValueError: The value of ``until`` is not a date.
         """
         known = {each.name: row[each.name] for each in fields(cls) if each.name in row}
         return cls(**{**known, "until": date.fromisoformat(row["until"])})
 
 
 class WaiverState(StrEnum):
-    """Validity of a waiver for its finding."""
+    """State of a waiver when it is applied to a finding."""
 
     HOLDS = "holds"
     EXPIRED = "expired"
@@ -75,25 +75,25 @@ class WaiverState(StrEnum):
 
 @dataclass(frozen=True)
 class AppliedWaiver:
-    """A waiver with its finding. ``state`` is its validity."""
+    """A waiver that matches a finding, with the state of the waiver."""
 
     waiver: Waiver
     state: WaiverState
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON values; :meth:`from_dict` reads them.
+        """The waiver and its state as JSON values, for :meth:`from_dict`.
 
         Returns:
-            The waiver's keys, and ``state``.
+            The keys of the waiver, and ``state``.
         """
         return {**self.waiver.to_dict(), "state": self.state.value}
 
     @classmethod
     def from_dict(cls, row: Mapping[str, Any]) -> AppliedWaiver:
-        """Read the values of :meth:`to_dict`.
+        """Read a waiver and its state from the values of :meth:`to_dict`.
 
         Args:
-            row: The keys.
+            row: The keys of the waiver, and ``state``.
 
         Returns:
             The waiver with its state.

@@ -30,10 +30,10 @@ def session(master: str | None, **_: object) -> Iterator[SimpleNamespace]:
     ("wanted", "least", "installed", "shares", "says"),
     [
         (None, 1 << 31, True, False, []),
-        (None, 1, True, True, ["of state on Spark, local[*]"]),
+        (None, 1, True, True, ["of state on Spark (local[*])"]),
         (None, 1, False, False, ["of state in this process only; Spark shares the work"]),
         (False, 1, True, False, []),
-        (True, 1 << 31, True, True, ["of state on Spark, local[*]"]),
+        (True, 1 << 31, True, True, ["of state on Spark (local[*])"]),
     ],
 )
 def test_spark_shares_what_is_large_or_what_it_is_asked_to(

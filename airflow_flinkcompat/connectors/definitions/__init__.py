@@ -1,1 +1,1 @@
-"""The connectors of the catalogue: one module with ``CONNECTORS`` for each family."""
+"""Facts about each connector; every module defines ``CONNECTORS`` for one family."""

@@ -1,4 +1,4 @@
-"""``print``, ``blackhole``, ``datagen``, ``filesystem`` (restored on 2.3 and 1.20), ``faker``."""
+"""``print``, ``blackhole``, ``datagen``, ``filesystem`` (restored on 2.3 and 1.20), and ``faker``."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from airflow_flinkcompat.connectors.facts import (
     facts,
 )
 
-_MADE = Startup(itself="from the start: it generates its rows")
+_MADE = Startup(itself="with the first row, because it generates its rows")
 _FAKER = "FlinkFakerTableSource (0.5): a NumberSequenceSource before a function that stores nothing"
-_DATAGEN = "RandomGenerator, which stores nothing; a sequence has other options"
+_DATAGEN = "RandomGenerator stores nothing; options of a sequence are separate"
 _SEQUENCE = "SequenceGenerator, which stores the position of each sequence"
 _RANDOM = tuple(f"fields.*.{name}" for name in ("min", "max", "max-past", "length", "var-len", "null-rate"))
 _MADE_ANEW = "the savepoint stores at most the number of generated rows, so new rows follow the new options"
-_MORE_OPERATORS = "it decides which operators Flink plans for the sink"
+_MORE_OPERATORS = "this option decides which operators Flink plans for the sink"
 
 CONNECTORS = (
     ConnectorFacts(
@@ -38,7 +38,9 @@ CONNECTORS = (
             row_before=Known.YES,
             options=(
                 OptionFact(
-                    "print-identifier", OptionEffect.TUNES, document="PrintTableSinkFactory: it begins each line"
+                    "print-identifier",
+                    OptionEffect.TUNES,
+                    document="PrintTableSinkFactory: the identifier is the prefix of each line",
                 ),
                 OptionFact("standard-error", OptionEffect.TUNES, ("sinks-print-option",)),
                 OptionFact("sink.parallelism", OptionEffect.TUNES, ("sk-stateless-print-parallelism",)),
@@ -121,8 +123,8 @@ CONNECTORS = (
                 ),
                 OptionFact("path", OptionEffect.READ, document="FileSystem connector page; no restore was run"),
             ),
-            startup=Startup(choices={EARLIEST: {}}, itself="with all its files, including those read before"),
-            document="FileSystemTableSource: takes projections, filters and metadata, no watermarks",
+            startup=Startup(choices={EARLIEST: {}}, itself="with all files, including files that were read before"),
+            document="FileSystemTableSource: supports projections, filters and metadata, but no watermarks",
         ),
         SinkFacts(
             state=SinkState.WRITER,
@@ -136,7 +138,8 @@ CONNECTORS = (
                 OptionFact(
                     "sink.partition-commit.delay",
                     OptionEffect.TUNES,
-                    document="PartitionTimeCommitTrigger, ProcTimeCommitTrigger: they store only pending partitions",
+                    document="PartitionTimeCommitTrigger, ProcTimeCommitTrigger: these classes store "
+                    "only pending partitions",
                 ),
                 OptionFact("auto-compaction", OptionEffect.STATE, document="FileSystemTableSink", note=_MORE_OPERATORS),
                 OptionFact(
@@ -149,11 +152,12 @@ CONNECTORS = (
                     "sink.parallelism",
                     OptionEffect.STATE,
                     document="FileSystemTableSink",
-                    note="its writer has state, and a writer with its own parallelism is not chained",
+                    note="the writer has state, and a writer with a separate parallelism is not chained",
                 ),
             ),
             ids=("sk-stateless-filesystem-unchanged", "sk-tumble-filesystem-unchanged"),
-            document="StreamingSink: a writer of files in progress, and one that commits partitions or ends the stream",
+            document="StreamingSink: a writer of files in progress, and an operator that "
+            "commits partitions or ends the stream",
         ),
         formats=("format",),
     ),

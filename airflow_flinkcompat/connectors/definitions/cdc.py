@@ -1,4 +1,4 @@
-"""Flink CDC: changes of databases (restores of ``postgres-cdc`` 3.5.0 on 1.20; sources of 3.5)."""
+"""Flink CDC connectors, by restores of ``postgres-cdc`` 3.5.0 on 1.20 and by the code of release 3.5."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from airflow_flinkcompat.connectors.facts import (
 )
 
 _PAGE = "Flink CDC 3.5, connector page"
-_CAPTURES_NONE = f"{_PAGE}: scan newly added tables; without the option a reader captures none"
+_CAPTURES_NONE = f"{_PAGE}: scan newly added tables; without this option a restored reader captures no added table"
 _CHUNKS = ("cdc-stateless-chunk", "cdc-group-chunk")
 _CHUNKING = (
     "chunk-key.even-distribution.factor.*", "chunk-meta.group.size",
@@ -23,8 +23,8 @@ _CHUNKING = (
 )  # fmt: skip
 _ENGINE = ("cdc-stateless-renamed-heartbeat",)
 _ELSEWHERE = (
-    "a restored source resumes from the stored position: it reads changes of another table since the savepoint, and "
-    "none of its earlier rows"
+    "a restored source resumes from the stored position: it reads only changes of the new table "
+    "since the savepoint, and no earlier rows"
 )
 _POSTGRES = (
     OptionFact(
@@ -46,8 +46,8 @@ _POSTGRES = (
         "slot.name",
         OptionEffect.READ,
         ("cdc-stateless-slot", "cdc-group-slot"),
-        note="a new slot begins at the restore: every change since the savepoint is lost",
-        default="flink",  # up to release 2.3; since 2.4 it is required
+        note="a new slot starts at the restore, so every change between the savepoint and the restore is lost",
+        default="flink",  # the default until release 2.3; required since 2.4
     ),
     OptionFact(
         "scan.incremental.snapshot.enabled",
@@ -69,8 +69,9 @@ _POSTGRES = (
     *facts(OptionEffect.TUNES, _PAGE, *_CHUNKING, "connect.max-retries", "connection.pool.size"),
 )
 _NOT_CAPTURED = (
-    "according to the documents, a restored source reads earlier rows of another table only with "
-    "scan.newly-added-table.enabled; neither this nor the effect on its former tables was measured"
+    "according to the documentation, a restored source reads earlier rows of a new table only "
+    "with scan.newly-added-table.enabled; neither this behaviour nor the effect on the former "
+    "tables was measured"
 )
 _TABLES = ("table-name", "database-name", "schema-name", "collection", "database")
 _TUNING = (
@@ -86,25 +87,29 @@ _OTHERS = (
     *facts(OptionEffect.CREDENTIALS, _PAGE, "username", "password", "server-id"),
     *facts(OptionEffect.CREDENTIALS, _PAGE, "jdbc.properties.useSSL", "jdbc.properties.requireSSL"),
     *facts(OptionEffect.CREDENTIALS, _PAGE, "jdbc.properties.sslMode", "jdbc.properties.*CertificateKeyStore*"),
-    # After a restore, MySQL's reader still drops events from before its startup timestamp.
-    OptionFact("scan.startup.*", OptionEffect.STARTUP, document="BinlogSplitReader: a timestamp filters them too"),
+    # After a restore, MySQL's reader still drops events that are older than its startup timestamp.
+    OptionFact(
+        "scan.startup.*",
+        OptionEffect.STARTUP,
+        document="BinlogSplitReader: the startup timestamp also filters events after a restore",
+    ),
     *facts(OptionEffect.TUNES, _PAGE, *_TUNING),
 )
-_USER = facts(OptionEffect.CREDENTIALS, "MongoDB CDC's page before release 2.1: username was named user", "user")
-_OTHER_READER = "the readers with and without this option store different kinds of positions"
+_USER = facts(OptionEffect.CREDENTIALS, "MongoDB CDC page before release 2.1: username was called user", "user")
+_OTHER_READER = "the reader with this option and the reader without it store different kinds of positions"
 
 
 _MYSQL_STARTUP = OptionFact(
     "scan.startup.mode",
     OptionEffect.STARTUP,
-    document="MySqlSource: the stored position decides where a restored reader resumes",
+    document="MySqlSource: a restored reader resumes from its stored position",
     default="initial",
     values=("initial", "earliest-offset", "latest-offset"),
 )
 
 
 def _incremental(default: str) -> tuple[OptionFact, ...]:
-    """Options of a connector that can read tables in chunks as well as their changes."""
+    """Options of a connector that can read tables in chunks before it reads their changes."""
     return (
         *(
             OptionFact(

@@ -1,4 +1,4 @@
-"""``kafka`` and ``upsert-kafka`` (restores on Flink 2.3 with flink-sql-connector-kafka 5.0.0-2.2)."""
+"""``kafka`` and ``upsert-kafka``, restored on Flink 2.3 with flink-sql-connector-kafka 5.0.0-2.2."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from airflow_flinkcompat.connectors.facts import (
 
 _ANY_PROPERTY = ("ks-stateless-client-property", "ks-tumble-client-property", "kafka-source-group-fetch")
 _SECURITY = facts(
-    OptionEffect.CREDENTIALS, "Kafka's page on its clients' configuration", "properties.sasl.*", "properties.ssl.*",
+    OptionEffect.CREDENTIALS, "Kafka's page about client configuration", "properties.sasl.*", "properties.ssl.*",
     "properties.security.*",
 )  # fmt: skip
 _ISOLATION = OptionFact(
     "properties.isolation.level",
     OptionEffect.DELIVERY_GUARANTEE,
-    document="Kafka's page on its clients' configuration",
+    document="Kafka's page about client configuration",
     note="read_uncommitted also reads records of open and aborted transactions; how a source that resumes from stored "
     "offsets treats such records was not measured",
     default="read_uncommitted",
@@ -40,7 +40,7 @@ _STARTUP = (
     "ks-tumble-startup-group-offsets",
     "ks-group-startup-specific",
 )
-_BEGINNING = "only a start without state reads it; this job resumes from the stored offsets"
+_BEGINNING = "only a start without state uses this option; this job resumes from the stored offsets"
 _WATERMARK = ("ks-tumble-wm-idle", "ks-group-wm-align")
 _TOPICS = ListedPlaces(
     separator=";",
@@ -60,13 +60,14 @@ _BOUND = OptionFact(
     "scan.bounded.*",
     OptionEffect.BOUNDED_END,
     ("ks-tumble-bounded-latest",),
-    note="a restored source ignores it: it reads partitions without an end, and never emits the last windows",
+    note="a restored source ignores this option: it reads partitions without an end, so the "
+    "last windows never emit a result",
 )
 _SCAN_PARALLELISM = OptionFact(
     "scan.parallelism",
     OptionEffect.STATE,
     ("ks-stateless-scan-parallelism-2", "ks-group-scan-parallelism-2"),
-    note="a source with its own parallelism is not chained, and every operator after it gets another id",
+    note="a source with a separate parallelism is not chained, and every operator after the source gets a different id",
 )
 _DISCOVERY = OptionFact(
     "scan.topic-partition-discovery.interval",
@@ -98,8 +99,8 @@ _SOURCE = SourceFacts(
                 "ks-tumble-group-id-removed",
                 "ks-group-group-id",
             ),
-            note="only a start without state reads the group's committed offsets; this job resumes from the stored "
-            "offsets",
+            note="only a start without state uses the committed offsets of the group; this job "
+            "resumes from the stored offsets",
         ),
         *_SECURITY,
         _ISOLATION,
@@ -132,7 +133,7 @@ _SINK_PARALLELISM = OptionFact(
     "sink.parallelism",
     OptionEffect.STATE,
     ("sk-stateless-direct-kafka-parallelism-2", "sk-group-direct-kafka-parallelism-2"),
-    note="its writer has state, and a writer with its own parallelism is not chained",
+    note="the writer has state, and a writer with a separate parallelism is not chained",
 )
 _EXACTLY_ONCE = (
     "sk-stateless-kafka-eo-alo",
@@ -158,7 +159,7 @@ _SINK = SinkFacts(
         replace(
             _GUARANTEE,
             key="sink.semantic",
-            document="KafkaDynamicTableFactory: validateDeprecatedSemantic uses it as the delivery guarantee",
+            document="KafkaDynamicTableFactory: validateDeprecatedSemantic treats the value as the delivery guarantee",
             alias_of="sink.delivery-guarantee",
         ),
         OptionFact("sink.transactional-id-prefix", OptionEffect.DELIVERY_GUARANTEE, ("sk-stateless-kafka-eo-prefix",)),
@@ -166,7 +167,7 @@ _SINK = SinkFacts(
             "sink.transaction-naming-strategy",
             OptionEffect.DELIVERY_GUARANTEE,
             ("sk-stateless-kafka-eo-naming",),
-            note="the stored state can be restored if a connector with this option wrote the savepoint",
+            note="the stored state can be restored if the connector that wrote the savepoint has this option",
         ),
         OptionFact(
             "sink.partitioner",
@@ -221,7 +222,7 @@ CONNECTORS = (
                 _SCAN_PARALLELISM,
                 OptionFact("scan.watermark.*", OptionEffect.TUNES, _WATERMARK),
             ),
-            startup=Startup(choices={EARLIEST: {}}, itself="with the topic's earliest record, as always"),
+            startup=Startup(choices={EARLIEST: {}}, itself="with the earliest record of the topic, as always"),
             document="UpsertKafkaDynamicTableFactory (5.0): a KafkaDynamicSource that reads from the earliest offset",
         ),
         _UPSERT_SINK,

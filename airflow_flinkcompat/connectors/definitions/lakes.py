@@ -1,4 +1,4 @@
-"""Lake tables: Iceberg, Paimon and Hudi by restores on Flink 1.20 and source code, and Delta."""
+"""Lake tables: Iceberg, Paimon and Hudi (restored on Flink 1.20, and by source code), and Delta."""
 
 from __future__ import annotations
 
@@ -19,16 +19,13 @@ _ICEBERG = "Iceberg's Flink pages: configuration, FlinkWriteOptions and FlinkRea
 _PAIMON = "Paimon's configuration page, FlinkConnectorOptions (1.3)"
 _HUDI = "Hudi's configuration page, FlinkOptions (1.0)"
 _DELTA = "Delta's connectors/flink: DeltaTableConnectorOptions (3.3)"
-_PENDING = (
-    "the savepoint may store files of the old table that are not committed yet: they would be committed into the new "
-    "one"
-)
-_VERSION_OF_OLD = "the savepoint stores a version of the old table, which has no meaning in another one"
-_RESUMES = "only a start without state reads it; a restored source resumes from its stored version"
-_BEGINNING = "a start without state begins there; a restored source resumes from its stored version"
+_PENDING = "the savepoint may contain uncommitted files of the old table, which would be committed into the new table"
+_VERSION_OF_OLD = "the savepoint stores a version of the old table, which has no meaning in a different table"
+_RESUMES = "only a start without state uses this option; a restored source resumes from its stored version"
+_BEGINNING = "this option is the starting position without state; a restored source resumes from its stored version"
 
-_PLANNED = "it decides which operators Flink plans for the sink, or their parallelism"
-_OF_THE_TABLE = "a property of the table, set when the table is created"
+_PLANNED = "this option decides which operators Flink plans for the sink, or the parallelism of those operators"
+_OF_THE_TABLE = "a property of the table, which is set when the table is created"
 _HUDI_TUNING = (
     "compaction.delta_commits", "compaction.delta_seconds", "compaction.trigger.strategy", "compaction.max_memory",
     "compaction.target_io", "compaction.timeout.seconds", "write.batch.size", "write.task.max.size",
@@ -90,8 +87,8 @@ CONNECTORS = (
                 *facts(OptionEffect.TUNES, _ICEBERG, *_ICEBERG_SPLITS),
             ),
             table_name_option="catalog-table",
-            document="IcebergTableSource (1.10): takes projections, filters and limits; its enumerator stores the last "
-            "planned snapshot and the unread splits",
+            document="IcebergTableSource (1.10): supports projections, filters and limits; the "
+            "enumerator stores the last planned snapshot and the unread splits",
         ),
         SinkFacts(
             state=SinkState.TRANSACTIONS,
@@ -113,14 +110,14 @@ CONNECTORS = (
                     "write-parallelism",
                     OptionEffect.STATE,
                     ("iceberg-sink-stateless-write-parallelism",),
-                    note="writers with their own parallelism are not chained",
+                    note="writers with a separate parallelism are not chained",
                 ),
                 *facts(OptionEffect.STATE, _ICEBERG, "distribution-mode", note=_PLANNED),
                 *facts(OptionEffect.STATE, _ICEBERG, "write.distribution-mode", note=_PLANNED),
             ),
             ids=("iceberg-sink-stateless-unchanged", "iceberg-sink-stateless-file-size"),
-            document="IcebergFilesCommitter, IcebergSink (1.10): manifests of files that are not committed yet; "
-            "IcebergTableSink accepts every kind of change",
+            document="IcebergFilesCommitter, IcebergSink (1.10): manifests of uncommitted "
+            "files; IcebergTableSink accepts every kind of change",
         ),
     ),
     ConnectorFacts(
@@ -144,8 +141,9 @@ CONNECTORS = (
                 ),
                 *facts(OptionEffect.TUNES, _PAIMON, *_PAIMON_SPLITS),
             ),
-            document="FlinkTableSource, BaseDataTableSource (1.3): takes projections, filters, limits and watermarks; "
-            "its enumerator stores the next snapshot and the unread splits",
+            document="FlinkTableSource, BaseDataTableSource (1.3): supports projections, "
+            "filters, limits and watermarks; the enumerator stores the next snapshot "
+            "and the unread splits",
         ),
         SinkFacts(
             state=SinkState.TRANSACTIONS,
@@ -154,7 +152,7 @@ CONNECTORS = (
                     "path",
                     OptionEffect.STATE,
                     ("paimon-sink-group-elsewhere",),
-                    note="the stored commits are committed again, into the new table, and the job fails",
+                    note="the stored commits are committed again into the new table, and the job fails",
                 ),
                 *facts(OptionEffect.TARGET, _PAIMON, "branch", note=_PENDING),
                 *facts(OptionEffect.TUNES, _PAIMON, *_PAIMON_TUNING),
@@ -163,11 +161,12 @@ CONNECTORS = (
                     "sink.parallelism",
                     OptionEffect.STATE,
                     ("paimon-sink-group-parallelism-2",),
-                    note="a writer with its own parallelism is not chained",
+                    note="a writer with a separate parallelism is not chained",
                 ),
             ),
             ids=("paimon-sink-group-unchanged", "paimon-sink-group-snapshots-retained"),
-            document="FlinkSink (1.3): a writer that stores the commit's user, and a committer that stores manifests",
+            document="FlinkSink (1.3): a writer that stores the user of the commit, and a "
+            "committer that stores manifests",
         ),
         LookupFacts(document="lookup.async may be set in the schema that Paimon stores, which no script shows"),
     ),
@@ -197,15 +196,15 @@ CONNECTORS = (
                     "path",
                     OptionEffect.STATE,
                     ("hudi-sink-group-elsewhere",),
-                    note="the savepoint stores names of files of the old table, which the new one lacks: the job fails",
+                    note="the savepoint stores names of files that the new table does not contain: the job fails",
                 ),
                 *facts(OptionEffect.TUNES, _HUDI, *_HUDI_TUNING),
                 *facts(OptionEffect.STATE, _HUDI, *_HUDI_PLANNED, note=_PLANNED),
                 *facts(OptionEffect.KEY, _HUDI, "hoodie.datasource.write.recordkey.field"),
             ),
             ids=("hudi-sink-group-unchanged", "hudi-sink-group-batch-size"),
-            document="HoodieTableSink, Pipelines (0.10 to 1.0): writers with uncommitted data, and operators whose ids "
-            "contain the table's name (opUID)",
+            document="HoodieTableSink, Pipelines (0.10 to 1.0): writers with uncommitted data, "
+            "and operators whose ids contain the name of the table (opUID)",
         ),
     ),
     ConnectorFacts(
@@ -217,7 +216,7 @@ CONNECTORS = (
                 *facts(OptionEffect.STARTUP, _DELTA, "startingVersion", "startingTimestamp", note=_BEGINNING),
                 *facts(OptionEffect.TUNES, _DELTA, "updateCheckIntervalMillis"),
             ),
-            document="DeltaSource (3.3): its enumerator stores the version of the table and the unread files",
+            document="DeltaSource (3.3): the enumerator stores the version of the table and the unread files",
         ),
         SinkFacts(
             state=SinkState.TRANSACTIONS,

@@ -1,4 +1,4 @@
-"""Streams besides Kafka: Kinesis, Pulsar, sockets (by sources of connectors; no restore was run)."""
+"""Kinesis, Pulsar and sockets, by the source code of connectors; no restore was run."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from airflow_flinkcompat.connectors.facts import (
 _POSITION = "source.init.position"
 _KINESIS = "Kinesis connector page (5.0)"
 _PULSAR = "Pulsar connector page, PulsarTableOptions (4.1)"
-_SOCKET = "Flink's page on user-defined sources and sinks, whose example it is"
-_STORED = "the savepoint stores positions in the old stream; how a restored source uses them was not measured"
+_SOCKET = "Flink's page about user-defined sources and sinks, which contains this connector as an example"
+_STORED = "the savepoint stores positions in the old stream, and their use by a restored source was not measured"
 _BEGINNING = (
-    "a start without state begins there; its effect on parts that a restored source has not begun to read was not "
-    "measured"
+    "this option is the starting position without state; its effect on partitions that a "
+    "restored source has not started to read was not measured"
 )
 _END = (
-    "the savepoint stores each partition with its former end; the effect of another end on a restored source was not "
-    "measured"
+    "the savepoint stores each partition with its old end; the effect of a different end on a "
+    "restored source was not measured"
 )
-_ASYNC_WRITER = "AsyncSinkBase: its writer stores the requests it has buffered"
+_ASYNC_WRITER = "AsyncSinkBase: the writer stores its buffered requests"
 _PULSAR_SOURCE = (
     *facts(OptionEffect.READ, _PULSAR, "topics", note=_STORED),
     *facts(OptionEffect.ADDRESS, _PULSAR, "service-url"),
@@ -61,7 +61,8 @@ def _pulsar(name: str, appends: Known) -> ConnectorFacts:
             metadata=Known.YES,
             appends=appends,
             options=_PULSAR_SOURCE,
-            document="PulsarTableSource (4.1): only SupportsReadingMetadata; stores partitions and the last message",
+            document="PulsarTableSource (4.1): only SupportsReadingMetadata; the source stores "
+            "partitions and the last message",
         ),
         _PULSAR_SINK,
         formats=("value.format", "format"),
@@ -99,7 +100,8 @@ CONNECTORS = (
                 default="LATEST",
                 more=("source.init.timestamp",),
             ),
-            document="KinesisDynamicSource (5.0): only SupportsReadingMetadata; stores sequence numbers of shards",
+            document="KinesisDynamicSource (5.0): only SupportsReadingMetadata; the source "
+            "stores sequence numbers of shards",
         ),
         SinkFacts(
             state=SinkState.WRITER,

@@ -1,4 +1,4 @@
-"""JDBC (restored on 2.3 with its connector 4.0); HBase, MongoDB, Redis (no restore was run)."""
+"""JDBC, restored on 2.3 with connector 4.0; HBase, MongoDB and Redis, which were not restored."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ _HBASE_SINK = SinkFacts(
         *facts(OptionEffect.TARGET, _HBASE, *_HBASE_TABLE),
         *facts(OptionEffect.TUNES, _HBASE, "sink.buffer-flush.*"),
     ),
-    document="HBaseSinkFunction (4.0) stores nothing; HBaseSink, its successor, is an AsyncSinkBase: its writer stores "
-    "buffered requests",
+    document="HBaseSinkFunction (4.0) stores nothing; its successor HBaseSink is an "
+    "AsyncSinkBase, whose writer stores buffered requests",
 )
 _HBASE_SOURCE = SourceFacts(
     positions=SourceState.ENDED,
@@ -44,7 +44,7 @@ _HBASE_SOURCE = SourceFacts(
     document=_HBASE_SCAN,
 )
 _MONGODB = "MongoDB connector page"
-_REDIS = "pages of flink-connector-redis (1.4) and Bahir's Redis connector"
+_REDIS = "pages of flink-connector-redis (1.4) and of Bahir's Redis connector"
 _ASKED = facts(
     OptionEffect.TUNES, "Flink's LookupOptions", "lookup.cache*", "lookup.partial-cache.*", "lookup.max-retries",
     "lookup.retry.interval",
@@ -60,7 +60,7 @@ _REDIS_TUNING = ("timeout", "max.retries", "sink.max-retries", "ttl", "ttl.*", "
 _CACHE = ("sk-stateless-lookup-cache", "sk-group-lookup-cache")
 _RETRIES = ("sk-stateless-lookup-retries", "sk-group-lookup-retries")
 _SINK_RETRIES = ("sk-stateless-jdbc-retries", "sk-group-jdbc-retries")
-_SCAN = "JdbcDynamicTableSource (4.0): an InputFormatProvider with bounds as a condition of its query"
+_SCAN = "JdbcDynamicTableSource (4.0): an InputFormatProvider, which adds the bounds to its query as a condition"
 _PAGE = "JDBC connector page"
 
 CONNECTORS = (
@@ -77,7 +77,7 @@ CONNECTORS = (
         lookup=LookupFacts(
             LookupSupport.BY_OPTION,
             _HBASE_ASKED,
-            document="HBase connector page: lookup.async, false by default; a hint has no effect",
+            document="HBase connector page: lookup.async is false by default; a hint has no effect",
         ),
     ),
     ConnectorFacts(
@@ -92,7 +92,7 @@ CONNECTORS = (
                 *facts(OptionEffect.TUNES, _MONGODB, "sink.buffer-flush.*", "sink.max-retries", "sink.retry.interval"),
                 *facts(OptionEffect.DELIVERY_GUARANTEE, _MONGODB, "sink.delivery-guarantee"),
             ),
-            document="MongoSink: a Sink without SupportsWriterState; a checkpoint flushes",
+            document="MongoSink: a Sink without SupportsWriterState; a checkpoint flushes the buffer",
         ),
         lookup=LookupFacts(
             LookupSupport.SYNCHRONOUS, _MONGODB_ASKED, "MongoDB connector page: lookups are synchronous"
@@ -109,9 +109,9 @@ CONNECTORS = (
                 *facts(OptionEffect.CREDENTIALS, _REDIS, "password", "sentinels.password"),
                 *facts(OptionEffect.TUNES, _REDIS, *_REDIS_TUNING),
             ),
-            document="RedisSinkFunction: a RichSinkFunction that writes each row as it arrives",
+            document="RedisSinkFunction: a RichSinkFunction that writes each row immediately",
         ),
-        lookup=LookupFacts(document="asynchronous in some connectors of this name, synchronous in others"),
+        lookup=LookupFacts(document="some connectors with this name are asynchronous, and others are synchronous"),
     ),
     ConnectorFacts(
         ("jdbc",),
@@ -128,8 +128,10 @@ CONNECTORS = (
                 *facts(OptionEffect.CREDENTIALS, _SCAN, "username", "password"),
                 *facts(OptionEffect.TUNES, _PAGE, "scan.auto-commit", "connection.max-retry-timeout"),
             ),
-            startup=Startup(choices={EARLIEST: {}}, itself="with all rows of its table, including those read before"),
-            document="JdbcDynamicTableSource (4.0): takes projections and filters, reads with an input format",
+            startup=Startup(
+                choices={EARLIEST: {}}, itself="with all rows of the table, including rows that were read before"
+            ),
+            document="JdbcDynamicTableSource (4.0): supports projections and filters, and reads with an input format",
         ),
         SinkFacts(
             state=SinkState.NONE,

@@ -1,4 +1,4 @@
-"""Analytical databases and search engines; only Doris was restored, on 1.20 with a stand-in."""
+"""Analytical databases and search engines; only Doris was restored (on 1.20, with a stand-in)."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from airflow_flinkcompat.connectors.facts import (
     facts,
 )
 
-_STARROCKS = "StarRocks' page on its connector for Flink (1.2)"
+_STARROCKS = "StarRocks' page about its Flink connector (1.2)"
 _TUNING = ("sink.buffer-flush.*", "sink.max-retries", "sink.connect.timeout-ms", "sink.retry.interval-ms",
            "sink.scan-frequency.ms", "sink.io.thread-count", "sink.chunk-limit", "sink.socket.timeout-ms",
            "sink.wait-for-continue.timeout-ms", "sink.metric.histogram-window-size")  # fmt: skip
-_DORIS = "Doris' page on its connector for Flink (25.0)"
+_DORIS = "Doris' page about its Flink connector (25.0)"
 _DORIS_TUNING = ("sink.max-retries", "sink.buffer-count", "sink.buffer-size", "sink.buffer-flush.*",
                  "sink.check-interval", "sink.flush.queue-size", "doris.request.connect.timeout",
                  "doris.request.read.timeout", "doris.request.retries")  # fmt: skip
@@ -27,7 +27,7 @@ _OPTIONS = (
         OptionEffect.KEY,
         _PAGE,
         "document-id.key-delimiter",
-        note="documents get other ids: earlier documents remain, and are never replaced or deleted",
+        note="documents get different ids: earlier documents remain, and are never replaced or deleted",
     ),
     *facts(OptionEffect.CREDENTIALS, _PAGE, "username", "password"),
     *facts(OptionEffect.TUNES, _PAGE, "sink.bulk-flush.*", "connection.*", "socket.timeout"),
@@ -50,13 +50,13 @@ CONNECTORS = (
                     "table.identifier",
                     OptionEffect.STATE,
                     ("doris-sink-stateless-elsewhere",),
-                    note="the sink stores the name of its table, and a restored sink continues to write there",
+                    note="the sink stores the name of its table, and a restored sink continues to write to that table",
                 ),
                 OptionFact(
                     "sink.parallelism",
                     OptionEffect.STATE,
                     ("doris-sink-stateless-parallelism-2",),
-                    note="its writer has state, and a writer with its own parallelism is not chained",
+                    note="the writer has state, and a writer with a separate parallelism is not chained",
                 ),
                 *facts(OptionEffect.TARGET, _DORIS, "fenodes", "benodes"),
                 *facts(OptionEffect.CREDENTIALS, _DORIS, "username", "password"),
@@ -65,8 +65,9 @@ CONNECTORS = (
                 *facts(OptionEffect.DECODING, _DORIS, "sink.properties.*"),
             ),
             ids=("doris-sink-stateless-unchanged", "doris-sink-stateless-buffer-size"),
-            document="DorisSink: SupportsWriterState and SupportsCommitter, with labels; DorisDynamicTableSink accepts "
-            "every change, but not the row before an update if sink.ignore.update-before is true",
+            document="DorisSink: SupportsWriterState and SupportsCommitter, with labels; "
+            "DorisDynamicTableSink accepts every kind of change, except the row before "
+            "an update if sink.ignore.update-before is true",
         ),
     ),
     ConnectorFacts(
@@ -85,15 +86,16 @@ CONNECTORS = (
                 *facts(OptionEffect.DELIVERY_GUARANTEE, _STARROCKS, "sink.semantic"),
                 *facts(OptionEffect.DECODING, _STARROCKS, "sink.properties.*"),
             ),
-            document="StarRocksDynamicSinkFunction, …FunctionV2 (1.2): transactions, labels and rows under "
-            "exactly-once, nothing otherwise; StarRocksSink, the only sink in builds for Flink 2, has a writer "
-            "with state and a committer; it accepts every kind of change",
+            document="StarRocksDynamicSinkFunction, …FunctionV2 (1.2): transactions, labels and "
+            "rows under exactly-once, otherwise nothing; StarRocksSink, the only sink "
+            "in builds for Flink 2, has a stateful writer and a committer, and accepts "
+            "every kind of change",
         ),
     ),
     ConnectorFacts(
         ("clickhouse",),
         sink=SinkFacts(
-            document="two connectors have this name: one flushes and stores nothing, the other stores buffered requests"
+            document="two connectors have this name: one stores nothing, and the other stores buffered requests"
         ),
     ),
     ConnectorFacts(
@@ -104,7 +106,8 @@ CONNECTORS = (
             upserts=Known.YES,
             updates=Known.NO,
             options=_OPTIONS,
-            document="ElasticsearchSink, OpensearchSink: a Sink without SupportsWriterState; a checkpoint flushes",
+            document="ElasticsearchSink, OpensearchSink: a Sink without SupportsWriterState; a "
+            "checkpoint flushes the buffer",
         ),
     ),
     ConnectorFacts(
@@ -114,7 +117,7 @@ CONNECTORS = (
             operators=1,
             upserts=Known.YES,
             updates=Known.NO,
-            document="Elasticsearch8AsyncSink: an AsyncSinkBase, whose writer stores the requests it has buffered",
+            document="Elasticsearch8AsyncSink: an AsyncSinkBase, whose writer stores buffered requests",
         ),
     ),
 )

@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 def spark() -> Iterator[SparkWorkers]:
     said: list[str] = []
     with migration_workers(str(FOLDER / CASES[0] / "old"), True, "local[2]", said.append) as workers:
-        assert said[0].endswith("of state on Spark, local[2]")
+        assert said[0].endswith("of state on Spark (local[2])")
         assert isinstance(workers, SparkWorkers)
         yield workers
 

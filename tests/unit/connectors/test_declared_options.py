@@ -72,7 +72,7 @@ QUERY = "CREATE TABLE o (a STRING) WITH ('connector' = 'print');\nINSERT INTO o 
     ("more", "outcome", "words"),
     [
         ("'scan.fetch-size' = '5'", Outcome.COMPATIBLE, ""),
-        ("'filter.handling.policy' = 'never'", Outcome.UNKNOWN, "its meaning is unknown"),
+        ("'filter.handling.policy' = 'never'", Outcome.UNKNOWN, "the meaning of the option is unknown"),
         ("'sink.buffer-flush.max-rows' = '5'", Outcome.COMPATIBLE, ""),
         ("'made.up' = '5'", Outcome.UNKNOWN, "was not measured"),
     ],

@@ -107,10 +107,10 @@ def test_kinesis_is_told_a_moment_in_its_own_form() -> None:
 @pytest.mark.parametrize(
     ("source", "given", "words"),
     [
-        (RATES, "latest", r"rates \(filesystem\) cannot start at latest: it starts with all its files"),
+        (RATES, "latest", r"rates \(filesystem\) cannot start at latest: it starts with all files"),
         (RATES, "2026-01-31T00:00:00Z", r"rates \(filesystem\) cannot start at 2026-01-31T00:00:00Z"),
         (RATES, "as-stored", r"rates \(filesystem\) cannot resume from the former job's offsets"),
-        (replace(RATES, connector="upsert-kafka"), "latest", "with the topic's earliest record, as always"),
+        (replace(RATES, connector="upsert-kafka"), "latest", "with the earliest record of the topic, as always"),
         (replace(RATES, connector="datagen"), "earliest", "it generates its rows"),
         (replace(RATES, connector="pulsar"), "earliest", r"its connector \(pulsar\) does, which is not known here"),
         (replace(RATES, connector=""), "earliest", "the connector of its catalog"),
@@ -142,7 +142,7 @@ def test_every_source_says_how_it_begins_by_itself() -> None:
     assert words == [
         "table orders starts by its own options: scan.startup.mode = earliest-offset, properties.group.id = g",
         "table orders starts by its connector's default, scan.startup.mode = group-offsets (properties.group.id = g)",
-        "table rates starts with all its files, including those read before",
+        "table rates starts with all files, including files that were read before",
     ]
     assert all(by_itself(connector, {}).startswith("starts ") for connector in [*catalogue(), "unheard-of", ""])
 

@@ -78,11 +78,11 @@ def test_a_side_is_a_job() -> None:
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"engine": "spark"}, "engine 'spark' is not one of vvr, flink"),
+        ({"engine": "spark"}, "engine 'spark' is unknown: choose one of vvr, flink"),
         ({"engine": "flink", "engine_version": "x"}, "write numbers separated by points, such as 2.3 or 1.20.3"),
-        ({"language": "scala"}, "language 'scala' is not one of sql, python, table"),
-        ({"variables": {"A": "1"}}, "variables belong to a program"),
-        ({"files": {"m.py": ""}, "language": "table"}, "files belong to a Python program"),
+        ({"language": "scala"}, "language 'scala' is unknown: choose one of sql, python, table"),
+        ({"variables": {"A": "1"}}, "variables are only for programs"),
+        ({"files": {"m.py": ""}, "language": "table"}, "files are only for Python programs"),
     ],
 )
 def test_a_job_that_cannot_be(fields: dict[str, Any], message: str) -> None:

@@ -49,14 +49,26 @@ def test_where_an_incompatible_change_goes_that_can_be_migrated() -> None:
     ("policy", "message"),
     [
         ({"compatibel": "resume"}, "policy: unknown outcome 'compatibel'; choose one of compatible, partial, unknown"),
-        ({"partial": "go"}, "policy: partial leads to 'go'; choose one of resume, migrate, restart, approve, reject"),
+        (
+            {"partial": "go"},
+            "policy: partial has the unknown branch 'go'; choose one of resume, migrate, restart, approve, reject",
+        ),
         (
             {"unknown": "migrate"},
-            "policy: unknown leads to 'migrate', which is only for migratable and partly_migratable",
+            "policy: unknown cannot have the branch 'migrate'; use it only for migratable and partly_migratable",
         ),
-        ({"migratable": "resume"}, "policy: an incompatible change is never resumed without approval"),
-        ({"sink_begins_empty": "reject"}, "policy: sink_begins_empty leads to 'reject'; choose one of resume, approve"),
-        ({"incompatible": "resume"}, "policy: an incompatible change is never resumed without approval"),
+        (
+            {"migratable": "resume"},
+            "policy: an incompatible change must not resume without approval; choose a branch other than 'resume'",
+        ),
+        (
+            {"sink_begins_empty": "reject"},
+            "policy: sink_begins_empty cannot have the branch 'reject'; choose one of resume, approve",
+        ),
+        (
+            {"incompatible": "resume"},
+            "policy: an incompatible change must not resume without approval; choose a branch other than 'resume'",
+        ),
     ],
 )
 def test_a_policy_that_cannot_be(policy: dict[str, str], message: str) -> None:

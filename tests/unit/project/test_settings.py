@@ -92,9 +92,13 @@ def test_jars_are_found_from_the_folder_of_the_file(tmp_path: Path) -> None:
         (
             "functions = { f = 'scaler' }",
             "1:15",
-            "functions: function 'f': kind 'scaler' is not one of scalar",
+            "functions: function 'f' has the unknown kind 'scaler': choose one of scalar",
         ),
-        ("functions = { f = 'scalar:rust' }", "1:15", "functions: function 'f': language 'rust' is not one of java"),
+        (
+            "functions = { f = 'scalar:rust' }",
+            "1:15",
+            "functions: function 'f' has the unknown language 'rust': choose one of java",
+        ),
         ("settings = 'a'", "1:1", "settings: a table is needed"),
         ("catalog = 1", "1:1", "catalog: a text is needed"),
         ("catalog = ['a.sql', 1]", "1:21", "catalog.2: a text is needed"),
@@ -105,7 +109,11 @@ def test_jars_are_found_from_the_folder_of_the_file(tmp_path: Path) -> None:
         ),
         ("catalog = ['{{ x }}.sql']", "1:12", "catalog.1: is a template, which only Airflow renders"),
         ("settings.a = [1]", "1:10", "settings.a: a text is needed"),
-        ("policy = { partial = 'resum' }", "1:12", "check.policy: partial leads to 'resum'; choose one of resume"),
+        (
+            "policy = { partial = 'resum' }",
+            "1:12",
+            "check.policy: partial has the unknown branch 'resum'; choose one of resume",
+        ),
         ("policy = { unknwn = 'reject' }", "1:12", "check.policy: unknown outcome 'unknwn'; choose one of compatible"),
         ("defaults.check.enginee = 'flink'", "1:16", "check.enginee: is unknown; did you mean engine?"),
         ("defaults.ownr = 'me'", "1:10", "ownr: is unknown; did you mean owner?"),

@@ -409,7 +409,7 @@ def test_what_cannot_be_used_is_an_import_error_and_the_others_have_their_dags(t
     (error,) = found.import_errors.values()
     place = tmp_path / "jobs.toml"
     assert f"{place}:3:14: deployment 'a': script: is missing\n" in error
-    assert f"{place}:7:7: deployment 'b': policy: an incompatible change is never resumed without approval\n" in error
+    assert f"{place}:7:7: deployment 'b': policy: an incompatible change must not resume without approval; " in error
     assert f"{place}:10:7: deployment 'c': engine 'spark' is not one of auto, vvr, flink" in error
     assert "these deployments have no DAG until the file is corrected" in error
 

@@ -100,7 +100,7 @@ def test_what_each_answer_does(snapshot: SnapshotAssertion) -> None:
 )
 def test_what_a_restart_does_about_history(known: ReportContext, words: str) -> None:
     (restart,) = (each.text for each in possible_answers(INCOMPATIBLE, known) if each.branch == "restart")
-    begins = "All state is discarded, even state that would fit. Without state, table orders starts with all its files"
+    begins = "All state is discarded, even state that would fit. Without state, table orders starts with all files"
     assert restart.startswith(begins)
     assert restart.partition("read before.")[2].strip() == words
 

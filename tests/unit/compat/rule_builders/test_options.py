@@ -85,7 +85,7 @@ def test_what_is_said_of_a_sink_fits_what_it_stores() -> None:
 def test_a_parallelism_of_its_own_that_no_restore_shows_is_unknown() -> None:
     report = of_sink(FILES, FILES + ", 'sink.parallelism' = '3'")
     assert report.outcome is Outcome.UNKNOWN
-    assert "its writer has state" in report.findings[0].message
+    assert "the writer has state" in report.findings[0].message
     assert of_sink(FILES, FILES + ", 'sink.parallelism' = '1'").outcome is Outcome.COMPATIBLE
 
 
@@ -141,8 +141,8 @@ def test_options_of_a_format_are_in_no_state_of_a_sink(sink: str, before: str, a
 
 def test_where_a_source_begins_is_said_in_one_sentence() -> None:
     assert [finding.message for finding in of_source(KAFKA, KAFKA + LATEST).findings] == [
-        "source table seen: scan.startup.mode changed: only a start without state reads it; this job resumes from the "
-        "stored offsets"
+        "source table seen: scan.startup.mode changed: only a start without state uses this option; this job "
+        "resumes from the stored offsets"
     ]
 
 
@@ -437,7 +437,7 @@ def test_a_registry_of_schemas_is_in_no_state(name: str) -> None:
     old, new = (f"{table}, 'avro-confluent.{name}' = '{value}'" for value in "ab")
     for report in (of_source(old, new), of_sink(old, new)):
         assert report.outcome is Outcome.COMPATIBLE
-        assert ("who asks the registry" in report.findings[0].message) is name.startswith("basic-auth")
+        assert ("connection to the schema registry" in report.findings[0].message) is name.startswith("basic-auth")
     old, new = (f"{table}, 'avro-confluent.url' = '{value}'" for value in "ab")
     assert of_source(old, new).outcome is Outcome.UNKNOWN
 

@@ -13,7 +13,7 @@ CREATE VIEW v AS SELECT a FROM o{hint};
 INSERT INTO k SELECT v.a, {aggregate}(v.a) FROM v JOIN f ON v.a = f.a GROUP BY v.a;
 INSERT INTO k SELECT a, COUNT(*) FROM f GROUP BY a;
 """
-FILES = ("f", "starts with all its files, including those read before")
+FILES = ("f", "starts with all files, including files that were read before")
 
 
 @pytest.mark.parametrize(
