@@ -71,7 +71,7 @@ class Counts:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """The counts as JSON values; :meth:`from_dict` reads them."""
+        """The counts as The record as JSON values, which :meth:`from_dict` reads."""
         return asdict(self)
 
     @classmethod

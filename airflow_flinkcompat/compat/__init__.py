@@ -1,6 +1,6 @@
-"""The effect of a change on stored state: sides, pairing, rules, reports and policy.
+"""The verdict on a changed job's stored state: sides, pairing, rules, reports and policy.
 
-Names load on first use: a policy or an outcome needs neither the rules nor the SQL parser.
+Each name loads on first use. Importing a policy or an outcome loads neither the rules nor the SQL parser.
 """
 
 from __future__ import annotations
@@ -51,5 +51,5 @@ __all__ = [
 ]
 
 
-if not TYPE_CHECKING:  # a type checker takes a module with __getattr__ to have every name
+if not TYPE_CHECKING:  # type checkers assume that a module with __getattr__ has every name
     __getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -1,6 +1,6 @@
-"""Boundaries between the windows of a backfill and of a live job, with their consequences.
+"""The time boundary between the windows of a backfill and those of the live job.
 
-The protocol is that of :mod:`~airflow_flinkcompat.compat.cutover`. A program without an aligned boundary gets
+:mod:`~airflow_flinkcompat.compat.cutover` describes the protocol. If a program has no aligned boundary, the error names
 the reason.
 """
 
@@ -47,15 +47,16 @@ from airflow_flinkcompat.plan.types import TimeAttribute
 _EPOCH = datetime(1970, 1, 1)
 _MILLISECOND = timedelta(milliseconds=1)
 _BY_HAND = (
-    "choose the boundary manually: backfill with --from and --to, and have readers take each row from one side only"
+    "choose the boundary manually: backfill with --from and --to, and let consumers read each row from one side only"
 )
 
 
 def hand_over(program: Program, boundary: datetime, sha256: Mapping[str, str], at: datetime) -> Cutover:
-    """The hand-over of a program's windows at ``boundary`` (on the windows' clock, without zone).
+    """Compute the hand-over of a program's windows at ``boundary``, on the windows' clock without zone.
 
-    Raises :class:`BoundaryError` if the boundary cuts a window, naming the nearest ones that do not, and for programs
-    without any: SESSION, OVER, state without windows, processing time, a watermark without a constant delay.
+    Raises :class:`BoundaryError` if the boundary cuts a window. The message names the nearest boundaries that cut no
+    window. The error is also raised for programs without a possible boundary: SESSION, OVER, state without windows,
+    processing time, a watermark without a constant delay.
     """
     reasons = [f"{pipeline.sink.name}: {reason}" for pipeline in program.pipelines for reason in _reasons(pipeline)]
     if reasons:
@@ -85,21 +86,22 @@ def hand_over(program: Program, boundary: datetime, sha256: Mapping[str, str], a
 
 
 def boundary_moment(window: Window, moment: int) -> bool:
-    """True if windows of this definition begin at ``moment`` (milliseconds on the windows' clock)."""
+    """True if a window with this definition begins at ``moment`` (milliseconds on the windows' clock)."""
     return (moment - window.normalised_offset) % _period(window) == 0
 
 
 def first_start(window: Window, moment: int) -> int:
-    """Start of the earliest window that ends after ``moment``; both in milliseconds on the windows' clock.
+    """Start of the earliest window that ends after ``moment``.
 
-    ``moment - (size - slide)`` for HOP and ``moment`` for TUMBLE and CUMULATE if the moment is aligned.
+    Both are in milliseconds on the windows' clock. If ``moment`` is aligned, the result is ``moment - (size - slide)``
+    for HOP, and ``moment`` for TUMBLE and CUMULATE.
     """
     period, offset, size = _period(window), window.normalised_offset, window.size or 0
     return (moment - size - offset) // period * period + offset + period
 
 
 def nearest(windows: Iterable[Window], moment: int) -> tuple[int, int] | None:
-    """The last moment up to ``moment`` and the first after it that cut no window; None without one."""
+    """The nearest window boundaries before and after ``moment``; None if the windows share no boundary."""
     step, offset = 1, 0
     for window in windows:
         period, own = _period(window), window.normalised_offset
@@ -114,7 +116,7 @@ def nearest(windows: Iterable[Window], moment: int) -> tuple[int, int] | None:
 
 
 def _period(window: Window) -> int:
-    """Alignment of windows: the slide of HOP, the whole length of TUMBLE and CUMULATE."""
+    """Distance between aligned moments: the slide of HOP, the size of TUMBLE and CUMULATE."""
     return (window.slide if window.kind is WindowKind.HOP else window.size) or 1
 
 
@@ -124,14 +126,14 @@ def _check_aligned(windows: list[Window], boundary: datetime) -> None:
         return
     found = nearest(windows, moment)
     if found is None:
-        raise BoundaryError(f"no moment divides all windows of the script at once; {_BY_HAND}")
+        raise BoundaryError(f"the windows of the script have no common boundary; {_BY_HAND}")
     raise BoundaryError(
-        f"the boundary {boundary.isoformat(' ')} cuts a window: take {_iso(found[0])} or {_iso(found[1])}"
+        f"the boundary {boundary.isoformat(' ')} cuts a window: use {_iso(found[0])} or {_iso(found[1])}"
     )
 
 
 def _reasons(pipeline: Pipeline) -> list[str]:
-    """Reasons why a pipeline has no known boundary; empty if it has."""
+    """Reasons why a pipeline has no known boundary; empty if the pipeline has a boundary."""
     try:
         found = [reason for operator in operators(resolve_operators(pipeline.sink)) if (reason := _unbounded(operator))]
     except TooLarge as error:
@@ -139,17 +141,17 @@ def _reasons(pipeline: Pipeline) -> list[str]:
     for windowing in _windowings(pipeline):
         if windowing.window.kind is WindowKind.SESSION:
             found.append(
-                "a SESSION ends where the data of its key pauses, so no moment divides the sessions of all keys"
+                "a SESSION ends when the rows of its key pause, so no moment lies between the sessions of all keys"
             )
         elif windowing.window.measure is Measure.ROWS:
             period = windowing.window.slide or windowing.window.size
             found.append(
-                "a window over rows ends once its key has had enough rows, so no moment divides the windows of all "
-                "keys: a side that starts later needs the number of rows of each key since the very beginning, "
+                "a window over rows ends after enough rows of its key, so no moment lies between the windows of all "
+                f"keys: a job that starts later needs the number of rows of each key since the very beginning, "
                 f"modulo {period}"
             )
         elif windowing.time_attribute is not TimeAttribute.ROWTIME:
-            found.append("its windows do not use event time, so no moment in history divides them")
+            found.append("its windows do not use event time, so no moment in history lies between them")
     return found or ([] if None not in outermost_windows(pipeline.sink.input) else ["its rows belong to no window"])
 
 
@@ -163,14 +165,14 @@ def _unbounded(operator: Operator) -> str | None:
             return None
         case OverOperator():
             return (
-                "an OVER aggregation applies earlier rows to later ones, across any boundary: a side that starts "
-                f"there also needs {_needed(operator.frame)}"
+                "an OVER aggregation combines rows across any boundary: a job that starts at the boundary also needs "
+                f"{_needed(operator.frame)}"
             )
     return f"a {operator.kind} keeps its state regardless of windows, across any boundary"
 
 
 def _needed(frame: Frame) -> str:
-    """The rows on the other side of a moment that rows on this one are aggregated with."""
+    """The rows across a boundary that an OVER frame also aggregates."""
 
     def rows(far: int | None, side: str) -> str:
         if far is None or frame.window is not None:
@@ -191,7 +193,7 @@ def _windowings(pipeline: Pipeline) -> tuple[AssignedWindow, ...]:
 
 
 def _reads(node: Node, moment: int) -> Iterable[tuple[Table, int]]:
-    """Tables below, with the event time from which rows are in a window that ends after ``moment``."""
+    """Source tables, each with the first event time that belongs to a window that ends after ``moment``."""
     if isinstance(node, WindowAssign | GroupWindowAggregate):
         moment = min(first_start(node.window, moment), moment)
     if isinstance(node, Scan):
@@ -204,14 +206,14 @@ def _start(table: Table, first: int, boundary: int, settings: Mapping[str, str])
     delay = table.watermark_delay
     if delay is None or table.watermark is None:
         raise BoundaryError(
-            f"table {table.name}: its watermark is not a column minus an interval, so it is unknown how late "
-            f"rows may arrive; {_BY_HAND}"
+            f"table {table.name}: its watermark is not a column minus an interval, so the possible delay of its rows "
+            f"is unknown; {_BY_HAND}"
         )
     column = next(column for column in table.columns if column.name == table.watermark.column)
     instant = column.type.name == "TIMESTAMP_LTZ"
 
     def written(moment: int, shift: int, choose: Callable[[Iterable[datetime]], datetime]) -> str:
-        """``choose``: which instant is meant of a local time that comes twice, or that clocks pass over."""
+        """Format a moment; ``choose`` selects the instant of a local time that occurs twice or is skipped."""
         if not instant:
             return _iso(moment + shift)
         zone = _zone(settings.get("table.local-time-zone"), table)
@@ -227,7 +229,7 @@ def _start(table: Table, first: int, boundary: int, settings: Mapping[str, str])
 def _zone(name: str | None, table: Table) -> tzinfo:
     found = time_zone(name) if name else None
     if found is None:
-        said = f"is {name}, which Flink refuses or this check does not know" if name else "is not set"
+        said = f"is {name}, which Flink refuses or this check does not recognize" if name else "is not set"
         raise BoundaryError(
             f"table {table.name}: its windows depend on table.local-time-zone, which {said}; SET it to a zone "
             "such as UTC or Europe/Berlin"
@@ -244,8 +246,8 @@ def _ownership(sink: str, windows: tuple[str, ...], boundary: datetime, first: i
         f"window_end > TIMESTAMP '{at}'",
         _iso(first),
         (
-            f"the live job's own windows start at {_iso(first)}; it may see only part of the rows of windows "
-            f"that end by {at}, and the backfill must replace those results"
+            f"the first window of the live job starts at {_iso(first)}; the live job may see only part of the rows of "
+            f"windows that end by {at}, and the backfill must replace those results"
         ),
     )
 

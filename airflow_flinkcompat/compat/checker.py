@@ -1,4 +1,4 @@
-"""Judgement of a change: every rule over every pair, unclaimed differences, and who decides."""
+"""Judgement of a change by rules, plans and engines, and the precedence of findings."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.changes.differences import Difference
 from airflow_flinkcompat.compat.changes.format import clause_spans, differing_values, format_value, name_difference
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair, PipelinePair
-from airflow_flinkcompat.compat.deployable import UNENDED, exposed_secrets, nobody_fills_in
+from airflow_flinkcompat.compat.deployable import UNENDED, exposed_secrets, unfilled_message
 from airflow_flinkcompat.compat.engines.flink.engine import FlinkEngine
 from airflow_flinkcompat.compat.engines.flink.sinks import begins_empty
 from airflow_flinkcompat.compat.engines.protocol import AdjusterContext, Engine, FindingAdjuster, VvrEngine
@@ -48,16 +48,16 @@ _ELSEWHERE = {
     False: "take it from the environment: os.environ['NAME']",
 }
 _ONE_JOB = (
-    "the state that a rewritten savepoint would keep is shown only for scripts of one job: put the "
-    "INSERTs into one statement set"
+    "the state that a rewritten savepoint would keep is shown only for scripts with one job: put the INSERTs into one "
+    "statement set"
 )
 NO_INSERT = (
-    "contains SELECTs without an INSERT, like a notebook or a session of the SQL client: each is a job "
-    "that ends with its session and leaves no savepoint to resume from; name the script of the "
-    "deployed job"
+    "contains SELECTs without an INSERT, like a notebook or a SQL client session: each is a job that ends with its "
+    "session and leaves no savepoint; pass the script of the deployed job"
 )
 IN_BATCH = (
-    "runs in batch mode, in which a job takes no savepoint and resumes from none: each run starts from the beginning"
+    "runs in batch mode, in which a job neither writes savepoints nor resumes from them: each run starts from "
+    "the beginning"
 )
 TOO_DEEP = Finding.of(
     statements.statement_not_read,
@@ -67,13 +67,13 @@ TOO_DEEP = Finding.of(
 
 
 WithHistory = Callable[[Migration, Side, Side], Migration]
-"""Addition of history to the migration of a side."""
+"""Function that adds the state computed from past rows to a migration of the old to the new side."""
 
 BY_NAME: Mapping[str, Engine] = {engine.name: engine for engine in (VvrEngine(), FlinkEngine())}
 
 
 _Target = tuple[RuleScope, Any, set[type], set[str]]
-"""Objects of a rule, with its scope, the classes of its operators, and the differing parts."""
+"""A rule's scope, the pair to judge, the classes of its operators, and its differing parts."""
 
 
 def check(
@@ -90,23 +90,25 @@ def check(
     """Judge the effect of the change from ``old`` to ``new`` on stored state.
 
     Args:
-        old: The deployed side; a string is the SQL of one without settings.
-        new: The proposed side, likewise; its engine and version judge.
-        engine: ``flink`` or ``vvr``, in place of the sides' own engine. None: the sides' own, ``vvr`` for strings.
-        with_other_engine: Whether the report also has the outcome on the other engine.
-        plans: Flink's compiled plans of both sides, for engine ``flink`` and SQL scripts; they sharpen the judgement.
-        accepted: Exceptions that a migration may make; the report shows what it would keep then.
-        history: Determines the state that a migration would keep if the rows are known that the job had read; None:
-            they are not.
-        prediction: How Flink's planner ends a restore, where it was asked too; needs ``plans``.
+        old: The deployed side. A string is SQL text without settings.
+        new: The proposed side or its SQL text. Its engine and version determine the verdict.
+        engine: ``flink`` or ``vvr``, instead of the sides' own engine. None: the sides' own engine, ``vvr`` for
+            strings.
+        with_other_engine: True to add the outcome on the other engine to the report.
+        plans: Flink's compiled plans of both sides, only for engine ``flink`` and SQL scripts. Plans make the verdict
+            more exact.
+        accepted: Exceptions allowed to a migration. The report shows the state that a migration with them keeps.
+        history: Adds the state that a migration can compute from the rows that the job has read; None if these rows are
+            unknown.
+        prediction: The restore result predicted by Flink's planner, if the planner was asked. Requires ``plans``.
 
     Returns:
-        The report: the outcome, the findings and the fate of each operator and sink.
+        The report with the outcome, the findings, and the fate of each operator and sink.
 
     Raises:
-        ScriptError: A script holds no statement.
-        InputError: The engine is not known, a script holds no query, or plans are passed where they have no effect: for
-            another engine, or for programs.
+        ScriptError: A script contains no statement.
+        InputError: The engine is unknown, a script contains no query, or plans are passed for an engine or a program
+            that cannot use them.
     """
     sides = [
         Side(side, engine=engine or "vvr", source=name) if isinstance(side, str) else side.on(engine or side.engine)
@@ -126,22 +128,25 @@ def _change(old: Side, new: Side) -> Change:
 def _explained(
     change: Change, plans: Plans, accepted: Collection[Accept], prediction: Prediction | None
 ) -> ComparedPlans:
-    """The change with its plans. Raises InputError if they belong to another engine, or to a program."""
+    """The change with its plans. Raises InputError if the engine or a program cannot use plans."""
     if not ENGINE_FACTS[change.engine].compiles_plans:
-        raise InputError(f"compiled plans apply only to engine flink, but the change is judged for {change.engine}")
+        raise InputError(
+            f"compiled plans apply only to engine flink, but the change is judged for {change.engine}: choose engine "
+            f"flink or check without plans"
+        )
     if any(side.language != "sql" for side in (change.old, change.new)):
-        raise InputError("compiled plans apply only to SQL scripts: they do not show how Flink plans a program")
+        raise InputError("compiled plans apply only to SQL scripts, but one side is a program: check without plans")
     return ComparedPlans(change, plans, accepted=accepted, prediction=prediction)
 
 
 def _in_each_environment(old: Side, new: Side, with_other_engine: bool) -> Report:
-    """The worst report on a program, over all ways that conditions on its environment may turn out."""
+    """The worst report on a program over all possible results of conditions on its environment."""
     found = environments(old, new)
     reports = [(_check(_change(each.old, each.new), with_other_engine), each) for each in found]
     report, where = max(reports, key=lambda pair: pair[0].outcome.rank)
     if len(reports) > 1 and report.outcome is not Outcome.COMPATIBLE:
-        said = f"judged for {len(reports)} possible results of conditions on the environment; reported: {where}"
-        report = replace(report, warnings=(*report.warnings, said))
+        warning = f"judged for {len(reports)} possible results of conditions on the environment; reported: {where}"
+        report = replace(report, warnings=(*report.warnings, warning))
     return replace(report, environments=len(reports))
 
 
@@ -153,11 +158,11 @@ def _check(
     history: WithHistory | None = None,
 ) -> Report:
     sides = (change.old, change.new)
-    voice = None if explained is None else RestoreVerdict(explained)
+    restore = None if explained is None else RestoreVerdict(explained)
     try:
         for side in sides:
             side.require_query()
-        fired = _evaluate(change, voice)
+        fired = _evaluate(change, restore)
         findings = one_for_each_column(_apply_precedence(fired), change)
         sinks, entries = sink_outcomes(change, fired), operator_reports(change, fired)
     except RecursionError:
@@ -182,7 +187,7 @@ def _check(
         + _environment_inputs(change.programs)
         + _session(change, outcome)
         + tuple(dict.fromkeys([note for program in change.programs for note in notes(program)]))
-        + (() if voice is None or outcome is Outcome.INCOMPATIBLE else voice.warnings),
+        + (() if restore is None or outcome is Outcome.INCOMPATIBLE else restore.warnings),
         tool_version=tool_version(),
         sinks=sinks,
         operators=entries,
@@ -193,7 +198,7 @@ def _check(
 
 
 def _secrets(sides: Iterable[Side]) -> tuple[str, ...]:
-    """A warning for each kind of secret, with all of its places."""
+    """Warnings about secrets; equal warnings are joined into one with all places."""
     places: dict[str, dict[str, None]] = {}
     for side in sides:
         for secret in exposed_secrets(side) if side.secrets else ():
@@ -203,8 +208,8 @@ def _secrets(sides: Iterable[Side]) -> tuple[str, ...]:
 
 
 def _exposed(secret: Secret) -> str:
-    asks = nobody_fills_in(secret.variables)
-    return f"{secret.key} {asks}" if asks else f"a literal secret ({secret.key})"
+    fault = unfilled_message(secret.variables)
+    return f"{secret.key} {fault}" if fault else f"a literal secret ({secret.key})"
 
 
 def _with_migration(
@@ -214,13 +219,15 @@ def _with_migration(
     accepted: Collection[Accept],
     history: WithHistory | None,
 ) -> Report:
-    """Add the state that a rewritten savepoint would keep, if Flink refuses only the savepoint."""
+    """Add the state that a rewritten savepoint would keep, unless Flink refuses the new script itself."""
     if report.outcome is not Outcome.INCOMPATIBLE or report.is_refused:
         return report
-    told = (script_migration(change, accepted),) if explained is None else explained.migrations
-    kept = [each if history is None else history(each, change.old, change.new) for each in told if each is not None]
+    migrations = (script_migration(change, accepted),) if explained is None else explained.migrations
+    kept = [
+        each if history is None else history(each, change.old, change.new) for each in migrations if each is not None
+    ]
     if explained is None and any(each.kept is MigrationExtent.NONE for each in kept):
-        return report  # plans may show how state is kept where the scripts show none
+        return report  # plans may show kept state that the scripts do not show
     match list(map(MigrationReport.of, kept)):
         case [one]:
             return replace(report, migration=one)
@@ -239,9 +246,9 @@ def check_planned(
     accepted: Collection[Accept] = (),
     history: WithHistory | None = None,
 ) -> Report:
-    """Judge a change by the diff of the jobs that Flink plans.
+    """Judge a change by the diff of the two jobs that Flink plans.
 
-    Rules decide about differences outside of the jobs, and if the planner has no answer.
+    Rules decide about differences that the jobs do not show. Rules also decide if the planner has no answer.
     """
     change = _change(old, new)
     judged = partial(_check, change, with_other_engine, accepted=accepted, history=history)
@@ -255,13 +262,14 @@ def check_planned(
     except UnknownPlan as error:
         doubt, report = str(error), read
     if doubt:
-        report = replace(report, ground=READ, doubt=f"Flink {prediction.flink} cannot tell: {doubt}")
+        report = replace(report, ground=READ, doubt=f"Flink {prediction.flink} cannot decide: {doubt}")
     if prediction.contradicted and not doubt and prediction.refusal is None:
         report = _without_refusals(report)
     if report.outcome.rank < Outcome.UNKNOWN.rank:
         report = _doubtful(report, prediction.contradicted)
     else:
-        migration = None if prediction.contradicted else report.migration  # of state that the job does not keep
+        # A contradicted report has no state to migrate.
+        migration = None if prediction.contradicted else report.migration
         report = replace(report, migration=migration, warnings=(*report.warnings, *prediction.contradicted))
     return replace(report, read_outcome=None if report.outcome is read.outcome else read.outcome)
 
@@ -269,7 +277,7 @@ def check_planned(
 def _planned_report(
     read: Report, planned: Callable[[], Report], prediction: Prediction, compared: RestoreVerdict | None
 ) -> Report:
-    """The report by the diff of the jobs; by the rules where Flink compiles no plans and refuses nothing."""
+    """The report by the diff of the jobs. If Flink compiles no plans and refuses nothing, rules decide."""
     if compared is None and prediction.refusal is None:
         return replace(read, ground=f"{UNDECIDED} {prediction.flink}")
     report = planned()
@@ -281,17 +289,20 @@ def _planned_report(
 
 
 def _unless_unproven(report: Report, change: Change, prediction: Prediction, compared: RestoreVerdict | None) -> Report:
-    """The report, set to unknown if the change depends on something that the planner could not see."""
+    """Set the report to unknown if the change depends on something that the planner cannot see."""
     reasons = list(prediction.unproven)
     if prediction.lookups and (compared is None or compared.depends_on_lookups):
         tables = ", ".join(prediction.lookups)
-        reasons.append(f"it is unknown whether {tables} is looked up asynchronously: name its jar with --jar FILE")
+        reasons.append(
+            f"it is unknown whether Flink looks up {tables} asynchronously: pass the jar of its connector with "
+            f"--jar FILE"
+        )
     reasons += _changed_stubs(report, change, prediction)
     return report if change.unchanged else _doubtful(report, reasons)
 
 
 def _without_refusals(report: Report) -> Report:
-    """The report without refusals derived from the deployed script, if Flink accepts the stored state."""
+    """Overrule predicted refusals, because Flink accepts the stored state."""
     refused = (Consequence.REFUSED_AT_SUBMIT, Consequence.REFUSED_AT_RESTORE)
     findings = tuple(
         replace(each, overruled_by=each.overruled_by or NOT_COVERED.code) if each.consequence in refused else each
@@ -304,15 +315,15 @@ def _without_refusals(report: Report) -> Report:
 
 
 def _doubtful(report: Report, reasons: Iterable[str]) -> Report:
-    """The report with a finding for each reason why its outcome is unknown."""
+    """Set a report to unknown with a finding for each reason; unchanged without reasons."""
     doubts = [Finding.of(NOT_COVERED, unknown(), each) for each in reasons]
     if not doubts:
         return report
-    return replace(report, outcome=Outcome.UNKNOWN, findings=tuple(_across([*doubts, *report.findings])))
+    return replace(report, outcome=Outcome.UNKNOWN, findings=tuple(_overrule_across_sinks([*doubts, *report.findings])))
 
 
 def _changed_stubs(report: Report, change: Change, prediction: Prediction) -> Iterator[str]:
-    """Doubts about options of tables without a jar, if no restore or document covers them."""
+    """Doubts about changed options of tables without a jar, if no restore or document covers the options."""
     stubs = {name.rpartition(".")[2] for name in prediction.stubs}
     judged = {key for each in report.findings if each.evidence or each.basis is Basis.DOCUMENT for key in each.claims}
     for each in change.script_differences:
@@ -321,7 +332,8 @@ def _changed_stubs(report: Report, change: Change, prediction: Prediction) -> It
         if named and table.rpartition(".")[2] in stubs:
             absent = ", ".join(prediction.stand_ins)
             yield (
-                f"options of {table} changed, and its stand-in does not read them: name the jar of {absent} with --jar"
+                f"options of {table} changed, but the stand-in for its connector ignores options: pass the jar of "
+                f"{absent} with --jar"
             )
 
 
@@ -329,17 +341,17 @@ def check_engines(old: Side, new: Side) -> Reports:
     """Judge the change for every engine, each in its default version.
 
     Args:
-        old: The deployed side; its own engine does not matter.
-        new: The proposed side; neither does its own.
+        old: The deployed side. Its engine is ignored.
+        new: The proposed side. Its engine is ignored.
 
     Returns:
-        A report per engine, worst first; each names the other's outcome too.
+        A report per engine, worst first. Each report also contains the outcome on the other engine.
 
     Raises:
-        ScriptError: A script holds no statement.
-        InputError: A script holds no query.
+        ScriptError: A script contains no statement.
+        InputError: A script contains no query.
     """
-    # Where both are as bad the report on Flink comes first: it tells how a restore would end.
+    # If both outcomes are equal, the report on Flink is first: it predicts the result of a restore.
     found = [check(old.on(engine), new.on(engine)) for engine in reversed(tuple(ENGINES))]
     others = dict(zip((report.engine for report in found), reversed(found), strict=True))
     named = (replace(report, other=(others[report.engine].engine, others[report.engine].outcome)) for report in found)
@@ -347,7 +359,7 @@ def check_engines(old: Side, new: Side) -> Reports:
 
 
 def _other(change: Change) -> Outcome:
-    """Outcome of a change on another engine."""
+    """The outcome of a change by the rules alone."""
     try:
         return _roll_up(_apply_precedence(_evaluate(change, None)))
     except RecursionError:
@@ -358,8 +370,8 @@ def _roll_up(findings: Iterable[Finding]) -> Outcome:
     return Outcome.worst(finding.outcome for finding in findings if not finding.overruled_by)
 
 
-def _evaluate(change: Change, voice: RestoreVerdict | None) -> list[tuple[Level, Finding]]:
-    """Every finding with the level at which it takes part, as the engine's adjusters leave it."""
+def _evaluate(change: Change, restore: RestoreVerdict | None) -> list[tuple[Level, Finding]]:
+    """Every finding after the engine's adjusters, with its precedence level."""
     engine = BY_NAME[change.engine]
     if change.unchanged:
         found, certain, adjusters = _unchanged(change), set(), engine.unchanged_adjusters
@@ -367,29 +379,29 @@ def _evaluate(change: Change, voice: RestoreVerdict | None) -> list[tuple[Level,
         found, certain, adjusters = _found(change, engine), _certain(change), engine.finding_adjusters
     by_rules = tuple(found)
     spelled = any(finding.remedy is Remedy.EXPLAIN_PLAN for _, finding in by_rules)
-    planned = () if voice is None else voice.findings(spelled)
+    planned = () if restore is None else restore.findings(spelled)
     case = AdjusterContext(
         change,
         frozenset({*certain, *((rule.code, finding.sink) for rule, finding in planned)}),
-        None if voice is None else voice.of,
+        None if restore is None else restore.adjust,
     )
     adjusted = [(rule, _adjusted(finding, rule, case, adjusters)) for rule, finding in (*by_rules, *planned)]
-    if not (voice and voice.is_proven) and all(finding.outcome in SAFE for _, finding in adjusted):
+    if not (restore and restore.is_proven) and all(finding.outcome in SAFE for _, finding in adjusted):
         adjusted = [(rule, _adjusted(finding, rule, case, engine.safe_finding_adjusters)) for rule, finding in adjusted]
     return [(engine.level(rule), finding) for rule, finding in adjusted]
 
 
 def _environment_inputs(programs: Iterable[Program]) -> tuple[str, ...]:
-    """Inputs that both sides take from their environment, which nobody compared."""
+    """Warn of inputs that both sides read from their environment and that were not compared."""
     found = dict.fromkeys(name for program in programs for name in program.inputs)
     if not found:
         return ()
-    said = "values that only the environment knows are assumed to be the same on both sides: "
-    return (f"{said}{', '.join(found)}; pass them with --var or --file to compare them",)
+    assumption = "values from the environment are assumed to be equal on both sides: "
+    return (f"{assumption}{', '.join(found)}; pass them with --var or --file to compare them",)
 
 
 def _session(change: Change, outcome: Outcome) -> tuple[str, ...]:
-    """Warn of a job without savepoints, and of an unknown change of queries that no deployed job runs."""
+    """Warn of a batch job, and of an unknown change to queries without an INSERT."""
     queries = [pipeline for program in change.programs for pipeline in program.pipelines]
     if queries and all(dict(each.settings).get("execution.runtime-mode", "").upper() == "BATCH" for each in queries):
         return (f"{change.new.source}: {IN_BATCH}",)
@@ -405,7 +417,7 @@ def _adjusted(finding: Finding, rule: Rule, case: AdjusterContext, adjusters: tu
 
 
 def _at_its_options(match: RuleMatch, change: Change) -> RuleMatch:
-    """The match at the lines of the options or settings that it speaks of."""
+    """The match with the places of its options or settings."""
     if not match.options:
         return match
     before = change.old.place_of(match.options, match.before_span) or match.before_span
@@ -425,9 +437,9 @@ def _unchanged(change: Change) -> Iterator[tuple[Rule, Finding]]:
 
 
 def _found(change: Change, engine: Engine) -> Iterator[tuple[Rule, Finding]]:
-    """Findings of every rule about its pairs, then the unclaimed differences."""
+    """Findings of every rule on its pairs, then a finding for each unclaimed difference."""
     claimed: set[str] = set()
-    for rule, target in asked_rules(change):
+    for rule, target in applicable_rules(change):
         if not (matches := tuple(rule.find(target))):
             continue
         for found in one_for_each_table(matches, rule, change):
@@ -440,14 +452,14 @@ def _found(change: Change, engine: Engine) -> Iterator[tuple[Rule, Finding]]:
 
 
 def _certain(change: Change) -> set[tuple[str, str | None]]:
-    """Rules and sinks that are incompatible even with one-sided tables declared on both sides."""
+    """Incompatible findings, as rule and sink, that remain if both sides declare the same tables."""
     alike = change.with_shared_declarations if change.declared_on_one_side else None
     again = () if alike is None else _evaluate(alike, None)
     return {(finding.rule, finding.sink) for _, finding in again if finding.outcome is Outcome.INCOMPATIBLE}
 
 
-def asked_rules(change: Change) -> list[tuple[Rule, Any]]:
-    """The rules that may apply to a change, in their order, each with a pair of its scope."""
+def applicable_rules(change: Change) -> list[tuple[Rule, Any]]:
+    """The rules that may apply to a change, each with a pair of its scope, in the order of the catalogue."""
     targets: list[_Target] = []
     every = {each.part for each in change.script_differences}
     every |= {each.key.partition("/")[0] for each in change.script_differences}
@@ -463,19 +475,19 @@ def asked_rules(change: Change) -> list[tuple[Rule, Any]]:
             targets.append((RuleScope.OPERATOR, pair, {type(pair.new)}, parts))
     targets.append((RuleScope.SCRIPT, change, set(), every))
     by_part = _rules_by_part(change.engine)
-    asked = {
+    found = {
         (number, place): (rule, target)
         for place, (scope, target, classes, parts) in enumerate(targets)
         for part in ("", *parts)
         for number, rule in by_part.get((scope, part), ())
         if not (rule.operators and classes.isdisjoint(rule.operators))
     }
-    return [asked[each] for each in sorted(asked)]
+    return [found[each] for each in sorted(found)]
 
 
 @cache
 def _rules_by_part(engine: str) -> Mapping[tuple[RuleScope, str], Sequence[tuple[int, Rule]]]:
-    """The rules of an engine, numbered in order, by scope and part; "" for rules without a part."""
+    """The numbered rules of an engine by scope and part. Rules without a part have the key ""."""
     found: dict[tuple[RuleScope, str], list[tuple[int, Rule]]] = {}
     for number, rule in enumerate(rules.ALL):
         if rule.level is not Level.UNCHANGED and engine not in rule.not_applicable:
@@ -498,7 +510,7 @@ def _sink(target: Any) -> str | None:
 
 
 def _verdict(rule: Rule, match: RuleMatch, target: Any, change: Change, engine: Engine) -> Verdict:
-    """The rule's answer on this engine, as the engine's adjusters leave it."""
+    """The rule's verdict on this engine, after the engine's adjusters."""
     verdict = match.verdicts.get(engine.name) or rule.verdicts[engine.name]
     for adjuster in engine.verdict_adjusters:
         verdict = adjuster(verdict, target, change)
@@ -528,7 +540,7 @@ def _finding(rule: Rule, match: RuleMatch, verdict: Verdict, target: Any, engine
 
 
 def _tables(match: RuleMatch) -> tuple[str, ...]:
-    """The tables whose declarations a match speaks of."""
+    """The tables whose declarations a match claims."""
     named = (key.removeprefix("table/").rpartition("/")[0] for key in match.claims if key.startswith("table/"))
     return tuple(dict.fromkeys(named))
 
@@ -537,7 +549,11 @@ def _unclaimed(difference: Difference, change: Change) -> Finding:
     before, after = differing_values(difference)
     spans = clause_spans([difference])
     undeclared = difference.part == "declared"
-    remedy = "and its definition there is not known; pass it with --catalog" if undeclared else "which no rule covers"
+    remedy = (
+        "and its definition on the other side is unknown; pass the definition with --catalog"
+        if undeclared
+        else "which no rule covers"
+    )
     return Finding.of(
         NOT_COVERED,
         unknown(reason=Reason.UNDECLARED if undeclared else Reason.NOT_COVERED),
@@ -550,11 +566,13 @@ def _unclaimed(difference: Difference, change: Change) -> Finding:
 
 
 def _apply_precedence(fired: Fired) -> list[Finding]:
-    """Mark overruled findings: in a sink's pipeline the highest level decides, within it the worst."""
-    return _across([finding for group, deciders in decision_groups(fired) for finding in _marked(group, deciders)])
+    """Mark overruled findings. In a sink's pipeline, the worst finding of the highest level decides."""
+    return _overrule_across_sinks(
+        [finding for group, deciders in decision_groups(fired) for finding in _mark_overruled(group, deciders)]
+    )
 
 
-def _marked(group: Fired, deciders: Fired) -> list[Finding]:
+def _mark_overruled(group: Fired, deciders: Fired) -> list[Finding]:
     worst = max((finding for _, finding in deciders), key=lambda finding: finding.outcome.rank)
     deciding = {id(finding) for _, finding in deciders}
     ranks = {finding.rule: finding.outcome.rank for _, finding in group}
@@ -565,21 +583,21 @@ def _marked(group: Fired, deciders: Fired) -> list[Finding]:
         )
         page = rule.yields_to if (rule := rules.BY_CODE.get(finding.rule)) else ""
         by = page if ranks.get(page, -1) > finding.outcome.rank else worst.rule
-        by = by if loses else _worded(finding, deciders)
+        by = by if loses else _code_in_sql_terms(finding, deciders)
         marked.append(replace(finding, overruled_by=by) if by else finding)
     return marked
 
 
-def _worded(finding: Finding, deciders: Fired) -> str:
-    """The rule with SQL words for the same effect that a finding of the diff describes in plan words."""
+def _code_in_sql_terms(finding: Finding, deciders: Fired) -> str:
+    """The code of a rule that describes, in SQL terms, the same effect as a finding of the plan diff."""
     if finding.rule != DIFFERS.code:
         return ""
     ends = ((each.rule, each.outcome, each.consequence) for _, each in deciders if each.rule != DIFFERS.code)
     return next((code for code, *end in ends if end == [finding.outcome, finding.consequence]), "")
 
 
-def _across(findings: list[Finding]) -> list[Finding]:
-    """Between sinks and the script as a whole the worst decides."""
+def _overrule_across_sinks(findings: list[Finding]) -> list[Finding]:
+    """Across all sinks and the script as a whole, the worst finding decides."""
     counting = [finding for finding in findings if not finding.overruled_by]
     if not counting:
         return findings

@@ -1,10 +1,10 @@
-"""Record of a hand-over from a backfill to the live job: the owner of each window, the job's start.
+"""Record of a hand-over from a backfill to the live job: owners of windows, and the job's start.
 
 At a boundary B the backfill reads event times before B and owns ``window_end <= B``; the live job owns ``window_end >
-B``. The live job reads from the start of its first window, less the delay of the watermark, so that it drops the late
-rows that a job from the beginning would have dropped. Simulated and measured without a wrong, missing or double window
-for TUMBLE, HOP and CUMULATE. The reviewed script runs unchanged: windows are assigned when they are published.
-:func:`~airflow_flinkcompat.compat.boundary.hand_over` computes a record.
+B``. The live job reads from the start of its first window, minus the delay of the watermark. It therefore drops the
+same late rows as a job that reads from the beginning. Simulations and measurements with TUMBLE, HOP and CUMULATE showed
+no wrong, missing or duplicate window. The reviewed script runs unchanged, because windows are assigned to an owner only
+when results are published. :func:`~airflow_flinkcompat.compat.boundary.hand_over` computes a record.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ PARTS = ("script", "settings", "functions", "catalog")
 
 
 class BoundaryError(InputError):
-    """A boundary that does not divide the script's windows, or a record of another script."""
+    """Raised for a boundary that cuts the script's windows, or a record of a different script."""
 
 
 @dataclass(frozen=True)
 class SourceStart:
-    """Start of the live job in a table, in event time.
+    """The event time from which the live job reads a table.
 
-    ``live_from`` is the first event time that it must not miss, ``history_until`` the time that the source must have
-    passed before the backfill runs: ISO 8601, with a zone if the column holds instants. ``startup`` are the script's
-    own startup options.
+    ``live_from`` is the first event time that the job must read. ``history_until`` is the event time that the source
+    must have passed before the backfill runs. Both are ISO 8601, with a zone if the column contains instants.
+    ``startup`` are the startup options in the script.
     """
 
     table: str
@@ -45,13 +45,14 @@ class SourceStart:
     startup: Mapping[str, str] = field(default_factory=dict)
 
     def misses(self) -> str:
-        """Reason why a job with the script's start would miss rows of its windows; "" without one.
+        """Message if the script's startup options skip rows of the live job's windows; "" if they skip none.
 
-        A start by a time is compared with ``live_from`` if that is an instant: a time without zone is ambiguous.
+        A startup timestamp is compared with ``live_from`` only if ``live_from`` has a zone: a time without zone is
+        ambiguous.
         """
         mode, at = self.startup.get("scan.startup.mode", ""), self.startup.get("scan.startup.timestamp-millis", "")
         if mode == "latest-offset":
-            seen = "latest-offset, so it starts with the next rows that arrive"
+            seen = "at latest-offset, so only with rows that arrive later"
         elif mode == "timestamp" and at.isdigit() and self.live_from.endswith("Z"):
             start = datetime.fromtimestamp(int(at) / 1000, UTC)
             if start <= datetime.fromisoformat(self.live_from):
@@ -62,16 +63,16 @@ class SourceStart:
         return (
             f"table {self.table}: the live job must read from {self.time_column} = {self.live_from} on, but the "
             f"script starts it {seen}: choose its source offsets ({self.live_from}, earliest), change the "
-            "script so that it starts early enough, or set the group's offsets to that point"
+            "script so that it starts early enough, or set the consumer group's offsets to that time"
         )
 
 
 @dataclass(frozen=True)
 class SinkCutover:
-    """Owners of a sink's rows.
+    """Conditions that select the rows of a sink that the backfill or the live job owns.
 
-    ``first_window_start`` is the start of the live job's first own window. Of windows that end by the boundary it
-    writes some from a part of their rows only; ``partial`` names them.
+    ``first_window_start`` is the start of the first window that the live job owns. The live job also writes incomplete
+    results of some windows that end by the boundary; ``partial`` describes these windows.
     """
 
     sink: str
@@ -86,8 +87,8 @@ class SinkCutover:
 class Cutover:
     """The record that ``backfill --boundary --hand-over FILE`` writes and a deployment reads.
 
-    ``boundary`` is on the clock of the windows; ``sha256`` holds a hash for each of :data:`PARTS` of the script it was
-    worked out for; ``at`` is when, ISO 8601 in UTC.
+    ``boundary`` is a time on the windows' clock. ``sha256`` contains the hash of each of the script's :data:`PARTS`.
+    ``at`` is the time of the computation, ISO 8601 in UTC.
     """
 
     boundary: str
@@ -98,7 +99,7 @@ class Cutover:
     schema: str = SCHEMA
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON values; :meth:`from_dict` reads them."""
+        """The record as JSON values, which :meth:`from_dict` reads."""
         return {
             **asdict(self),
             "sources": [asdict(source) for source in self.sources],
@@ -107,11 +108,11 @@ class Cutover:
 
     @classmethod
     def from_dict(cls, data: object) -> Cutover:
-        """Read a record; raises :class:`BoundaryError` naming the fault; later versions' fields are skipped."""
+        """Read a record and ignore unknown fields; raise :class:`BoundaryError` if the record is damaged."""
         if not isinstance(data, dict) or data.get("schema") != SCHEMA:
             seen = data.get("schema") if isinstance(data, dict) else type(data).__name__
             raise BoundaryError(
-                f"this is no hand-over record of schema {SCHEMA} ({seen}); backfill --hand-over writes one"
+                f"not a hand-over record of schema {SCHEMA} but {seen}; write a record with backfill --hand-over"
             )
         try:
             sinks = [_known(SinkCutover, row) for row in data["sinks"]]
@@ -127,7 +128,7 @@ class Cutover:
 
     @classmethod
     def from_json(cls, text: str) -> Cutover:
-        """Read a record from JSON; raises :class:`BoundaryError`."""
+        """Read a record from JSON; raise :class:`BoundaryError` if it is damaged."""
         try:
             return cls.from_dict(json.loads(text))
         except ValueError as error:
@@ -139,22 +140,27 @@ class Cutover:
         return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, sort_keys=True) + "\n"
 
     def check(self, job: JobSpec) -> None:
-        """Raise :class:`BoundaryError` if the record is of another script, settings, functions or catalog."""
+        """Raise :class:`BoundaryError` if the record belongs to a different script or other job parts."""
         if differing := [part for part, digest in job.part_digests().items() if digest != self.sha256[part]]:
             raise BoundaryError(
-                f"the hand-over at {self.boundary} was computed with different values of {', '.join(differing)} "
-                "than those of this deployment: backfill with exactly what is deployed, and pass that record"
+                f"the hand-over at {self.boundary} was computed with different values of {', '.join(differing)} than "
+                f"those of this deployment: run the backfill for exactly the deployed job, and pass its hand-over "
+                f"record"
             )
 
     def lines(self) -> tuple[str, ...]:
-        """The record as a person reads it."""
+        """The record in sentences for a person."""
         starts = []
         for source in self.sources:
-            said = ", ".join(f"{key} = {value}" for key, value in source.startup.items())
-            start = f"start {source.table} so that no row from {source.time_column} = {source.live_from} on is missed"
-            starts.append(f"{start} (the script says {said})" if said else start)
+            startup = ", ".join(f"{key} = {value}" for key, value in source.startup.items())
+            start = f"start {source.table} so that it reads every row with {source.time_column} >= {source.live_from}"
+            starts.append(f"{start} (the script sets {startup})" if startup else start)
         owned = tuple(f"{sink.sink}: {sink.partial}" for sink in self.sinks)
-        return (f"boundary {self.boundary}: backfill owns window_end <= it, the live job the rest", *starts, *owned)
+        return (
+            f"boundary {self.boundary}: the backfill owns windows that end by then, the live job owns later windows",
+            *starts,
+            *owned,
+        )
 
 
 def _known(kind: type, row: Mapping[str, Any]) -> dict[str, Any]:
@@ -174,10 +180,10 @@ _REFUSED = {"EST", "MST", "HST", "ROC"}
 
 @cache
 def time_zone(name: str) -> tzinfo | None:
-    """The time zone of a name; None for a name that Flink refuses, or that is unknown here.
+    """The time zone with a name; None if Flink refuses the name, or the time zone database lacks it.
 
-    A name is ``UTC``, an offset as ``GMT+03:00``, or one of the time zone database. A zone whose clocks never change
-    may be a :class:`datetime.timezone`.
+    A name is ``UTC``, an offset such as ``GMT+03:00``, or from the time zone database. UTC and offsets return a
+    :class:`datetime.timezone`.
     """
     if name == "UTC":
         return UTC

@@ -1,4 +1,4 @@
-"""Reasons why a proposed side cannot be deployed, whoever approves it; no person is asked."""
+"""Reasons why a proposed side cannot be deployed, even if a person approves it."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from airflow_flinkcompat.sql.nodes import HiveTable, SetOption
 from airflow_flinkcompat.sql.refused import refused
 from airflow_flinkcompat.sql.script import span_of
 
-UNENDED = "a ; is missing before this statement, and without it Flink can read neither statement"
+UNENDED = "a ; is missing before this statement, so Flink can parse neither this nor the previous statement"
 _DIALECT = "table.sql-dialect"
 _REMEDIES = {
-    "sql": "put it into a connection and write ${conn.<connection id>.password} in its place",
-    "python": "take it from the environment, os.environ['NAME']",
+    "sql": "store it in an Airflow connection and replace it with ${conn.<connection id>.password}",
+    "python": "read it from the environment with os.environ['NAME']",
     "table": "take it from the environment",
 }
 
 
 class ObstacleKind(StrEnum):
-    """Subject of an obstacle; ``VARIABLE``: a placeholder of another tool in place of a secret."""
+    """Kind of an obstacle. ``VARIABLE`` is a placeholder of a different tool instead of a secret."""
 
     SYNTAX = "syntax"
     SETTING = "setting"
@@ -44,12 +44,12 @@ class ObstacleKind(StrEnum):
 
 
 UNREADABLE = (ObstacleKind.SYNTAX, ObstacleKind.SETTING)
-"""Obstacles of a script that Flink refuses as written."""
+"""Kinds of obstacles for which Flink refuses the script text."""
 
 
 @dataclass(frozen=True)
 class Obstacle:
-    """One reason why a side cannot be deployed. ``message`` names place and remedy, and never a secret."""
+    """A reason why a side cannot be deployed. ``message`` names the place and the remedy, never a secret."""
 
     kind: ObstacleKind
     message: str
@@ -59,17 +59,17 @@ class Obstacle:
 
 
 def obstacles(side: Side) -> tuple[Obstacle, ...]:
-    """Obstacles to deploying a side.
+    """Find the obstacles to the deployment of a side.
 
-    These are syntax errors, settings with values that Flink refuses, literal secrets, and placeholders that a
-    deployment cannot fill in. A statement that only this grammar does not know is no obstacle: Flink may read it. Nor
-    is one of a script in another dialect than Flink's own.
+    Obstacles are syntax errors, settings with values that Flink refuses, literal secrets, and placeholders that a
+    deployment cannot fill in. A statement that only this package's grammar cannot parse is no obstacle, because Flink
+    may accept it. A statement in a SQL dialect other than Flink's default is no obstacle either.
     """
     return (*_errors_of_syntax(side), *_settings(side), *_secrets(side), *_placeholders(side))
 
 
 def bad_input(side: Side, engine: str | None, *, deployed: bool = False) -> list[str]:
-    """The obstacles for which a side cannot be judged, on the engine that was named or on any."""
+    """The obstacles that prevent a verdict on a side: on ``engine``, or on any engine if it is None."""
     sides = (side.on(name) for name in ([engine] if engine else ENGINES))
     kinds = (ObstacleKind.SYNTAX,) if deployed else UNREADABLE
     return list(dict.fromkeys(str(each) for judged in sides for each in obstacles(judged) if each.kind in kinds))
@@ -77,7 +77,7 @@ def bad_input(side: Side, engine: str | None, *, deployed: bool = False) -> list
 
 def _errors_of_syntax(side: Side) -> Iterator[Obstacle]:
     statements = side.parsed.statements
-    # The SQL inside a program may stand where the program never comes to.
+    # A program may never run the SQL that it contains.
     if side.language != "sql" or side.settings.get(_DIALECT, "default").lower() != "default":
         return
     line = ENGINE_FACTS[side.engine].flink_line(side.version)
@@ -85,20 +85,20 @@ def _errors_of_syntax(side: Side) -> Iterator[Obstacle]:
         if _other_dialect(statement):
             return
         if isinstance(statement.tree, HiveTable):
-            remedy = f"SET '{_DIALECT}' = 'hive' before it, or declare the table in Flink's own dialect"
-            yield Obstacle(ObstacleKind.SYNTAX, f"{statement.span}: only Hive's dialect reads this; {remedy}")
+            remedy = f"put SET '{_DIALECT}' = 'hive' before it, or declare the table in Flink's default dialect"
+            yield Obstacle(
+                ObstacleKind.SYNTAX, f"{statement.span}: only Hive's dialect accepts this statement; {remedy}"
+            )
         for span, fault in refused(statement, line) if line is not None else ():
             yield Obstacle(ObstacleKind.SYNTAX, f"{span}: {fault}")
         if statement.malformed:
             yield Obstacle(ObstacleKind.SYNTAX, statement.error or "")
         if statement.unended is not None:
-            yield Obstacle(
-                ObstacleKind.SYNTAX, f"{statement.unended}: {UNENDED}; write it at the end of the previous one"
-            )
+            yield Obstacle(ObstacleKind.SYNTAX, f"{statement.unended}: {UNENDED}; end the previous statement with a ;")
 
 
 def _settings(side: Side) -> Iterator[Obstacle]:
-    """Settings that Flink refuses, except those that no statement uses or the deployed side already has."""
+    """Settings that Flink refuses, unless no statement uses them or the deployed side already has them."""
     places = dict.fromkeys(side.settings.items(), f"{side.source}: the setting")
     for statement in side.parsed.statements:
         tree = statement.tree
@@ -112,7 +112,7 @@ def _settings(side: Side) -> Iterator[Obstacle]:
 
 
 def _refused_settings(side: Side, asked: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
-    """Those of some settings that a side has and Flink refuses, with the reason."""
+    """The reason for each of these settings that the side uses and Flink refuses."""
     line, asked, own = side.flink_line, tuple(asked), ENGINE_FACTS[side.engine].flink_lines is None
     if line is None or not any(setting_fault(*each, line, own=own) for each in asked):
         return {}
@@ -148,31 +148,31 @@ def _of_environment(asked: Iterable[AnyPlaceholder], where: str) -> Iterator[Obs
 
 def _secrets(side: Side) -> Iterator[Obstacle]:
     for secret in exposed_secrets(side):
-        what = nobody_fills_in(secret.variables) or "is a secret in plain text"
+        fault = unfilled_message(secret.variables) or "is a secret in plain text"
         kind = ObstacleKind.VARIABLE if secret.variables else ObstacleKind.SECRET
-        yield Obstacle(kind, f"{secret.span}: {secret.key} {what}; {_REMEDIES[side.language]}")
+        yield Obstacle(kind, f"{secret.span}: {secret.key} {fault}; {_REMEDIES[side.language]}")
     for key, value in side.settings.items():
         variables = variables_alone(key, value)
         if mask_option(key, value) != value and not _is_filled(variables, side):
-            holds = nobody_fills_in(variables) or "contains a secret in plain text"
+            fault = unfilled_message(variables) or "contains a secret in plain text"
             kind = ObstacleKind.VARIABLE if variables else ObstacleKind.SECRET
-            yield Obstacle(kind, f"{side.source}: the setting {key!r} {holds}; {_REMEDIES['sql']}")
+            yield Obstacle(kind, f"{side.source}: the setting {key!r} {fault}; {_REMEDIES['sql']}")
 
 
 def exposed_secrets(side: Side) -> Iterator[Secret]:
-    """The literal secrets of a script or program, and placeholders that nobody fills in."""
+    """The literal secrets of a script or program, and its placeholders that no tool fills in."""
     yield from (secret for secret in side.secrets if not _is_filled(secret.variables, side))
 
 
 def _is_filled(variables: tuple[str, ...], side: Side) -> bool:
-    """True if somebody fills in the placeholder of a secret."""
+    """True if the deploying tool or the engine fills in these variables."""
     if variables and side.filled_elsewhere:
         return True
     return ENGINE_FACTS[side.engine].fills_variables and are_of_namespace(variables)
 
 
-def nobody_fills_in(variables: tuple[str, ...]) -> str:
-    """Message about a value from variables of another tool."""
+def unfilled_message(variables: tuple[str, ...]) -> str:
+    """Message about a value with placeholders that no tool fills in; "" if there are none."""
     if len(variables) == 1:
-        return f"needs {variables[0]}, a placeholder that nothing fills in"
-    return f"needs {' and '.join(variables)}, placeholders that nothing fills in" if variables else ""
+        return f"needs {variables[0]}, a placeholder that no tool fills in"
+    return f"needs {' and '.join(variables)}, placeholders that no tool fills in" if variables else ""

@@ -167,7 +167,7 @@ class MigrationReport:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> MigrationReport:
-        """The report that :meth:`to_dict` wrote."""
+        """Read a report that :meth:`to_dict` wrote."""
         rows = (
             MigratedOperator(
                 row["operator"],

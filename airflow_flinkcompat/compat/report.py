@@ -1,4 +1,4 @@
-"""Everything the product knows about a change: one frozen, versioned value that all renderings show."""
+"""The report on a change: one frozen, versioned value from which every output format is rendered."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ from airflow_flinkcompat.secrets import mask_secrets
 SCHEMA = "flinkcompat-report/1"
 SCHEMA_OF_SEVERAL = "flinkcompat-reports/1"
 CATALOGUE = "8"
-"""Version of the rule catalogue, raised once in every release that changes a rule or a verdict."""
+"""Version of the rule catalogue. It increases once in every release that changes a rule or a verdict."""
 READ = "read from the script"
-"""The ground of a report if Flink's planner was asked and gave no answer."""
+"""The ``ground`` of a report if Flink's planner was asked but gave no answer."""
 PLANNED = "planned by Flink"
-"""The beginning of the ground of a report that the jobs decide which Flink planned."""
+"""The prefix of ``ground`` if the jobs that Flink planned decide the report."""
 UNDECIDED = f"{READ}, undecided by Flink"
-"""The beginning of the ground of a report where Flink planned both jobs, and their diff is unknown."""
+"""The prefix of ``ground`` if Flink planned both jobs but the effect of their diff is unknown."""
 PROPOSED_ALONE = ", the proposed script alone"
-"""The end of the ground of a report where Flink refuses the deployed script."""
+"""The suffix of ``ground`` if Flink refuses the deployed script."""
 
 
 @cache
@@ -58,14 +58,14 @@ def tool_version() -> str:
 @quick_init
 @dataclass(frozen=True)
 class Finding:
-    """One rule that fired.
+    """One rule that applies to the change.
 
-    ``overruled_by`` is the code of the deciding rule, "" if this finding counts. ``before`` and ``after`` are the
-    clauses on both sides. ``source`` names the document row or measurement of ``basis``, ``evidence`` the ids of the
-    restores alone. ``sink`` None: the script as a whole; ``operator`` is the path of its operator, "" without one.
-    ``remedy`` is an option that settles an unknown or keeps the rest of the state, ``remedy_tables`` are the tables for
-    it. ``waiver`` is its waiver next to the script. ``claims`` are the keys of its differences; a report that was
-    written and read again has none.
+    ``overruled_by`` is the code of the overruling rule, "" if this finding is decisive. ``before`` and ``after`` are
+    the clauses of both sides. ``source`` names the document row or measurement of ``basis``. ``evidence`` contains only
+    the ids of restores. ``sink`` is None for the script as a whole. ``operator`` is the path of an operator, "" if the
+    finding concerns none. ``remedy`` is an option that settles an unknown or keeps the rest of the state;
+    ``remedy_tables`` are the tables that need the option. ``waiver`` is the applied waiver. ``claims`` are the keys of
+    the differences that the finding explains; a report read from JSON has no claims.
     """
 
     rule: str
@@ -92,13 +92,13 @@ class Finding:
 
     @classmethod
     def of(cls, rule: Rule, verdict: Verdict, message: str, **more: Any) -> Finding:
-        """A finding of a rule.
+        """Create a finding from a rule and its verdict.
 
         Args:
             rule: The rule.
-            verdict: Its verdict in this case.
+            verdict: The rule's verdict in this case.
             message: A sentence about the case.
-            more: Further fields.
+            more: Other fields of the finding.
 
         Returns:
             The finding.
@@ -111,19 +111,19 @@ class Finding:
 
     @property
     def is_waived(self) -> bool:
-        """True if a gate ignores it."""
+        """True if a valid waiver lets a gate ignore the finding."""
         return self.waiver is not None and self.waiver.state is WaiverState.HOLDS
 
     @property
     def subject(self) -> str:
-        """Its subject: the path of an operator, a sink, or ``script``; secrets masked."""
+        """The operator path, the sink, or ``script``, with secrets masked."""
         return " ".join(mask_secrets(self.operator or self.sink or "script").split())
 
     def to_dict(self) -> dict[str, Any]:
-        """The finding as JSON values, secrets masked; :meth:`from_dict` reads it back.
+        """Convert the finding to JSON values with secrets masked; :meth:`from_dict` is the inverse.
 
         Returns:
-            An entry of ``findings`` as ``report.schema.json`` describes it.
+            An entry of ``findings`` in ``report.schema.json``.
         """
         return {
             "rule": self.rule,
@@ -150,17 +150,17 @@ class Finding:
 
     @staticmethod
     def from_dict(data: Mapping[str, Any]) -> Finding:
-        """The finding that :meth:`to_dict` wrote.
+        """Read a finding that :meth:`to_dict` wrote.
 
         Args:
             data: An entry of a report's ``findings``.
 
         Returns:
-            The finding; fields that older reports lack have their defaults.
+            The finding. Fields that an older report lacks have default values.
 
         Raises:
-            KeyError: The rule, outcome or message is missing, or the reason is not known.
-            ValueError: The outcome, basis, consequence, fate or remedy is not known.
+            KeyError: The rule, outcome or message is missing, or the reason is unknown.
+            ValueError: The outcome, basis, consequence, fate or remedy is unknown.
         """
         return Finding(
             rule=data["rule"],
@@ -188,7 +188,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class OperatorSide:
-    """A stateful operator as one side has it. ``window`` is "" if it runs on none."""
+    """A stateful operator on one side. ``window`` is "" for an operator without a window."""
 
     kind: str
     window: str = ""
@@ -208,10 +208,11 @@ class OperatorSide:
 class OperatorReport:
     """The fate of one stateful operator's state.
 
-    ``before`` or ``after`` is None if the operator is new or removed. ``outcome`` is this operator's own: another one
-    of the job may be worse. ``keys`` and ``metrics`` are those of both sides with their fates, ``rows`` are stored rows
-    (Top-N, joins). ``parts`` are the other differing parts: name, before, after. ``consequence`` is the end of a start
-    from the savepoint on open-source Flink, ``resumed`` the stored values that would be misread.
+    ``before`` is None for a new operator, ``after`` is None for a removed operator. ``outcome`` applies to this
+    operator only: other operators of the job may be worse. ``keys`` and ``metrics`` are the keys and metrics of both
+    sides with their fates. ``rows`` are stored rows of Top-N and joins. ``parts`` lists other differing parts as name,
+    before, after. ``consequence`` is the result of a start from the savepoint on open-source Flink. ``resumed`` lists
+    the stored values that would be misread.
     """
 
     path: str
@@ -228,13 +229,13 @@ class OperatorReport:
 
     @property
     def kind(self) -> str:
-        """The operator's kind; both where it changed."""
+        """The operator's kind, or both kinds if the kind changed."""
         kinds = [side.kind for side in (self.before, self.after) if side is not None]
         return " → ".join(dict.fromkeys(kinds))
 
     @property
     def unchanged(self) -> bool:
-        """True if the operator itself is unchanged, and only its surroundings are in doubt."""
+        """True if the operator is unchanged, and only other parts of the query are in doubt."""
         fates = [fate for _, fate in (*self.metrics, *self.rows)]
         return bool(fates) and all(fate is Fate.SAME for fate in fates)
 
@@ -258,7 +259,7 @@ class OperatorReport:
 
     @staticmethod
     def from_dict(data: Mapping[str, Any]) -> OperatorReport:
-        """The operator a report holds as JSON. Raises KeyError or ValueError if it is none."""
+        """Read an operator from a report's JSON; raise KeyError or ValueError if the data is no operator."""
         return OperatorReport(
             path=data["path"],
             sink=data["sink"],
@@ -282,17 +283,17 @@ _REFUSED_BY_FLINK = (Consequence.REFUSED_AT_SUBMIT, Consequence.REFUSED_AT_RESTO
 
 @dataclass(frozen=True)
 class Report:
-    """The verdict on a change with every finding, worst first among those that count.
+    """The verdict on a change, with the decisive findings first, worst first.
 
-    ``other`` is the other engine's verdict, (engine, outcome), if requested. ``sinks`` holds an outcome for every sink
-    of either side, of which ``outcome`` is the worst; ``operators`` every stateful operator. Both are empty in reports
-    of earlier versions, and if the sides could not be paired. ``sources`` are the declared tables that the proposed
-    script reads, with their start without state. ``migration`` is the state that a rewritten savepoint would keep, if
-    compiled plans show it. ``sinks_begin_empty``: keyed sinks of updating queries at a new place, which lacks the
-    former rows. ``ground`` names who read the scripts, "" if Flink's planner was not asked; ``read_outcome`` is the
-    outcome by the rules alone, if the planner's answer changes it. ``doubt`` is the reason if Flink's planner was asked
-    and gave no answer. ``environments``: the number of ways in which a program was judged, of which this is the worst;
-    no part of the JSON.
+    ``other`` is the other engine and its outcome, if requested. ``sinks`` contains an outcome for every sink of either
+    side; ``outcome`` is the worst of them. ``operators`` contains every stateful operator. ``sinks`` and ``operators``
+    are empty in reports of earlier versions, and if the sides could not be paired. ``sources`` are the declared tables
+    that the proposed script reads, with their start position in a start without state. ``migration`` is the state that
+    a rewritten savepoint would keep, if this state is known. ``sinks_begin_empty`` are keyed sinks of updating queries
+    that write to a new place without the former rows. ``ground`` is the basis of the verdict, "" if Flink's planner was
+    not asked. ``read_outcome`` is the outcome by the rules alone, if the planner's answer differs. ``doubt`` is the
+    reason if Flink's planner was asked but gave no answer. ``environments`` is the number of environments in which a
+    program was judged; this report is the worst of them. ``environments`` is not part of the JSON.
     """
 
     outcome: Outcome
@@ -318,27 +319,27 @@ class Report:
 
     @property
     def is_planned(self) -> bool:
-        """True if Flink has planned both scripts, even where their diff is unknown."""
+        """True if Flink planned the scripts, even if the effect of their diff is unknown."""
         return self.ground.startswith((PLANNED, UNDECIDED))
 
     @property
     def deployed_is_refused(self) -> bool:
-        """True if Flink plans the proposed script, and refuses the deployed one."""
+        """True if Flink plans the proposed script but refuses the deployed script."""
         return self.ground.endswith(PROPOSED_ALONE)
 
     @property
     def deciding(self) -> tuple[Finding, ...]:
-        """Findings nothing decides over."""
+        """The findings that no other finding overrules."""
         return tuple(finding for finding in self.findings if not finding.overruled_by)
 
     @property
     def waived(self) -> tuple[Finding, ...]:
-        """The findings that a gate lets pass."""
+        """The findings that a gate ignores because of a waiver."""
         return tuple(finding for finding in self.findings if finding.is_waived)
 
     @property
     def gate_outcome(self) -> Outcome:
-        """Outcome for a gate: without waived findings, and never worse than the verdict."""
+        """The outcome for a gate, without waived findings. It is never worse than ``outcome``."""
         if not self.waived:
             return self.outcome
         left = Outcome.worst(finding.outcome for finding in self.deciding if not finding.is_waived)
@@ -346,8 +347,8 @@ class Report:
 
     @property
     def migration_is_wrong(self) -> bool:
-        """True if a rewritten savepoint holds exactly the state that results in wrong rows."""
-        # State of rows by another condition is carried on request alone.
+        """True if a rewritten savepoint would contain exactly the state that causes wrong rows."""
+        # A migration carries state filtered by a different condition only on request.
         unasked = (each for each in self.deciding if each.rule != CONDITION_RULE)
         wrong = any(each.consequence is Consequence.SILENTLY_WRONG for each in unasked)
         return wrong and self.migration is not None and self.migration.only_carries
@@ -360,37 +361,37 @@ class Report:
 
     @property
     def unseen(self) -> tuple[Finding, ...]:
-        """Findings that a migration cannot see: state may continue under another function, for example."""
+        """Findings that a migration cannot detect, such as a changed function."""
         computed = COMPUTED_RULES if self.migration is not None and self.migration.computes_all else frozenset()
         return tuple(
             each
             for each in self.findings
             if each.outcome is not Outcome.COMPATIBLE
             and (self.migration_is_wrong or each.rule not in SEEN_RULES | computed)
-            # What Flink itself refuses of a setting shows in identities and layouts.
+            # Operator ids and layouts show the effect of a setting if Flink refuses the restore.
             and not (each.rule == SETTING_RULE and each.consequence in _REFUSED_BY_FLINK)
         )
 
     @property
     def is_refused(self) -> bool:
-        """True if Flink refuses the proposed script or program with or without state."""
-        # A statement that is not read decides against a change only where Flink's parser refuses it.
+        """True if Flink refuses the proposed script or program even without state."""
+        # A statement that was not read makes a change incompatible only if Flink's parser refuses the statement.
         unread = any(each.rule == _NOT_READ and each.outcome is Outcome.INCOMPATIBLE for each in self.deciding)
         return unread or any(finding.rule in REFUSALS for finding in self.deciding)
 
     @property
     def migration_is_unknown(self) -> bool:
-        """True if a rewritten savepoint may keep state, and Flink's planner has not been asked how much."""
+        """True if a rewritten savepoint may keep state, but the report does not show which."""
         planned = ENGINE_FACTS[self.engine].compiles_plans and not self.new_source.endswith(PROGRAM_SUFFIXES)
         judged = self.outcome is Outcome.INCOMPATIBLE and not self.is_refused
         removed = any(finding.rule == _REMOVED for finding in self.findings)
         return planned and judged and not removed and self.migration is None
 
     def to_dict(self) -> dict[str, Any]:
-        """The report as JSON values, secrets masked; :meth:`from_dict` reads it back.
+        """Convert the report to JSON values with secrets masked; :meth:`from_dict` is the inverse.
 
         Returns:
-            A report as ``report.schema.json`` describes it.
+            A report that conforms to ``report.schema.json``.
         """
         return {
             "schema": SCHEMA,
@@ -415,7 +416,7 @@ class Report:
 
     @staticmethod
     def from_dict(data: Mapping[str, Any]) -> Report:
-        """The report that :meth:`to_dict` wrote.
+        """Read a report that :meth:`to_dict` wrote.
 
         Args:
             data: The report as JSON values.
@@ -424,7 +425,7 @@ class Report:
             The report.
 
         Raises:
-            ValueError: The data has another schema or lacks a field, or a value is not known.
+            ValueError: The data has a different schema, lacks a field, or contains an unknown value.
         """
         if data.get("schema") != SCHEMA:
             raise ValueError(f"not a {SCHEMA}: {data.get('schema')!r}")
@@ -457,9 +458,9 @@ class Report:
 
 @dataclass(frozen=True)
 class Reports:
-    """The verdicts of several engines on one change, if no engine was named.
+    """The reports of several engines on one change, if no engine was selected.
 
-    ``each`` holds a report per engine, worst first; it is never empty.
+    ``each`` contains a report per engine, worst first. It is never empty.
     """
 
     each: tuple[Report, ...]
@@ -472,25 +473,25 @@ class Reports:
             reports: A report per engine.
 
         Returns:
-            The reports, worst first; of two that are as bad the first one stays first.
+            The sorted reports; reports with equal outcomes keep their order.
         """
         return cls(tuple(sorted(reports, key=lambda report: -report.outcome.rank)))
 
     @property
     def outcome(self) -> Outcome:
-        """The worst of the outcomes: it holds whichever engine runs the job."""
+        """The worst outcome over all engines."""
         return self.each[0].outcome
 
     @property
     def gate_outcome(self) -> Outcome:
-        """The worst of what a gate goes by."""
+        """The worst gate outcome over all engines."""
         return Outcome.worst(report.gate_outcome for report in self.each)
 
     def to_dict(self) -> dict[str, Any]:
-        """The reports as JSON-able data.
+        """Convert the reports to JSON values.
 
         Returns:
-            The document of ``reports.schema.json``: the worst outcome, and each engine's report under its name.
+            A document of ``reports.schema.json``: the worst outcome, and each engine's report under the engine's name.
         """
         return {
             "schema": SCHEMA_OF_SEVERAL,

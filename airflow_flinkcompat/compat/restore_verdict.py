@@ -1,7 +1,7 @@
-"""Verdict on engine ``flink`` if Flink planned both scripts: the worst effect of the jobs' diff.
+"""Verdict on engine ``flink`` if Flink planned both scripts: the worst effect in the diff of the jobs.
 
-A rule's finding over differences that the exec graph shows takes the effect of the diff. Rules decide over parts that
-no graph shows (:class:`Shown`), and if the diff has no answer.
+If the exec graph shows all differences of a rule's finding, the diff decides the finding. Rules decide about parts that
+no graph shows (:class:`Shown`), and about everything if the diff has no answer.
 """
 
 from __future__ import annotations
@@ -39,15 +39,17 @@ from airflow_flinkcompat.plan.operators import Output
 
 
 class Shown(StrEnum):
-    """Visibility of a difference that may matter to stored state, on engine ``flink``."""
+    """The place in Flink's plans that shows a difference, on engine ``flink``."""
 
     PLAN = "in a compiled plan"
-    ONE_JOB = "in a compiled plan, where each script makes one job"
-    SCHEMA = "in the operators that Flink would submit, where the table's own connector planned them"
-    DECLARED = "in those operators, where the table is the sink of an INSERT that comes or goes with it"
-    OPTIONS = "in those operators, where the table is a sink that keeps nothing"
-    SETTING = "in those operators, where each has a counterpart"
-    OPTIMIZER = "in those operators, where each has a counterpart and no connector has a stand-in"
+    ONE_JOB = "in a compiled plan, if each script has one job"
+    SCHEMA = "in the operators that Flink would submit, if the table has no stand-in"
+    DECLARED = (
+        "in the operators that Flink would submit, if the table is added or removed together with its only INSERT"
+    )
+    OPTIONS = "in the operators that Flink would submit, if the table is a sink without state"
+    SETTING = "in the operators that Flink would submit, if each has a counterpart"
+    OPTIMIZER = "in the operators that Flink would submit, if each has a counterpart and no connector has a stand-in"
     NOWHERE = "in no graph"
 
 
@@ -70,7 +72,7 @@ _OF_SETTINGS: Mapping[str, Shown] = dict.fromkeys(
     ),
     Shown.SETTING,
 )
-"""Settings that decide about operators alone: with the same operators they change nothing."""
+"""Settings that affect only the choice of operators: with equal operators they have no effect."""
 
 
 _OF_SETTINGS_BY_PREFIX = {"table.exec.async-lookup.": Shown.SETTING, "table.optimizer.": Shown.OPTIMIZER}
@@ -78,14 +80,14 @@ _OF_SETTINGS_BY_PREFIX = {"table.exec.async-lookup.": Shown.SETTING, "table.opti
 
 _OF_QUERIES: Mapping[str, Shown] = {
     **dict.fromkeys(("engine", "opaque", "unread"), Shown.NOWHERE),
-    **dict.fromkeys(("source", "sink"), Shown.NOWHERE),  # a table of another name
+    **dict.fromkeys(("source", "sink"), Shown.NOWHERE),  # a table with a different name
     **dict.fromkeys(("inserts", "insert order", "pairing", "sharing", "statement set"), Shown.ONE_JOB),
 }
-"""Parts of queries and of the script; every other one shows in a plan."""
+"""The visibility of parts of queries and of the script. A compiled plan shows all unlisted parts."""
 
 
-def where_shown(key: str) -> Shown:
-    """Visibility of a difference."""
+def visibility(key: str) -> Shown:
+    """The place that shows a difference, by the key of the difference."""
     place, _, name = key.partition("/")
     part = key.rpartition("/")[2]
     match place:
@@ -96,7 +98,7 @@ def where_shown(key: str) -> Shown:
         case "setting":
             by_prefix = (shown for prefix, shown in _OF_SETTINGS_BY_PREFIX.items() if name.startswith(prefix))
             return _OF_SETTINGS.get(name) or next(by_prefix, Shown.NOWHERE)
-        case "function" | "statement":  # code, and what lasts outside of the session
+        case "function" | "statement":  # code, and objects that outlive the session
             return Shown.NOWHERE
     return _OF_QUERIES.get(part, Shown.PLAN)
 
@@ -114,10 +116,10 @@ _WORDS = {
 }
 
 
-_RESPELLED = "its expressions are compiled differently, and may be two spellings of the same one"
+_RESPELLED = "its expressions are compiled differently, but may be two spellings of one expression"
 
 
-_NOT_RESTORED = unknown("no restore shows the effect of another spelling on state")
+_NOT_RESTORED = unknown("no restore shows the effect of the different spelling on state")
 
 
 DIFFERS = Rule(
@@ -141,9 +143,9 @@ EQUAL = Rule(
     vvr=unknown("plans apply only to open-source Flink"),
     flink=right("w-unchanged", "x-view-rename", "x-inline-view", "w-interval-spelling", note=_SOURCE),
     rationale=(
-        "Flink's planner compiles both scripts, and chain, layout and meaning of all state are equal, or "
-        "differ only as in restores with correct results. This overrules findings on the parts that a plan "
-        "shows. Options of tables and functions are not among them."
+        "Flink's planner compiles both scripts. Chain, layout and meaning of all state are equal, or differ only as "
+        "in restores with correct results. This rule overrules findings on parts that a plan shows. A plan does not "
+        "show table options and functions."
     ),
     example=Example(windowed("customer, SUM(amount)"), windowed("customer, SUM(amount), window_start")),
     not_applicable=("vvr",),
@@ -161,7 +163,7 @@ _FOR_LACK_OF_COVER = (Reason.NOT_COVERED, Reason.AMBIGUOUS, Reason.VERSION)
 
 @dataclass(frozen=True)
 class RestoreVerdict:
-    """The diff of two planned jobs as a voice among the rules.
+    """The diff of two planned jobs, as a source of findings next to the rules.
 
     Attributes:
         compared: The change with the compiled plans of both sides.
@@ -171,7 +173,7 @@ class RestoreVerdict:
 
     @property
     def prediction(self) -> Prediction | None:
-        """The answer of Flink's planner; None if only compiled plans are at hand, which show less."""
+        """The prediction of Flink's planner; None if only compiled plans are available."""
         return self.compared.prediction
 
     @property
@@ -181,7 +183,7 @@ class RestoreVerdict:
 
     @property
     def is_proven(self) -> bool:
-        """True if Flink's own planner makes the same job of both scripts, state included."""
+        """True if Flink's own planner plans the same job for both scripts, with the same state."""
         return self.prediction is not None and not self.prediction.is_uncertain and self._is_right
 
     @property
@@ -190,21 +192,21 @@ class RestoreVerdict:
 
     @property
     def decides(self) -> bool:
-        """True if the diff names an effect: a refusal, wrong rows, or that every state is read as written."""
-        said, found = self.prediction, self.compared.restore
-        refused = said is not None and said.refusal is not None
+        """True if the diff has a known effect: a refusal, wrong rows, or a correct restore of all state."""
+        prediction, found = self.prediction, self.compared.restore
+        refused = prediction is not None and prediction.refusal is not None
         return refused or found.worst_effect.consequence is not None or self.is_proven
 
     def findings(self, respelled: bool = False) -> tuple[tuple[Rule, Finding], ...]:
-        """The effects of the diff with their rules; or that all is equal, unless nothing was changed.
+        """Findings on the effects of the diff, or one finding of equality.
 
-        ``respelled``: the rules found no row that distinguishes the expressions, so other words in a plan do not
-        matter.
+        Without a change, or with an unknown effect, there is no finding. ``respelled`` is True if the rules found no
+        row that distinguishes the expressions; then a different spelling in the plan does not matter.
         """
-        said, compared = self.prediction, self.compared
-        if said is not None and said.refusal is not None:
-            verdict = replace(DIFFERS.flink, consequence=said.refusal.effect.consequence)
-            return ((DIFFERS, Finding.of(DIFFERS, verdict, f"Flink {said.flink}: {said.refusal.message}")),)
+        prediction, compared = self.prediction, self.compared
+        if prediction is not None and prediction.refusal is not None:
+            verdict = replace(DIFFERS.flink, consequence=prediction.refusal.effect.consequence)
+            return ((DIFFERS, Finding.of(DIFFERS, verdict, f"Flink {prediction.flink}: {prediction.refusal.message}")),)
         known = [each for each in compared.restore.differences if each.effect.consequence is not None]
         if known:
             return tuple((DIFFERS, self._differs(each, respelled)) for each in known)
@@ -217,8 +219,8 @@ class RestoreVerdict:
         what = "; ".join(dict.fromkeys(f"{each.operator}, {' and '.join(each.facets)}" for each in seen))
         ids = tuple(dict.fromkeys(name for each in seen for name in each.evidence))
         message = (
-            "Flink's planner plans both scripts alike, except for differences that were restored correctly "
-            f"elsewhere: {what}"
+            "Flink's planner plans both scripts alike, except for differences that were restored correctly in "
+            f"measurements: {what}"
         )
         return ((EQUAL, Finding.of(EQUAL, right(*ids), message)),)
 
@@ -235,41 +237,42 @@ class RestoreVerdict:
         return Finding.of(DIFFERS, verdict, message, before=state.before, after=state.after, sink=sink)
 
     def _may_be_respelled(self, sinks: Set[str]) -> bool:
-        """Return whether scripts differ, for these sinks, only in possible spellings of one expression."""
+        """True if, for these sinks, the scripts may differ only in the spelling of one query."""
         pairs = [each for each in self.change.pipelines if last_name(each.sink or QUERY_SINK) in sinks and each.changed]
         return bool(pairs) and not self.change.script_differences and all(map(may_be_same_query, pairs))
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Differences of the plans with an unknown effect."""
+        """Warnings about plan differences with an unknown effect."""
         return tuple(
             f"Flink's planner: {each.operator}, {' and '.join(each.facets)}: {_WORDS[each.effect]}"
             for each in self.compared.restore.having(RestoreEffect.UNKNOWN, RestoreEffect.EMPTY)
         )
 
-    def of(self, finding: Finding, rule: Rule) -> Finding:
-        """A finding over shown differences with the effect of the diff, any other one as its rule decides.
+    def adjust(self, finding: Finding, rule: Rule) -> Finding:
+        """Adjust a rule's finding to the diff of the planned jobs.
 
-        Where Flink refuses the restore, no finding of a rule names another end.
+        If the plans are equal and show all of the finding's differences, the finding becomes compatible. If Flink
+        refuses the restore, the finding loses its own consequence.
         """
-        said = self.prediction
-        if rule is not DIFFERS and said is not None and said.refusal is not None:
+        prediction = self.prediction
+        if rule is not DIFFERS and prediction is not None and prediction.refusal is not None:
             return replace(finding, consequence=None)
         if self._is_refuted(finding):
-            message = f"{finding.message} (Flink {self.change.new.version} was asked and plans it)"
+            message = f"{finding.message} (the planner of Flink {self.change.new.version} accepts it)"
             return replace(finding, outcome=Outcome.COMPATIBLE, reason=None, consequence=None, message=message)
         versions = {self.change.old.version, self.change.new.version}
-        proven = self._is_right if said is None else self.is_proven
-        if said is not None and proven and finding.rule == UPGRADE and finding.outcome is Outcome.UNKNOWN:
+        proven = self._is_right if prediction is None else self.is_proven
+        if prediction is not None and proven and finding.rule == UPGRADE and finding.outcome is Outcome.UNKNOWN:
             upgraded = judged_by_planners(self.change)
             return Finding.of(
                 rule, upgraded.verdict, upgraded.message,
                 before=finding.before, after=finding.after, claims=finding.claims,
             )  # fmt: skip
         verdict = EQUAL.flink
-        if not (self._shows(finding) and proven and versions <= set(verdict.versions)):
+        if not (self._may_overrule(finding) and proven and versions <= set(verdict.versions)):
             return finding
-        alone = f"the compiled plans are equal; by the rules alone it would be {finding.outcome.value}"
+        alone = f"the compiled plans are equal; the rules alone would decide {finding.outcome.value}"
         return replace(
             finding, outcome=Outcome.COMPATIBLE, reason=None, remedy=None, consequence=None,
             message=f"{alone}: {finding.message}", basis=verdict.basis, source=verdict.grounds,
@@ -277,20 +280,20 @@ class RestoreVerdict:
         )  # fmt: skip
 
     def _is_refuted(self, finding: Finding) -> bool:
-        """True if Flink has planned, with all jars, a script that the rules think it may refuse."""
+        """True if Flink planned, with all jars, a script that it may refuse according to a rule."""
         planned = self.prediction is not None and not self.prediction.stand_ins
         return planned and finding.rule in REFUSALS and finding.outcome is Outcome.UNKNOWN
 
-    def _shows(self, finding: Finding) -> bool:
-        """True if the exec graphs show everything that a finding concerns."""
-        open_to_it = finding.reason in _FOR_LACK_OF_COVER
+    def _may_overrule(self, finding: Finding) -> bool:
+        """True if the exec graphs show all differences of a finding and may overrule the finding."""
+        overrulable = finding.reason in _FOR_LACK_OF_COVER
         if self.prediction is not None:
-            open_to_it |= finding.outcome is Outcome.INCOMPATIBLE
-        spoken_of = self._differences(finding) if open_to_it else None
-        return bool(spoken_of) and all(map(self._is_shown, spoken_of or ()))
+            overrulable |= finding.outcome is Outcome.INCOMPATIBLE
+        differences = self._differences(finding) if overrulable else None
+        return bool(differences) and all(map(self._is_shown, differences or ()))
 
     def _differences(self, finding: Finding) -> list[Difference] | None:
-        """Differences of a finding: its claims, else its whole query; None without any."""
+        """The differences that a finding claims, or else all of its query; None if a claim is unknown."""
         if finding.claims:
             known = {each.key: each for each in self.change.differences}
             return [known[key] for key in finding.claims] if known.keys() >= {*finding.claims} else None
@@ -300,64 +303,70 @@ class RestoreVerdict:
         ]
 
     def _is_shown(self, difference: Difference) -> bool:
-        said = self.prediction
-        shown = where_shown(difference.key)
+        prediction = self.prediction
+        shown = visibility(difference.key)
         name = difference.key.removesuffix(f"/{difference.part}").partition("/")[2]
         match shown:
             case Shown.NOWHERE:
                 return False
             case Shown.ONE_JOB:
                 alone = difference.part != "inserts" or all(
-                    self._keeps_nothing(each.sink) for each in self._come_and_gone
+                    self._is_stateless_sink(each.sink) for each in self._added_or_removed
                 )
                 return alone and _one_job(self.change)
             case Shown.PLAN:
-                return not (_hints_at_options(difference) or (self._waits and _made_synchronous(difference)))
-        if said is None:
+                return not (
+                    _hints_at_options(difference) or (self._has_unknown_lookups and _becomes_synchronous(difference))
+                )
+        if prediction is None:
             return False
         match shown:
             case Shown.SCHEMA:
-                return name not in map(last_name, said.stubs)
+                return name not in map(last_name, prediction.stubs)
             case Shown.DECLARED:
                 return self._with_its_insert(difference.before or difference.after)
             case Shown.OPTIONS:
-                return {each.use for each in uses_of(self.change, name)} == {TableUse.SINK} and name in said.bare_sinks
-        return said.alike and (shown is Shown.SETTING or not said.stand_ins)  # a stand-in offers the optimizer less
+                return {each.use for each in uses_of(self.change, name)} == {
+                    TableUse.SINK
+                } and name in prediction.bare_sinks
+        return prediction.alike and (
+            shown is Shown.SETTING or not prediction.stand_ins
+        )  # a stand-in supports fewer optimizations
 
     @property
-    def _waits(self) -> bool:
+    def _has_unknown_lookups(self) -> bool:
         return self.prediction is not None and bool(self.prediction.lookups)
 
     @property
     def depends_on_lookups(self) -> bool:
-        """True if the verdict depends on a stand-in's lookup being asynchronous."""
+        """True if the verdict depends on a stand-in table having synchronous or asynchronous lookups."""
         of_plans = any(
             each.operator == ExecKind.LOOKUP_JOIN or each.facets == CHAIN for each in self.compared.restore.differences
         )
-        return self._waits and (of_plans or any(map(_made_synchronous, self.change.differences)))
+        return self._has_unknown_lookups and (of_plans or any(map(_becomes_synchronous, self.change.differences)))
 
     @property
-    def _come_and_gone(self) -> tuple[Output, ...]:
+    def _added_or_removed(self) -> tuple[Output, ...]:
         return (*self.change.removed, *self.change.added)
 
     def _with_its_insert(self, table: Table) -> bool:
-        """True if a one-sided table is the sink of an added or removed INSERT, and of no other."""
+        """True if a one-sided table is only the sink of INSERTs that are added or removed."""
         name = last_name(table.name)
         into = {last_name(pair.sink) for pair in self.change.pipelines if pair.sink}
-        return name not in into and any(name == last_name(each.sink or "") for each in self._come_and_gone)
+        return name not in into and any(name == last_name(each.sink or "") for each in self._added_or_removed)
 
-    def _keeps_nothing(self, sink_name: str | None) -> bool:
+    def _is_stateless_sink(self, sink_name: str | None) -> bool:
         tables = [table for program in self.change.programs for table in program.tables if table.name == sink_name]
         return bool(tables) and all(table.option("connector") in STATELESS_SINKS for table in tables)
 
 
 def graph_may_decide(finding: Finding, rule: Rule) -> bool:
-    """True if the planner's exec graph may decide a rule's unknown."""
+    """True if the planner's exec graph may decide a finding that a rule leaves unknown."""
     if finding.reason not in (Reason.NOT_COVERED, Reason.AMBIGUOUS):
         return False
     if finding.claims:
         of_tables = Shown.OPTIONS, Shown.DECLARED  # of few tables
-        return not any(where_shown(key) in (Shown.NOWHERE, *of_tables) for key in finding.claims)
+        return not any(visibility(key) in (Shown.NOWHERE, *of_tables) for key in finding.claims)
     return finding.remedy is Remedy.EXPLAIN_PLAN or rule.scope is not RuleScope.SCRIPT
 
 
@@ -367,8 +376,8 @@ def _hints_at_options(difference: Difference) -> bool:
     return any(text[0].upper() == "OPTIONS" for side in (difference.before, difference.after) for text in side or ())
 
 
-def _made_synchronous(difference: Difference) -> bool:
-    """True if a new hint makes a lookup synchronous, so rows queued by an asynchronous one are not read."""
+def _becomes_synchronous(difference: Difference) -> bool:
+    """True if a new hint makes a lookup synchronous, which ignores the queue of the asynchronous lookup."""
     old, new = (
         dict(side or ()).get("LOOKUP", "") if difference.part == "query hints" else ""
         for side in (difference.before, difference.after)
@@ -377,35 +386,35 @@ def _made_synchronous(difference: Difference) -> bool:
 
 
 def _one_job(change: Change) -> bool:
-    """True if each side makes one job: plans do not show which savepoint belongs to which of several."""
+    """True if each side has one job. Plans of several jobs do not show which job a savepoint belongs to."""
     sets = [{pipeline.statement_set for pipeline in program.pipelines} for program in change.programs]
     single = [len(program.pipelines) == 1 for program in change.programs]
     return all(alone or (len(found) == 1 and None not in found) for alone, found in zip(single, sets, strict=True))
 
 
 def script_migration(change: Change, accepted: Collection[Accept] = ()) -> Migration | None:
-    """State of a job that a rewritten savepoint could keep, if the scripts alone determine all of it."""
+    """The state that a rewritten savepoint can keep; None if the scripts alone do not determine it."""
     versions = {*change.versions}
     measured = len(versions) == 1 and versions <= set(EQUAL.flink.versions)
     if not measured or not ENGINE_FACTS[change.engine].compiles_plans or not _same_settings(change):
         return None
     symbols = Symbols()
-    old = _kept(change.old, symbols)
-    new = None if old is None else _kept(change.new, symbols)
+    old = _graph_of(change.old, symbols)
+    new = None if old is None else _graph_of(change.new, symbols)
     if old is None or new is None or positions(old) != positions(new):
         return None
     return migration(old, new, DdlEffects(replaced=sinks_elsewhere(change)), accepted)
 
 
 def _same_settings(change: Change) -> bool:
-    """True if no setting differs except the state's time to live."""
+    """True if no setting differs except the state TTL."""
     old, new = ([dict(each.settings) | {TTL: ""} for each in program.pipelines] for program in change.programs)
     return old == new
 
 
-def _kept(side: Side, symbols: Symbols) -> ExecGraph | None:
-    outputs, untold = side.outputs
-    if side.language != "sql" or side.program.problems or untold or len(side.program.pipelines) != 1:
+def _graph_of(side: Side, symbols: Symbols) -> ExecGraph | None:
+    outputs, too_large = side.outputs
+    if side.language != "sql" or side.program.problems or too_large or len(side.program.pipelines) != 1:
         return None
     state = query_state(outputs[0], side.program.pipelines[0], side.program, symbols)
     return state if isinstance(state, ExecGraph) else None

@@ -1,4 +1,4 @@
-"""A rule: data, and a small pure function over one pair."""
+"""A rule: data, and a small pure function that searches one pair."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from airflow_flinkcompat.model import Outcome, Span
 
 
 class RuleScope(StrEnum):
-    """Object of a rule: one pair of stateful operators, the pipeline of one sink, or the whole script."""
+    """Argument of a rule: a pair of stateful operators, the pipelines of a sink, or the whole script."""
 
     OPERATOR = "operator"
     PIPELINE = "pipeline"
@@ -21,7 +21,7 @@ class RuleScope(StrEnum):
 
 
 class Level(IntEnum):
-    """Precedence on ``vvr``, highest first; within a level the worst wins."""
+    """Precedence of a rule on ``vvr``, highest first. Within a level, the worst finding decides."""
 
     UNCHANGED = 1
     VERSION = 2
@@ -31,10 +31,10 @@ class Level(IntEnum):
 
 
 class TableApiCover(Enum):
-    """Range in which a rule about SQL also holds for the Table API, on engine ``flink``.
+    """The Table API programs to which a SQL rule also applies, on engine ``flink``.
 
-    ``OWN``: the rule is about them. ``ALWAYS``: its subject disappears before a query is planned. ``ONE_QUERY``: in
-    programs of one query. ``ONE_WINDOW``: above one operator, an aggregation on a window.
+    ``OWN``: the rule is about Table API programs. ``ALWAYS``: the planner removes the rule's subject before it plans a
+    query. ``ONE_QUERY``: programs with one query. ``ONE_WINDOW``: queries with one operator, a window aggregation.
     """
 
     NEVER = auto()
@@ -45,7 +45,7 @@ class TableApiCover(Enum):
 
 
 class Fate(StrEnum):
-    """Fate of one metric's stored value; ``same``: the metric is unchanged, something else is in doubt."""
+    """Fate of one metric's stored value. ``same``: the metric is unchanged, only other parts are in doubt."""
 
     KEPT = "kept"
     FROM_ZERO = "starts from zero"
@@ -54,9 +54,9 @@ class Fate(StrEnum):
     SAME = "same"
 
     def under(self, outcome: Outcome) -> Fate:
-        """Fate of the metric under an outcome: unknown if the outcome is.
+        """The fate of the metric under an outcome. The fate is unknown if the outcome is unknown.
 
-        If state may not be used, it is the fate in a start without state.
+        If the outcome is incompatible, a kept metric starts from zero.
         """
         if outcome is Outcome.UNKNOWN:
             return Fate.UNCLEAR
@@ -64,7 +64,7 @@ class Fate(StrEnum):
 
 
 class KeyFate(StrEnum):
-    """Fate of one grouping key. Anything but ``same`` means other groups than those stored."""
+    """Fate of one grouping key. Any fate but ``same`` means that groups differ from the stored groups."""
 
     SAME = "same"
     MOVED = "moved"
@@ -74,10 +74,10 @@ class KeyFate(StrEnum):
 
 @dataclass(frozen=True)
 class RuleMatch:
-    """A rule that fired: its message, claimed differences, and the clauses on both sides.
+    """One place where a rule applies: the message, the claimed differences, and the clauses of both sides.
 
-    ``verdicts`` overrides the rule's own, by engine, if the pair decides it; ``notes`` extends the message on an
-    engine; ``options`` are the keys of its options.
+    ``verdicts`` overrides the rule's verdict on an engine. ``notes`` extends the message on an engine. ``options`` are
+    the keys of the matched table options or settings.
     """
 
     message: str
@@ -95,10 +95,10 @@ class RuleMatch:
 
 @dataclass(frozen=True)
 class Example:
-    """A change that illustrates the rule: both sides as SQL over :data:`EXAMPLE_TABLES`, or Python.
+    """A change that illustrates a rule: both sides as SQL over :data:`EXAMPLE_TABLES`, or as Python.
 
-    ``versions`` are the engine versions of both sides, None for the default. ``outcomes`` are, by engine, the rule's
-    answer if this change sharpens the rule's own verdict.
+    ``versions`` are the engine versions of both sides, None for the default. ``outcomes`` contains the outcome by
+    engine, if it differs from the rule's general verdict.
     """
 
     old: str
@@ -111,9 +111,9 @@ class Example:
 
 
 Find = Callable[[Any], Iterable[RuleMatch]]
-"""Search for the places where a rule applies, in the pair of its scope."""
+"""Function that finds the places where a rule applies in a pair of its scope."""
 _SCOPES = {"OperatorPair": RuleScope.OPERATOR, "PipelinePair": RuleScope.PIPELINE, "Change": RuleScope.SCRIPT}
-"""Scopes, by the class of the argument of a search."""
+"""The scope of a rule by the argument class of its search function."""
 
 
 def _nowhere(target: Any) -> Iterable[RuleMatch]:
@@ -122,24 +122,24 @@ def _nowhere(target: Any) -> Iterable[RuleMatch]:
 
 @dataclass(frozen=True, kw_only=True)
 class Rule:
-    """A rule: code, title, verdicts, rationale and example. It decorates the search for its places.
+    """A rule: code, title, verdicts, rationale and example. A rule decorates its search function.
 
-    Everything about a rule is a field here, so that other modules keep no lists of rules.
+    Every property of a rule is a field, so that no other module needs lists of rules.
 
     Attributes:
-        find: Gets the pair of its scope (``OperatorPair``, ``PipelinePair`` or ``Change``) and answers a
-            :class:`RuleMatch` for every place where the rule applies.
-        operators: The classes of operators it is about. Empty: it may apply without any of them.
-        parts: The parts of which at least one differs if it applies, without the number of an input; ``table`` is any
-            part of a table's declaration. Empty: it may apply if none differs.
-        level: Who decides over whom on ``vvr``.
-        case_dependent: Engines on which a change of this kind may well end worse than the verdict.
-        not_applicable: Engines on which the rule never speaks.
-        table_api_cover: Where it holds of queries through the Table API.
-        yields_to: The code of the rule that decides over it where both speak in one pipeline, because its page does; ""
-            where the worse one decides.
-        beside_operators: It is about tables, settings or the parts of a query above its operators alone: if it is in
-            doubt, an operator in which nothing changed is still the same.
+        find: The search function. It accepts a pair of the scope (``OperatorPair``, ``PipelinePair`` or ``Change``) and
+            returns a :class:`RuleMatch` for every place where the rule applies.
+        operators: The operator classes that the rule concerns. If empty, the rule is asked for every query.
+        parts: The rule applies only if at least one of these parts differs. Parts have no input number; ``table`` is
+            any part of a table's declaration. If empty, the rule may apply without a difference.
+        level: The precedence of the rule on ``vvr``.
+        case_dependent: Engines on which a change of this kind often has a worse outcome than the verdict.
+        not_applicable: Engines on which the rule never applies.
+        table_api_cover: The Table API programs to which the rule applies.
+        yields_to: The code of a rule that, by the vendor's documents, overrules this rule in the same pipeline. If "",
+            the worse finding decides.
+        beside_operators: True if the rule concerns only tables, settings, or parts of a query outside its operators.
+            Its doubt then does not affect unchanged operators.
     """
 
     code: str
@@ -160,7 +160,7 @@ class Rule:
     beside_operators: bool = False
 
     def __call__(self, find: Find) -> Rule:
-        """The rule with its search, whose argument determines the scope."""
+        """Add the search function, whose argument class determines the scope."""
         return replace(self, find=find, scope=_SCOPES[next(iter(find.__annotations__.values()))])
 
     @cached_property
@@ -169,7 +169,7 @@ class Rule:
         return {"vvr": self.vvr, "flink": self.flink}
 
     def headline(self, engine: str) -> str:
-        """The outcome in a word, for lists: a rule that is safe only in some cases is not shown as safe."""
+        """The outcome for lists. A case-dependent rule is shown as "by case", never as safe."""
         if engine in self.not_applicable:
             return "no finding"
         return "by case" if engine in self.case_dependent else self.verdicts[engine].outcome.value
@@ -201,7 +201,7 @@ def grouping(select: str, old: str, new: str) -> Example:
 
 
 def reading(select: str, old: str, new: str) -> Example:
-    """An example that changes only the read tables."""
+    """An example that changes only the tables in FROM."""
     return Example(windowed(select, source=old), windowed(select, source=new))
 
 
@@ -222,13 +222,12 @@ def ranked(
 _TOTALS = "CREATE TABLE totals (customer STRING, total BIGINT) WITH ('connector' = 'print');\n"
 NOT_COVERED = Rule(
     code="difference-not-covered",
-    title="A difference no rule covers",
+    title="A difference that no rule covers",
     vvr=unknown(),
     flink=unknown(),
     rationale=(
-        "Every difference between the two versions is claimed by a rule. A difference that no rule claims "
-        "may have any effect on stored state, so it is reported for a person to decide: silence never "
-        "means compatible."
+        "A rule claims each difference between the two versions. An unclaimed difference may have any effect on "
+        "stored state, so it is reported as unknown, and a person must decide."
     ),
     example=Example(
         _TOTALS + "INSERT INTO totals\n" + windowed("customer, SUM(amount)"),
@@ -236,4 +235,4 @@ NOT_COVERED = Rule(
     ),
     beside_operators=True,
 )
-"""The rule of a difference that no rule claims; nothing looks for it."""
+"""The rule for a difference that no other rule claims. It has no search function."""

@@ -24,7 +24,7 @@ from airflow_flinkcompat.sql.script import span_of
 
 
 def _later(version: str, last: str) -> bool:
-    """True if a version is later than another or absent: an absent one ends a range that nothing ended."""
+    """True if a version is later than ``last``, or if ``last`` is empty or a version cannot be compared."""
     try:
         return not last or [*map(int, version.split("."))] > [*map(int, last.split("."))]
     except ValueError:
@@ -33,14 +33,13 @@ def _later(version: str, last: str) -> bool:
 
 @dataclass(frozen=True)
 class Side(JobSpec):
-    """One side of a change: a job, and its parsed form.
+    """One side of a change: a job with its parsed script.
 
-    ``beside`` is another side to share with, such as the one it is compared with: equal statements are parsed once.
-    ``decided`` maps conditions of a program on its environment to their value, by name. ``catalog_sources`` are the
-    files of the catalog with their number of lines, as messages name them; none if it has no file.
-    ``filled_elsewhere``: the deploying tool fills in placeholders such as ``${NAME}``, so that they are no secrets.
-    ``places`` are the paths of the files that belong to the script, from the root of the repository, by their name in
-    messages.
+    ``beside`` is a different side with similar statements, such as the deployed side: equal statements are parsed once.
+    ``decided`` maps a program's conditions on its environment, by name, to their assumed values. ``catalog_sources``
+    lists the catalog's files and their numbers of lines, for messages; empty if the catalog has no file.
+    ``filled_elsewhere`` is True if the deploying tool fills in placeholders such as ``${NAME}``, so these are no
+    secrets. ``places`` maps the names of the script's files in messages to their paths in the repository.
     """
 
     beside: Side | None = field(default=None, compare=False, repr=False)
@@ -51,10 +50,10 @@ class Side(JobSpec):
 
     @classmethod
     def of(cls, job: JobSpec) -> Side:
-        """A job as one side of a change.
+        """Make a side of a change from a job.
 
         Args:
-            job: A job, or a side, which is taken as it is.
+            job: A job, or a side, which is returned unchanged.
 
         Returns:
             The side.
@@ -63,8 +62,8 @@ class Side(JobSpec):
 
     @cached_property
     def parsed(self) -> Script:
-        """The script in statements. Raises :class:`~airflow_flinkcompat.sql.ScriptError` where it holds none."""
-        # The trees of a program say how they were written; a script that reads the same is another notation.
+        """The script's statements. Raises :class:`~airflow_flinkcompat.sql.ScriptError` if there are none."""
+        # Trees of SQL and of programs are not shared: a program's trees store their original notation.
         alike = self.beside if self.beside is not None and self.beside.language == "sql" else None
         like = None if alike is None else alike.parsed
         catalog = self._declared if self.language == "table" else None
@@ -72,7 +71,7 @@ class Side(JobSpec):
 
     @property
     def unended(self) -> tuple[Span, ...]:
-        """The places in the script where the ``;`` of the statement before is missing."""
+        """The statements in the script before which a ``;`` is missing."""
         return tuple(each.unended for each in self.parsed.statements if each.unended is not None)
 
     @cached_property
@@ -105,10 +104,10 @@ class Side(JobSpec):
 
         Args:
             keys: Options by their keys.
-            declared: The statement that holds the options; None for settings, which have statements of their own.
+            declared: The statement that contains the options; None for settings, which have separate statements.
 
         Returns:
-            The place; None if neither script nor catalog holds one of them.
+            The place; None if neither the script nor the catalog contains one of the keys.
         """
         kind: type[exp.Expr] = SetOption if declared is None else Option
         for script in (self.parsed, self._declared):
@@ -122,18 +121,19 @@ class Side(JobSpec):
 
     @property
     def tables_of_catalog(self) -> frozenset[str]:
-        """Names of the tables that the catalog declares, and the script does not."""
+        """Names of the tables that the catalog declares and the script does not declare."""
         places = set() if self._declared is None else {statement.span for statement in self._declared.statements}
         return frozenset(table.name for table in self.program.tables if table.span in places)
 
     def declarations(self, names: Collection[str]) -> Mapping[str, str]:
-        """The DDL of those tables that the side declares, by name.
+        """The DDL of the named tables that the side declares.
 
         Args:
-            names: tables by the names that the program has for them.
+            names: The names of tables in the program.
 
         Returns:
-            Only declarations under a plain name; a name with its catalog would be another one elsewhere.
+            DDL by table name. Tables with a qualified name are left out, because the name has a different meaning in
+            another catalog.
         """
         places = {table.span: table.name for table in self.program.tables if table.name in names}
         scripts = (self.parsed, self._declared) if self.language == "sql" else (self._declared,)
@@ -146,27 +146,27 @@ class Side(JobSpec):
         }
 
     def with_catalog(self, ddl: Iterable[str]) -> Side:
-        """The same side with further DDL in its catalog.
+        """The same side with more DDL in its catalog.
 
         Args:
             ddl: ``CREATE`` statements, each without a semicolon at its end.
 
         Returns:
-            A new side; the DDL follows the content of its catalog.
+            A new side, with the DDL at the end of its catalog.
         """
         text = ";\n".join(filter(None, (self.catalog.strip().rstrip(";"), *ddl)))
         return replace(self, catalog=text, catalog_sources=())
 
     @property
     def flink_line(self) -> str | None:
-        """The line of Flink that the side's version is, or is made of; None if it is not known."""
+        """The line of Flink that the side's version is or is based on; None if unknown."""
         return ENGINE_FACTS[self.engine].flink_line(self.version)
 
     @property
     def not_run(self) -> tuple[Note, ...]:
-        """Parts of a program that the side's engine does not run, or no longer.
+        """Notes about parts of a program that the side's engine version does not run.
 
-        For an engine made of Flink, only an explicit version identifies Flink's.
+        For an engine that is based on Flink, only an explicit engine version identifies the Flink version.
         """
         facts = ENGINE_FACTS[self.engine]
         if self.engine_version is None and facts.flink_lines is not None:
@@ -178,7 +178,7 @@ class Side(JobSpec):
 
     @cached_property
     def outputs(self) -> tuple[Mapping[int, Output], tuple[Problem, ...]]:
-        """The operators' view of every query by its place in the program, and the queries without one."""
+        """The operators of each query by its position in the program, and problems with too large queries."""
         outputs: dict[int, Output] = {}
         failures: list[Problem] = []
         for i, pipeline in enumerate(self.program.pipelines):
@@ -194,38 +194,41 @@ class Side(JobSpec):
         return self.digest()
 
     def require_query(self) -> None:
-        """Check that the script holds a query, or something unread that could be one.
+        """Check that the script contains a query, or an unread statement that may be a query.
 
         Raises:
-            InputError: It holds neither.
+            InputError: The script contains neither.
         """
         if not self.program.pipelines and not self.program.problems:
-            raise InputError(f"{self.source}: contains no INSERT and no SELECT: there is nothing to check")
+            raise InputError(
+                f"{self.source}: contains no INSERT and no SELECT, so there is nothing to check: pass a script with "
+                f"a query"
+            )
 
     def on(self, engine: str) -> Side:
-        """The same side under another engine's state semantics.
+        """The same side on a different engine.
 
         Args:
             engine: ``flink`` or ``vvr``.
 
         Returns:
-            This side where that is its engine already; else a new one with that engine's default version.
+            This side if it already has that engine; otherwise a new side with the engine's default version.
         """
         if engine == self.engine:
             return self
         other = replace(self, engine=engine, engine_version=None)
-        # What was worked out of the script knows of no engine.
+        # These cached values do not depend on the engine.
         vars(other).update({name: vars(self)[name] for name in ("parsed", "program", "outputs") if name in vars(self)})
         return other
 
 
 LIMIT = 200
-"""Readings of a program beyond which a condition stays open, and its branches are not read."""
+"""Maximum number of parses of a program. Branches of further conditions are not parsed."""
 
 
 @dataclass(frozen=True)
 class ProgramEnvironment:
-    """One environment: the values of conditions, and both sides as read with them."""
+    """One environment: the values of conditions, and both sides parsed with these values."""
 
     decided: Mapping[str, bool]
     old: Side
@@ -237,10 +240,11 @@ class ProgramEnvironment:
 
 
 def environments(old: Side, new: Side) -> list[ProgramEnvironment]:
-    """Environments that the sides may meet, at most :data:`LIMIT` of them; one if nothing depends on it.
+    """The environments in which the sides may run, at most :data:`LIMIT`.
 
-    The deployed job met one of them, and it is unknown which, so both sides are read alike in each. An environment in
-    which a program starts no job is excluded.
+    The environment of the deployed job is unknown, so both sides are parsed with the same values in each environment.
+    Environments in which a program starts no job are left out. If no condition depends on the environment, the list has
+    one entry.
     """
     found = list(_all(old, new)) if "python" in (old.language, new.language) else []
     if len(found) < 2:
@@ -280,7 +284,7 @@ def _undecided(side: Side) -> str:
 
 
 def _starts(side: Side) -> bool:
-    """True if it makes a job, or an unread part could."""
+    """True if the side starts a job, or has an unread part that may start a job."""
     return bool(side.program.pipelines or side.program.problems)
 
 

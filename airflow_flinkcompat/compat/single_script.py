@@ -1,4 +1,4 @@
-"""Reports on a script by itself: lint, a new job, and a job whose script was deleted."""
+"""Reports on a single script: lint, a new job, and a job whose script was deleted."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ UNDECLARED_FUNCTION = Rule(
     vvr=unknown(reason=Reason.OPAQUE),
     flink=unknown(reason=Reason.OPAQUE),
     rationale=(
-        "It is not built into Flink, and neither the script nor the project file declares it. It may "
-        "belong to a catalog, or its name may be mistyped. A comparison reports only functions that may "
-        "keep state; a check of a single script reports every function."
+        "The function is not built into Flink, and neither the script nor the project file declares it. The function "
+        "may belong to a catalog, or its name may be mistyped. A comparison reports only undeclared functions that "
+        "may keep state; a check of a single script reports every undeclared function."
     ),
     example=Example("", windowed("clean(customer), SUM(amount)").replace("BY customer", "BY clean(customer)")),
 )
 
 
 def lint(side: Side) -> tuple[Finding, ...]:
-    """Findings in one script, worst first, then in its order, with places in ``after_span``.
+    """Findings in one script, worst first, with places in ``after_span``.
 
-    Raises ScriptError without a statement, InputError without a query.
+    Raises ScriptError if the script contains no statement, and InputError if it contains no query.
     """
     side.require_query()
     found = dict.fromkeys((*_refused(side), *_unread(side), *_unresolved(side), *_undeclared(side), *_called(side)))
@@ -52,8 +52,8 @@ def lint(side: Side) -> tuple[Finding, ...]:
 
 def _refused(side: Side) -> Iterator[Finding]:
     for refusal in (*refusals(side.program), *statements.of_declarations(side), *of_old_style(side)):
-        # What a catalog may hold is no fault of a script that is read by itself.
-        # A session of Flink's own begins without tables; a platform keeps those of earlier scripts.
+        # The catalog is unknown, so an object that may exist there is no fault.
+        # A Flink session begins without tables, but a platform keeps tables of earlier scripts.
         if not refusal.of_session or (refusal.certain and ENGINE_FACTS[side.engine].takes_commands):
             message = f"Flink {refusal.verb} the {refusal.what}: {refusal.message}"
             yield _finding(
@@ -63,7 +63,7 @@ def _refused(side: Side) -> Iterator[Finding]:
         pipeline = side.program.pipelines[place]
         for fault in faults(Query(pipeline, output, side.program, side.flink_line)):
             if fault.undescribed:
-                continue  # a doubt about a connector is no fault of the script
+                continue  # an unknown connector is not a fault of the script
             message = f"Flink {'refuses' if fault.certain else 'may refuse'} the statement: {fault.message}"
             yield _finding(
                 statements.statement_refused,
@@ -76,7 +76,7 @@ def _refused(side: Side) -> Iterator[Finding]:
 
 
 def undescribed_tables(side: Side) -> tuple[str, ...]:
-    """The declared tables on whose connectors it depends whether Flink takes a statement."""
+    """Declared tables with unknown connectors, which decide if Flink accepts a statement."""
     queries = (
         Query(side.program.pipelines[n], each, side.program, side.flink_line) for n, each in side.outputs[0].items()
     )
@@ -90,7 +90,7 @@ def _unread(side: Side) -> Iterator[Finding]:
 
 
 def _unresolved(side: Side) -> Iterator[Finding]:
-    """Queries with unresolved names, unless they are refused for it or partly unread."""
+    """Findings on queries with unresolved names, unless another finding already reports the query."""
     told = refusals(side.program)
     unread = [each.span for each in side.program.problems if each.reason not in REFUSALS]
     for pipeline in side.program.pipelines:
@@ -113,7 +113,7 @@ def _within(span: Span, whole: Span | None) -> bool:
 
 
 def _called(side: Side) -> Iterator[Finding]:
-    """Functions that are neither Flink's own nor declared, each where it is called first."""
+    """Findings on functions that are neither built in nor declared, each at its first call."""
     found: dict[str, tuple[str, Span | None]] = {}
     for place, output in side.outputs[0].items():
         of_tables = {call.function for segment in segments(output) for call, _ in segment.functions}
@@ -142,7 +142,7 @@ def _undeclared(side: Side) -> Iterator[Finding]:
 
 
 def undeclared_tables(side: Side) -> Mapping[str, int]:
-    """The tables that a script uses, and that neither it nor its catalog declares."""
+    """The undeclared tables that a script uses, each with the position of a query that uses it."""
     declared = {table.name for table in side.program.tables}
     found: dict[str, int] = {}
     for place, output in side.outputs[0].items():
@@ -164,8 +164,8 @@ ADDED = Rule(
     title="The deployment is new",
     vvr=inferred(Outcome.COMPATIBLE, "there is no state yet"),
     flink=inferred(Outcome.COMPATIBLE, "there is no state yet"),
-    rationale="Nothing is deployed, so there is no state that the script could lose, and nothing to compare it with. "
-    "It is read by itself, as flinkcompat lint does.",
+    rationale="Nothing is deployed, so there is no state to lose and no script to compare with. The new script is "
+    "checked alone, as by flinkcompat lint.",
     example=Example("", windowed("customer, SUM(amount)")),
 )
 
@@ -173,11 +173,11 @@ ADDED = Rule(
 REMOVED = Rule(
     code="deployment-removed",
     title="The script of a deployment was deleted",
-    vvr=inferred(Outcome.INCOMPATIBLE, "no script is left that could resume"),
-    flink=inferred(Outcome.INCOMPATIBLE, "no script is left that could resume"),
+    vvr=inferred(Outcome.INCOMPATIBLE, "no script remains that could resume"),
+    flink=inferred(Outcome.INCOMPATIBLE, "no script remains that could resume"),
     rationale=(
-        "Deleting a script does not stop its job. The job keeps running without a script until somebody "
-        "stops it, and its state no longer belongs to any script."
+        "Deleting a script does not stop its job. The job keeps running until somebody stops it, but no script can "
+        "resume its state."
     ),
     example=Example(windowed("customer, SUM(amount)"), ""),
 )
@@ -187,16 +187,16 @@ RULES = (ADDED, REMOVED, UNDECLARED_FUNCTION)
 
 
 NO_SCRIPT = hashlib.sha256(b"").hexdigest()
-"""The hash of a side that is not there."""
+"""The hash of a missing side."""
 
 
 def added_report(new: Side, old_source: str) -> Report:
-    """The report on a deployment that is new."""
+    """The report on a new deployment."""
     try:
         shown = tuple(each for each in lint(new) if each.outcome is not Outcome.COMPATIBLE)
     except RecursionError:
         raise InputError(f"{new.source}: an expression or query is nested too deeply to be read") from None
-    message = "there is nothing to compare with: the script is read by itself"
+    message = "there is no deployed script to compare with: the script is checked alone"
     sides = (NO_SCRIPT, old_source), (new.sha256, new.source)
     report = _report(ADDED, message, new, *sides, startup_positions(new))
     outcome = Outcome.worst((report.outcome, *(each.outcome for each in shown)))
@@ -206,7 +206,7 @@ def added_report(new: Side, old_source: str) -> Report:
 
 def removed_report(old: Side, new_source: str) -> Report:
     """The report on a deployment whose script was deleted."""
-    message = "the script was deleted, and its job keeps running until it is stopped"
+    message = "the script was deleted, but its job keeps running until somebody stops it"
     return _report(REMOVED, message, old, (old.sha256, old.source), (NO_SCRIPT, new_source), ())
 
 
@@ -235,7 +235,7 @@ def _report(
 
 
 def _sinks(side: Side) -> tuple[str, ...]:
-    """The sinks of a side, as far as it can be read."""
+    """The sinks of a side; empty if its script cannot be parsed."""
     try:
         return tuple(dict.fromkeys(output.sink for output in side.outputs[0].values()))
     except (RecursionError, ScriptError):

@@ -1,4 +1,4 @@
-"""A verdict on state after a change, with its grounds."""
+"""The verdict on stored state after a change, with its evidence."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from airflow_flinkcompat.model import Basis, Consequence, Outcome, Reason
 
 
 class Remedy(StrEnum):
-    """An option or clause by which a user settles a finding, or keeps state that would be lost otherwise."""
+    """An option or clause that settles a finding, or keeps state that would otherwise be lost."""
 
     PARALLELISM_ONE = "parallelism 1"
     RESTART_SOURCE = "restart source"
@@ -20,20 +20,21 @@ class Remedy(StrEnum):
 
 
 UNCHANGED = ("w-unchanged", "inserts-unchanged", "sinks-unchanged", "t-unchanged")
-"""Restores of unchanged jobs, the evidence for parts without an effect on any job."""
+"""Ids of restores of unchanged jobs: the evidence for parts that affect no job."""
 
 
 SAFE = (Outcome.COMPATIBLE, Outcome.PARTIAL)
-"""Outcomes that need a measurement on the very version, for open-source Flink."""
+"""Outcomes that, for open-source Flink, require a measurement on the job's own version."""
 
 
 @dataclass(frozen=True)
 class Verdict:
     """A rule's answer for one engine.
 
-    ``source`` is the document row of the verdict, or words about the measurements. ``evidence`` are the ids of its
-    restores (:mod:`~airflow_flinkcompat.compat.evidence`): the versions follow from them. ``other_evidence`` are those
-    that show the same where these were not run. ``remedy`` would settle an unknown, or keep the rest of the state.
+    ``source`` names the row of the vendor's document, or describes the measurements. ``evidence`` contains the ids of
+    restores (:mod:`~airflow_flinkcompat.compat.evidence`), which determine the versions. ``other_evidence`` contains
+    restores with the same result on versions without those in ``evidence``. ``remedy`` settles an unknown verdict, or
+    keeps the rest of the state.
     """
 
     outcome: Outcome
@@ -47,28 +48,28 @@ class Verdict:
 
     def __post_init__(self) -> None:
         if (self.outcome is Outcome.UNKNOWN) != (self.reason is not None):
-            raise ValueError("an unknown verdict has a reason from the closed list, no other has one")
+            raise ValueError("an unknown verdict must have a reason, and other verdicts must have none")
         if self.basis is Basis.MEASURED and not self.evidence:
-            raise ValueError("a measured verdict names the restores it rests on")
+            raise ValueError("a measured verdict must name its restores")
         if self.evidence and self.outcome in SAFE and not self.versions:
-            raise ValueError(f"{', '.join(self.evidence)}: not all restored right on one line of Flink")
+            raise ValueError(f"{', '.join(self.evidence)}: no line of Flink restored all of them right")
 
     @property
     def versions(self) -> tuple[str, ...]:
-        """The lines of Flink on which every restore it names ended right."""
+        """The lines of Flink on which every restore of the evidence was right."""
         lines = (*lines_restored_right(self.evidence), *lines_restored_right(self.other_evidence))
         return tuple(dict.fromkeys(lines))
 
     @property
     def grounds(self) -> str:
-        """Its evidence in words: the document row, or ids with a remark."""
+        """Description of the evidence: the document row, or the ids of restores with a remark."""
         ids = ", ".join(self.evidence)
         if not ids or not self.source:
             return ids or self.source
         return f"{ids}: {self.source}" if self.basis is Basis.MEASURED else f"{self.source} ({ids})"
 
     def on_line(self, line: str) -> Verdict:
-        """The verdict on one line of open-source Flink: nothing is safe that was not run on that line."""
+        """The verdict on one line of open-source Flink: unknown without a safe restore on that line."""
         if self.outcome not in SAFE or line in lines_restored_right(self.evidence):
             return self
         if line in self.versions:
@@ -81,42 +82,42 @@ class Verdict:
 
 
 def documented(outcome: Outcome, row: str, reason: Reason = Reason.DOCUMENTED) -> Verdict:
-    """A row of the vendor's documents; an unknown one is unknown because the document states it."""
+    """A verdict from a row of the vendor's documents; ``reason`` is only for a documented unknown."""
     return Verdict(outcome, Basis.DOCUMENT, row, reason if outcome is Outcome.UNKNOWN else None)
 
 
 def measured(outcome: Outcome, *ids: str, note: str = "", consequence: Consequence | None = None) -> Verdict:
-    """An outcome seen on a real Flink."""
+    """A verdict that was measured on a real Flink."""
     return _doubt(outcome, ids) or Verdict(outcome, Basis.MEASURED, note, None, consequence, ids)
 
 
 def right(*ids: str, note: str = "") -> Verdict:
-    """Compatible, as these restores were."""
+    """Compatible, as measured in these restores."""
     return measured(Outcome.COMPATIBLE, *ids, note=note)
 
 
 def wrong(*ids: str, note: str = "", consequence: Consequence | None = Consequence.SILENTLY_WRONG) -> Verdict:
-    """Incompatible, as these restores were."""
+    """Incompatible, as measured in these restores."""
     return measured(Outcome.INCOMPATIBLE, *ids, note=note, consequence=consequence)
 
 
 def refused(*ids: str, note: str = "") -> Verdict:
-    """Refused at restore, for another layout of state."""
+    """Refused at restore because the state layout differs."""
     return wrong(*ids, note=note, consequence=Consequence.REFUSED_AT_RESTORE)
 
 
 def refused_at_submit(*ids: str, note: str = "") -> Verdict:
-    """Refused at submit, for another topology."""
+    """Refused at submit because the topology differs."""
     return wrong(*ids, note=note, consequence=Consequence.REFUSED_AT_SUBMIT)
 
 
 def expected(why: str, consequence: Consequence | None = Consequence.REFUSED_AT_SUBMIT) -> Verdict:
-    """Incompatible by Flink's planner or the form of its state; no committed restore shows it."""
+    """Incompatible by reasoning about Flink's planner or state; no committed restore shows the result."""
     return Verdict(Outcome.INCOMPATIBLE, Basis.INFERRED, why, consequence=consequence)
 
 
 def unknown(why: str = "", reason: Reason = Reason.NOT_COVERED) -> Verdict:
-    """Unknown, because no page or restore covers it unless another reason is stated."""
+    """Unknown; by default because no document and no restore covers the case."""
     return Verdict(Outcome.UNKNOWN, Basis.INFERRED, why, reason)
 
 
@@ -126,29 +127,29 @@ def inferred(
     ids: tuple[str, ...] = (),
     other_evidence: tuple[str, ...] = (),
 ) -> Verdict:
-    """An outcome without a page or measurement; unknown for lack of cover."""
+    """A verdict without a document or measurement. An unknown outcome has the reason *not covered*."""
     reason = Reason.NOT_COVERED if outcome is Outcome.UNKNOWN else None
     doubt = _doubt(outcome, ids) or _doubt(outcome, other_evidence)
     return doubt or Verdict(outcome, Basis.INFERRED, source, reason, evidence=ids, other_evidence=other_evidence)
 
 
 def _doubt(outcome: Outcome, ids: tuple[str, ...]) -> Verdict | None:
-    """The verdict that replaces one with insufficient evidence; None if it suffices."""
+    """The unknown verdict that replaces an outcome with too little evidence; None for enough evidence."""
     why = ""
     if absent := unknown_ids(ids):
-        why = f"{', '.join(absent)}: nothing was measured under this name"
+        why = f"{', '.join(absent)}: no restore has this id"
     elif ids and outcome in SAFE and not lines_restored_right(ids):
-        why = f"{', '.join(ids)}: not all restored right on one version"
+        why = f"{', '.join(ids)}: no version restored all of them right"
     return unknown(why) if why else None
 
 
 def compatible_engines(**verdicts: Verdict) -> tuple[str, ...]:
-    """The engines whose verdict is *compatible*; a match may bring a worse one there."""
+    """The engines whose verdict is *compatible*. A match may still have a worse verdict on them."""
     return tuple(engine for engine, verdict in verdicts.items() if verdict.outcome is Outcome.COMPATIBLE)
 
 
 def combined(verdicts: Iterable[Verdict]) -> Verdict:
-    """One verdict for several: the worst; where all are as good, it holds only where each of them does."""
+    """Combine verdicts into the worst. Safe verdicts remain safe only on lines where all of them are safe."""
     every = list(verdicts)
     worst = max(every, key=lambda verdict: verdict.outcome.rank)
     alike = [verdict for verdict in every if verdict.outcome is worst.outcome]

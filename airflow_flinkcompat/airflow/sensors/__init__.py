@@ -12,5 +12,5 @@ if TYPE_CHECKING:
 __all__ = ["FlinkSqlChangeSensor"]
 
 
-if not TYPE_CHECKING:  # a type checker takes a module with __getattr__ to have every name
+if not TYPE_CHECKING:  # type checkers assume that a module with __getattr__ has every name
     __getattr__, __dir__ = lazy_names(__name__, {".change": ("FlinkSqlChangeSensor",)})

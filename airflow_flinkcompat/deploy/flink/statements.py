@@ -197,8 +197,8 @@ def check_settings(settings: Mapping[str, str], *, variables: bool = True) -> No
         secrets = find_secrets(parse_script(as_statement, "settings"))
         if not all(variables and are_of_namespace(secret.variables) for secret in secrets):
             raise ScriptRefused(
-                f"the setting {key!r} contains a secret in plain text: put it into a connection and write "
-                "${conn.<connection id>.password} in its place"
+                f"the setting {key!r} contains a secret in plain text: store it in an Airflow connection and replace "
+                f"it with ${{conn.<connection id>.password}}"
             )
 
 

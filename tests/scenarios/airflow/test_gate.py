@@ -107,7 +107,7 @@ def test_secrets_stay_in_the_connection(gate: Gate) -> None:
     fields = [client.task(DAG_ID, run, task)["rendered_fields"] for task in ("changed", "check")]
     assert all("TUMBLE" in row["script"] for row in fields)
     seen = [gate.log(run, task) for task in ("changed", "check")]
-    assert "is a secret in plain text; put it into a connection" in seen[-1]
+    assert "is a secret in plain text; store it in an Airflow connection" in seen[-1]
     assert client.task_states(DAG_ID, run)["approve"] == "upstream_failed"
     everything = "\n".join([*map(str, fields), *seen, gate.everything_kept()])
     assert "planted-literal" not in everything

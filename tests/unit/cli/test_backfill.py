@@ -77,7 +77,7 @@ def test_what_it_needs_to_know_is_taken_of_the_project_file(run: Run) -> None:
 @pytest.mark.parametrize(
     ("args", "words"),
     [
-        (("--boundary", "2026-01-02 00:01"), "cuts a window: take 2026-01-02 00:00:00 or 2026-01-02 00:10:00"),
+        (("--boundary", "2026-01-02 00:01"), "cuts a window: use 2026-01-02 00:00:00 or 2026-01-02 00:10:00"),
         (("--boundary", "2026-01-02"), "--sink totals=URI"),
         (("--boundary", "2026-01-02", "--to", "2026-01-03"), "leave out --to, or leave out --boundary"),
         (("--hand-over", "x.json"), "need --boundary"),

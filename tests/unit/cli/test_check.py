@@ -241,7 +241,7 @@ def test_literal_secrets_of_the_proposed_side_are_bad_input_unless_they_are_allo
     assert "COMPATIBLE" in refused.out, "it is judged all the same"
     first, second, remedy = refused.err.splitlines()
     assert first.startswith("flinkcompat: new.sql:3:")
-    assert "properties.sasl.password is a secret in plain text; put it into a connection" in first
+    assert "properties.sasl.password is a secret in plain text; store it in an Airflow connection" in first
     assert second.startswith("  new.sql:9:")
     assert "--allow-secrets" in remedy
     allowed = run("check", "old.sql", "new.sql", "--fail-on", "never", "--allow-secrets")

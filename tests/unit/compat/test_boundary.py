@@ -129,11 +129,11 @@ def test_a_boundary_inside_a_window_names_the_two_beside_it(boundary: str, windo
 @pytest.mark.parametrize(
     ("query", "tables", "words"),
     [
-        (windowed("SESSION INTERVAL '5' MINUTE").replace("t, D", "t PARTITION BY k, D"), "", "pauses"),
+        (windowed("SESSION INTERVAL '5' MINUTE").replace("t, D", "t PARTITION BY k, D"), "", "pause"),
         (
             "SELECT k, SUM(v) OVER (PARTITION BY k ORDER BY ts) FROM t",
             "",
-            "an OVER aggregation applies .* needs every earlier row of each key",
+            "an OVER aggregation combines .* needs every earlier row of each key",
         ),
         (
             "SELECT k, SUM(v) OVER (PARTITION BY k ORDER BY ts ROWS BETWEEN 3 PRECEDING AND CURRENT ROW) FROM t",

@@ -12,7 +12,7 @@ import pytest
 import airflow_flinkcompat
 from airflow_flinkcompat.compat import check
 from airflow_flinkcompat.compat.changes.change import Change
-from airflow_flinkcompat.compat.checker import asked_rules
+from airflow_flinkcompat.compat.checker import applicable_rules
 from airflow_flinkcompat.compat.pages import example_sides
 from airflow_flinkcompat.compat.rule import Level, RuleScope
 from airflow_flinkcompat.compat.rules import ALL
@@ -74,7 +74,7 @@ def test_no_rule_applies_without_its_operators_and_parts() -> None:
         change = Change(old, new)
         if change.unchanged or any(side.program.problems for side in (old, new)):
             continue
-        found = {(rule.code, id(target)) for rule, target in asked_rules(change)}
+        found = {(rule.code, id(target)) for rule, target in applicable_rules(change)}
         targets = {
             RuleScope.SCRIPT: [change],
             RuleScope.PIPELINE: change.pipelines,

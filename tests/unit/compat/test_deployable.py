@@ -86,16 +86,16 @@ def test_each_secret_is_named_by_key_and_place_and_never_by_value() -> None:
 @pytest.mark.parametrize(
     ("option", "says"),
     [
-        ("'password' = '${P}'", "password needs ${P}, a placeholder that nothing fills in; put it into a"),
-        ("'api-token' = 'Bearer ${app.token-1}'", "api-token needs ${app.token-1}, a placeholder that nothing fills"),
+        ("'password' = '${P}'", "password needs ${P}, a placeholder that no tool fills in; store it in an"),
+        ("'api-token' = 'Bearer ${app.token-1}'", "api-token needs ${app.token-1}, a placeholder that no tool fills"),
         (
             "'url' = 'jdbc:postgresql://shop:${DB_PASSWORD}@db/shop'",
-            "user info in a URL needs ${DB_PASSWORD}, a placeholder that nothing fills in",
+            "user info in a URL needs ${DB_PASSWORD}, a placeholder that no tool fills in",
         ),
         (
             "'properties.sasl.jaas.config' = 'org.apache.kafka.common.security.plain.PlainLoginModule required "
             'username="${KU}" password="${KP}";\'',
-            "properties.sasl.jaas.config needs ${KU} and ${KP}, placeholders that nothing fills in",
+            "properties.sasl.jaas.config needs ${KU} and ${KP}, placeholders that no tool fills in",
         ),
     ],
 )
@@ -104,7 +104,7 @@ def test_a_placeholder_of_another_tool_is_named_and_not_called_a_secret(option: 
     assert kind == ObstacleKind.VARIABLE
     assert says in message
     assert "in plain text" not in message
-    assert "write ${conn.<connection id>.password} in its place" in message
+    assert "replace it with ${conn.<connection id>.password}" in message
 
 
 @pytest.mark.parametrize(
@@ -131,14 +131,14 @@ def test_what_may_be_a_secret_beside_a_placeholder_is_one(value: str) -> None:
 
 def test_a_setting_may_ask_for_what_nothing_fills_in_too() -> None:
     [(_, message)] = shown(INSERT, settings={"s3.secret-key": "${S3_KEY}"})
-    assert message.startswith("orders.sql: the setting 's3.secret-key' needs ${S3_KEY}, a placeholder that nothing")
+    assert message.startswith("orders.sql: the setting 's3.secret-key' needs ${S3_KEY}, a placeholder that no tool")
 
 
 def test_a_secret_of_a_program_has_the_environment_as_remedy() -> None:
     [(kind, message)] = shown(PROGRAM, language="python")
     assert (kind, message) == (
         "secret",
-        "orders.sql:2:12: password is a secret in plain text; take it from the environment, os.environ['NAME']",
+        "orders.sql:2:12: password is a secret in plain text; read it from the environment with os.environ['NAME']",
     )
 
 
@@ -169,8 +169,8 @@ def test_a_missing_semicolon_is_named_where_the_next_statement_begins() -> None:
     assert shown(script) == [
         (
             "syntax",
-            "orders.sql:2:1: a ; is missing before this statement, and without it "
-            "Flink can read neither statement; write it at the end of the previous one",
+            "orders.sql:2:1: a ; is missing before this statement, so Flink can parse neither this nor the previous "
+            "statement; end the previous statement with a ;",
         )
     ]
     report = check(Side(script, source="old.sql"), Side(script, source="new.sql"), "flink")
@@ -185,8 +185,8 @@ def test_a_variable_of_the_namespace_is_filled_in_where_the_engines_platform_doe
     settings = {"s3.secret-key": "${secret_values.s3}"}
     assert shown(VARIABLE + INSERT, settings=settings, engine="vvr") == []
     in_script, in_settings = shown(VARIABLE + INSERT, settings=settings, engine="flink")
-    assert "needs ${secret_values.kafka-1}, a placeholder that nothing fills in" in in_script[1]
-    assert "needs ${secret_values.s3}, a placeholder that nothing fills in" in in_settings[1]
+    assert "needs ${secret_values.kafka-1}, a placeholder that no tool fills in" in in_script[1]
+    assert "needs ${secret_values.s3}, a placeholder that no tool fills in" in in_settings[1]
 
 
 @pytest.mark.parametrize("value", ["${secret_values.p}x", "${secret_values.p:-hunter2}", "${secret_values.}", "${P}"])
@@ -208,7 +208,7 @@ def test_where_another_tool_deploys_its_placeholders_are_filled_in(engine: str) 
 
 def test_a_report_calls_a_placeholder_of_another_tool_no_secret() -> None:
     sides = [Side(ELSEWHERE + INSERT, engine="flink", source=name) for name in ("old.sql", "new.sql")]
-    remedy = "needs ${KAFKA_PASSWORD}, a placeholder that nothing fills in; use a placeholder such as "
+    remedy = "needs ${KAFKA_PASSWORD}, a placeholder that no tool fills in; use a placeholder such as "
     assert [each.partition("${conn")[0] for each in check(*sides).warnings] == [
         f"old.sql:1:67, new.sql:1:67: password {remedy}"
     ]

@@ -394,9 +394,9 @@ def test_a_hand_over_says_where_its_sources_begin(
 @pytest.mark.parametrize(
     ("startup", "given", "words"),
     [
-        ({}, "latest", "starts with the next rows that arrive: choose its source offsets"),
+        ({}, "latest", "at latest-offset, so only with rows that arrive later: choose its source offsets"),
         ({}, {"orders": "2026-01-01T00:00:01Z"}, "starts it at 2026-01-01T00:00:01Z"),
-        ({MODE: "latest-offset"}, "script", "starts with the next rows that arrive"),
+        ({MODE: "latest-offset"}, "script", "at latest-offset, so only with rows that arrive later"),
     ],
 )
 def test_a_beginning_that_misses_rows_of_a_hand_over_is_refused(

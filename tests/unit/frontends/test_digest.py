@@ -164,7 +164,7 @@ def test_what_no_flink_runs_can_be_computed_from_history(stem: str) -> None:
     [
         ("N2-event-time", ""),
         ("N2-processing-time", "its windows do not use event time"),
-        ("N2-rows", "a window over rows ends once its key has had enough rows"),
+        ("N2-rows", "a window over rows ends after enough rows of its key"),
     ],
 )
 def test_n2_only_event_time_can_be_computed_again(name: str, why: str, suffix: str) -> None:

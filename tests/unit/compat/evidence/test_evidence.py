@@ -115,14 +115,14 @@ def test_what_was_not_restored_right_carries_no_safe_verdict(ids: tuple[str, ...
             verdict = measured(outcome, *ids)
             assert (verdict.outcome, verdict.reason) == (Outcome.UNKNOWN, Reason.NOT_COVERED)
             assert all(each in verdict.source for each in ids if each not in evidence.restores())
-            with pytest.raises(ValueError, match="not all restored right"):
+            with pytest.raises(ValueError, match="restored all of them right"):
                 Verdict(outcome, Basis.MEASURED, evidence=ids)
         for version in evidence.measured_lines():
             assert inferred(outcome, "it follows", ids=ids).on_line(version).outcome is Outcome.UNKNOWN
 
 
 def test_a_measured_verdict_names_restores() -> None:
-    with pytest.raises(ValueError, match="names the restores"):
+    with pytest.raises(ValueError, match="must name its restores"):
         Verdict(Outcome.INCOMPATIBLE, Basis.MEASURED, "it was seen")
 
 

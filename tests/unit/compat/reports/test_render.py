@@ -349,4 +349,4 @@ def test_of_several_jobs_a_migration_is_not_told() -> None:
     old, new, plans = planned("a-metric-is-added-to-a-tumbling-window")
     report = check(old, new, plans=((*plans[0], *plans[0]), (*plans[1], *plans[1])))
     assert report.migration is None
-    assert len([warning for warning in report.warnings if "scripts of one job:" in warning]) == 1
+    assert len([warning for warning in report.warnings if "scripts with one job:" in warning]) == 1
