@@ -1,7 +1,7 @@
-"""State of an aggregation, computed from the rows of its table.
+"""State of an aggregation, computed from the rows of its input table.
 
-Each part of a call's accumulator is computed separately with a backfill's SQL: for an average, the sum and the
-count. Rows of windows are assigned to the slices that Flink stores.
+Each part of a call's accumulator is computed separately with the SQL of a backfill. For an average, the parts are the
+sum and the count. If rows are windowed, they are assigned to the slices that Flink stores.
 """
 
 from __future__ import annotations
@@ -54,23 +54,23 @@ def aggregation_query(rows: TableRows, operator: AggregateOperator, layout: Stat
     doubts = () if sessions is None else (late_in_sessions(rows, of.plain_keys, sessions),)
     zone = rows.zone if of.bounds else "UTC"
     if sessions is not None and zone != "UTC":
-        raise NotComputable("sessions in a local time zone other than UTC are not computed from history yet")
+        raise NotComputable("session windows in a local time zone other than UTC are not computed from history yet")
     return StateQuery(
         rows.tables, layout.key, states, of.windows, sessions is not None, zone, doubts, plain=of.plain(zone)
     )
 
 
 def _group_windows(rows: TableRows, operator: AggregateOperator, layout: StateLayout) -> StateQuery:
-    """The query for legacy group windows, each with its own accumulator."""
+    """Build the query for legacy group windows, in which each window has a separate accumulator."""
     of = _Aggregation(rows, operator, layout)
     if operator.window is None or operator.window.window.kind is not WindowKind.TUMBLE:
         raise NotComputable("legacy group windows other than TUMBLE are not computed from history yet")
     if operator.window.time_attribute is not TimeAttribute.ROWTIME or rows.time.type.name != "TIMESTAMP":
-        raise NotComputable("legacy group windows are computed from history only over event time of type TIMESTAMP")
+        raise NotComputable("legacy group windows are computed from history only if the event time is a TIMESTAMP")
     if operator.window.window.measure is not Measure.TIME:
-        raise NotComputable("windows over rows are not computed from history yet")
+        raise NotComputable("windows that count rows are not computed from history yet")
     if early := [name for name in dict(rows.pipeline.settings) if name.startswith("table.exec.emit.")]:
-        raise NotComputable(f"windows that fire with {early[0]} are not computed from history")
+        raise NotComputable(f"windows with early or late firing ({early[0]}) are not computed from history")
     states = tuple(of.computed(state) for state in layout.states)
     return StateQuery((rows.table,), layout.key, states, spans=True, stores_watermark=False, plain=of.plain("UTC"))
 
@@ -90,7 +90,7 @@ class _Aggregation:
             return None
         if set(assigned.partition_by) != set(self.operator.keys):
             raise NotComputable(
-                "sessions whose key differs from the key of the aggregation are not computed from history yet"
+                "session windows whose partition key differs from the GROUP BY key are not computed from history yet"
             )
         return assigned.window
 
@@ -102,14 +102,14 @@ class _Aggregation:
         found = SlicedWindow.of(assigned.window) if assigned is not None else None
         kept = {state.namespace for state in self.layout.states}
         if assigned is None or found is None or kept != {StateNamespace.WINDOW_END}:
-            raise NotComputable("windows that Flink does not store as slices are not computed from history yet")
+            raise NotComputable("windows whose state Flink does not store in slices are not computed from history yet")
         if assigned.time_attribute is not TimeAttribute.ROWTIME:
-            raise NotComputable("its windows use processing time, and history does not record when a row arrived")
+            raise NotComputable("the windows use processing time, and history does not record when a row arrived")
         return found
 
     @property
     def node(self) -> Node:
-        """The rows, assigned to the slices that Flink stores if they are windowed."""
+        """The input rows. If they are windowed, they are assigned to the slices that Flink stores."""
         if self.operator.kind is AggregateKind.GROUP_WINDOW and self.operator.window is not None:
             return self.rows.in_windows(self.operator.window.window)
         windows, sessions = self.windows, self.sessions
@@ -127,7 +127,7 @@ class _Aggregation:
 
     @property
     def bounds(self) -> tuple[WindowField, ...]:
-        """Window fields that follow the key."""
+        """Window fields that follow the key columns."""
         if self.sessions is not None or self.operator.kind is AggregateKind.GROUP_WINDOW:
             return (WindowField.START, WindowField.END)
         return () if self.windows is None else (WindowField.END,)
@@ -153,19 +153,23 @@ class _Aggregation:
             return self._distinct_values(state, [field.meaning.over])
         if users := _distinct_users(field.meaning):
             if self.windows is not None and self.windows.kind is WindowKind.CUMULATE:
-                raise NotComputable("distinct values of slices that Flink has merged are not computed from history yet")
+                raise NotComputable(
+                    "distinct values are not computed from history yet for CUMULATE windows, whose slices Flink merges"
+                )
             return self._distinct_values(state, users)
-        raise NotComputable(f"state that {field.words} stores next to its accumulator is not computed from history yet")
+        raise NotComputable(
+            f"the state that {field.words} stores outside its accumulator is not computed from history yet"
+        )
 
     def _accumulators(self, state: NamedState) -> StateRows:
-        """The row of accumulators; the separate map of an accumulator is not computed here."""
+        """Compute the row of accumulators, without the fields that a separate map state stores."""
         computed = [field for field in state.value.fields if field.begins is not Begins.EMPTY_VIEW]
         calls = [self._calls(field) for field in computed]
         flat = [call for of_field in calls for call in of_field]
         rows = [] if self.keys else [AggregateCall("COUNT", (), BIGINT)]
         steps: Step = self.rows.grouped(self.node, self.keys, [*flat, *rows])
         after_rows = len(self.keys) + len(flat)
-        if rows:  # without input rows Flink stores nothing, but Spark returns a row
+        if rows:  # Without input rows Flink stores nothing, but Spark returns one row.
             steps = Where(steps, f"c{after_rows} > 0")
         if rows or any(len(of_field) > 1 for of_field in calls):
             numbers, columns = count(len(self.keys)), [f"c{i}" for i in range(len(self.keys))]
@@ -181,7 +185,7 @@ class _Aggregation:
         return StateRows(state, exact(steps, [*self.key_types, *types, *of_life(state)]))
 
     def _calls(self, field: StateField) -> list[AggregateCall]:
-        """Calls that compute a field of the accumulators; retractable MIN and MAX also count their values."""
+        """Calls that compute an accumulator field. A retractable MIN or MAX also needs a count of its values."""
         if not is_retractable_extreme(field.type):
             return [self._call(field)]
         assert isinstance(field.meaning, CallPart)
@@ -197,7 +201,10 @@ class _Aggregation:
             raise NotComputable(f"{field.words} is not computed from history yet")
         arguments, distinct, wanted = self._over(part.over)
         if self.layout.retracting and part.part == "sum" and arguments[0].type.name in APPROXIMATE:
-            raise NotComputable(f"{field.words} sums rounded numbers and also subtracts retracted ones")
+            raise NotComputable(
+                f"{field.words} sums FLOAT or DOUBLE values and subtracts retracted rows, so its rounding cannot "
+                "be reproduced"
+            )
         match part.part, part.function:
             case "count", _:
                 return AggregateCall("COUNT", arguments, BIGINT, distinct=distinct, filter=wanted)
@@ -210,7 +217,7 @@ class _Aggregation:
         raise NotComputable(f"{field.words} is not computed from history yet")
 
     def _over(self, over: Hashable) -> tuple[tuple[Expression, ...], bool, Expression | None]:
-        """Inputs of a call: arguments, DISTINCT and filter."""
+        """Arguments of a call, True for DISTINCT, and the filter."""
         values, distinct, condition = call_parts(over)
         wanted = None if condition is None else self.rows.over_table(condition)
         return tuple(self.rows.of_type(value, self._types[value]) for value in values), distinct, wanted
@@ -221,7 +228,7 @@ class _Aggregation:
         return {arg: type for call, types in called for arg, type in zip(call.args, types, strict=True)}
 
     def _distinct_values(self, state: NamedState, users: Sequence[Hashable]) -> StateRows:
-        """Each distinct value with a bit for each call that has counted it; NULL has its own state."""
+        """Distinct values, each with one bit for every call that counts it. NULL has a separate state."""
         over = list(map(self._over, users))
         calls = [AggregateCall("COUNT", (), BIGINT, filter=wanted) for _, _, wanted in over]
         ((value,), _, _) = over[0]
@@ -238,7 +245,7 @@ class _Aggregation:
         return StateRows(state, exact(Select(there, tuple(columns)), [*types, "BIGINT"]))
 
     def plain(self, zone: str) -> tuple[PlainRows, ...]:
-        """Definitions for the Python recomputation; none for sessions, and for retractable extremes."""
+        """Plan for recomputing the state in Python. Empty for session windows and retractable MIN or MAX."""
         if self.sessions is not None or any(
             is_retractable_extreme(each.type) for each in self.layout.states[0].value.fields
         ):
@@ -267,7 +274,7 @@ class _Aggregation:
 
 @dataclass
 class _Columns:
-    """Columns of rows after the key columns, each expression once."""
+    """Columns of the rows to recompute: key columns first, and no expression twice."""
 
     held: list[Expression]
 
@@ -283,7 +290,7 @@ class _Columns:
 
 
 def _distinct_users(meaning: Hashable) -> Sequence[Hashable]:
-    """Inputs of the calls that share a state of distinct values, in the order of their bits."""
+    """Inputs of the calls that share one state of distinct values, in the order of their bits."""
     match meaning:
         case (("distinct", tuple(users)), "values"):
             return [over for _, over in users]

@@ -1,4 +1,4 @@
-"""A topic and an archive of its older records that may store each record's partition and offset."""
+"""A Kafka topic with an archive of its older records. The archive may store partitions and offsets."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _METADATA = {"topic": (STRING, "m_topic"), "partition": (INT, "m_partition"), "o
 
 @dataclass(frozen=True)
 class TopicWithArchive:
-    """A table whose older rows are read from an archive, and the others from its topic.
+    """A table whose older rows are read from an archive, and whose newer rows are read from a topic.
 
-    ``archive``: source of the same rows, including those that the topic has deleted. ``span``: span of event time;
-    the archive may leave out other rows.
+    ``archive``: Source of the same rows, including rows that the topic has deleted. ``span``: Range of event time that
+    is needed. The archive may omit rows outside the range.
     """
 
     topic: KafkaSource
@@ -46,7 +46,7 @@ class TopicWithArchive:
         return replace(self, span=span)
 
     def decode(self, column: Column, field: str, table: Table) -> str:
-        """The field itself, as the rows of both sides are decoded when they are read."""
+        """Return the field unchanged, because both sides decode their rows while reading."""
         for side in (self.topic, self.archive):
             side.decode(column, field, table)
         return field
@@ -54,12 +54,12 @@ class TopicWithArchive:
 
 @dataclass(frozen=True)
 class ArchivedTopic(TopicWithArchive):
-    """A topic whose archive stores offsets: the archive is read to its end, then the topic.
+    """A topic with an archive that stores offsets. The archive is read to its end, then the topic.
 
     Attributes:
         stored: The table of the archive.
-        partition: The position of the partition among its stored columns.
-        offset: The position of the offset.
+        partition: Index of the partition column among the archive's stored columns.
+        offset: Index of the offset column among the archive's stored columns.
     """
 
     stored: Table
@@ -74,14 +74,17 @@ class ArchivedTopic(TopicWithArchive):
         partition, offset, *more = [*(name.strip().strip("`") for name in names.split(",")), "", ""][:3]
         if not (partition and offset) or any(more):
             raise InputError(
-                f"history of {table.path[2]}: {names!r} is not a pair of columns; name the archive's columns of "
-                "partition and offset, as in URI#kafka_partition,kafka_offset, or the event time below which "
+                f"history of {table.path[2]}: {names!r} is not a pair of columns. Specify the archive's columns "
+                "of partition and offset, as in URI#kafka_partition,kafka_offset, or the event time up to which "
                 "the archive is read, as in URI#2026-01-31T00:00:00Z"
             )
         require_one_topic(table, topic)
         if topic.start.mode == "timestamp":
             raise Untranslatable(
-                f"table {table.name} starts at a timestamp (scan.startup.mode), but an archive stores offsets only",
+                (
+                    f"table {table.name} starts at a timestamp (scan.startup.mode), but its archive stores only "
+                    "offsets: declare a start at offsets or at the earliest offset"
+                ),
                 table.span,
             )
         added = tuple(
@@ -103,6 +106,8 @@ def topic_of(source: BackfillSource) -> KafkaSource | None:
 
 
 def require_one_topic(table: Table, topic: KafkaSource) -> None:
-    """Check that one archive can cover all records of a table."""
+    """Check that one archive can contain all records of a table."""
     if len(topic.topics.names) > 1:
-        raise Untranslatable(f"table {table.name}: an archive of several topics cannot be read yet", table.span)
+        raise Untranslatable(
+            (f"table {table.name} reads several topics, but an archive can replace only one topic"), table.span
+        )

@@ -1,4 +1,4 @@
-"""A reader of an archive and its topic that returns each record once."""
+"""Reader of an archive and its topic that returns each record once."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from airflow_flinkcompat.history.archived_topic import ArchivedTopic
 from airflow_flinkcompat.plan.nodes import Table
 
 _OFFSETS = {"number": "count(1)", "last": "max(m_offset)", "sum": "bit_xor(xxhash64(m_offset))"}
-"""Aggregates over offsets that reveal missing and duplicate ones."""
+"""Aggregates over offsets that reveal missing and duplicate records."""
 
 
 @dataclass(frozen=True)
 class _Reach:
-    """Extent of each partition.
+    """Offset ranges of the partitions.
 
-    ``begin``: offset of the first row. ``end``: offset after the last row. ``taken``: first offset that is read from
-    the topic. ``twice``: the archive contains some records more than once.
+    ``begin``: Offset of the first row. ``end``: Offset after the last row. ``taken``: First offset that is read from
+    the topic; earlier rows are read from the archive. ``twice``: True if the archive contains duplicate records.
     """
 
     begin: Mapping[int, int]
@@ -45,12 +45,12 @@ class ArchivedTopicReader:
         self._session, self._source = session, source
 
     def check(self) -> None:
-        """Raise :class:`BackfillError` if neither place has a record."""
+        """Raise :class:`BackfillError` if a record is missing in both the archive and the topic."""
         reader_of(self._session, self._source.archive).check()
         self._reach()
 
     def rows(self) -> DataFrame:
-        """The decoded rows of archive and topic, each with its partition and offset."""
+        """Decoded rows of the archive and the topic, with their partitions and offsets."""
         reach, source = self._reach(), self._source
         recent = KafkaReader(self._session, between(source.topic, reach.taken, reach.end)).rows()
         names = [f"f{i}" for i, _ in enumerate(source.declared.stored)]
@@ -68,15 +68,15 @@ class ArchivedTopicReader:
         return archived.select(*names, "m_topic", "m_partition", "m_offset").union(rows)
 
     def ordered_rows(self) -> DataFrame:
-        """Rows in the order of offsets, partition by partition."""
+        """Rows in the order of their offsets within each partition."""
         return in_order(self.rows())
 
     def check_sequence(self) -> None:
-        """Refuse several partitions: the order of their rows in a job is recorded nowhere."""
+        """Refuse several partitions, because the order in which a job read their rows is unknown."""
         KafkaReader(self._session, self._source.topic).check_sequence()
 
     def reads_topic(self) -> bool:
-        """True if at least one record is read from the topic."""
+        """True if the topic supplies at least one record."""
         reach = self._reach()
         return any(reach.taken[number] < end for number, end in reach.end.items())
 
@@ -114,7 +114,7 @@ class ArchivedTopicReader:
         raise self._missing(archived, begin, needed)
 
     def _whole(self, rows: DataFrame, begin: Mapping[int, int], needed: Mapping[int, int]) -> dict[int, int] | None:
-        """End offset of these rows in each partition; None if required rows are missing."""
+        """End offset of the rows in each partition; None if required rows are missing."""
         ends = rows.groupBy("m_partition").agg(*(F.expr(sql).alias(name) for name, sql in _OFFSETS.items())).collect()
         found = {row["m_partition"]: row for row in ends}
         taken = {number: found[number]["last"] + 1 if number in found else begin[number] for number in begin}
@@ -132,7 +132,7 @@ class ArchivedTopicReader:
         return taken if all(found[row["m_partition"]]["sum"] == row["sum"] for row in sums) else None
 
     def _missing(self, rows: DataFrame, begin: Mapping[int, int], needed: Mapping[int, int]) -> BackfillError:
-        """Error for records that are in neither the archive nor the topic."""
+        """Build the error for records that neither the archive nor the topic contains."""
         source = self._source
         for number in sorted(needed):
             there = rows.where(f"m_partition = {number}").selectExpr("m_offset AS id")
@@ -140,17 +140,21 @@ class ArchivedTopicReader:
             if first := gone.take(1):
                 return BackfillError(
                     f"table {source.table}: {source.archive.place} has no row for offset {first[0][0]} of "
-                    f"partition {number}, and {source.topic.place} has none below {needed[number]}. Transaction "
-                    "markers of a producer take offsets too, and cannot be distinguished from lost rows"
+                    f"partition {number}, and {source.topic.place} has no offset below {needed[number]}. Add the "
+                    "missing rows to the archive. A producer's transaction markers also use offsets, and cannot "
+                    "be distinguished from lost rows"
                 )
-        return BackfillError(f"table {source.table}: {source.archive.place} changed while it was read")
+        return BackfillError(
+            f"table {source.table}: {source.archive.place} changed during the run. Run again while nothing writes "
+            "to the archive"
+        )
 
 
 reader = ArchivedTopicReader
 
 
 def extent(session: SparkSession, topic: KafkaSource) -> tuple[dict[int, int], dict[int, int], dict[int, int]]:
-    """Offsets at which the partitions of a topic begin and end."""
+    """Return the earliest offset, start offset and end offset of each partition of a topic."""
     held = {number: at for (_, number), at in offsets(session, topic.topics, Position("earliest")).items()}
     starts = dict(topic.start.offsets)
     begin = {number: starts.get(number, 0) for number in held}
@@ -161,13 +165,13 @@ def extent(session: SparkSession, topic: KafkaSource) -> tuple[dict[int, int], d
 
 
 def between(topic: KafkaSource, start: Mapping[int, int], end: Mapping[int, int]) -> KafkaSource:
-    """The records of a topic between two offsets of each partition."""
+    """Restrict a topic to the records between two offsets in each partition."""
     first, last = (Position("specific", offsets=tuple(sorted(each.items()))) for each in (start, end))
     return replace(topic, start=first, end=last)
 
 
 def _decoded(source: BackfillSource, table: Table, count: int) -> list[str]:
-    """Spark SQL of the first columns; NULL for an unused column that cannot be decoded."""
+    """Spark SQL expressions that decode the first columns; NULL for a column that cannot be decoded."""
     found = []
     for position, column in enumerate(table.stored[:count]):
         text = "CAST(NULL AS STRING)"
@@ -185,5 +189,5 @@ def by_partition(offsets: Mapping[int, int]) -> Column:
     number, by_offset = F.col("m_partition"), defaultdict[int, list[int]](list)
     for partition, offset in sorted(offsets.items()):
         by_offset[offset].append(partition)
-    # A lookup in a map costs as much per row as the read itself.
+    # Looking up each partition in a map would cost as much as reading the row.
     return F.coalesce(*(F.when(number.isin(each), F.lit(offset)) for offset, each in by_offset.items()), F.lit(None))

@@ -1,4 +1,4 @@
-"""The state of a migration that past rows can supply, decided without Spark."""
+"""Decide, without Spark, which state of a migration past rows can supply."""
 
 from __future__ import annotations
 
@@ -28,25 +28,29 @@ from airflow_flinkcompat.model import InputError
 from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.plan.operators import Operator, OtherKind, Source, StatelessSegment, operators
 
-_NOT_STORED = "the operator does not store its watermark, which shows the rows that the job had emitted"
-_WAITING = f"{_NOT_STORED}; its timers show it only for an event-time OVER whose input rows and clock are unchanged"
-_NEVER_SENT = "an OVER by processing time would never emit rows that still wait for the watermark"
+_NOT_STORED = "the operator does not store its watermark, so the savepoint does not show which rows the job had emitted"
+_WAITING = (
+    f"{_NOT_STORED}. Timers replace the watermark only for an event-time OVER with unchanged input rows and an "
+    "unchanged event time"
+)
+_NEVER_SENT = "an OVER by processing time would never emit the rows that still wait for the watermark"
 
 
 def with_computable_state(
     found: Migration, new: Side, old: Side | None, tables: Mapping[str, str], begins: bool
 ) -> tuple[Migration, Mapping[str, str]]:
-    """A migration with computed state, and reasons by operator name for state that cannot be computed.
+    """Add computed state to a migration. Also return why other state cannot be computed, by operator name.
 
-    ``tables``: place of the rows by table name, "" for the declared one. ``old``: script of the job that had read the
-    rows. ``begins``: the job has never run, so only its rows determine the watermark.
+    ``tables``: Location of the rows by table name; "" for the location that the script declares. ``old``: Script of the
+    job that has read the rows. ``begins``: True if the job has never run, so that only its rows determine the
+    watermark.
     """
     places = declared_elsewhere(tables)
     known = {table.path[2]: table.name for table in new.program.tables}
     before = {} if old is None else {table.path: table for table in old.program.tables}
     if unknown := sorted(tables.keys() - known.keys()):
         raise InputError(
-            f"history of {unknown[0]}: the new script declares no table of that name; its tables are "
+            f"history of {unknown[0]}: the new script declares no table with this name. Its tables are "
             f"{', '.join(sorted(known)) or 'none'}"
         )
     reasons: dict[str, str] = {}
@@ -54,7 +58,7 @@ def with_computable_state(
     sources = Counter(last_name(spec.name) for spec in specs if spec.kind is StateKind.POSITIONS)
 
     new_tables = new_sources(found)
-    # The savepoint contains no watermark of these.
+    # The savepoint contains no watermark for operators that the old job lacks.
     without_watermark = {line.new.id for line in found.operators if line.old is None and line.new is not None}
     completes_windows = {
         line.new.id
@@ -77,16 +81,16 @@ def with_computable_state(
                     require_looks(table)
                     require_looks(before.get(table.path, table))
             if query.in_windows and query.states and spec.id in without_watermark and not begins:
-                raise NotComputable("the savepoint does not store the watermark of a new operator")
+                raise NotComputable("the operator is new, so the savepoint does not store its watermark")
         except (BackfillError, NotComputable) as error:
             reasons[spec.name] = str(error)
             return False
         names = [table.path[2] for table in query.tables]
         if missing := [name for name in names if name not in tables]:
-            reasons[spec.name] = f"the history of table {missing[0]} is missing: pass --history {missing[0]}"
+            reasons[spec.name] = f"the history of table {missing[0]} is not specified: pass --history {missing[0]}"
             return False
         if several := [name for name in names if sources[name] > 1]:
-            reasons[spec.name] = f"table {several[0]} is read by several sources, each with its own positions"
+            reasons[spec.name] = f"several sources with separate positions read table {several[0]}"
             return False
         why = reason_without_watermark(query, new_tables) or next(
             (refused[name] for name in names if name in refused), ""
@@ -109,19 +113,19 @@ def with_computable_state(
 
 
 def declared_elsewhere(tables: Mapping[str, str]) -> Mapping[str, str]:
-    """Places of the tables whose rows are not in the declared place."""
+    """Locations of the tables whose rows are not where the script declares them."""
     return {table: place for table, place in tables.items() if place}
 
 
 def _by_timers(line: OperatorMigration) -> bool:
-    """True if timers of the old operator show which of its rows were not emitted."""
+    """True if the old operator's timers show which rows were not emitted."""
     return line.old is not None and timers_show_pending(line.old)
 
 
 def _require_known_output(
     query: StateQuery, spec: StateSpec, completes_windows: bool, waits: OperatorMigration | None, old: Side | None
 ) -> None:
-    """Check that a savepoint shows which rows or windows an operator had emitted."""
+    """Check that the savepoint shows which rows or windows the operator had emitted."""
     if spec.name == OVER and waits is not None and not query.timers_show_pending:
         raise NotComputable(_NEVER_SENT)
     if query.timers_show_pending and not (waits is not None and old is not None and _gets_the_same(waits, query, old)):
@@ -131,7 +135,7 @@ def _require_known_output(
 
 
 def _gets_the_same(line: OperatorMigration, query: StateQuery, old: Side) -> bool:
-    """True if the new operator receives the old one's rows on the same clock."""
+    """True if the new operator receives the same rows with the same event time as the old operator."""
     before, after = line.old, line.new
     if before is None or after is None or before.rows is None or before.rows != after.rows:
         return False
@@ -140,7 +144,7 @@ def _gets_the_same(line: OperatorMigration, query: StateQuery, old: Side) -> boo
 
 
 def _clock(table: Table) -> Hashable:
-    """Definition of a table's event time, and the delay of its watermark."""
+    """Definition of a table's event time and watermark delay."""
     if table.watermark is None:
         return None
     computed = dict(table.computed)
@@ -153,7 +157,7 @@ def _clock(table: Table) -> Hashable:
 
 
 def _in_words_of_the_script(line: OperatorMigration, queries: Mapping[str, StateQuery]) -> OperatorMigration:
-    """An operator's migration with the script's words instead of the plan's names for expressions."""
+    """Replace the plan's names for expressions with the words of the script."""
     if not line.from_history or line.new is None:
         return line
     written = {each.state.name: each.state for each in queries[line.new.id].states}
@@ -176,14 +180,14 @@ def _in_words_of_the_script(line: OperatorMigration, queries: Mapping[str, State
 
 
 def new_sources(found: Migration) -> Mapping[str, StateSpec]:
-    """Sources that the old job lacks, by the names of their tables."""
+    """Sources that the old job lacks, by table name."""
     lines = (line for line in found.operators if line.effect is RestoreEffect.EMPTY and line.old is None)
     specs = (line.new for line in lines if line.new is not None)
     return {last_name(spec.name): spec for spec in specs if spec.kind is StateKind.POSITIONS}
 
 
 def resume_after_rows(found: Migration, names: Collection[str]) -> Migration:
-    """The migration with some sources resumed after the rows used for computed state."""
+    """Mark new sources that must resume after the rows that computed state already includes."""
     wanted = {spec.id for name, spec in new_sources(found).items() if name in names}
 
     def line(each: OperatorMigration) -> OperatorMigration:
@@ -194,24 +198,27 @@ def resume_after_rows(found: Migration, names: Collection[str]) -> Migration:
 
 
 def reason_without_watermark(query: StateQuery, names: Collection[str]) -> str:
-    """Reason why an operator's state is not computed from rows of new tables."""
+    """Reason why rows of new tables cannot supply an operator's state; "" if they can."""
     new = [table.name for table in query.tables if table.path[2] in names]
     if new and (query.in_windows or query.doubts or query.clocks):
-        return f"the savepoint does not store the watermark of table {new[0]}, which the old job does not read"
+        return (
+            f"the savepoint does not store the watermark of table {new[0]}, because the old job does not read "
+            "this table"
+        )
     return ""
 
 
 def left_out(side: Side, table: Table, places: Mapping[str, str], computed: Sequence[StateQuery]) -> str:
-    """Reason why the source of a new table cannot resume after rows used for computed state."""
+    """Reason why the source of a new table cannot resume after the rows in computed state; "" if it can."""
     if (alike := sum(each.path[2] == table.path[2] for each in side.program.tables)) > 1:
-        return f"the script declares {alike} tables {table.path[2]}, and it is ambiguous which of them is new"
+        return f"the script declares {alike} tables named {table.path[2]}, so it is ambiguous which of them is new"
     try:
         resumable(table, HistoryLocations(tables=dict(places)))
     except BackfillError as error:
         return str(error)
     outputs, _ = side.outputs
     if any(_reaches(output.segment, table.name) for output in outputs.values()):
-        return f"rows of table {table.name} reach a sink unchanged, and earlier rows would be missing there"
+        return f"rows of table {table.name} reach a sink unchanged, so the sink would lack the earlier rows"
     readers = {
         operator
         for output in outputs.values()
@@ -219,7 +226,7 @@ def left_out(side: Side, table: Table, places: Mapping[str, str], computed: Sequ
         if not _is_union(operator) and any(_is_below(segment, table.name) for segment in operator.segments)
     }
     if len(readers) != sum(table in query.tables for query in computed):
-        return f"some state of table {table.name} is not computed, and its rows are read only once"
+        return f"another operator that reads table {table.name} has no computed state, and would miss the earlier rows"
     return ""
 
 
@@ -228,7 +235,7 @@ def _is_union(operator: Operator) -> bool:
 
 
 def _reaches(segment: StatelessSegment, table: str) -> bool:
-    """True if rows of a table reach a segment through unions only."""
+    """True if rows of a table reach a segment directly or only through unions."""
     origin = segment.origin
     if isinstance(origin, Source):
         return origin.table == table

@@ -1,4 +1,4 @@
-"""Computation of the state of a job's operators with Spark, in addition to a savepoint's state."""
+"""Computation of operator state with Spark, which adds to the state of a savepoint."""
 
 from __future__ import annotations
 
@@ -45,17 +45,17 @@ if TYPE_CHECKING:
 
 
 R = TypeVar("R")
-_NOTHING_STORED = "its rows arrive when a window ends, and are emitted at once"
+_NOTHING_STORED = "the operator receives rows only when a window ends and emits them immediately"
 
 
 @dataclass(frozen=True)
 class HistoryComputer:
-    """Computation of state from the rows that the job of a savepoint had read.
+    """Computer of state from the rows that a job had read by its savepoint.
 
     Attributes:
-        sample: Number of keys per operator that Python recomputes.
-        reached: Watermarks in milliseconds by operator id, for a job that has never run.
-        new_sources: End positions by source id, for sources that the savepoint lacks.
+        sample: Number of keys per operator that plain Python recomputes.
+        reached: Watermarks in milliseconds by operator id, if the job has never run.
+        new_sources: End positions by source id, if the savepoint lacks a source.
     """
 
     session: SparkSession
@@ -77,7 +77,7 @@ class HistoryComputer:
         gather: Callable[[range, Iterable[tuple[int, bytes]]], R],
         groups: Sequence[range],
     ) -> list[R]:
-        """Scatter content by key group, add the computed entries, and gather it by key group."""
+        """Scatter stored entries by key group, add computed entries, and gather both by key group."""
         spec = wanted.made.new
         assert spec is not None
         watermark = self.reached.get(spec.id, wanted.watermark)
@@ -87,29 +87,31 @@ class HistoryComputer:
             return self.workers.regrouped(scatter, parts, gather, groups, entries)
 
     def advance_source(self, source: OperatorState, template: str) -> OperatorState:
-        """State of a source that the old savepoint lacks, positioned after the rows of computed state."""
+        """State of a source that the old savepoint lacks. It starts after the rows that the history covers."""
         if source.id not in self.new_sources:
-            raise NotMigratable(f"the end position in the table of {source.name or source.id} is unknown")
+            raise NotMigratable(
+                f"the history of {source.name or source.id} has no known end, after which the new source could start"
+            )
         return self.new_sources[source.id].advance_source(source, template)
 
     def differ(self, operator: str, found: Differences) -> None:
-        """Report differences between history and the savepoint."""
+        """Report differences between history and the savepoint; raise HistoryDiffers unless they are accepted."""
         if found and not self.accepts:
             raise found.to_error(operator)
         if found:
             self.say(
-                f"{operator}: accepted that history differs from the rows that the job has read. "
-                f"Keys or windows: {found}"
+                f"{operator}: the history differs from the rows that the job has read, which was accepted. "
+                f"Differing keys or windows: {found}"
             )
 
     def check_sample(self, wanted: ComputedOperator, written: Sequence[KeyGroups], folder: str) -> None:
-        """Recompute some keys in plain Python and compare them with the written ones."""
+        """Recompute some keys in plain Python and compare them with the written keys."""
         spec = wanted.made.new
         assert spec is not None
         if not self.sample:
             return
         watermark = self.reached.get(spec.id, wanted.watermark)
-        prefix = f"{spec.name}: no key is recomputed in plain Python:"
+        prefix = f"{spec.name}: no key was recomputed in plain Python:"
         with self.reading(spec.name):
             query = state_query(self.side, spec, self.locations, watermark)
             if not query.states:
@@ -119,13 +121,13 @@ class HistoryComputer:
                 self.say(f"{prefix} only the savepoint shows which windows were emitted")
                 return
             if not query.plain:
-                self.say(f"{prefix} this is only done for GROUP BY, windows and joins without state TTL")
+                self.say(f"{prefix} recomputation supports only GROUP BY, windows and joins without a state TTL")
                 return
             before = [sample_of(self.session, self.prepared, each, watermark) for each in query.plain]
             prepared = any(self.prepared.covers(push_down_ranges(each.steps), watermark) for each in query.states)
             if prepared and None in before:
                 self.say(
-                    f"{prefix} it was not done when the history was prepared, and the prepared rows are not read again"
+                    f"{prefix} the prepared history contains no recomputed keys, and prepared rows are not read again"
                 )
                 return
             state = WrittenKeys(spec.name, folder, written, query.key, wanted.max_parallelism)
@@ -134,13 +136,13 @@ class HistoryComputer:
                 rows, sample = found or (each, None)
                 keys += check_sample(self.session, rows, watermark, state, self.workers, self.sample, sample)
         if keys:
-            self.say(f"{spec.name}: {keys} keys recomputed in plain Python are equal")
+            self.say(f"{spec.name}: the state of {keys} keys is equal when recomputed in plain Python")
         else:
-            self.say(f"{prefix} no key was found, or the sampled keys have too many rows")
+            self.say(f"{prefix} there is no key, or the sampled keys have too many rows")
 
     @contextmanager
     def reading(self, what: str) -> Iterator[None]:
-        """Add the table to errors inside the block, without secrets."""
+        """Add the operator to errors of the block, and remove secrets from their messages."""
         from py4j.protocol import Py4JError
         from pyspark.errors import PySparkException
 
@@ -156,7 +158,7 @@ class HistoryComputer:
             raise NotMigratable(f"the history of {what} cannot be read: {reason}") from None
 
     def query(self, spec: StateSpec, watermark: int | None, stored_windows_are_open: bool = False) -> StateQuery:
-        """The query for an operator's state, if history determines that state."""
+        """Build the query for an operator's state; raise NotComputable if history does not determine it."""
         from pyspark.sql import functions as F
 
         from airflow_flinkcompat.backfill.execution.frames import Execution
@@ -167,7 +169,7 @@ class HistoryComputer:
             query = state_query(self.side, spec, self.locations, watermark)
         timed = query.in_windows or not query.stores_watermark
         if watermark is None and query.states and timed and not stored_windows_are_open:
-            raise NotComputable("the savepoint does not store its watermark")
+            raise NotComputable("the savepoint does not store the watermark of this operator")
         if watermark is not None:
             LocalClock(query.zone).reached(watermark)
         for doubt in query.doubts:
@@ -177,7 +179,7 @@ class HistoryComputer:
         return query
 
     def describe_reads(self, spec: StateSpec, watermark: int | None) -> Sequence[str]:
-        """Rows from which an operator's state is computed, without secrets."""
+        """Describe the rows from which an operator's state is computed, without secrets."""
         with self.reading(spec.name):
             query = state_query(self.side, spec, self.locations)
         if not query.states:
@@ -185,7 +187,7 @@ class HistoryComputer:
         prepared = all(self.prepared.covers(push_down_ranges(each.steps), watermark) for each in query.states)
         remark = ", after the prepared rows" if prepared else ""
         if query.time_to_live:
-            remark += "; the arrival time of a row counts as the last write of its value"
+            remark += "; the arrival time of a row is taken as the last write time of its value"
         return [
             f"{spec.name} is computed from {read.source.place}, up to the job's position{remark}"
             for read in query.reads
@@ -218,10 +220,10 @@ class HistoryComputer:
 
 
 def audit(computer: HistoryComputer, savepoint: str, spec: StateSpec) -> Differences:
-    """Compare an operator's state in a savepoint with its history."""
+    """Compare an operator's state in a savepoint with the state computed from history."""
     held = {each.id: each for each in read_metadata(savepoint).operators}
     if spec.id not in held:
-        raise SavepointUnreadable(f"{savepoint} has no {spec.name}: it is not a savepoint of the script")
+        raise SavepointUnreadable(f"{savepoint} has no operator {spec.name}: pass a savepoint of this script")
     operator = held[spec.id]
     watermark = computer.reached.get(spec.id, how_far(spec, operator, savepoint, computer.workers))
     query = computer.query(spec, watermark)
@@ -251,8 +253,8 @@ def audit(computer: HistoryComputer, savepoint: str, spec: StateSpec) -> Differe
 def prepare(
     asked: Sequence[tuple[HistoryComputer, StateSpec]], savepoint: str, folder: str, say: Callable[[str], None]
 ) -> None:
-    """Aggregate the rows that a job had read by a savepoint, for a later run."""
-    # Subtasks may have different watermarks; the lowest one leaves out no window that is still open.
+    """Aggregate the rows that a job had read by a savepoint, and store the result for a later run."""
+    # Subtasks may have different watermarks. The lowest watermark excludes no window that is still open.
     watermark = min(
         (time for each in read_metadata(savepoint).operators for time in watermarks(each, savepoint)), default=None
     )
@@ -267,10 +269,10 @@ def prepare(
             found = [push_down_ranges(each.steps) for each in query.states]
             if unmerged := sum(not can_resume(each) for each in found):
                 say(
-                    f"{spec.name}: {unmerged} of {len(found)} states are computed from all rows after the job has "
-                    "stopped"
+                    f"{spec.name}: {unmerged} of {len(found)} states cannot be prepared. They are computed from "
+                    "all rows after the job has stopped"
                 )
-            # Nothing is left out of a state without slices, whose operator stores no watermark to compare with.
+            # Without slices, the operator stores no watermark to compare with, so no row may be omitted.
             reached = watermark if query.windows is not None else None
             for each in found:
                 prepared.write_groups(each, reached, say)

@@ -29,7 +29,7 @@ from airflow_flinkcompat.plan.types import APPROXIMATE, DataType, TimeAttribute
 
 
 class NotComputable(Exception):
-    """A state that cannot be computed from history; the message is the reason, as the end of a sentence."""
+    """State cannot be computed from history. The message is the reason, worded as the end of a sentence."""
 
 
 def _pairs(context: CompileContext, node: Join, needed: frozenset[int], above: FiltersAbove | None) -> Step:
@@ -49,11 +49,11 @@ def _groups(context: CompileContext, node: Aggregate, needed: frozenset[int], ab
 
 
 _RECOMPUTABLE_CALLS = frozenset({"COUNT", "SUM", "AVG", "MIN", "MAX"})
-"""Calls whose result depends neither on the order of rows nor on retracted rows."""
+"""Functions whose result does not depend on the order of rows or on retracted rows."""
 
 
 def is_recomputable(segment: StatelessSegment) -> bool:
-    """True if the output rows of a segment follow from the rows of the tables below it."""
+    """True if the output rows of a segment can be recomputed from the tables it reads."""
     if segment.functions:
         return False
     match segment.origin:
@@ -85,7 +85,7 @@ def result_type(call: AggregateCall, types: tuple[DataType, ...]) -> DataType:
 
 @dataclass(frozen=True)
 class Computed(Values):
-    """Rows with settled steps, whose columns are those of the schema."""
+    """Rows that an already compiled step supplies, with the columns of the schema."""
 
     steps: Step = field(kw_only=True)
 
@@ -96,25 +96,25 @@ ROW_OPERATORS: Mapping[type[Node], Compile] = {
     Aggregate: _groups,
     Computed: lambda context, node, needed, above: node.steps,
 }
-"""Compilers of the rows that the operators below emit."""
+"""Functions that compile operators which emit rows to other operators."""
 _BY_TIME = (RankKind.DEDUPLICATION, RankKind.WINDOW_DEDUPLICATION)
-_UNORDERED = "rows of one key are equal in sort order, and their arrival order is unknown"
+_UNORDERED = "several rows of a key are equal in sort order, and their order of arrival is unknown"
 
 
 def refused_as(type: str) -> str:
-    """SQL that fails a run because the arrival order of two rows is unknown."""
+    """SQL that stops the run because the order of arrival of two rows is unknown."""
     return f"CAST(raise_error({quoted(ERROR + _UNORDERED)}) AS {type})"
 
 
 def ordered_by(operator: RankOperator) -> Sequence[tuple[Expression, bool, bool | None]]:
-    """Sort keys that precede the arrival order, which is the order of processing time."""
+    """Sort keys that apply before the order of arrival, which is the order of processing time."""
     return () if operator.order_clock is TimeAttribute.PROCTIME else operator.order
 
 
 def require_exact(operator: RankOperator) -> None:
-    """Check that Spark orders and partitions rows as Flink does."""
+    """Check that Spark orders and partitions these rows exactly as Flink does."""
     if any(type.name in APPROXIMATE for type in (*operator.partition_types, *operator.order_types)):
-        raise NotComputable("ranks by FLOAT or DOUBLE are not computed from history yet")
+        raise NotComputable("ranks by keys of type FLOAT or DOUBLE are not computed from history yet")
 
 
 def first_ranks(
@@ -126,7 +126,7 @@ def first_ranks(
     arriving: bool = True,
     every: bool = False,
 ) -> Step:
-    """The rows of the kept ranks."""
+    """Keep the rows whose rank the operator keeps."""
     newest = operator.kind in _BY_TIME and not operator.order[0][1]
     by = [
         f"c{i} {'ASC' if ascending else 'DESC'} NULLS "

@@ -1,4 +1,4 @@
-"""Computed rows as keyed state entries, in Flink's bytes and key groups, with timers in local time."""
+"""Encoder of computed rows as keyed state entries, with Flink's bytes, key groups and timers."""
 
 from __future__ import annotations
 
@@ -36,21 +36,21 @@ _EPOCH = datetime(1970, 1, 1)
 _MILLISECOND = timedelta(milliseconds=1)
 _HOUR = 3_600_000
 _FAR, _NEAR = 2090, 2037
-"""A year that only recurring clock rules cover, and one that Java's tables cover too."""
+"""A year that only recurring clock rules cover, and a year that Java's tables cover too."""
 
 
 @dataclass(frozen=True)
 class LocalClock:
-    """The clock of windows in a time zone; ``UTC`` for times without a zone."""
+    """Clock that determines window boundaries in a time zone; ``UTC`` for times without a zone."""
 
     zone: str = "UTC"
 
     def fires(self, end: int) -> int:
-        """Time at which a window's timer fires."""
+        """Time at which the timer of a window fires."""
         return self._moment(end - 1)
 
     def reached(self, watermark: int) -> int:
-        """Time that the clock has reached: exactly the windows that end by the next millisecond have fired."""
+        """Local time that a watermark has reached. Windows that end by the next millisecond have fired."""
         if self.zone == "UTC" or abs(watermark) > _FURTHEST:
             return watermark
         before, after = (self._offset(watermark + days * 24 * _HOUR) for days in (-2, 2))
@@ -58,14 +58,14 @@ class LocalClock:
             raise NotMigratable(f"clock changes of {self.zone} near {watermark} ms were not measured")
         if self._offset(watermark - _HOUR) > self._offset(watermark + _HOUR):
             raise NotMigratable(
-                f"while the clocks of {self.zone} repeat an hour, Flink's output depends on checkpoint times: "
-                "take another savepoint later"
+                f"the clocks of {self.zone} repeat an hour near this savepoint, and Flink's output then depends "
+                "on checkpoint times: take another savepoint later"
             )
         return watermark + self._offset(watermark)
 
     @cached_property
     def _by_season(self) -> bool:
-        """True if the clocks change every year in future, which affects how Flink sets timers."""
+        """True if the zone keeps seasonal clock changes in future. These affect how Flink sets timers."""
         near, far = (len({_offset(self.zone, datetime(year, month, 1, tzinfo=UTC)) for month in range(1, 13)}) > 1
                      for year in (_NEAR, _FAR))  # fmt: skip
         if near is not far:
@@ -73,7 +73,7 @@ class LocalClock:
         return near
 
     def is_punctual(self, step: int) -> bool:
-        """True if an aggregation fires its windows as soon as they end."""
+        """True if an aggregation fires every window as soon as the window ends."""
         if self.zone == "UTC" or self._by_season:
             return True
         months = (datetime(year, month, 1, tzinfo=UTC) for year in range(1970, _FAR) for month in range(1, 13))
@@ -83,7 +83,7 @@ class LocalClock:
         return _offset(self.zone, (_EPOCH + moment * _MILLISECOND).replace(tzinfo=UTC))
 
     def _plain(self, local: int) -> int:
-        """Time in UTC at which the clock first shows a local time; a skipped one as if it had not changed."""
+        """UTC time at which the clock first shows a local time; a skipped time uses the previous offset."""
         shown = (_EPOCH + local * _MILLISECOND).replace(tzinfo=time_zone(self.zone))
         return local - _millis(shown)
 
@@ -101,7 +101,7 @@ class LocalClock:
 
 
 _FURTHEST = 200_000_000_000_000
-"""Milliseconds from 1970; a watermark further away means that input has not begun or has ended."""
+"""Largest watermark, in milliseconds from 1970, of a job whose input has begun and has not ended."""
 
 
 def _offset(zone: str, moment: datetime) -> int:
@@ -117,25 +117,25 @@ def _millis(time: datetime) -> int:
 _VOID = b"\0"
 """Namespace of a state without windows."""
 _THERE = b"\0"
-"""Flag of a map value that is present."""
+"""Flag before a map value that is not NULL."""
 Columns = Sequence[Any]
 Content = Callable[[Columns], bytes]
 _EXTREME = re.compile(r"[\w.$]+WithRetractAccumulator<`(?:min|max)` (?P<value>.+?), `mapSize` BIGINT, `map` .+>")
-"""Parts of a retractable MIN or MAX: the value, the number of others, and a separate map."""
+"""Type of a retractable MIN or MAX: the value, the number of all values, and a separate map."""
 _NO_CONTENT: Content = lambda columns: b""  # noqa: E731
 
 
 @dataclass(frozen=True)
 class EntryWriter:
-    """Writer of entries of one state from rows.
+    """Writer that encodes rows as the entries of one state.
 
     Attributes:
         max_parallelism: Number of key groups.
-        windows: Windows whose slice end follows the key; None without windows.
-        spans: True if the start and the end of a window follow the key.
-        watermark: The watermark; windows that ended before it are not stored.
-        moment: Rule that selects entries by their times, which follow the key.
-        expired: For state with a TTL, values last written at or before this time, in milliseconds, have expired.
+        windows: Windows whose slice end follows the key; None if the state has no slices.
+        spans: True if the start and end of a window follow the key.
+        watermark: The watermark in milliseconds. Windows that ended by this time are not stored.
+        moment: Rule that selects entries by the time column after the key.
+        expired: Time in milliseconds. In state with a TTL, values last written at or before this time have expired.
     """
 
     key: tuple[StateField, ...]
@@ -191,7 +191,7 @@ class EntryWriter:
                 yield group, pack_entry(Entry(timer_number, head + timer, b""))
 
     def _place(self, bounds: Sequence[int], reached: int) -> tuple[bytes, int, bytes] | None:
-        """Namespace of a slice or window, its next firing, and that timer's namespace; None if all have fired."""
+        """Namespace of a slice or window, next firing time and timer namespace; None after the last firing."""
         end = bounds[-1]
         if self.windows is not None:
             place = self.windows.place(end, reached)
@@ -201,7 +201,7 @@ class EntryWriter:
 
 
 def check_writable(key: Sequence[StateField], state: NamedState) -> None:
-    """Check that entries of a state can be written."""
+    """Check that the entries of a state can be encoded."""
     row_writer(key)
     value_content(state)
     if state.map_key is not None:
@@ -229,7 +229,7 @@ def row_writer(fields: Sequence[StateField]) -> Content:
 
 
 def _writer(type: str) -> Callable[[Any], Field]:
-    """Serializer of a type, including the (value, count) pairs of retractable MIN and MAX."""
+    """Serializer of a type. A retractable MIN or MAX is serialized from (value, count) pairs."""
     extreme = _EXTREME.fullmatch(type)
     if extreme is None:
         return field_writer(type)
@@ -244,7 +244,7 @@ def _writer(type: str) -> Callable[[Any], Field]:
 
 
 def map_key_content(state: NamedState) -> Content:
-    """Serializer of a map's key after the namespace."""
+    """Serializer of a map key, which follows the namespace."""
     assert state.map_key is not None
     if state.map_key.form == "TimeWindow":
         return _window
@@ -259,12 +259,14 @@ def map_key_content(state: NamedState) -> Content:
 
 
 def value_content(state: NamedState) -> Content:
-    """Serializer of a state's value."""
+    """Serializer of the values of a state."""
     of = _CONTENTS.get(state.value.form)
     if of is None:
-        raise SavepointUnreadable(f"the stored bytes of values of the form {state.value.form} are unknown")
+        raise SavepointUnreadable(
+            f"values of the form {state.value.form} cannot be written: their stored bytes are unknown"
+        )
     if state.time_to_live and state.kind is KeyedStateKind.LIST:
-        raise SavepointUnreadable("lists with a state TTL are not computed")
+        raise SavepointUnreadable("lists with a state TTL are not computed from history yet")
     content = _living(of(state)) if state.time_to_live else of(state)
     return content if state.kind is not KeyedStateKind.MAP else lambda columns: _THERE + content(columns)
 
@@ -298,13 +300,13 @@ def _value(state: NamedState) -> Content:
 
 
 def _rows(state: NamedState) -> Content:
-    """Writer of a list from a column with its rows in order; the flag after each row is false."""
+    """Serializer of a list from a column of sorted rows. The flag after each row is false."""
     of_row, trailing = row_writer(state.value.fields), bytes(ROWS[state.value.form])
     return lambda columns: write_rows([StoredRow(of_row(row), trailing) for row in columns[0]], state)
 
 
 def _sorted_map(state: NamedState) -> Content:
-    """Writer of a map from a column with its keys in order, each with its count."""
+    """Serializer of a map from a column that contains its sorted keys with their counts."""
     of_row = row_writer(state.value.fields)
 
     def written(columns: Columns) -> bytes:

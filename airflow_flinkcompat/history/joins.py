@@ -30,19 +30,24 @@ from airflow_flinkcompat.plan.types import BIGINT
 
 
 def join_query(sides: Sequence[TableRows], operator: JoinOperator, layout: StateLayout) -> StateQuery:
-    """The query for a regular join's state: the count of each row and, on an outer side, of its matches."""
+    """Build the query for a regular join: the count of each row and, on an outer side, of its matches."""
     if operator.form is not JoinForm.REGULAR:
         raise NotComputable(f"{operator.form}s are not computed from history yet")
     for state, segment in zip(layout.states, operator.segments, strict=True):
         if not state.counts_rows and not _has_a_key(segment):
-            raise NotComputable("rows that a join stores by the key of their table are not computed from history yet")
+            raise NotComputable(
+                "joins whose input rows Flink stores by the declared key of a table are not computed from history yet"
+            )
     if any(state.counts_matches and state.time_to_live for state in layout.states):
-        raise NotComputable("with a state TTL, the match counts of an outer join are not computed yet")
+        raise NotComputable("the match counts of an outer join with a state TTL are not computed from history yet")
     if operator.join != "INNER" and any(len(_sides(condition)) < 2 for condition in operator.conditions):
-        raise NotComputable("the planner may push a condition on one side of an outer join below the join")
+        raise NotComputable("the planner may push a condition on one input of an outer join below the join")
     replaced = [side for side in (0, 1) if _counts_replaced(operator, layout, side)]
     if any(_may_go(operator.segments[1 - side]) for side in replaced):
-        raise NotComputable("history does not show how often Flink counted a match with a replaced row")
+        raise NotComputable(
+            "the match counts of the outer join depend on how often matching rows were replaced, which history "
+            "does not show"
+        )
     rows = tuple(JoinSide(each, operator, side, layout) for side, each in enumerate(sides))
     states = (StateRows(state, rows[side].stored(rows[1 - side])) for side, state in enumerate(layout.states))
     tables = tuple(dict.fromkeys(table for side in sides for table in side.tables))
@@ -51,39 +56,42 @@ def join_query(sides: Sequence[TableRows], operator: JoinOperator, layout: State
         tables,
         layout.key,
         tuple(states),
-        incomparable="it counts a match again each time the matching row is replaced" if replaced else "",
+        incomparable="the match count of a row increases each time the matching row is replaced" if replaced else "",
         plain=plain,
     )
 
 
 def _has_a_key(segment: StatelessSegment) -> bool:
-    """True if the key of a side's rows follows from an operator, not only from the table's declaration."""
+    """True if an operator determines the key of an input's rows, not just the declaration of a table."""
     origin = segment.origin
     return isinstance(origin, AggregateOperator) or (isinstance(origin, RankOperator) and origin.last == 1)
 
 
 def _counts_replaced(operator: JoinOperator, layout: StateLayout, side: int) -> bool:
-    """True if a side counts a match again each time the matching row is replaced by key (measured)."""
+    """True if the match count of a row increases each time the matching row is replaced by key.
+
+    This was measured.
+    """
     other = layout.states[1 - side]
     by_key = not other.counts_rows and other.map_key is None
     return layout.states[side].counts_matches and by_key and not appends(operator.segments[1 - side])
 
 
 def _may_go(segment: StatelessSegment) -> bool:
-    """True if a replaced row may be retracted, so that its count matters."""
-    # With a condition Flink also emits the rows before updates, so that none is counted twice.
+    """True if a replaced row may be retracted later, so that its exact count matters."""
+    # With a condition, Flink also emits UPDATE_BEFORE rows, so that it counts no match twice.
     below = segment.origin
     return isinstance(below, Operator) and not segment.filters and not all(map(appends, below.segments))
 
 
 def _sides(condition: Expression) -> set[int]:
-    """The inputs of a join whose columns a condition uses."""
+    """Positions of the join inputs whose columns a condition uses."""
     return {leaf.operator for leaf in leaves(condition) if isinstance(leaf, OperatorColumn)}
 
 
 @dataclass(frozen=True)
 class JoinSide:
-    """The rows of one side of a join."""
+    """The rows of one join input."""
 
     rows: TableRows
     operator: JoinOperator
@@ -92,18 +100,18 @@ class JoinSide:
 
     @property
     def keys(self) -> list[Expression]:
-        """The key, over the columns of the table."""
+        """Key expressions over the columns of the table."""
         return [*map(self.rows.over_table, self._outputs)]
 
     @property
     def _outputs(self) -> list[Any]:
-        """The key, over the columns of the side's input."""
+        """Key expressions over the columns of the join input."""
         keys = (pair[self.side] for pair in self.operator.keys)
         return [key.output for key in keys if isinstance(key, OperatorColumn)]
 
     @property
     def row(self) -> list[Expression]:
-        """Stored columns of a row, over the columns of the table."""
+        """Stored columns of a row, as expressions over the columns of the table."""
         columns = zip(self.operator.rows[self.side], self.operator.row_types[self.side], strict=True)
         return [self.rows.of_type(column, type) for column, type in columns]
 
@@ -112,12 +120,12 @@ class JoinSide:
         return [field.type for field in (*self.layout.key, *self.layout.states[self.side].row)]
 
     def stored(self, other: JoinSide) -> Step:
-        """Stored rows of this side of a join."""
+        """Rows that the join stores for this input."""
         state, width = self.layout.states[self.side], len(self.types)
         found = self.with_matches(other) if state.counts_matches else self.counted()
         if state.counts_rows:
             return found
-        # A row is unique by its key, which is the key of the join or of a map.
+        # A row is unique by the key of the join or of a map, so it has no count.
         row = [*range(len(self.layout.key), width)]
         of_map = [] if state.map_key is None else [row[_place(state, each)] for each in state.map_key.fields]
         match_count = [width + 1] if state.counts_matches else []
@@ -140,7 +148,7 @@ class JoinSide:
         return self.rows.grouped(self.rows.node, keys, [AggregateCall("COUNT", (), BIGINT)])
 
     def with_matches(self, other: JoinSide) -> Step:
-        """Each row with its count and its number of matches on the other side."""
+        """Rows of this input, with the count of each and its number of matches in the other input."""
         if self.operator.conditions:
             return self._with_pairs()
         width, key = len(self.types), len(self.layout.key)
@@ -155,7 +163,7 @@ class JoinSide:
         return exact(Where(matched, f"c{width} IS NOT NULL"), [*self.types, "BIGINT", "BIGINT"])
 
     def _with_pairs(self) -> Step:
-        """The stored rows of a join with further conditions: matching pairs are counted."""
+        """Count the matching pairs of a join that has conditions in addition to its key."""
         joined = replace(self.rows, segment=StatelessSegment(replace(self.operator, join="INNER")))
         columns = [
             joined.joined_column(self.side, column) for column in (*self._outputs, *self.operator.rows[self.side])
@@ -167,29 +175,32 @@ class JoinSide:
         both = UnionAll((own, Select(pairs, (*of_row, (width, _NONE), (width + 1, f"c{width}")))), (*range(width + 2),))
         by = tuple(grouped(InputRef(i, column.type)) for i, column in enumerate(columns))
         counted = Group(both, by, ((width, f"sum(c{width})"), (width + 1, f"sum(c{width + 1})")))
-        # Each copy of a row that arrived several times has its own pairs.
+        # If a row arrived several times, each copy has its own pairs.
         matched = Select(counted, (*of_row, (width, f"c{width}"), (width + 1, f"c{width + 1} DIV c{width}")))
         return exact(matched, [*self.types, "BIGINT", "BIGINT"])
 
 
 def _place(state: NamedState, field: StateField) -> int:
-    """Position of a map key's field in the rows."""
+    """Index of a map key field in the row."""
     return [each.meaning for each in state.value.fields].index(field.meaning)
 
 
 _NONE = "CAST(0 AS BIGINT)"
 _EPOCH = 1
-"""Flink's clock before the first watermark, in milliseconds since 1970."""
+"""Flink's event-time clock before the first watermark, in milliseconds since 1970."""
 
 
 def interval_join_query(sides: Sequence[TableRows], operator: JoinOperator, layout: StateLayout) -> StateQuery:
     if operator.join != "INNER":
         raise NotComputable(
-            "an outer interval join does not store its watermark, which shows the rows that it emitted without a match"
+            "an outer interval join does not store its watermark, so the savepoint does not show which "
+            "unmatched rows were emitted"
         )
     for side in sides:
         assert side.table.watermark is not None
-        side.selected(Scan(side.table), [side.table.watermark.expression])  # Spark must be able to compute it
+        side.selected(
+            Scan(side.table), [side.table.watermark.expression]
+        )  # Check that Spark can compute the event time.
     assert operator.bounds is not None
     first, last = operator.bounds
     states = {state.name: state for state in layout.states}
@@ -197,7 +208,7 @@ def interval_join_query(sides: Sequence[TableRows], operator: JoinOperator, layo
         _TimedSide(JoinSide(rows, operator, side, layout), states[f"IntervalJoin{name}Cache"], reach)
         for side, (rows, name, reach) in enumerate(zip(sides, ("Left", "Right"), (-first, last), strict=True))
     )
-    # The timers for the rows of one side are stored under the name of the other side.
+    # Flink stores the timers for one input's rows under the name of the other input.
     computed = (
         *(StateRows(each.state, each.cached()) for each in (left, right)),
         StateRows(states["IntervalJoinRightTimerState"], left.timers(), Moment.TIMED),
@@ -207,16 +218,18 @@ def interval_join_query(sides: Sequence[TableRows], operator: JoinOperator, layo
         tuple(dict.fromkeys(side.table for side in sides)),
         layout.key,
         computed,
-        incomparable="it keeps rows for a while after their last match, depending on arrival order",
+        incomparable=(
+            "it keeps rows for some time after their last match, and that time depends on the order of arrival"
+        ),
         clocks=tuple({side.table: side for side in sides}.values()),
     )
 
 
 @dataclass(frozen=True)
 class _TimedSide:
-    """The rows of one side.
+    """The rows of one interval join input.
 
-    ``reach``: largest time distance from a row to a later match on the other side, in milliseconds.
+    ``reach``: Maximum time from a row to a later matching row of the other input, in milliseconds.
     """
 
     side: JoinSide
@@ -229,11 +242,11 @@ class _TimedSide:
 
     @property
     def _time(self) -> int:
-        """Position of the time, after the key and the row."""
+        """Index of the time column, which follows the key and the row."""
         return len(self._keys) + len(self.state.value.fields)
 
     def _still_joined(self) -> Step:
-        """Key, row and time in microseconds of the rows that may still find a match."""
+        """Key, row and time in microseconds of all rows that may still find a match."""
         side, place = self.side, self._time
         (time,) = (
             side.rows.over_table(time.output)
@@ -248,7 +261,7 @@ class _TimedSide:
         return Where(timed, f"c{place} >= {(max(watermark, _EPOCH) - self.reach) * 1000}")
 
     def cached(self) -> Step:
-        """The rows in order of their time, then of their arrival."""
+        """Stored rows, sorted by time and then by order of arrival."""
         width, place = len(self._keys), self._time
         types = [field.type for field in self.state.value.fields]
         values = ", ".join(exact_value(type, f"c{width + i}") for i, type in enumerate(types))
@@ -260,7 +273,7 @@ class _TimedSide:
         return exact(Select(grouped, (*enumerate(columns),)), [*self._keys, "BIGINT", "ARRAY"])
 
     def timers(self) -> Step:
-        """The next time at which rows of each key are removed."""
+        """Time at which the next rows of each key are removed."""
         keys = [f"c{i}" for i in range(len(self._keys))]
         grouped = Group(self._still_joined(), tuple(keys), ((len(keys), f"min(c{self._time})"),))
         fires = f"c{len(keys)} + {(self.reach + 1) * 1000}"

@@ -1,4 +1,4 @@
-"""The state of a migration that past rows supply: decided without Spark, computed with it."""
+"""Find the state of a migration that past rows can supply, and compute that state with Spark."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class _Job:
-    """The job whose rows are read.
+    """A job whose rows are read.
 
-    ``sources``: ids of the savepoint's sources, by the names of their tables in plans. ``new_sources``: ids of
-    sources that the savepoint lacks, by the names of their tables.
+    ``sources``: Source ids in the savepoint, by the table names that plans use. ``new_sources``: Source ids that the
+    savepoint lacks, by table name.
     """
 
     side: Side
@@ -51,15 +51,15 @@ class _Job:
 
 @dataclass(frozen=True)
 class KnownHistory:
-    """Tables with known history.
+    """Tables whose past rows are available.
 
     Attributes:
-        tables: Place of the rows by table name; "" for the place that the script declares.
-        accepted: With :attr:`Accept.HISTORY`, stored state is kept where history differs, and entries that exist only
-        in history are not written.
-        prepared: Path or URI of a folder that :meth:`prepare` wrote; None: all rows are read.
+        tables: Location of the rows by table name; "" for the location that the script declares.
+        accepted: With :attr:`Accept.HISTORY`, stored state that differs from history is kept, and entries that only
+        history contains are not written.
+        prepared: Path or URI of a folder that :meth:`prepare` wrote; None to read all rows.
         sample: Number of keys per operator that Python recomputes before a savepoint is published.
-        prepared_once: True if ``prepared`` may have been deleted; all rows are then read.
+        prepared_once: True if the folder ``prepared`` may no longer exist. All rows are read if it does not.
     """
 
     tables: Mapping[str, str]
@@ -72,11 +72,11 @@ class KnownHistory:
     def extend(
         self, found: Migration, new: Side, old: Side | None = None, begins: bool = False
     ) -> tuple[Migration, Mapping[str, str]]:
-        """Add computable state to a migration, if the rows that the old job had read are known."""
+        """Add computed state to a migration, if the rows that the old job has read are known."""
         return with_computable_state(found, new, old, self.tables, begins)
 
     def applied(self, found: Migration, old: Side, new: Side) -> Migration:
-        """Apply :meth:`extend`, with the reason for each state that is not computed."""
+        """Apply :meth:`extend`, and add the reason to each state that is not computed."""
         made, reasons = self.extend(found, new, old)
 
         wanting = [
@@ -87,7 +87,7 @@ class KnownHistory:
 
         def line(each: OperatorMigration) -> OperatorMigration:
             name = each.new.name if each.new else ""
-            # Reasons are known by name, which operators of one kind share.
+            # Reasons are keyed by operator name, but several operators may have one name.
             if each.from_history or wanting.count(name) != 1 or name not in reasons:
                 return each
             texts = (each.reason, f"not computed from history, because {reasons[name]}")
@@ -99,7 +99,7 @@ class KnownHistory:
     def computing(
         self, old: Side, new: Side, savepoint: str, migration: Migration, say: Callable[[str], None]
     ) -> Iterator[HistoryComputer]:
-        """Context that computes history for a migration, after replaced state was compared with its history."""
+        """Context that computes state for a migration. First, replaced state is compared with its history."""
         lines = [line for line in migration.operators if line.from_history]
         jobs = self._jobs(old, new, migration)
         held = {each.id: each for each in read_metadata(savepoint).operators}
@@ -112,7 +112,10 @@ class KnownHistory:
                     say(sentence)
             for line in lines:
                 if line.stored_windows_are_open and line.new is not None:
-                    say(f"{line.new.name}: stored windows are completed, and all others count as emitted")
+                    say(
+                        f"{line.new.name}: the windows in the savepoint are completed, and all other windows are "
+                        "treated as emitted"
+                    )
             for sentence in self.windows_sent(new, savepoint, migration):
                 say(sentence)
             _report_compared(former, _replaced(lines), savepoint)
@@ -121,7 +124,7 @@ class KnownHistory:
     def prepare(
         self, old: Side, new: Side, savepoint: str, migration: Migration, folder: str, say: Callable[[str], None]
     ) -> None:
-        """Aggregate history while the old job still runs; :meth:`computing` resumes from it after the stop."""
+        """Aggregate history while the old job still runs. :meth:`computing` later reads only newer rows."""
         from airflow_flinkcompat.history.computing import prepare
 
         with self._computers(*self._jobs(old, new, migration), savepoint=savepoint) as (computer, former):
@@ -131,21 +134,21 @@ class KnownHistory:
             prepare(asked, savepoint, folder, say)
 
     def sent_until(self, new: Side, savepoint: str, migration: Migration) -> datetime | None:
-        """End of the windows that were emitted without computed state; a backfill completes them."""
+        """End of windows emitted without the computed state. A backfill must complete these windows."""
         return _moment(min(self._sent(new, savepoint, migration).values(), default=LONG_AGO))
 
     def windows_sent(self, new: Side, savepoint: str, migration: Migration) -> Iterator[str]:
-        """Sentences about windows that were emitted without computed state."""
+        """Describe the windows that were emitted without the computed state."""
         sent = self._sent(new, savepoint, migration)
         several = len(set(sent.values())) > 1
         for spec, reached in sent.items() if several else [*sent.items()][:1]:
             if (moment := _moment(reached)) is not None:
                 until = moment.isoformat(timespec="milliseconds")
                 whose = f"{spec.name}: " if several else ""
-                yield f"{whose}windows that end by {until} count as emitted: a backfill completes them"
+                yield f"{whose}windows that end by {until} are treated as emitted: run a backfill to complete them"
 
     def _sent(self, new: Side, savepoint: str, migration: Migration) -> Mapping[StateSpec, int]:
-        """The watermark of each window operator in milliseconds of its clock."""
+        """Watermark of each window operator, in milliseconds of the operator's local clock."""
         held = {each.id: each for each in read_metadata(savepoint).operators}
         found: dict[StateSpec, int] = {}
 
@@ -168,7 +171,7 @@ class KnownHistory:
         return found
 
     def preview(self, old: Side, new: Side, migration: Migration, savepoint: str | None) -> Iterator[str]:
-        """Sentences about the reads of :meth:`computing` and its inexact parts, without Spark."""
+        """Describe what :meth:`computing` would read and which results are inexact, without Spark."""
         specs = [line.new for line in migration.operators if line.from_history and line.new is not None]
         places, extent = AssumedHistory(self.places), "up to the job's position when it stops"
         try:
@@ -192,7 +195,7 @@ class KnownHistory:
         say: Callable[[str], None],
         keeps: Callable[[Exception], bool],
     ) -> Iterator[None]:
-        """Context that runs :meth:`prepare` and :meth:`compare`, and keeps their Spark for later steps."""
+        """Context that runs :meth:`prepare` and :meth:`compare`, and keeps the Spark session for later steps."""
         prepared = self.resumed_from(folder)
         with prepared.deleting_prepared(old, new, keeps):
             self.prepare(old, new, savepoint, migration, folder, say)
@@ -200,9 +203,9 @@ class KnownHistory:
             yield
 
     def compare(self, old: Side, savepoint: str, migration: Migration, say: Callable[[str], None]) -> None:
-        """Compare the savepoint's state of computed operators with their history."""
+        """Compare the savepoint's state of computed operators with the state computed from history."""
         lines = [line for line in migration.operators if line.from_history]
-        # If fields are kept, the whole old state is compared; a dropped field may differ from history.
+        # If fields are kept, the whole old state is compared. A dropped field may differ from history.
         kept = [
             line.old
             for line in lines
@@ -213,12 +216,12 @@ class KnownHistory:
             _report_compared(computer, specs, savepoint)
 
     def resumed_from(self, folder: str) -> KnownHistory:
-        """The same history, resumed from the output of :meth:`preparing` if it exists."""
+        """Return the same history, which uses the output of :meth:`preparing` if that exists."""
         return replace(self, prepared=folder, prepared_once=True)
 
     @contextmanager
     def deleting_prepared(self, old: Side, new: Side, keeps: Callable[[Exception], bool]) -> Iterator[None]:
-        """Delete the prepared folder when the block ends, unless the process is killed."""
+        """Delete the prepared folder when the block ends. The folder remains if the process is killed."""
         from airflow_flinkcompat.history.prepared import delete_prepared
 
         assert self.prepared is not None
@@ -226,7 +229,7 @@ class KnownHistory:
         with history_spark(self.master, [(old, places), (new, places)]) as session:
 
             def forget() -> None:
-                with suppress(Exception):  # the result of the run is reported, and the files do no harm
+                with suppress(Exception):  # Report the result of the run; leftover files do no harm.
                     delete_prepared(session, str(self.prepared))
 
             try:
@@ -240,7 +243,7 @@ class KnownHistory:
     def audit(
         self, old: Side, savepoint: str, migration: Migration, say: Callable[[str], None] = lambda line: None
     ) -> Sequence[tuple[StateSpec, Differences | NotComputable]]:
-        """Compare the savepoint's state of each operator with its history."""
+        """Compare each operator's state in the savepoint with the state computed from history."""
         specs = [line.old for line in migration.operators if line.old and line.old.kind is StateKind.OPERATOR]
         with self._computers(_Job(old, _positions(migration)), savepoint=savepoint, say=say) as (computer,):
             return list(_audited(computer, specs, savepoint))
@@ -259,7 +262,7 @@ class KnownHistory:
     def _computers(
         self, *jobs: _Job, savepoint: str, say: Callable[[str], None] = lambda line: None
     ) -> Iterator[tuple[HistoryComputer, ...]]:
-        # Decisions without Spark need none of its packages.
+        # Without computation, the packages that Spark needs may be missing.
         from airflow_flinkcompat.history.computing import HistoryComputer
         from airflow_flinkcompat.history.prepared import NOTHING, PreparedHistory
 
@@ -276,7 +279,7 @@ class KnownHistory:
                 except BackfillError as error:
                     if not self.prepared_once:
                         raise InputError(str(error)) from None
-                    say("nothing was prepared: all rows are read")
+                    say("no prepared history exists, so all rows are read")
             computers = []
             for job, locations in zip(jobs, found, strict=True):
                 ends = {}
@@ -301,12 +304,12 @@ class KnownHistory:
 
     @property
     def places(self) -> Mapping[str, str]:
-        """Places of the tables whose rows are not in the declared place."""
+        """Locations of the tables whose rows are not where the script declares them."""
         return declared_elsewhere(self.tables)
 
 
 def _moment(reached: int) -> datetime | None:
-    """The end of the last windows that an operator had emitted; None if it had emitted none."""
+    """End of the last windows that an operator has emitted; None if it has emitted none."""
     return None if reached <= LONG_AGO else from_micros((reached + 1) * 1000)
 
 
@@ -314,13 +317,13 @@ def _moment(reached: int) -> datetime | None:
 def history_spark(
     master: str | None, read: Iterable[tuple[Side, TableLocations]], say: Callable[[str], None] = lambda line: None
 ) -> Iterator[SparkSession]:
-    """The Spark session that reads history: the active one, or a new one."""
+    """Spark session that reads history: the active session, or a new one."""
     needs, places = Needs(), set[str]()
     for side, locations in read:
         for table in side.program.tables:
             try:
                 source = locations.source(table)
-            except BackfillError:  # a sink, or a table whose rows nothing reads
+            except BackfillError:  # This is a sink, or a table that no query reads.
                 continue
             needs |= source.needs
             places.add(source.place)
@@ -335,31 +338,31 @@ def history_spark(
 def history_session(
     master: str | None, read: Iterable[tuple[Side, TableLocations]], say: Callable[[str], None] = lambda line: None
 ) -> Iterator[SparkSession]:
-    """The same settings, with sources that do not change during the run."""
+    """Spark session of :func:`history_spark`, with sources pinned to their state at the start."""
     with history_spark(master, read, say) as session, pinned_snapshots(session):
         yield session
 
 
 def _replaced(lines: Iterable[OperatorMigration]) -> Sequence[StateSpec]:
-    """Old operators whose state is replaced completely by computed state."""
+    """Old operators whose state is completely replaced by computed state."""
     return [line.old for line in lines if line.effect is RestoreEffect.COMPUTED and line.old is not None]
 
 
 def _positions(migration: Migration) -> Mapping[str, str]:
-    """The ids of the old sources, by the names of their tables."""
+    """Ids of the old job's sources, by table name."""
     lines = (line.old for line in migration.operators if line.old is not None)
     return {spec.name: spec.id for spec in lines if spec.kind is StateKind.POSITIONS}
 
 
 def _report_compared(computer: HistoryComputer, specs: Iterable[StateSpec], savepoint: str) -> None:
-    """Print the result of a comparison; raises HistoryDiffers."""
+    """Print the result of a comparison; raise HistoryDiffers if it found differences."""
     for spec, found in _audited(computer, specs, savepoint):
         if isinstance(found, NotComputable):
-            computer.say(f"the state of {spec.name} in the savepoint is not compared with history: {found}")
+            computer.say(f"{spec.name}: the savepoint's state is not compared with history, because {found}")
         elif found:
             computer.differ(spec.name, found)
         else:
-            computer.say(f"{spec.name}: history equals the savepoint for {found.compared} keys or windows")
+            computer.say(f"{spec.name}: history and the savepoint are equal for {found.compared} keys or windows")
 
 
 def _audited(

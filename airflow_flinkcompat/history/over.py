@@ -1,10 +1,10 @@
-"""State of an OVER aggregation: accumulators and, by event time, rows that are not yet emitted.
+"""State of an OVER aggregation: accumulators and, in event time, rows not emitted yet.
 
-According to the code of Flink 2.3 and its savepoints, event-time rows wait for their watermark, each with a timer. With
-an unbounded frame, an emitted row remains only in the accumulators, and a row below the watermark is dropped. A bounded
-frame also keeps its rows, to retract them when they leave it. It drops a row if a later one of its key was emitted. A
-time frame removes all state of a key at 1.5 times its length after the key's last row, or earlier, depending on
-arrivals. The first watermark removes expired keys that are written here.
+According to Flink 2.3's code and savepoints, each event-time row waits for the watermark with a timer. With an
+unbounded frame, an emitted row remains only in the accumulators. A row below the watermark is dropped. With a bounded
+frame, Flink also keeps the frame's rows, to retract them when they leave the frame. Such a frame drops a row if a later
+row of the same key was emitted. A time frame removes all state of a key after 1.5 times the frame length without new
+rows, or earlier, depending on arrivals. The first watermark removes expired keys that this module writes.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ from airflow_flinkcompat.plan.types import APPROXIMATE, TimeAttribute
 
 _CLEANED, _COUNTED = "cleanupTsState", "processedCountState"
 _ALWAYS = (1 << 63) - 1
-"""End of a window that no watermark reaches."""
+"""Window end that no watermark reaches."""
 
 
 def over_query(rows: TableRows, operator: OverOperator, layout: StateLayout) -> StateQuery:
     frame = operator.frame
     if frame != Frame(frame.unit, frame.preceding) or [ascending for _, ascending, _ in operator.order] != [True]:
-        raise NotComputable("only an OVER by ascending time, up to the current row, is computed from history")
+        raise NotComputable(
+            "history supports an OVER only if its frame ends at the current row and its order is ascending time"
+        )
     grouped = operator.as_aggregation
     if operator.clock is TimeAttribute.PROCTIME:
         if frame.preceding is not None:
-            raise NotComputable(
-                "history does not record when the rows in the frame of an OVER by processing time arrived"
-            )
+            raise NotComputable("history does not record when the rows in a processing-time OVER frame arrived")
         return aggregation_query(rows, grouped, layout)
     if any(type.name in APPROXIMATE for type in operator.partition_types):
-        raise NotComputable("an OVER by keys of FLOAT or DOUBLE is not computed from history yet")
+        raise NotComputable("an OVER with partition keys of type FLOAT or DOUBLE is not computed from history yet")
     accumulators = tuple(state for state in layout.states if state.name not in BESIDE_ACCUMULATORS)
     framed = FramedRows(**{each.name: getattr(rows, each.name) for each in fields(rows)}, over=operator)
     query = aggregation_query(framed, grouped, replace(layout, states=accumulators))
@@ -56,7 +56,9 @@ def over_query(rows: TableRows, operator: OverOperator, layout: StateLayout) -> 
         query,
         states=(*query.states, *others),
         doubts=(framed.late,),
-        incomparable="the time at which it removed rows from its frame depends on arrival order" if of_time else "",
+        incomparable=("the time at which it removes rows from its frame depends on the order of arrival")
+        if of_time
+        else "",
         stores_watermark=False,
         timers_show_pending=True,
     )
@@ -64,13 +66,13 @@ def over_query(rows: TableRows, operator: OverOperator, layout: StateLayout) -> 
 
 @dataclass(frozen=True)
 class FramedRows(TableRows):
-    """Rows in the accumulators of an event-time OVER: emitted rows that have not left its frame."""
+    """Rows in the accumulators of an event-time OVER: emitted rows that are still in the frame."""
 
     over: OverOperator = field(kw_only=True)
 
     @property
     def _in_parts(self) -> bool:
-        """False, as the content of a frame depends on all rows and changes with time."""
+        """False, because the content of a frame depends on all rows and changes with time."""
         return False
 
     @property
@@ -85,12 +87,12 @@ class FramedRows(TableRows):
 
     @property
     def reach(self) -> int:
-        """Length of a time frame in milliseconds; 0 for a row frame and an unbounded one."""
+        """Length of a time frame in milliseconds; 0 for a row frame or an unbounded frame."""
         return (self.over.frame.preceding or 0) if self.over.frame.unit == "RANGE" else 0
 
     @property
     def _taken_away(self) -> int:
-        """Time after the last row of a key at which a time frame removes all its state."""
+        """Milliseconds after a key's last row at which a time frame removes all state of the key."""
         return self.reach * 3 // 2 + 1
 
     @property
@@ -99,7 +101,7 @@ class FramedRows(TableRows):
 
     @property
     def _sent_until(self) -> int | None:
-        """Time up to which rows were emitted, in microseconds; the watermark, but at least ``LONG_AGO``."""
+        """Time in microseconds up to which rows were emitted: the watermark, but at least ``LONG_AGO``."""
         return None if self.watermark is None else max(self.watermark, LONG_AGO) * 1000
 
     @property
@@ -107,7 +109,7 @@ class FramedRows(TableRows):
         return self.over.frame.preceding is not None
 
     def _timed(self, columns: Sequence[Expression]) -> Select:
-        """Key, some columns and the event time in microseconds of all rows."""
+        """Key, requested columns and event time in microseconds of all rows."""
         read = self.selected(super().node, [*self._keys, *columns, self.time])
         last = len(read.columns) - 1
         return Select(read, (*enumerate([*(f"c{i}" for i in range(last)), micros_of(f"c{last}")]),))
@@ -117,12 +119,12 @@ class FramedRows(TableRows):
         return timed if self._sent_until is None else Where(timed, f"{time} > {self._sent_until}")
 
     def _sent(self, timed: Select, place: int, ties: bool = False) -> Step:
-        """The rows that were emitted and are still in the frame."""
+        """Rows that were emitted and are still in the frame."""
         width, time, frame = len(timed.columns), f"c{place}", self.over.frame
         sent: Step = timed if self._sent_until is None else Where(timed, f"{time} <= {self._sent_until}")
         if frame.preceding is None:
             return sent
-        sent = Where(sent, f"{time} > 0")  # a frame takes no row of 1970-01-01 00:00:00 or before
+        sent = Where(sent, f"{time} > 0")  # A frame contains no row at or before 1970-01-01 00:00:00.
         columns, of_key = [f"c{i}" for i in range(width)], ", ".join(f"c{i}" for i in range(len(self._keys))) or "1"
         if frame.unit == "RANGE":
             last = Select(sent, (*enumerate([*columns, f"max({time}) OVER (PARTITION BY {of_key})"]),))
@@ -139,18 +141,18 @@ class FramedRows(TableRows):
 
     @property
     def late(self) -> Doubt:
-        """Rows that may have been late, so that the accumulators may lack them."""
+        """Rows that may have arrived late. If they did, the accumulators lack them."""
         met = rows_met(self, self._keys, "an OVER")
         time, watermark, unordered = (f"c{len(self._keys) + i}" for i in range(3))
         sent = self._sent(met, len(self._keys), ties=True)
         doubtful = Where(sent, f"{unordered} OR coalesce({watermark} >= {time}, FALSE)")
         return Doubt(
             Select(doubtful, ((0, str(_ALWAYS)),)),
-            "a row may have been late for an OVER, and history does not show whether it was",
+            "a row may have arrived too late for an OVER, and history does not show whether it did",
         )
 
     def other_states(self, state: NamedState, types: Sequence[str]) -> Iterator[StateRows]:
-        """States other than the accumulators."""
+        """States that are not accumulators."""
         keys = [f"c{i}" for i in range(len(self._keys))]
         time = f"c{len(keys)}"
         if state.name == OVER_ROWS:
@@ -159,7 +161,7 @@ class FramedRows(TableRows):
         timed, cleaned = self._timed(()), state.name == _CLEANED
         rows = Where(timed, f"{time} > 0") if cleaned else self._sent(timed, len(keys))
         last, number = f"max({time})" + (f" + {self._taken_away * 1000}" if cleaned else ""), f"c{len(keys) + 1}"
-        # Without a key, Spark's aggregation of no rows returns a row.
+        # Without a key, a Spark aggregation over no rows would return one row.
         found = Where(Group(rows, (*keys,), ((len(keys), last), (len(keys) + 1, "count(1)"))), f"{number} > 0")
         if cleaned:
             columns = Select(found, (*enumerate([*keys, time, f"{time} DIV 1000"]),))
@@ -169,7 +171,7 @@ class FramedRows(TableRows):
             yield StateRows(state, exact(Select(found, (*enumerate([*keys, value]),)), [*types, "BIGINT"]))
 
     def _lists(self, state: NamedState, keys: Sequence[str], types: Sequence[str]) -> Iterator[StateRows]:
-        """Rows in order of their time, then of their arrival."""
+        """Lists of rows, sorted by time and then by order of arrival."""
         row = self.stored(self.over.row, [self.over_table(column).type for column in self.over.row])
         timed = self._timed(row)
         stored = [field.type for field in state.value.fields]

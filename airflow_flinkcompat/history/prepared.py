@@ -1,10 +1,10 @@
-"""History that was aggregated while the old job still ran, up to an earlier savepoint of it.
+"""History that is aggregated while the old job still runs, up to an earlier savepoint.
 
-At the switch, only rows after that savepoint are read, and their result is merged with the prepared one. A folder
-contains the rows of each aggregation as Parquet, named by a digest of their computation, and Python's results for
-sampled keys. It also stores the position up to which each table was read for both. Parts are computed from all rows if
-they are missing, because their computation has changed. The same applies to parts prepared from rows that the savepoint
-has not read, because the job fell back to a checkpoint.
+When the job is replaced, only rows after that savepoint are read. Their result is merged with the prepared result. The
+prepared folder contains the rows of each aggregation as Parquet, named by a digest of the computation. It also contains
+Python's results for sampled keys. For both, the folder stores the position up to which each table was read. A part is
+computed from all rows if the folder lacks it, because the computation has changed. A part is also computed from all
+rows if it includes rows that the savepoint has not read. This happens if the job fell back to a checkpoint.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ if TYPE_CHECKING:
 
 _MANIFEST = "prepared.json"
 _VARYING = ("input", "inputs", "window_range")
-"""Fields of a step that differ between savepoints, or are compared separately."""
+"""Fields of a step that differ between savepoints or are compared separately."""
 _HOW_FAR = ("end", "read", "span")
-"""Fields of a source that limit its end position or the requested rows."""
+"""Fields of a source that limit how far it is read, or which rows are requested."""
 Reads = Mapping[str, Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
 class PreparedPart:
-    """Result over the rows up to a savepoint: one aggregation, or Python's results for some keys.
+    """A result over the rows up to a savepoint: one aggregation, or Python's results for some keys.
 
-    ``reads``: end position by table name: ``offsets`` by partition, or the ``files``. ``watermark``: the watermark;
-    rows whose windows had all fired were left out. None: no row was left out.
+    ``reads``: End positions by table name: ``offsets`` by partition, or the list ``files``. ``watermark``: The
+    watermark. Rows whose windows had all fired were omitted. If it is None, no row was omitted.
     """
 
     reads: Reads
@@ -54,7 +54,7 @@ class PreparedPart:
 
 @dataclass(frozen=True)
 class PreparedHistory:
-    """Prepared aggregates of a history, and Python's results for some keys; empty by default."""
+    """Prepared aggregations of a history, and Python's results for some keys; empty by default."""
 
     folder: str = ""
     parts: Mapping[str, PreparedPart] = field(default_factory=dict)
@@ -64,14 +64,16 @@ class PreparedHistory:
         place = normalised(folder, "the prepared history")
         found = FileSystem(session, place).read(f"{place}/{_MANIFEST}")
         if found is None:
-            raise BackfillError(f"{folder} contains no complete prepared history: write one with migrate prepare")
+            raise BackfillError(
+                f"{folder} contains no complete prepared history: write one with flinkcompat migrate prepare"
+            )
         try:
             return cls(place, {digest: PreparedPart(**each) for digest, each in json.loads(found).items()})
         except (AttributeError, TypeError, ValueError):
             raise BackfillError(f"{folder}/{_MANIFEST} was not written by migrate prepare: prepare again") from None
 
     def covers(self, step: Step, watermark: int | None) -> bool:
-        """True if all rows of a step resume from the prepared ones."""
+        """True if prepared results exist for all rows that a step reads."""
         return can_resume(step) and all(self.of(group, watermark) is not None for group in _groups_of(step))
 
     def of(self, step: Step, watermark: int | None) -> PreparedPart | None:
@@ -88,12 +90,12 @@ class PreparedHistory:
 NOTHING = PreparedHistory()
 
 
-# For a union over unions of prepared and later rows, Spark 4.1 makes a plan that it then refuses.
+# For a union over unions of prepared and later rows, Spark 4.1 builds a plan that it then rejects.
 _SETTINGS = {"spark.sql.optimizer.excludedRules": "org.apache.spark.sql.catalyst.optimizer.RemoveRedundantAliases"}
 
 
 class PreparedExecution(Execution):
-    """Execution of steps, some of which resume from prepared results."""
+    """Execution of steps that uses prepared results where they exist."""
 
     def __init__(self, session: SparkSession, prepared: PreparedHistory, watermark: int | None) -> None:
         super().__init__(session)
@@ -121,7 +123,7 @@ class PreparedExecution(Execution):
         before = self.session.read.parquet(f"{self._prepared.folder}/{digest_of(step)}").select(rest.columns)
         if before.dtypes != rest.dtypes:
             raise BackfillError(
-                f"the prepared rows in {self._prepared.folder} differ in type from the present rows: prepare again"
+                f"the columns of the prepared rows in {self._prepared.folder} have different types now: prepare again"
             )
         rows = before.union(rest)
         keys = [F.expr(key).alias(f"c{i}") for i, key in enumerate(step.merge.keys)]
@@ -131,9 +133,9 @@ class PreparedExecution(Execution):
 
 
 class PreparedFolder:
-    """A new folder that is being written; its list of contents is written last.
+    """A new folder of prepared results. Its manifest is written last.
 
-    Raises BackfillError if the path or URI exists already.
+    Raises BackfillError if the path or URI already exists.
     """
 
     def __init__(self, session: SparkSession, folder: str) -> None:
@@ -141,7 +143,7 @@ class PreparedFolder:
         self._place = normalised(folder, "migrate prepare")
         self._files = FileSystem(session, self._place)
         if self._files.exists(self._place):
-            raise BackfillError(f"{folder} exists already: pass a folder that does not exist")
+            raise BackfillError(f"{folder} already exists: pass a folder that does not exist")
         self._parts: dict[str, PreparedPart] = {}
 
     @property
@@ -150,7 +152,7 @@ class PreparedFolder:
         return PreparedHistory(self._place, self._parts)
 
     def write_groups(self, step: Step, watermark: int | None, say: Callable[[str], None]) -> None:
-        """Aggregate the parts from which a later run can resume."""
+        """Aggregate the parts of a step from which a later run can continue."""
         for group in _groups_of(step):
             digest, reads = digest_of(group), positions(group)
             if reads is None or digest in self._parts:
@@ -160,7 +162,7 @@ class PreparedFolder:
             say(f"prepared rows of {', '.join(sorted(read.source.place for read in reads_of(group)))}")
 
     def write_part(self, digest: str, part: PreparedPart, content: bytes) -> None:
-        """Write Python's results."""
+        """Write Python's results for sampled keys."""
         self._files.write(f"{self._place}/{digest}", content)
         self._parts[digest] = part
 
@@ -172,13 +174,13 @@ class PreparedFolder:
 def delete_prepared(session: SparkSession, folder: str) -> None:
     place = normalised(folder, "migrate prepare")
     files = FileSystem(session, place)
-    # The manifest is deleted first, so that no run resumes from a half-deleted folder.
+    # Delete the manifest first, so that no run uses a half-deleted folder.
     files.delete(f"{place}/{_MANIFEST}")
     files.delete(place)
 
 
 def can_resume(step: Step) -> bool:
-    """True if everything that a step reads can be prepared."""
+    """True if all tables that a step reads can be prepared."""
     groups = [group for group in _groups_of(step) if positions(group) is not None]
     return sum(len(reads_of(group)) for group in groups) == len(reads_of(step))
 
@@ -199,7 +201,7 @@ def _step_texts(step: Step) -> Iterator[str]:
 
 
 def by_value(part: Any, without: Collection[str] = ()) -> Any:
-    """A value's content in a form that is the same in every process."""
+    """Text form of a value's content that is equal in every process."""
     if is_dataclass(part):
         own = [each.name for each in fields(part) if each.compare and each.name not in without]
         return [type(part).__name__, *((name, by_value(getattr(part, name), without)) for name in own)]
@@ -213,7 +215,7 @@ def by_value(part: Any, without: Collection[str] = ()) -> Any:
 
 
 def _groups_of(step: Step) -> Iterator[Group]:
-    """The topmost mergeable aggregations of a step."""
+    """Topmost mergeable aggregations of a step."""
     if isinstance(step, Group) and step.merge is not None:
         yield step
     else:
@@ -222,7 +224,7 @@ def _groups_of(step: Step) -> Iterator[Group]:
 
 
 def positions(step: Step) -> Reads | None:
-    """Positions up to which the tables of a step are read."""
+    """Positions up to which the tables of a step are read; None if a table has no such position."""
     found: dict[str, Mapping[str, Any]] = {}
     for read in reads_of(step):
         source, topic = read.source, topic_of(read.source)
@@ -248,7 +250,7 @@ def _done(read: FilesRead) -> frozenset[str]:
 
 
 def _has_read(read: Read, reads: Reads) -> bool:
-    """True if a savepoint has read everything that was prepared from a table."""
+    """True if the savepoint has read all rows that were prepared from a table."""
     ends, topic = reads.get(read.table, {}), topic_of(read.source)
     if topic is not None and "offsets" in ends:
         by_now = dict(topic.end.offsets)
@@ -259,7 +261,7 @@ def _has_read(read: Read, reads: Reads) -> bool:
 
 
 def after_prepared(reads: Reads) -> Callable[[Read], BackfillSource]:
-    """The rows after the prepared ones."""
+    """Return a function that restricts a table read to the rows after the prepared rows."""
 
     def source_of(read: Read) -> BackfillSource:
         source, ends = read.source, reads[read.table]

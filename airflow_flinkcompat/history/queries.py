@@ -1,4 +1,4 @@
-"""The query that computes an operator's state, and a preview of a run's reads."""
+"""Query that computes an operator's state, and a preview of what a run would read."""
 
 from __future__ import annotations
 
@@ -66,18 +66,18 @@ _TTL, _STATE_TTL = "table.exec.state.ttl", "STATE_TTL"
 _REORDERED = "table.optimizer.join-reorder-enabled"
 _CHANGELOGS = frozenset({"upsert-kafka", "hudi", "paimon"})
 _CHANGES = re.compile(r"debezium|canal|maxwell|ogg")
-_STORED_OTHERWISE = "the script's own plan has no operator that stores it"
+_STORED_OTHERWISE = "the plan of the script has no operator that stores this state"
 
 
 def state_query(side: Side, spec: StateSpec, locations: Locations, watermark: int | None = None) -> StateQuery:
-    """The query that computes a script operator's state."""
+    """Build the query that computes the state of an operator in the script."""
     try:
         pipeline, operator = _of_script(side, spec)
         if (between_windows := _between_windows(side, pipeline, operator, spec, locations)) is not None:
             return between_windows
         operator, layout = _as_stored(side, spec, operator)
         time_to_live = 0
-        # The compiled plan does not contain the TTL of an OVER.
+        # The compiled plan does not contain the TTL of an OVER aggregation.
         if any(state.time_to_live for state in layout.states) or (
             isinstance(operator, OverOperator) and value(_TTL, dict(pipeline.settings).get(_TTL, "0")) != "0"
         ):
@@ -95,33 +95,33 @@ def state_query(side: Side, spec: StateSpec, locations: Locations, watermark: in
     except (BackfillError, NotMigratable, SavepointUnreadable) as error:
         raise NotComputable(str(error)) from None
     require_plain(operator)
-    # Only Spark can find the rows of a value that has not expired.
+    # Only Spark can find the rows of values that have not expired.
     return replace(query, time_to_live=time_to_live, plain=() if time_to_live else query.plain)
 
 
 def _require_as_written(pipeline: Pipeline, operator: Operator) -> None:
-    """Check that joins are in the order of the script."""
+    """Check that the planner keeps the join order of the script."""
     reordered = value(_REORDERED, dict(pipeline.settings).get(_REORDERED, "false")) != "false"
     if reordered and isinstance(operator, JoinOperator):
-        raise NotComputable(f"with {_REORDERED} the planner may reorder the joins of the script")
+        raise NotComputable(f"{_REORDERED} is set, so the planner may reorder the joins of the script")
 
 
 def _require_added_to(tables: Iterable[Table]) -> None:
-    """Check that rows are only added to tables: a changelog also removes rows."""
+    """Check that tables are insert-only. A changelog also removes rows."""
     for table in tables:
         connector = table.option("connector", "") or ""
         formats = [text for key, text in table.options if key.endswith("format")]
         if connector in _CHANGELOGS or connector.endswith("-cdc") or any(map(_CHANGES.match, formats)):
-            raise NotComputable(f"table {table.path[2]} is a changelog, whose rows also delete earlier rows")
+            raise NotComputable(f"table {table.path[2]} is a changelog, so some of its rows delete earlier rows")
 
 
 def _between_windows(
     side: Side, pipeline: Pipeline, operator: Operator, spec: StateSpec, locations: Locations
 ) -> StateQuery | None:
-    """The query for a ranking that receives the rows of an ended window and emits its result at once.
+    """Build the empty query for a ranking that receives rows of ended windows and emits immediately.
 
-    The watermark that ends a window passes the aggregation below and the ranking before any savepoint is taken, so
-    the query has no rows. None for any other operator.
+    The watermark that ends a window passes both the aggregation and the ranking before any savepoint. At a savepoint,
+    the ranking therefore stores no rows. Returns None for all other operators.
     """
     below = _windows_below(operator) if isinstance(operator, RankOperator) else None
     if below is None:
@@ -133,7 +133,7 @@ def _between_windows(
 
 
 def _windows_below(rank: RankOperator) -> tuple[StatelessSegment, SlicedWindow] | None:
-    """The aggregation below a ranking and its windows, if their ends are known."""
+    """The aggregation below a ranking and its windows, if the plan determines where windows end."""
     below, assigned = rank.segment.origin, rank.window
     if assigned is None or assigned.time_attribute is not TimeAttribute.ROWTIME or rank.segment.windows:
         return None
@@ -144,51 +144,58 @@ def _windows_below(rank: RankOperator) -> tuple[StatelessSegment, SlicedWindow] 
 
 
 def _time_to_live(pipeline: Pipeline, operator: Operator) -> int:
-    """Time to live of an operator's value in milliseconds."""
+    """State TTL of an operator in milliseconds."""
     deduplicated = isinstance(operator, RankOperator) and operator.kind is RankKind.DEDUPLICATION
     if not deduplicated and not isinstance(operator, AggregateOperator | JoinOperator):
-        raise NotComputable("a state TTL is supported for GROUP BY, joins and deduplications only")
+        raise NotComputable("a state TTL is supported only for GROUP BY, joins and deduplications")
     if not all(isinstance(segment.origin, Source) for segment in operator.segments):
-        raise NotComputable("a state TTL on state of several tables is not supported yet")
+        raise NotComputable("a state TTL is not supported yet if several tables supply the operator's rows")
     if any(name == _STATE_TTL for node in pipeline.sink.nodes for name, _ in getattr(node, "hints", ())):
-        raise NotComputable(f"a state TTL set by {_STATE_TTL} is not supported yet")
+        raise NotComputable(f"a state TTL that the hint {_STATE_TTL} sets is not supported yet")
     text = dict(pipeline.settings).get(_TTL, "")
     if not (milliseconds := value(_TTL, text)).isdecimal():
-        raise NotComputable(f"{_TTL} is {text!r}, which is not a duration")
+        raise NotComputable(f"{_TTL} is {text!r}, which is not a duration. Set a duration such as '1 h'")
     return int(milliseconds)
 
 
 def require_plain(operator: Operator) -> None:
-    """Check that only conditions, and the operator's window, are between an operator and its tables."""
+    """Check that only filters and the operator's window are between an operator and its tables."""
     window = getattr(operator, "window", None)
     for segment in operator.segments:
         if isinstance(segment.origin, Operator):
             require_plain(segment.origin)
         if len(segment.windows) > (window is not None):
-            raise NotComputable("rows from windows with another definition are not computed from history yet")
+            raise NotComputable(
+                "rows from windows that are defined differently from the operator's window are not computed from "
+                "history yet"
+            )
         if segment.window_filters:
-            raise NotComputable("conditions on the bounds of windows are not computed from history yet")
+            raise NotComputable(
+                "conditions on window_start, window_end or window_time are not computed from history yet"
+            )
         if segment.hints or (isinstance(segment.origin, Source) and segment.origin.hints):
-            raise NotComputable("SQL hints are not supported where state is computed from history")
+            raise NotComputable("SQL hints are not supported if state is computed from history")
 
 
 def require_punctual(side: Side, query: StateQuery) -> None:
-    """Check that an aggregation fires windows at their end, so that its watermark shows which fired."""
+    """Check that windows fire as soon as they end. Only then does the watermark show which windows fired."""
     windows = query.windows
     if windows is None:
         return
     if not LocalClock(query.zone).is_punctual(windows.step):
         raise NotComputable(
-            f"in {query.zone} such windows do not end where they would in UTC, so that Flink fires them late"
+            f"windows in {query.zone} do not end at the same instants as in UTC, so Flink fires them late"
         )
     if windows.offset % windows.step and _line(side) != _OFFSETS_SINCE:
-        raise NotComputable(f"before Flink {_OFFSETS_SINCE} windows with an offset fire late")
+        raise NotComputable(f"windows with an offset fire late before Flink {_OFFSETS_SINCE}")
 
 
 def _require_measured(side: Side, over: OverOperator) -> None:
     from_beginning = over.clock is TimeAttribute.ROWTIME and over.frame.preceding is None
     if from_beginning and _line(side) != _OVER_SINCE:
-        raise NotComputable(f"before Flink {_OVER_SINCE} an unbounded OVER stores values of rows that still wait")
+        raise NotComputable(
+            f"before Flink {_OVER_SINCE}, the accumulators of an unbounded OVER include rows that are not emitted yet"
+        )
 
 
 def _line(side: Side) -> str | None:
@@ -196,14 +203,14 @@ def _line(side: Side) -> str | None:
 
 
 def _of_script(side: Side, spec: StateSpec) -> tuple[Pipeline, Operator]:
-    """The operator in the script's own plan for an operator of the compiled plan."""
+    """Find the pipeline and the operator of the script that match an operator of the compiled plan."""
     if not isinstance(spec.layout, StateLayout):
-        raise NotComputable(spec.layout.reason if spec.layout is not None else "it stores nothing by key")
+        raise NotComputable(spec.layout.reason if spec.layout is not None else "it stores no keyed state")
     outputs, problems = side.outputs
     if problems:
         raise NotComputable(f"the script is not supported: {problems[0].message}")
     if spec.compiled is None:
-        raise NotComputable("only a compiled plan links it to an operator of the script")
+        raise NotComputable("it is not from a compiled plan, so it cannot be matched with an operator of the script")
     plan, place = spec.compiled
     link = unify(plan, outputs, {table.name: table.path[2] for table in side.program.tables})[place]
     if isinstance(link, Unknown):
@@ -212,7 +219,7 @@ def _of_script(side: Side, spec: StateSpec) -> tuple[Pipeline, Operator]:
 
 
 def _as_stored(side: Side, spec: StateSpec, operator: Operator) -> tuple[Operator, StateLayout]:
-    """An operator with its columns in the order in which the compiled plan stores them."""
+    """Arrange an operator's columns in the order in which the compiled plan stores them."""
     compiled = known_layout(spec)
     assigned = getattr(operator, "window", None)
     windows = None if assigned is None else SlicedWindow.of(assigned.window)
@@ -225,15 +232,17 @@ def _as_stored(side: Side, spec: StateSpec, operator: Operator) -> tuple[Operato
     if aligned is not None:
         return aligned
     if compiled.retracting and not isinstance(operator, OverOperator):
-        raise NotComputable("its rows can be retracted, and its tables lack the rows that it received before")
+        raise NotComputable(
+            "its rows can be retracted, and its tables do not contain the rows that it received earlier"
+        )
     raise NotComputable(_STORED_OTHERWISE)
 
 
 def _aligned(operator: Operator, compiled: StateLayout, columns: TableColumns) -> tuple[Operator, StateLayout] | None:
-    """An operator of the script with its layout in the compiled plan; None if they do not match."""
+    """Match an operator with its layout in the compiled plan; None if they differ."""
     match operator:
         case OverOperator() if not isinstance(operator.segment.origin, Source) or operator.segment.functions:
-            raise CannotLower("an OVER is supported only directly over a table")
+            raise CannotLower("an OVER is supported only if it reads a table directly, without user functions")
         case OtherOperator() | JoinOperator(form=JoinForm.TEMPORAL | JoinForm.LOOKUP):
             raise CannotLower(f"the state of {operator.kind} is not computed from history yet")
         case OverOperator():
@@ -252,14 +261,14 @@ def _aligned(operator: Operator, compiled: StateLayout, columns: TableColumns) -
 
 
 def _ranks_what_is_read(operator: RankOperator) -> bool:
-    """True if the operator ranks rows of a table, or is a Top-N by content over recomputable rows."""
+    """True if the operator ranks table rows, or is a Top-N over recomputable rows without time order."""
     if isinstance(operator.segment.origin, Source):
         return not operator.segment.functions
     return operator.kind is RankKind.TOP_N and operator.order_clock is None and is_recomputable(operator.segment)
 
 
 def _is_read(operator: AggregateOperator) -> bool:
-    """True if the operator aggregates recomputable rows; in windows, only of one table or a union."""
+    """True if the operator aggregates recomputable rows: in windows, those of a table or a union."""
     origin = operator.segment.origin
     if operator.kind is AggregateKind.GROUP or isinstance(origin, Source):
         return is_recomputable(operator.segment)
@@ -269,12 +278,12 @@ def _is_read(operator: AggregateOperator) -> bool:
 
 
 def _words(layout: StateLayout) -> list[str]:
-    """Names of the fields. Compiled plans name a condition only by the column that computes it."""
+    """Names of the fields. In a compiled plan, only the column that computes a condition has a name."""
     return [field.words for state in layout.states for field in state.row]
 
 
 def preview(new: Side, specs: Iterable[StateSpec], locations: Locations, extent: str) -> Iterator[str]:
-    """Sentences about the rows that a run reads, and inexact parts."""
+    """Describe the rows that a run reads, and the parts of its result that are inexact."""
     queries = [(spec, state_query(new, spec, locations)) for spec in specs]
     for read in {read.table: read for _, query in queries for read in query.reads}.values():
         yield f"{read.table} is read from {read.source.place}, {_extent_read(read.source, extent)}"
@@ -286,7 +295,7 @@ def preview(new: Side, specs: Iterable[StateSpec], locations: Locations, extent:
 def _extent_read(source: BackfillSource, extent: str) -> str:
     topic = topic_of(source)
     if isinstance(topic, KafkaSource) and topic.end.offsets:
-        # A negative offset is the start position of a partition of which no record was read.
+        # A negative offset is the start position of a partition from which no record was read.
         begins = dict(topic.start.offsets)
         ends = {partition: max(offset, 0) for partition, offset in topic.end.offsets}
         below = ",".join(f"{partition}:{offset}" for partition, offset in sorted(ends.items()))
@@ -301,14 +310,17 @@ def _extent_read(source: BackfillSource, extent: str) -> str:
 
 def _inexact(query: StateQuery) -> Iterator[str]:
     if query.time_to_live:
-        yield "the arrival time of a row counts as the last write of its value; the job may have read the row later"
+        yield (
+            "the arrival time of a row is taken as the last write time of its value, but the job may have read "
+            "the row later"
+        )
     fields = [field for state in query.states for field in state.state.value.fields]
     sums = [field for field in fields if isinstance(field.meaning, CallPart) and field.meaning.part == "sum"]
     if any(field.type.partition(" ")[0] in APPROXIMATE for field in sums):
-        yield "sums of FLOAT and DOUBLE are added in another order, and may differ by a billionth"
+        yield "sums of FLOAT and DOUBLE are added in a different order, and may differ by a billionth"
     for doubt in query.doubts:
         yield f"the run fails if {doubt.reason}"
     if query.incomparable:
-        yield f"the state in the savepoint is not compared with history: {query.incomparable}"
+        yield f"the savepoint's state is not compared with history, because {query.incomparable}"
     if not query.states:
-        yield "nothing is stored between two watermarks"
+        yield "the operator stores nothing between two watermarks, so its state is empty"

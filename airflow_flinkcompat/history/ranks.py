@@ -1,6 +1,6 @@
-"""State of Top-N and deduplication: the rows of the stored ranks.
+"""State of Top-N and deduplication operators: the rows whose rank they store.
 
-Rows with equal sort keys are in arrival order, if the table defines it.
+Rows with equal sort keys are in their order of arrival, if the table defines an order.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from airflow_flinkcompat.plan.types import BIGINT, TimeAttribute
 
 
 def rank_query(rows: TableRows, operator: RankOperator, layout: StateLayout) -> StateQuery:
-    """The query for a Top-N or a deduplication: the rows of the first ranks, or the keys seen."""
+    """Build the query for a Top-N or a deduplication: rows with the first ranks, or keys that occurred."""
     (state, *more) = layout.states
     if more and rows.time_to_live:
         raise NotComputable(
@@ -38,18 +38,18 @@ def rank_query(rows: TableRows, operator: RankOperator, layout: StateLayout) -> 
         return _derived_rows(rows, operator, layout)
     if not rows.ordered:
         place = rows.locations.source(rows.table).place
-        raise NotComputable(f"{place} does not show the arrival order of rows that are equal in rank")
+        raise NotComputable(f"{place} does not show in which order rows with equal sort keys arrived")
     require_exact(operator)
     if more and operator.kind is RankKind.DEDUPLICATION and operator.order_clock is TimeAttribute.ROWTIME:
         return _first_by_time(rows, operator, layout)
     if operator.kind is not RankKind.DEDUPLICATION and operator.order_clock is TimeAttribute.PROCTIME:
         raise NotComputable("ranks by processing time are not computed from history yet")
     if more or state.value.form not in ("row", "List<row>"):
-        raise NotComputable("state that it stores next to its rows is not computed from history yet")
+        raise NotComputable("state that the operator stores in addition to its rows is not computed from history yet")
     ranking = _Ranking(rows, operator, layout, state)
     if ranking.defined is not None:
         ranking = replace(ranking, rows=rows.still_to_fire(ranking.defined))
-    # Additional rows are never emitted: no row of the Top-N is retracted here, so no lower row moves up.
+    # Surplus rows are harmless. No row of this Top-N is retracted, so no lower row ever moves up.
     several = operator.kind is RankKind.WINDOW_TOP_N or (operator.number_read and state.map_key is not None)
     return StateQuery(
         (rows.table,),
@@ -57,12 +57,16 @@ def rank_query(rows: TableRows, operator: RankOperator, layout: StateLayout) -> 
         (StateRows(state, ranking.living() if rows.time_to_live else ranking.stored()),),
         ranking.windows,
         zone=rows.zone if ranking.windows is not None else "UTC",
-        incomparable="it keeps more rows than it ranks, depending on which arrived together" if several else "",
+        incomparable=(
+            "it stores more rows than it ranks, and which rows those are depends on which rows arrived together"
+        )
+        if several
+        else "",
     )
 
 
 def _derived_rows(rows: TableRows, operator: RankOperator, layout: StateLayout) -> StateQuery:
-    """The query for a Top-N over the present rows of operators below, whose arrival is unknown."""
+    """Build the query for a Top-N over derived rows. Their order of arrival is unknown."""
     require_exact(operator)
     kept = {state.name for state in layout.states}
     if not appends(operator.segment) and "data-state" not in kept:
@@ -83,30 +87,34 @@ def _derived_rows(rows: TableRows, operator: RankOperator, layout: StateLayout) 
         rows.tables,
         layout.key,
         tuple(states),
-        incomparable="it stores with each row how many rows were equal in rank when the row arrived"
+        incomparable="it stores with each row the number of rows with equal sort keys at the time of arrival"
         if dropping
         else "",
     )
 
 
 def _require_growing(operator: RankOperator, one: bool) -> None:
-    """Refuse rows whose rank may still change; Flink's planner considers too many ranks final."""
+    """Refuse rows whose rank may still change. Flink's planner wrongly considers too many ranks final."""
     below = operator.segment.origin
     if not isinstance(below, AggregateOperator) or not appends(below.segment) or operator.segment.filters:
         raise NotComputable("history does not show which rows a Top-N dropped before they reached their final rank")
     for (sort, ascending, nulls_first), type in zip(operator.order, operator.order_types, strict=True):
         of_group = isinstance(sort, OperatorColumn) and isinstance(sort.output, KeyOutput)
         if not of_group and type.nullable and (ascending if nulls_first is None else nulls_first):
-            raise NotComputable(f"{describe(sort)} ranks first while it is NULL, and falls back later")
+            raise NotComputable(
+                f"{describe(sort)} sorts first while it is NULL, so a row's rank may become worse later"
+            )
     ordered = {key for key, _, _ in operator.order}
     for column in operator.row if one else ():
         key = isinstance(column, OperatorColumn) and isinstance(column.output, KeyOutput)
         if column not in ordered and not key:
-            raise NotComputable(f"history does not show when {describe(column)} of the first row was last stored")
+            raise NotComputable(
+                f"history does not show which value of {describe(column)} the operator stored last for the first row"
+            )
 
 
 def _first_by_time(rows: TableRows, operator: RankOperator, layout: StateLayout) -> StateQuery:
-    """The query for a deduplication that stores the first row by event time, then that it was emitted."""
+    """Build the query for a deduplication that stores the first row by event time until its emission."""
     states = tuple(_Ranking(rows, operator, layout, state).first_row() for state in layout.states)
     keys = _Ranking(rows, operator, layout, layout.states[0]).keys
     doubts = (_late_first_rows(rows, keys),)
@@ -114,7 +122,7 @@ def _first_by_time(rows: TableRows, operator: RankOperator, layout: StateLayout)
 
 
 def _late_first_rows(rows: TableRows, keys: Sequence[Expression]) -> Doubt:
-    """Keys whose first row may have been late, with the time after which a punctual row decides."""
+    """Keys whose first row may have been late, and the time from which an on-time row decides the result."""
     width = len(keys)
     time, watermark, unordered = (f"c{width + i}" for i in range(3))
     on_time = f"min(IF(NOT {unordered} AND ({watermark} IS NULL OR {time} > {watermark}), {time}, NULL))"
@@ -122,7 +130,7 @@ def _late_first_rows(rows: TableRows, keys: Sequence[Expression]) -> Doubt:
     first = Group(rows_met(rows, keys, "a first row"), tuple(f"c{i}" for i in range(width)), columns)
     return Doubt(
         Select(Where(first, f"c{width} + 1000 < c{width + 1}"), ((0, f"c{width + 1}"),)),
-        "a first row may have been late, and history does not show whether it was",
+        "a first row may have arrived too late, and history does not show whether it did",
     )
 
 
@@ -135,19 +143,19 @@ class _Ranking:
 
     @property
     def defined(self) -> SlicedWindow | None:
-        """The windows of the script."""
+        """Windows that the script defines."""
         if self.operator.window is None:
             return None
         found = SlicedWindow.of(self.operator.window.window)
         if found is None or self.operator.window.time_attribute is not TimeAttribute.ROWTIME:
             raise NotComputable(
-                "windows whose ends do not follow from their definition are not computed from history yet"
+                "windows whose definition does not determine where they end are not computed from history yet"
             )
         return found
 
     @property
     def windows(self) -> SlicedWindow | None:
-        """Windows that are identified by their ends, even if they overlap."""
+        """Windows that their ends identify, even if windows overlap."""
         found = self.defined
         return found and SlicedWindow(
             WindowKind.TUMBLE, found.step, found.step, (found.offset + found.size) % found.step
@@ -160,7 +168,7 @@ class _Ranking:
 
     @property
     def keys(self) -> list[Expression]:
-        """The key in the order in which it is stored."""
+        """The key, in the order in which Flink stores its columns."""
         keys = (key for key in self.operator.partition if not window_field(key))
         ends = [] if self.operator.window is None else [self.rows.bound(WindowField.END)]
         return [*map(self.rows.over_table, keys), *ends]
@@ -170,10 +178,10 @@ class _Ranking:
         return self.rows.stored(self.operator.row, self.operator.row_types)
 
     def keys_met(self) -> Step:
-        """Each key that has a row, for a deduplication that keeps the first arrival."""
+        """Return every key that has a row, for a deduplication that keeps the first row to arrive."""
         columns, types = [f"c{i}" for i in range(len(self.keys))], [*self._key_types, "BOOLEAN"]
         if self.rows.time_to_live:
-            # The value is written with the first row, and again only after it has expired.
+            # Flink writes the value for the first row, and again only after the value has expired.
             read = self.rows.selected(self.node, [*self.keys, self.rows.arrival_column], in_order=False)
             arrival = self.rows.checked_arrival(f"unix_millis(c{len(columns)})")
             expired = f"at - since >= {self.rows.time_to_live}"
@@ -186,12 +194,12 @@ class _Ranking:
         return exact(Select(met, tuple(enumerate([*columns, "TRUE"]))), types)
 
     def living(self) -> Step:
-        """The last row of each key with its write time; any later row replaces an expired one."""
+        """Return the row that each key stores, and its write time. After expiry, any later row is stored."""
         order = [self.rows.over_table(key) for key, _, _ in ordered_by(self.operator)]
         read = self.rows.selected(self.node, [*self.keys, *order, *self.row, self.rows.arrival_column])
         by_key, by_order, of_row = self._width
         keys, arrival = [f"c{i}" for i in by_key], f"c{of_row.stop}"
-        # Files are read one after the other; the order in which a job mixes partitions is unknown.
+        # Files are read one after another. How a job interleaves partitions of a topic is unknown.
         of_files = isinstance(self.rows.locations.source(self.rows.table), FileSource)
         alike = f"OVER (PARTITION BY {', '.join([*keys, *([arrival] if of_files else [])])})"
         mixed = f"min(arrival.stream) {alike} <> max(arrival.stream) {alike}"
@@ -210,7 +218,7 @@ class _Ranking:
         return exact(Select(found, tuple(enumerate(columns))), types)
 
     def first_row(self) -> StateRows:
-        """The first row with its time, or a flag that it was emitted."""
+        """Return the first row and its time, or a flag for an emitted row."""
         ((order, _, _),) = self.operator.order
         columns, width = [*self.keys, self.rows.over_table(order), *self.row], len(self.keys)
         read = self.rows.selected(self.node, columns)
@@ -225,12 +233,12 @@ class _Ranking:
 
     @property
     def _width(self) -> tuple[range, range, range]:
-        """Column positions of the key, of the order and of the row."""
+        """Column ranges of the key, the sort keys and the row."""
         key, order = len(self.keys), len(ordered_by(self.operator))
         return range(key), range(key, key + order), range(key + order, key + order + len(self.operator.row))
 
     def _ranked(self, every: bool) -> Step:
-        """The stored rows, each with its rank after its columns."""
+        """Return the stored rows, with the rank in a column at the end."""
         order = [self.rows.over_table(key) for key, _, _ in ordered_by(self.operator)]
         columns, arriving = [*self.keys, *order, *self.row], isinstance(self.operator.segment.origin, Source)
         read = self.rows.selected(self.node, columns, in_order=arriving)
@@ -241,7 +249,7 @@ class _Ranking:
         return [field.type for field in self.layout.key] + [BOUND_TYPE] * (self.windows is not None)
 
     def stored(self, every: bool = False) -> Step:
-        """The stored rows; those of one sort key in arrival order."""
+        """Return the stored rows. Rows with equal sort keys are in their order of arrival."""
         found, (by_key, by_order, of_row) = self._ranked(every), self._width
         types = [field.type for field in self.state.value.fields]
         if self.state.map_key is None:
@@ -259,7 +267,7 @@ class _Ranking:
         return exact(grouped, [*self._key_types, *sort_types, "ARRAY"])
 
     def by_row_key(self) -> Step:
-        """The rows of the first ranks by their unique keys; no two rows of a partition have equal sort keys."""
+        """Return the rows with the first ranks, by unique key. Sort keys must differ within a partition."""
         assert self.state.map_key is not None
         found, (by_key, _, of_row) = self._ranked(every=False), self._width
         fields = self.state.value.fields
@@ -269,7 +277,7 @@ class _Ranking:
         return exact(Select(found, tuple(enumerate([*(f"c{i}" for i in columns), "1"]))), types)
 
     def sort_keys(self) -> Step:
-        """Sort keys in order, each with its number of rows."""
+        """Return the sorted sort keys, each with its number of rows."""
         found, (by_key, by_order, of_row) = self._ranked(every=True), self._width
         types = [field.type for field in self.state.value.fields]
         by, number = [f"c{i}" for i in (*by_key, *by_order)], by_order.stop

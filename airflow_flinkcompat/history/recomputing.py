@@ -1,7 +1,7 @@
-"""State of some keys recomputed in plain Python, without Spark's aggregation or our SQL.
+"""Recomputation of some keys' state in plain Python, without Spark's aggregation or generated SQL.
 
-Spark supplies the rows that pass the conditions, with the key, the event time and the inputs of calls. Slices,
-conditions of calls, DISTINCT, sums and their overflow are recomputed here.
+Spark supplies filtered rows with their keys, event times and aggregate arguments. Python assigns slices, applies FILTER
+and DISTINCT, and adds values with Flink's overflow.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from airflow_flinkcompat.plan.nodes import WindowKind
 from airflow_flinkcompat.savepoint.binary_row import PlainValue
 
 ROWS = 100_000
-"""Maximum number of rows of sampled keys that a partition adds up; beyond it, keys are left out."""
+"""Maximum number of sampled rows that each partition processes. Beyond it, keys are omitted."""
 _DIGITS = 80
 _BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 Identity = tuple[PlainValue, ...]
-"""Values in a form that is equal if Flink stores the same bytes."""
+"""Values in a comparable form: equal if and only if Flink stores the same bytes."""
 Place = tuple[int, tuple[int, ...], Identity]
-"""Number of a state, bounds of a window or slice in milliseconds, and key of a map."""
+"""Index of a state, window or slice bounds in milliseconds, and map key."""
 Partial = Any
-"""Partial result of rows: for DISTINCT, values by identity; for a SUM, also the sum of magnitudes."""
+"""Partial aggregate. DISTINCT keeps values by identity; SUM also keeps the sum of magnitudes."""
 
 
 def identity(values: Iterable[Any]) -> Identity:
-    """Values in a form that is equal if Flink stores the same bytes."""
+    """Convert values to a comparable form: equal if and only if Flink stores the same bytes."""
     return tuple(
         repr(each) if isinstance(each, float) else bytes(each) if isinstance(each, bytearray) else each
         for each in values
@@ -43,10 +43,10 @@ def identity(values: Iterable[Any]) -> Identity:
 
 @dataclass(frozen=True)
 class PlainCall:
-    """One aggregate over some columns of rows.
+    """One aggregate function over some columns of the rows.
 
-    ``argument``: column of the argument; None for COUNT(*). ``condition``: column that is true if a row counts;
-    None: each row counts.
+    ``argument``: Column index of the argument; None for COUNT(*). ``condition``: Column index of the FILTER condition;
+    None if every row is aggregated.
     """
 
     function: str
@@ -72,7 +72,7 @@ class PlainCall:
         return value
 
     def merge(self, one: Partial, other: Partial) -> Partial:
-        """Partial result of two sets of rows."""
+        """Merge the partial results of two sets of rows."""
         if one is None or other is None:
             return other if one is None else one
         if self.distinct:
@@ -106,14 +106,16 @@ class PlainCall:
 
 @dataclass(frozen=True)
 class PlainState:
-    """Definition of one state for the Python recomputation.
+    """Definition of one state for the recomputation in Python.
 
     Attributes:
-        calls: One for each column of an accumulator row, in order; otherwise those that result in its number.
-        by: Columns of a map's key.
-        holds: A column, and True if it must be non-NULL, False if NULL; other rows do not change the state.
-        mask: True if the number has a bit for each call that counted a row.
-        there: True if the entry exists even if its number is 0.
+        calls: Aggregates in the order of the accumulator columns. For other states, the aggregates that determine a
+            count.
+        by: Column indexes of the map key.
+        holds: Column index, and True if the column must not be NULL or False if it must be NULL. Other rows do not
+            change the state.
+        mask: True if the stored value is a bit mask with one bit for each aggregate.
+        there: True if the entry exists even if its count is 0.
     """
 
     state: NamedState
@@ -132,12 +134,12 @@ class PlainState:
 
 @dataclass(frozen=True)
 class PlainAggregation:
-    """Definition of an aggregation for the Python recomputation, over rows that begin with the key.
+    """Definition of an aggregation for the recomputation in Python. Rows begin with the key columns.
 
     Attributes:
         key: Number of key columns.
-        time: Event-time column of a windowed operator.
-        spans: True if start and end identify a window, False if the end of its slice does.
+        time: Column index of the event time of a windowed operator.
+        spans: True if a window's start and end identify it, False if a slice's end does.
     """
 
     key: int
@@ -148,7 +150,7 @@ class PlainAggregation:
     zone: str = "UTC"
 
     def bounds(self, row: Sequence[Any], reached: int) -> tuple[int, ...] | None:
-        """Window or slice of a row."""
+        """Window or slice bounds of a row; None if the row is in no open window."""
         windows = self.windows
         if windows is None or self.time is None:
             return ()
@@ -162,7 +164,7 @@ class PlainAggregation:
         return self._open(windows, moment, reached)
 
     def later(self, bounds: tuple[int, ...], reached: int) -> tuple[int, ...] | None:
-        """Window or slice of rows after the watermark has advanced."""
+        """Window or slice bounds after the watermark has advanced; None if the window has fired."""
         return bounds if self.windows is None else self._open(self.windows, bounds[-1] - 1, reached)
 
     def _open(self, windows: SlicedWindow, moment: int, reached: int) -> tuple[int, ...] | None:
@@ -174,14 +176,14 @@ class PlainAggregation:
             return None
         if self.spans:
             return start, end
-        # CUMULATE stores all slices that have fired as one, under the end of the first.
+        # CUMULATE merges all slices that have fired, and stores them under the end of the first slice.
         fired = windows.kind is WindowKind.CUMULATE and end - 1 <= reached
         return (widest + windows.step,) if fired else (end,)
 
 
 @dataclass
 class PlainKey:
-    """Partial results of the rows of one key."""
+    """Partial results over the rows of one key."""
 
     key: tuple[Any, ...]
     rows: int = 0
@@ -195,13 +197,13 @@ class PlainKey:
                 self.merge_at(made, place, [call.of_row(row) for call in state.calls])
 
     def merge(self, made: PlainAggregation, other: PlainKey) -> None:
-        """Add the partial results of more rows."""
+        """Merge the partial results of other rows of this key."""
         self.rows += other.rows
         for place, partials in other.found.items():
             self.merge_at(made, place, partials)
 
     def merge_at(self, made: PlainAggregation, place: Place, partials: Sequence[Partial]) -> None:
-        """Add the partial results of more rows of one entry."""
+        """Merge partial results into those of one entry."""
         calls, former = made.states[place[0]].calls, self.found.get(place, [None] * len(partials))
         self.found[place] = [call.merge(one, other) for call, one, other in zip(calls, former, partials, strict=True)]
 
@@ -213,16 +215,16 @@ class PlainKey:
 
 @dataclass
 class KeySample:
-    """Keys with the lowest hashes among those of some rows, each with all of its rows.
+    """Sample of the keys with the lowest hashes. Each sampled key has all of its rows.
 
-    ``below``: keys from this hash on were left out; None: no key was.
+    ``below``: The sample omits keys whose hash is not below this number; None if it omits no key.
     """
 
     below: int | None = None
     held: dict[tuple[int, Identity], PlainKey] = field(default_factory=dict)
 
     def later(self, made: PlainAggregation, reached: int) -> KeySample:
-        """The same sample after the watermark has advanced."""
+        """Return this sample after the watermark has advanced."""
         found = KeySample(self.below)
         for place, key in self.held.items():
             open_yet = PlainKey(key.key, key.rows)
@@ -241,10 +243,10 @@ class KeySample:
 
 @dataclass(frozen=True)
 class KeySampling:
-    """Definition of a sample, sent to Spark's executors.
+    """Definition of a sample, which is sent to Spark's executors.
 
-    ``reached``: watermark in milliseconds of the windows' clock. ``most``: maximum number of rows of a partition
-    that are added up.
+    ``reached``: Watermark in milliseconds of the windows' local clock. ``most``: Maximum number of sampled rows that
+    one partition processes.
     """
 
     made: PlainAggregation

@@ -1,4 +1,4 @@
-"""A comparison of computed state with a plain-Python recomputation for a sample of keys."""
+"""Comparison of computed state with a recomputation in plain Python, for a sample of keys."""
 
 from __future__ import annotations
 
@@ -54,17 +54,17 @@ if TYPE_CHECKING:
 
 
 _SHOWN = 5
-"""Maximum number of differing keys shown in an error."""
+"""Maximum number of differing keys in an error message."""
 _WORD = 8
 _DAY = 86_400_000_000
 _LEAST_HASH, _HASHES = -(1 << 63), 1 << 64
 _DRAWN = 2
-"""Factor by which more keys are drawn than wanted, since their number is an estimate."""
+"""Factor by which more keys are drawn than requested, because the number of keys is an estimate."""
 
 
 @dataclass(frozen=True)
 class WrittenKeys:
-    """Keyed state of one operator as written: the file of each subtask, in a folder."""
+    """Written keyed state of one operator: the file of each subtask, and their folder."""
 
     name: str
     folder: str
@@ -73,7 +73,7 @@ class WrittenKeys:
     groups: int
 
     def keys(self, states: Sequence[PlainState], least: int) -> tuple[int, bool]:
-        """Estimated number of keys."""
+        """Number of keys, and True if it is exact. Counting stops early when enough keys are found."""
         found: set[bytes] = set()
         looked = 0
         for file in self.files:
@@ -87,7 +87,7 @@ class WrittenKeys:
     def of_keys(
         self, states: Sequence[PlainState], keys: Sequence[bytes], workers: Workers
     ) -> Mapping[bytes, Mapping[Place, Sequence[PlainValue]]]:
-        """Content of the entries of some keys, in the key groups where Flink looks for them."""
+        """Read the entries of some keys from the key groups in which Flink looks for them."""
         wanted = frozenset(keys)
         groups = sorted({key_group(key, self.groups) for key in wanted})
         parts = [
@@ -114,7 +114,7 @@ class WrittenKeys:
     def _entries(
         self, states: Sequence[PlainState], keys: frozenset[bytes] | None, part: tuple[KeyGroups, range]
     ) -> Iterator[tuple[int, bytes, bytes, bytes]]:
-        """Number of the state, key, suffix and value of each entry of these states."""
+        """Yield each entry of the given states: index of the state, key, rest of the stored key, value."""
         file, groups = part
         prefix = prefix_length(self.groups)
         with open_keyed(file, self.folder) as content:
@@ -164,7 +164,7 @@ def check_sample(
     count: int,
     before: KeySample | None = None,
 ) -> int:
-    """Check that some keys are written with the values that Python recomputes from their rows."""
+    """Check the written state of some keys with a recomputation in Python; return the number of keys."""
     keys, exact = written.keys(rows.made.states, count)
     sample = drawn(session, rows, watermark, count, keys, before)
     of_row = row_writer(written.key)
@@ -177,15 +177,16 @@ def check_sample(
             differences.append(f"{key.key} was written as {_fields(written.key, row)}")
         differences += list(differing(rows.made, key, key_words(written.key, row), found[row]))
     if exact and sample.below is None and keys != len(sample.held) and not differences:
-        differences.append(f"{keys} keys were written, but the rows have {len(sample.held)}")
+        differences.append(f"{keys} keys were written, but the rows contain {len(sample.held)} keys")
     if differences:
         shown = "; ".join(
             [*differences[:_SHOWN], *([f"and {len(differences) - _SHOWN} more"] if len(differences) > _SHOWN else [])]
         )
         raise SampleDiffers(
-            f"{written.name}: the computed state differs from what Python computes from the same rows. Of "
-            f"{len(sample.held)} keys: {shown}. Nothing was published. Rows may have changed during the run; "
-            "else report this as a bug, or skip the comparison with a sample of 0"
+            f"{written.name}: the written state differs from the state that Python computes from the same rows. "
+            f"Differences among {len(sample.held)} keys: {shown}. Nothing was published. Rows may have changed "
+            "during the run: run again. If the error persists, report a bug, or skip the comparison with a "
+            "sample of 0"
         )
     return len(sample.held)
 
@@ -198,7 +199,7 @@ def drawn(
     keys: int,
     before: KeySample | None = None,
 ) -> KeySample:
-    """The keys with the lowest hashes, from one pass over all rows."""
+    """Sample the keys with the lowest hashes in a single pass over all rows."""
     from pyspark.sql import functions as F
 
     reached = 0 if watermark is None else LocalClock(rows.made.zone).reached(watermark)
@@ -207,7 +208,7 @@ def drawn(
         least = (reached - rows.made.windows.size) * 1000 - (0 if rows.made.zone == "UTC" else _DAY)
         frame = frame.where(F.col(f"c{rows.made.time}") > least)
     columns = [F.col(f"c{i}") for i in range(rows.made.key)]
-    # Spark's hash ignores columns that are NULL.
+    # Spark's hash ignores NULL columns.
     hashed = F.xxhash64(*columns, *(column.isNull() for column in columns)) if columns else F.lit(0)
     wanted = _DRAWN * count
     left_out = KeySample(_LEAST_HASH + _HASHES * wanted // keys if wanted < keys else None)
@@ -223,15 +224,15 @@ def drawn(
 def differing(
     made: PlainAggregation, key: PlainKey, words: str, written: Mapping[Place, Sequence[PlainValue]]
 ) -> Iterator[str]:
-    """Differences between the written and the recomputed entries of a key."""
+    """Describe the differences between the written and the recomputed entries of a key."""
     expected = key.results(made)
     for place in [*expected, *(each for each in written if each not in expected)]:
         state = made.states[place[0]]
         of = ", ".join([words, *_place_words(state, place)])
         if place not in written:
-            yield f"{of} was not written, but is in the rows"
+            yield f"{of} was not written, but the rows contain it"
         elif place not in expected:
-            yield f"{of} was written, but is not in the rows"
+            yield f"{of} was written, but the rows do not contain it"
         else:
             yield from (f"{of} {text}" for text in _unequal(state, expected[place], written[place]))
 
@@ -249,7 +250,7 @@ def _unequal(state: PlainState, expected: Sequence[tuple[Any, Any]], written: Se
 def _same(value: Any, stored: PlainValue, size: Any) -> bool:
     if not isinstance(value, float) or not isinstance(stored, float):
         return bool(value == stored)
-    # The parts of a sum were added in another order.
+    # Spark and Python added the parts of a sum in different orders.
     rounded = math.isclose(value, stored, rel_tol=0, abs_tol=ROUNDING * size) if math.isfinite(size) else False
     return value == stored or rounded or (math.isnan(value) and math.isnan(stored))
 
@@ -265,7 +266,7 @@ def _place_words(state: PlainState, place: Place) -> Iterator[str]:
 def write_sample(
     folder: PreparedFolder, rows: PlainRows, states: Sequence[StateRows], watermark: int | None, count: int
 ) -> None:
-    """Compute some keys in plain Python from the aggregated rows."""
+    """Recompute sampled keys in plain Python from the prepared rows, and store the results."""
     reads, digest = positions(rows.steps), _digest(rows)
     if reads is None or digest in folder.written.parts:
         return
@@ -279,14 +280,14 @@ def write_sample(
             .count()
         )
     sample = drawn(folder.session, replace(rows, steps=with_sources(rows.steps, settled)), watermark, count, keys)
-    with suppress(TypeError):  # types that JSON lacks; the resumed run reports that there is no sample
+    with suppress(TypeError):  # JSON lacks this type. The later run reports that there is no sample.
         folder.write_part(digest, PreparedPart(reads, watermark), to_json(sample))
 
 
 def sample_of(
     session: SparkSession, prepared: PreparedHistory, rows: PlainRows, watermark: int | None
 ) -> tuple[PlainRows, KeySample] | None:
-    """Earlier results of Python for some keys."""
+    """Read Python's results for sampled keys that were prepared earlier; None if there are none."""
     digest = _digest(rows)
     found = prepared.part(digest, rows.steps, watermark)
     if found is None:
@@ -324,7 +325,7 @@ def from_json(content: bytes) -> KeySample:
 
 
 def _plain(value: Any) -> Any:
-    """A value in JSON's types; sequences are read back as tuples."""
+    """Convert a value to JSON types. Sequences are read back as tuples."""
     match value:
         case Decimal():
             return {"decimal": str(value)}

@@ -1,4 +1,4 @@
-"""Sources of past rows: their places, the end of each, and the positions at which the job resumes."""
+"""Sources of past rows: where they are, where each ends, and where the job resumes."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class HistoryLocations(TableLocations):
-    """Places by table name; ``URI#…`` names an archive of a topic.
+    """Locations of past rows by table name. ``URI#…`` is an archive of a topic.
 
-    The part after ``#`` names its columns of partition and offset, ``PARTITION,OFFSET``, or the event time from which
-    on rows come from the topic.
+    After ``#`` follow the archive's partition and offset columns, ``PARTITION,OFFSET``, or an event time. From this
+    event time on, rows are read from the topic.
     """
 
     def source(self, table: Table) -> BackfillSource:
@@ -49,7 +49,10 @@ class HistoryLocations(TableLocations):
             return super().source(table)
         if table.option("connector") != "kafka":
             raise Untranslatable(
-                f"table {table.name} is not read from a topic, so {uri} cannot be its archive: leave out #{joined}",
+                (
+                    f"table {table.name} is not read from a Kafka topic, so {uri} cannot be an archive of it: "
+                    f"remove #{joined}"
+                ),
                 table.span,
             )
         of = BoundaryArchive.of if names_a_time(joined) else ArchivedTopic.of
@@ -58,7 +61,7 @@ class HistoryLocations(TableLocations):
 
 @dataclass(frozen=True)
 class AssumedHistory(HistoryLocations):
-    """The same places before a job's positions are known."""
+    """Locations of past rows, used before the job's positions are known."""
 
     def source(self, table: Table) -> BackfillSource:
         found = super().source(table)
@@ -70,20 +73,20 @@ class AssumedHistory(HistoryLocations):
 
 
 def require_looks(table: Table) -> None:
-    """Check that a file source stores the files that it has found."""
+    """Check that a file source monitors its folder, so that savepoints store the files that it has found."""
     if table.option("connector") == "filesystem" and table.option("source.monitor-interval") is None:
         raise Untranslatable(
-            f"table {table.name} is bounded: set source.monitor-interval, so that its savepoints store the "
-            "files that it has found",
+            f"table {table.name} is bounded: set source.monitor-interval, so that savepoints store which files "
+            "the source has found",
             table.span,
         )
 
 
 def no_positions(table: Table, found: BackfillSource) -> str:
-    """Reason why the positions of a table's source do not identify rows of a place."""
+    """Explain why the source's positions in a savepoint do not identify rows of a different location."""
     name = table.path[2]
-    columns = f"; name its columns of partition and offset: {name}=URI#PARTITION,OFFSET"
-    time = f", or the event time below which its rows are read: {name}=URI#2026-01-31T00:00:00Z"
+    columns = f". Specify the partition and offset columns of that location: {name}=URI#PARTITION,OFFSET"
+    time = f", or the event time before which its rows are read: {name}=URI#2026-01-31T00:00:00Z"
     remedy = columns + time if table.option("connector") == "kafka" else ""
     return f"the positions of table {table.name} do not show which rows of {found.place} the job had read{remedy}"
 
@@ -95,11 +98,12 @@ _MILLISECOND = timedelta(milliseconds=1)
 
 @dataclass(frozen=True)
 class Until:
-    """End of one table's rows; without both fields, all rows that exist when it is read.
+    """End position of one table's rows.
 
-    ``offsets``: partition number of a topic, and the offset of the first record that is not read. ``moment``:
-    reading ends before the first record of each partition with this timestamp or a later one; files of a folder
-    that were changed then or later are not read.
+    Without both fields, all rows are read that exist at the time of reading. ``offsets``: Pairs of a topic partition
+    and the offset of the first record that is not read. ``moment``: In each partition, reading ends before the first
+    record with this timestamp or a later timestamp. Files of a folder are read only if they were last changed before
+    this time.
     """
 
     offsets: tuple[tuple[int, int], ...] = ()
@@ -110,18 +114,22 @@ class Until:
         if _OFFSETS.fullmatch(text):
             pairs = [tuple(map(int, pair.split(":"))) for pair in text.split(",")]
             if twice := sorted({pair[0] for pair in pairs if sum(pair[0] == other[0] for other in pairs) > 1}):
-                raise InputError(f"--until {table}={text}: partition {twice[0]} is named twice")
+                raise InputError(f"--until {table}={text}: partition {twice[0]} is specified twice")
             return cls(offsets=tuple((partition, offset) for partition, offset in pairs))
         try:
             moment = datetime.fromisoformat(text)
         except ValueError:
             raise InputError(
-                f"--until {table}={text}: write offsets of partitions, 0:1200,1:800, or a time, 2026-01-31T00:00:00Z"
+                f"--until {table}={text} is neither offsets nor a time: write partition offsets such as "
+                "0:1200,1:800, or a time such as 2026-01-31T00:00:00Z"
             ) from None
         if moment.tzinfo is None:
-            raise InputError(f"--until {table}={text} has no time zone: write a time as 2026-01-31T00:00:00Z")
+            raise InputError(f"--until {table}={text} has no time zone: write a time such as 2026-01-31T00:00:00Z")
         if moment.microsecond % 1000:
-            raise InputError(f"--until {table}={text} is more precise than the milliseconds of records and files")
+            raise InputError(
+                f"--until {table}={text} is more precise than the timestamps of records and files: write at most "
+                "milliseconds"
+            )
         return cls(moment=moment)
 
     @property
@@ -131,30 +139,30 @@ class Until:
 
 
 ALL = Until()
-"""Everything that exists."""
+"""End position that includes all existing rows."""
 
 
 class SourceEnd(Protocol):
-    """End of one table's rows, as found."""
+    """End position of one table's rows, determined when the run starts."""
 
     @property
     def source(self) -> BackfillSource:
-        """The rows that are read."""
+        """Source that reads the rows up to this end position."""
 
     def advance_source(self, operator: OperatorState, path: str) -> OperatorState:
-        """A source of the job, positioned after these rows."""
+        """State of a source that resumes after these rows."""
 
     def __str__(self) -> str:
-        """Description of the rows."""
+        """Description of the end position."""
 
 
 Resumable = KafkaSource | TopicWithArchive | FileSource
-"""Sources that can resume after rows."""
+"""Sources from which a job can resume after past rows."""
 
 
 @dataclass(frozen=True)
 class TopicEnd:
-    """Offsets of the partitions of a topic."""
+    """End offsets of a topic's partitions."""
 
     source: KafkaSource | TopicWithArchive
     partitions: tuple[PartitionRead, ...]
@@ -163,14 +171,14 @@ class TopicEnd:
         return with_partitions(operator, path, self.partitions)
 
     def __str__(self) -> str:
-        """The offsets as ``--until`` takes them."""
+        """The offsets in the form that ``--until`` accepts."""
         offsets = ",".join(f"{each.partition}:{each.offset}" for each in self.partitions)
         return f"{self.source.place} below the offsets {offsets}"
 
 
 @dataclass(frozen=True)
 class FolderEnd:
-    """The files of a folder."""
+    """Files of a folder that are read."""
 
     source: FileSource
     files: frozenset[str]
@@ -179,13 +187,13 @@ class FolderEnd:
         return with_files(operator, path, self.files)
 
     def __str__(self) -> str:
-        """Description of the number of files."""
+        """The folder and its number of files."""
         return f"{self.source.place}, {len(self.files)} files"
 
 
 @dataclass(frozen=True)
 class SourceEnds(TableLocations):
-    """Places of tables that are read to their ends, by table name."""
+    """Tables whose rows are read up to known end positions, by table name."""
 
     ends: tuple[tuple[str, SourceEnd], ...] = ()
 
@@ -193,38 +201,47 @@ class SourceEnds(TableLocations):
         found = dict(self.ends).get(table.path[2])
         if found is None:
             raise Untranslatable(
-                f"the history of table {table.name} is missing: pass --history {table.name}", table.span
+                f"the history of table {table.name} is not specified: pass --history {table.name}", table.span
             )
         return found.source
 
 
 def resumable(table: Table, locations: TableLocations) -> Resumable:
-    """A table whose source can resume after rows that it has not read."""
+    """Return a source that can resume after rows that the job itself has not read."""
     found, connector = locations.source(table), table.option("connector")
     topic = topic_of(found)
     if topic is not None and connector == "kafka":
         if len(topic.topics.names) > 1:
-            raise Untranslatable(f"table {table.name}: positions of several topics cannot be written yet", table.span)
+            raise Untranslatable(
+                (f"table {table.name} reads several topics, and positions cannot be written for several topics yet"),
+                table.span,
+            )
         if table.option("scan.bounded.mode", "unbounded") != "unbounded":
-            raise Untranslatable(f"table {table.name} is bounded (scan.bounded.mode)", table.span)
+            raise Untranslatable(
+                (f"table {table.name} is bounded (scan.bounded.mode), so a job cannot resume after its rows"),
+                table.span,
+            )
         return found if isinstance(found, TopicWithArchive) else topic
     if isinstance(found, FileSource) and connector == "filesystem":
         declared = TableLocations().source(table)
         if found.place != declared.place:
             raise Untranslatable(
-                f"table {table.name}: its source resumes after files of {declared.place}, and it is unknown "
-                f"which of them contain the rows of {found.place}",
+                f"table {table.name} resumes after files of {declared.place}, but it is unknown which of these "
+                f"files contain the rows of {found.place}",
                 table.span,
             )
         if not found.place.startswith("file:"):
             raise Untranslatable(
-                f"table {table.name}: the names that Flink lists for the files of {found.place} were not measured",
+                f"table {table.name}: it was not measured under which names Flink lists the files of {found.place}",
                 table.span,
             )
         require_looks(table)
         return found
     raise Untranslatable(
-        f"table {table.name}: positions of connector {connector} after the rows of {found.place} cannot be written yet",
+        (
+            f"table {table.name}: positions after the rows of {found.place} cannot be written yet for the "
+            f"connector {connector}"
+        ),
         table.span,
     )
 
@@ -248,7 +265,7 @@ def _topic_end(session: SparkSession, of: KafkaSource | TopicWithArchive, until:
     asked = f"--until {source.table}"
     if wanted.keys() != end.keys():
         known = ", ".join(map(str, sorted(end)))
-        raise InputError(f"{asked}: {source.place} has the partitions {known}: write an offset for each")
+        raise InputError(f"{asked}: {source.place} has the partitions {known}. Write an offset for each partition")
     for number in sorted(end):
         if not first[number] <= wanted[number] <= end[number]:
             raise InputError(
@@ -257,8 +274,8 @@ def _topic_end(session: SparkSession, of: KafkaSource | TopicWithArchive, until:
             )
         if source is of and source.start.mode != "specific" and start[number] == first[number] > 0:
             raise NotMigratable(
-                f"{source.place}: partition {number} now begins at offset {first[number]}; earlier records are "
-                "deleted. To start there, set scan.startup.mode to 'specific-offsets'"
+                f"{source.place}: partition {number} now begins at offset {first[number]}, because earlier "
+                "records were deleted. To start at this offset, set scan.startup.mode to 'specific-offsets'"
             )
     read = {number: max(wanted[number], start[number]) for number in sorted(end)}
     (topic,) = source.topics.names
@@ -274,7 +291,7 @@ def _folder_end(session: SparkSession, source: FileSource, until: Until) -> Fold
 
     if until.offsets:
         raise InputError(
-            f"--until {source.table}: its rows are in files, which have no offsets: write a time, or leave --until out"
+            f"--until {source.table}: the rows are in files, which have no offsets. Write a time, or omit --until"
         )
     reader = FileReader(session, source)
     reader.check()
@@ -286,12 +303,12 @@ def _folder_end(session: SparkSession, source: FileSource, until: Until) -> Fold
 
 @dataclass(frozen=True)
 class RowsRead(HistoryLocations):
-    """Places of tables, restricted to the rows that a job had read.
+    """Locations of tables, restricted to the rows that a job had read by its savepoint.
 
     Attributes:
-        readers: Stored source of the savepoint by table name.
-        new_tables: Tables that the job did not read.
-        ends: End position of each, as soon as it is known.
+        readers: Source operator in the savepoint, by table name.
+        new_tables: Names of tables that the job did not read.
+        ends: End positions of the new tables, as soon as they are known.
     """
 
     savepoint: str = ""
@@ -305,7 +322,7 @@ class RowsRead(HistoryLocations):
             return self.ends[name].source if name in self.ends else found
         operator = self.readers.get(name)
         if operator is None:
-            raise Untranslatable(f"the savepoint has no positions of table {table.name}", table.span)
+            raise Untranslatable(f"the savepoint has no source positions of table {table.name}", table.span)
         connector = table.option("connector")
         if isinstance(found, TopicWithArchive):
             return replace(found, topic=_of_topic(found.topic, operator, self.savepoint))
@@ -316,8 +333,8 @@ class RowsRead(HistoryLocations):
             read = file_positions(operator, self.savepoint)
             if not read.seen and (read.waiting or read.in_progress):
                 raise Untranslatable(
-                    f"table {table.name}: the savepoint is of a bounded source, which does not store the files "
-                    "that it has found",
+                    f"table {table.name}: the savepoint is from a bounded source, which does not store the files "
+                    "that it has found. Set source.monitor-interval and take a savepoint again",
                     table.span,
                 )
             return replace(found, read=read)
@@ -325,7 +342,7 @@ class RowsRead(HistoryLocations):
 
 
 def read_positions(savepoint: str, sources: Mapping[str, str], tables: Mapping[str, str]) -> RowsRead:
-    """Places of the rows that the job of a savepoint had read."""
+    """Restrict tables to the rows that a job had read by its savepoint."""
     held: Mapping[str, OperatorState] = {each.id: each for each in read_metadata(savepoint).operators}
     readers = {last_name(name): held[number] for name, number in sources.items() if number in held}
     return RowsRead(tables=dict(tables), savepoint=savepoint, readers=readers)
@@ -333,12 +350,14 @@ def read_positions(savepoint: str, sources: Mapping[str, str], tables: Mapping[s
 
 def _of_topic(source: KafkaSource, operator: OperatorState, savepoint: str) -> KafkaSource:
     if len(source.topics.names) > 1:
-        raise Untranslatable(f"table {source.table}: positions of several topics cannot be read yet")
+        raise Untranslatable(
+            f"table {source.table} reads several topics, and positions of several topics cannot be read yet"
+        )
     offsets = tuple((each.partition, each.offset) for each in kafka_positions(operator, savepoint))
     return replace(source, end=Position("read", offsets=offsets))
 
 
-RESUMES_AFTER_ROWS = "it resumes after the rows that are read"
+RESUMES_AFTER_ROWS = "it resumes after the rows from which state is computed"
 
 
 def check_source(session: SparkSession, source: BackfillSource, say: Callable[[str], None]) -> None:
@@ -354,11 +373,11 @@ def check_source(session: SparkSession, source: BackfillSource, say: Callable[[s
     compacted = is_compacted(session, topic.topics)
     if compacted:
         raise BackfillError(
-            f"table {topic.table}: {topic.place} is compacted (cleanup.policy), so records are missing in "
-            "between; name an archive with offsets of all records that the job has read"
+            f"table {topic.table}: {topic.place} is compacted (cleanup.policy), so some records were removed. "
+            "Specify an archive that contains all records the job has read, with their offsets"
         )
     if compacted is None:
         say(
-            f"this user may not read the configuration of {topic.place}; if the topic is compacted (cleanup.policy), "
-            "rows are missing"
+            f"the configuration of {topic.place} cannot be read with this user's permissions. If the topic is "
+            "compacted (cleanup.policy), rows are missing"
         )

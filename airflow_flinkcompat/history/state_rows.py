@@ -1,4 +1,4 @@
-"""The query for an operator's states: for each named state, steps whose rows become entries."""
+"""Query that computes an operator's states, with steps for the entries of each named state."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BOUND_TYPE = "TIMESTAMP(3)"
 
 
 class Moment(StrEnum):
-    """Rule that selects the stored entries by their time."""
+    """Rule that selects which entries are stored, by their event times."""
 
     WAITING = "entries after the watermark, each with a timer"
     PASSED = "entries up to the watermark"
@@ -26,11 +26,11 @@ class Moment(StrEnum):
 
 @dataclass(frozen=True)
 class StateRows:
-    """The query for the entries of one named state.
+    """Query for the entries of one named state.
 
-    ``steps``: rows with columns ``c0`` … that Python reads exactly: the key, the end of a slice, the time of a state
-    with ``moment``, the key of a map, and the value. With a time to live, the time of its last write follows, in
-    milliseconds. ``moment``: rule that selects stored entries by the watermark; None: all are stored.
+    ``steps``: Rows with columns ``c0`` …, in types that Python reads exactly. The columns are the key, the slice end,
+    the time (with ``moment``), the map key, and the value. With a state TTL, the last column is the last write time in
+    milliseconds. ``moment``: Rule that selects entries by the watermark; None to store all entries.
     """
 
     state: NamedState
@@ -40,7 +40,7 @@ class StateRows:
 
 @dataclass(frozen=True)
 class PlainRows:
-    """Rows from which Python recomputes the state of some keys, in columns ``c0`` … that it reads exactly."""
+    """Rows from which Python recomputes the state of some keys, in types that Python reads exactly."""
 
     steps: Step
     made: PlainAggregation
@@ -48,10 +48,10 @@ class PlainRows:
 
 @dataclass(frozen=True)
 class Doubt:
-    """Rows whose treatment by the job does not follow from history.
+    """Rows for which history does not show how the job treated them.
 
-    ``steps``: their one column is the end of the window in which the row matters, in microseconds. ``reason``: the
-    unknown fact, as the end of a sentence.
+    ``steps``: Rows with a single column: the end of the window that a row affects, in microseconds. ``reason``: The
+    unknown fact, worded as the end of a sentence.
     """
 
     steps: Step
@@ -60,18 +60,20 @@ class Doubt:
 
 @dataclass(frozen=True)
 class StateQuery:
-    """The query for one operator's state.
+    """Query for the state of one operator.
 
     Attributes:
-        windows: Windows of an operator whose state is stored in slices.
-        spans: True if window start and end, which follow the key, identify them.
-        doubts: Rows that prevent the computation if they belong to an open window.
-        incomparable: Reason why Flink's stored state may differ from the computed one although both mean the same.
+        windows: Windows of the operator if its state is stored in slices; otherwise None.
+        spans: True if a window start and end follow the key and identify the window.
+        doubts: Rows that prevent the computation if their window is still open.
+        incomparable: Why Flink's stored state may differ from the computed state although both are right; "" if it may
+            not.
         stores_watermark: True if the operator stores its watermark.
-        timers_show_pending: True if timers of an operator without a stored watermark show its rows not yet emitted.
-        clocks: Inputs that determine the watermark of an operator that does not store it.
-        time_to_live: State TTL in milliseconds; 0: none.
-        plain: Rows from which Python recomputes some keys; empty without a recomputation.
+        timers_show_pending: True if the operator's timers, instead of a stored watermark, show which rows were not
+            emitted.
+        clocks: Inputs that determine the watermark, if the operator does not store its watermark.
+        time_to_live: State TTL in milliseconds; 0 if there is none.
+        plain: Rows from which Python recomputes some keys; empty if this is not supported.
     """
 
     tables: tuple[Table, ...]
@@ -90,27 +92,27 @@ class StateQuery:
 
     @property
     def in_windows(self) -> bool:
-        """True if its states have windows, so that the watermark decides what is stored."""
+        """True if the states are windowed, so that the watermark decides which entries are stored."""
         return self.windows is not None or self.spans
 
     @property
     def reads(self) -> Sequence[Read]:
-        """Sources that the query reads, each table once."""
+        """Sources that the query reads, with each table once."""
         return list({read.table: read for each in self.states for read in reads_of(each.steps)}.values())
 
 
 def of_life(state: NamedState) -> tuple[str, ...]:
-    """Types of the columns after a state's values: with a time to live, the time of the last write."""
+    """Column types after a state's values: the last write time, if the state has a TTL."""
     return ("BIGINT",) if state.time_to_live else ()
 
 
 def exact(steps: Step, types: Sequence[str]) -> Select:
-    """Rows in values that Python reads exactly: times as numbers."""
+    """Convert all columns to types that Python reads exactly, such as times to integers."""
     return Select(steps, tuple((i, exact_value(type, f"c{i}")) for i, type in enumerate(types)))
 
 
 def exact_value(type: str, value: str) -> str:
-    """A value that Python reads exactly."""
+    """SQL that converts a value to a type that Python reads exactly."""
     if type.startswith("TIMESTAMP"):
         return f"unix_micros(CAST({value} AS TIMESTAMP_LTZ))"
     return f"unix_date({value})" if type.startswith("DATE") else value

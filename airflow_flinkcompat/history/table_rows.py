@@ -1,4 +1,4 @@
-"""Input rows of a script's operator, from tables and through the operators below, as Spark steps."""
+"""Spark steps for the input rows of a script's operator, from tables and the operators before it."""
 
 from __future__ import annotations
 
@@ -70,22 +70,22 @@ from airflow_flinkcompat.plan.types import (
 )
 
 BOUNDS = (WindowField.START, WindowField.END, WindowField.TIME)
-"""Window fields of a row, in the order of the columns after its own."""
+"""Window fields of a row, in the order of the columns that follow the row's other columns."""
 EVERY_WINDOW = Range()
 LONG_AGO = -(1 << 50)
-"""A watermark before all rows whose microseconds fit into a BIGINT."""
+"""A watermark earlier than every row whose microseconds fit into a BIGINT."""
 _ARRIVAL_KEYS = ("timestamp", "file.modification-time")
-"""Metadata with the time of a record or a file."""
+"""Metadata keys for the time of a record or a file."""
 
 
 @dataclass(frozen=True)
 class TableRows:
-    """Input rows of an operator from a table, or from several that are joined or combined by UNION ALL.
+    """Input rows of an operator, from one table or from tables that are joined or combined by UNION ALL.
 
     Attributes:
         watermark: The watermark in milliseconds; None if unknown.
-        published: Range of windows for the rows; an open range means all windows.
-        time_to_live: State TTL of the operator in milliseconds; 0: none.
+        published: Range of windows whose rows are needed; an unlimited range stands for all windows.
+        time_to_live: State TTL of the operator in milliseconds; 0 if there is none.
     """
 
     pipeline: Pipeline
@@ -110,18 +110,18 @@ class TableRows:
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """The columns of :attr:`node`, without the arrival column."""
+        """Columns of :attr:`node`, without the column for the time of arrival."""
         return self.table.columns if isinstance(self.segment.origin, Source) else self.node.schema
 
     @property
     def _inputs(self) -> Sequence[TableRows]:
-        """Inputs of the join or union that supplies the rows."""
+        """Inputs of the operator that supplies the rows."""
         assert isinstance(self.segment.origin, Operator)
         return [replace(self, segment=each) for each in self.segment.origin.segments]
 
     @property
     def node(self) -> Node:
-        """Rows that satisfy the conditions; with a state TTL, each with its arrival."""
+        """Rows that satisfy the conditions. With a state TTL, a column for the time of arrival follows."""
         match self.segment.origin:
             case JoinOperator() as join:
                 left, right = (self._side(join, number) for number in (0, 1))
@@ -139,7 +139,7 @@ class TableRows:
         return body
 
     def _joined_on(self, join: JoinOperator) -> Expression:
-        """The condition of a join, over the columns of both sides."""
+        """Condition of a join, over the columns of both inputs."""
 
         def leaf(each: Expression) -> Expression:
             return self.joined_column(each.operator, each.output) if isinstance(each, OperatorColumn) else each
@@ -149,24 +149,24 @@ class TableRows:
         return parts[0] if len(parts) == 1 else FunctionCall("AND", parts, BOOLEAN)
 
     def joined_column(self, side: int, column: Expression) -> Expression:
-        """A column of one side of the join below, as an index into the columns of both sides."""
+        """Column of one input of the preceding join, as an index into the columns of both inputs."""
         join = self.segment.origin
         assert isinstance(join, JoinOperator)
         if column not in join.rows[side]:
-            raise NotComputable(f"{describe(column)} of a join below is not computed from history yet")
+            raise NotComputable(f"{describe(column)} of a preceding join is not computed from history yet")
         place = join.rows[side].index(column)
         before = len(join.rows[0]) if side else 0
         type, without_match = join.row_types[side][place], join.join in ("FULL", "RIGHT" if side == 0 else "LEFT")
         return InputRef(before + place, type.with_nullability(True) if without_match else type)
 
     def _side(self, join: JoinOperator, side: int) -> Project:
-        """Columns of a join's side, computed before those without a match become NULL."""
+        """Compute the columns of a join input before the join, because unmatched rows become NULL afterwards."""
         rows = self._inputs[side]
         columns = tuple(map(rows.of_type, join.rows[side], join.row_types[side]))
         return Project(rows.node, columns, tuple(Column(f"c{i}", each.type) for i, each in enumerate(columns)))
 
     def _aggregated(self, below: AggregateOperator) -> Aggregate:
-        """A row for each key, with the results of its calls over the rows read."""
+        """Compute one row for each key, with the results of the aggregate calls."""
         (rows,) = self._inputs
         keys = tuple(map(rows.of_type, below.keys, below.key_types))
         calls = tuple(
@@ -180,20 +180,20 @@ class TableRows:
         )
         if rounded := [call for call in calls if call.function in ("SUM", "AVG") and call.type.name in APPROXIMATE]:
             raise NotComputable(
-                f"{describe(rounded[0])} depends on the order in which its numbers were rounded, and derived "
-                "rows are looked up by it"
+                f"{describe(rounded[0])} depends on the order in which FLOAT or DOUBLE values are added, but the "
+                "operator looks up rows by this result"
             )
         schema = tuple(Column(f"c{i}", part.type) for i, part in enumerate((*keys, *calls)))
         return Aggregate(rows.node, keys, calls, schema)
 
     def _ranked(self, ranking: RankOperator) -> Computed:
-        """The rows that a Top-N or a deduplication keeps."""
+        """Rows that a preceding Top-N or deduplication emits."""
         (rows,) = self._inputs
         require_exact(ranking)
         if not rows.ordered:
             raise NotComputable(
-                f"{rows.locations.source(rows.table).place} does not show the arrival order of rows that are "
-                "equal in rank"
+                f"{rows.locations.source(rows.table).place} does not show in which order rows with equal sort "
+                "keys arrived"
             )
         keys = [rows.over_table(key) for key in ranking.partition]
         order = [rows.over_table(key) for key, _, _ in ordered_by(ranking)]
@@ -205,7 +205,7 @@ class TableRows:
         return Computed((), schema, steps=Select(found, tuple(enumerate(f"c{i}" for i in of_row)), unordered=True))
 
     def stored(self, row: Sequence[Expression], types: Sequence[DataType]) -> list[Expression]:
-        """The columns of a row as Flink stores them."""
+        """Columns of a row in the form in which Flink stores them. Processing time is stored as NULL."""
         clocks = {column.name for column in self.columns if column.time_attribute is TimeAttribute.PROCTIME}
         return [
             Literal(None, type)
@@ -215,7 +215,7 @@ class TableRows:
         ]
 
     def _follow_one_another(self, union: OtherOperator) -> Union:
-        """The rows of all inputs of a union, with the columns that are read."""
+        """Combine the rows of all inputs of a UNION ALL, restricted to the columns that are read."""
         if len({tuple(each.with_nullability(True) for each in row) for row in union.row_types}) > 1:
             raise NotComputable("a union whose inputs have different column types is not computed from history yet")
         time = self._time
@@ -232,7 +232,7 @@ class TableRows:
         )
 
     def _arriving(self) -> Table:
-        """The table with an arrival column at the end."""
+        """Add a column for the time of arrival to the table."""
         table, source = self.table, self.locations.source(self.table)
         for key in _ARRIVAL_KEYS:
             if isinstance(source, Metadata) and source.metadata(key) is not None:
@@ -240,21 +240,21 @@ class TableRows:
                 return replace(
                     table, columns=(*table.columns, arrival), metadata=(*table.metadata, (arrival.name, key, True))
                 )
-        raise NotComputable(f"{source.place} does not record when its rows arrived, which a state TTL needs")
+        raise NotComputable(f"{source.place} does not record when its rows arrived, so a state TTL cannot be computed")
 
     @property
     def conditions(self) -> Sequence[Expression]:
-        """The conditions, over the columns of the table."""
+        """Filter conditions, over the columns of the table."""
         return [self.over_table(condition) for condition in self.segment.filters]
 
     def over_table(self, part: Expression) -> Expression:
-        """A resolved expression over the columns of the table; for several tables, over those of :attr:`node`."""
+        """Convert an expression to the columns of the table; with several tables, to those of :attr:`node`."""
         return typed(retyped(transform(part, self._leaf)))
 
     def of_type(self, part: Expression, type: DataType) -> Expression:
         found = self.over_table(part)
         if found.type.with_nullability(True) != type.with_nullability(True):
-            raise NotComputable(f"{describe(part)} is a {type}, but its parts result in a {found.type}")
+            raise NotComputable(f"{describe(part)} has the type {type}, but its parts result in {found.type}")
         return found
 
     def _leaf(self, leaf: Expression) -> Expression:
@@ -266,7 +266,7 @@ class TableRows:
             return InputRef(place, self.table.columns[place].type, leaf.span)
         if isinstance(leaf, OperatorColumn) and isinstance(origin, RankOperator):
             if not isinstance(leaf.output, PassedOutput) or leaf.output.column not in origin.row:
-                raise NotComputable(f"{describe(leaf)} of a ranking below is not computed from history yet")
+                raise NotComputable(f"{describe(leaf)} of a preceding ranking is not computed from history yet")
             place = origin.row.index(leaf.output.column)
             return InputRef(place, origin.row_types[place], leaf.span)
         if isinstance(leaf, OperatorColumn) and isinstance(leaf.output, PassedOutput):
@@ -274,7 +274,7 @@ class TableRows:
         if isinstance(leaf, OperatorColumn) and isinstance(origin, AggregateOperator):
             outputs = [*map(KeyOutput, origin.keys), *origin.aggregates]
             if leaf.output not in outputs:
-                raise NotComputable(f"{describe(leaf)} of an aggregation below is not computed from history yet")
+                raise NotComputable(f"{describe(leaf)} of a preceding aggregation is not computed from history yet")
             place = outputs.index(leaf.output)
             types = [*origin.key_types, *map(result_type, origin.aggregates, origin.argument_types)]
             return InputRef(place, types[place], leaf.span)
@@ -287,10 +287,10 @@ class TableRows:
 
     @property
     def time(self) -> InputRef:
-        """The event time of the table, or of all tables of a union."""
+        """Event-time column of the table, or of all tables of a union."""
         found = self._time
         if found is None:
-            raise NotComputable("the event-time column of rows of several tables is unknown")
+            raise NotComputable("no event-time column is known for rows of several tables")
         return found
 
     @property
@@ -309,33 +309,33 @@ class TableRows:
         return InputRef(place, table.columns[place].type)
 
     def in_windows(self, window: Window, partition_by: tuple[Expression, ...] = ()) -> WindowAssign:
-        """The rows, once for each of their windows, with the window's bounds at the end."""
+        """Repeat each row for each of its windows, and append the window's bounds."""
         bounds = (Column(f"bound_{field}", self.bound(field).type) for field in BOUNDS)
         return WindowAssign(self.node, window, self.time, (*self.columns, *bounds), partition_by)
 
     @property
     def zone(self) -> str:
-        """Time zone of the windows over the table's event time; UTC for times without one."""
+        """Time zone of the windows over the table's event time; UTC if the event time has no zone."""
         rows = WindowAssign(self.node, Window(WindowKind.TUMBLE), self.time, ())
         return zone_of(dict(self.pipeline.settings), rows, self.time) or "UTC"
 
     def still_to_fire(self, windows: SlicedWindow) -> TableRows:
-        """Rows except those whose windows have all fired."""
+        """Omit rows whose windows have all fired."""
         if self.watermark is None or self.watermark < LONG_AGO:
             return self
         begins = (self.watermark + 2 - windows.size) * 1000
-        # Local time differs from UTC by less than a day.
+        # The difference between local time and UTC is less than a day.
         return replace(
             self, published=Range(from_micros(begins if self.time.type.name == "TIMESTAMP" else begins - DAY))
         )
 
     def grouped(self, node: Node, keys: Sequence[Expression], calls: Sequence[AggregateCall]) -> Group:
-        """Rows aggregated by keys."""
+        """Aggregate rows by keys."""
         distinct_args = list(dict.fromkeys(arg for call in calls if call.distinct for arg in call.args))
         if not distinct_args:
             return self._grouped(node, keys, calls)
         if self.time_to_live:
-            raise NotComputable("distinct values with a TTL of their own are not computed from history yet")
+            raise NotComputable("distinct values with a separate state TTL are not computed from history yet")
         counted = [AggregateCall("COUNT", (), BIGINT, filter=call.filter) if call.distinct else call for call in calls]
         values = self._grouped(node, (*keys, *distinct_args), counted)
         columns = []
@@ -372,18 +372,18 @@ class TableRows:
         return Group(below, by, columns, merge=Merge(of_parts, merged) if self._in_parts else None)
 
     def checked_arrival(self, arrival: str) -> str:
-        """Arrival time of a row, or of several."""
-        refused = quoted(f"{ERROR}table {self.table.name}: a record has no arrival time")
+        """SQL that checks an arrival time and returns it. It may be that of several rows."""
+        refused = quoted(f"{ERROR}table {self.table.name}: a record has no arrival time, which a state TTL requires")
         return f"IF({arrival} >= 0, {arrival}, raise_error({refused}))"
 
     @property
     def arrival_column(self) -> InputRef:
-        """Column of each row's arrival, for rows with a time to live."""
+        """Column that contains the time of arrival if there is a state TTL."""
         return InputRef(len(self.table.columns), timestamp_ltz(3))
 
     @property
     def _in_parts(self) -> bool:
-        """True if rows from parts of the tables add up to all rows, unlike those of a join."""
+        """True if results over parts of the tables can be merged. Results of a join cannot."""
         if isinstance(self.segment.origin, Source):
             return True
         return isinstance(self.segment.origin, OtherOperator) and all(each._in_parts for each in self._inputs)
@@ -391,7 +391,7 @@ class TableRows:
     def _since_they_expired(
         self, context: CompileContext, node: Node, read: frozenset[int], keys: Sequence[str]
     ) -> Step:
-        """Rows except those of an expired value; after a gap of the time to live, a value begins again."""
+        """Omit rows of expired values. A gap as long as the TTL starts a new value."""
         arrival = len(self.table.columns)
         of_key = f"PARTITION BY {', '.join(keys)} " if keys else ""
         columns = tuple((i, f"c{i}") for i in sorted(read | {arrival}))
@@ -402,17 +402,17 @@ class TableRows:
         return Where(Select(steps, (*columns, last)), f"c{arrival + 2} IS NULL OR c{arrival} >= c{arrival + 2}")
 
     def bound(self, field: WindowField) -> InputRef:
-        """A bound of a row's window."""
+        """Column of a window bound."""
         type = self.time.type if field is WindowField.TIME else timestamp(3)
         return InputRef(len(self.columns) + BOUNDS.index(field), type)
 
     @property
     def ordered(self) -> bool:
-        """True if the table defines the arrival order of its rows."""
+        """True if the table defines in which order its rows arrived."""
         return self.locations.source(self.table).ordered
 
     def selected(self, node: Node, columns: Sequence[Expression], in_order: bool = True) -> Select:
-        """Some columns of rows, with the column ``arrival`` if the table defines the arrival order."""
+        """Select columns of rows. If the table defines an order of arrival, add the column ``arrival``."""
         settings = dict(self.pipeline.settings)
         named = tuple(Column(f"c{i}", each.type) for i, each in enumerate(columns))
         rows = Project(node, tuple(columns), named)
@@ -434,5 +434,5 @@ _MERGED_BY = {"COUNT": "SUM", "SUM": "SUM", "MIN": "MIN", "MAX": "MAX"}
 
 
 def _merged(call: AggregateCall, column: InputRef) -> AggregateCall:
-    """The call that merges a column of another call's results over parts of the rows."""
+    """Call that merges the results of an aggregate call over parts of the rows."""
     return AggregateCall(_MERGED_BY[call.function], (column,), call.type)

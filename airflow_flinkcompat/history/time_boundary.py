@@ -1,4 +1,4 @@
-"""A topic and an archive without offsets: rows before an event time come from the archive."""
+"""A topic with an archive that stores no offsets. Rows before an event time are read from the archive."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
 def names_a_time(text: str) -> bool:
-    """True if the suffix of an archive's place is a time, which begins with a date, instead of columns."""
+    """True if the suffix of an archive's location is a time, which begins with a date."""
     return _DATE.match(text) is not None
 
 
 @dataclass(frozen=True)
 class BoundaryArchive(TopicWithArchive):
-    """A table whose rows come from an archive before an event time, and from its topic from then on.
+    """A table with an archive for rows before an event time and a topic for all other rows.
 
     Attributes:
-        time: The event time in Spark SQL, over the stored columns as ``c0`` ….
-        field: Position of the event time among the stored columns; None if it is computed.
-        boundary: Boundary in microseconds of the event time's clock.
+        time: Spark SQL for the event time, over the stored columns ``c0`` ….
+        field: Index of the event time among the stored columns; None if it is computed.
+        boundary: Boundary between archive and topic, in microseconds of the event time's clock.
     """
 
     time: str
@@ -50,7 +50,7 @@ class BoundaryArchive(TopicWithArchive):
         if topic.start.mode != "earliest":
             raise Untranslatable(
                 f"table {table.name} starts within its topic (scan.startup.mode), and only offsets show which "
-                "archived rows lie before that: name the archive's columns of partition and offset",
+                "archived rows precede the start: specify the archive's columns of partition and offset",
                 table.span,
             )
         time, field = _event_time(table)
@@ -67,7 +67,7 @@ class BoundaryArchive(TopicWithArchive):
 
     @property
     def place(self) -> str:
-        """Both places and the boundary between them."""
+        """Locations of the archive and the topic, and the boundary between them."""
         return f"{self.archive.place} below {self.time_text(self.boundary)}, then {self.topic.place}"
 
     def time_text(self, micros: int) -> str:
@@ -80,11 +80,11 @@ def _type_of_time(table: Table) -> str:
 
 
 def _event_time(table: Table) -> tuple[str, int | None]:
-    """Event time in Spark SQL, and its position among the stored columns."""
+    """Spark SQL for the event time, and its index among the stored columns; None if it is computed."""
     if table.watermark is None:
         raise Untranslatable(
-            f"table {table.name} declares no WATERMARK and so has no event time that could separate an archive "
-            "from its topic: name the archive's columns of partition and offset",
+            f"table {table.name} declares no WATERMARK, so it has no event time that could separate an archive "
+            "from its topic: specify the archive's columns of partition and offset",
             table.span,
         )
     name, computed = table.watermark.column, dict(table.computed)
@@ -94,8 +94,8 @@ def _event_time(table: Table) -> tuple[str, int | None]:
     names = [column.name for column in table.columns]
     if name not in computed or not all(names[each] in table.physical for each in references([computed[name]])):
         raise Untranslatable(
-            f"table {table.name}: its event time {name} does not follow from stored columns, and an archive "
-            "without offsets has no others: name the archive's columns of partition and offset",
+            f"table {table.name}: the event time {name} cannot be computed from stored columns alone, and an "
+            "archive without offsets has no other columns. Specify the archive's columns of partition and offset",
             table.span,
         )
 
@@ -106,8 +106,8 @@ def _event_time(table: Table) -> tuple[str, int | None]:
         return scalar(transform(computed[name], of_stored)), None
     except Untranslatable as error:
         raise Untranslatable(
-            f"table {table.name}: its event time {name} is not computed exactly, so that no boundary can "
-            f"separate its rows: {error.message}",
+            f"table {table.name}: Spark cannot compute the event time {name} exactly, so no boundary can separate "
+            f"the rows: {error.message}",
             table.span,
         ) from None
 
@@ -122,14 +122,15 @@ def _micros(table: Table, text: str, zoned: bool) -> int:
     assert table.watermark is not None
     if zoned and moment.tzinfo is None:
         raise InputError(
-            f"{what} has no time zone, but {table.watermark.column} is an instant (TIMESTAMP_LTZ): write URI#{example}"
+            f"{what} has no time zone, but {table.watermark.column} is a TIMESTAMP_LTZ: add a time zone, as "
+            f"in URI#{example}"
         )
     if not zoned and moment.tzinfo is not None:
         raise InputError(
-            f"{what} has a time zone, but {table.watermark.column} has none (TIMESTAMP): write the value of the "
-            f"column, as in URI#{example}"
+            f"{what} has a time zone, but {table.watermark.column} is a TIMESTAMP without a zone: write the "
+            f"column's value, as in URI#{example}"
         )
     micros = to_micros(moment.astimezone(UTC).replace(tzinfo=None) if zoned else moment)
     if micros % MILLISECOND:
-        raise InputError(f"{what} is more precise than the milliseconds of an event time: write it as in URI#{example}")
+        raise InputError(f"{what} is more precise than an event time: write at most milliseconds, as in URI#{example}")
     return micros

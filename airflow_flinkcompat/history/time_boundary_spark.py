@@ -1,14 +1,15 @@
-"""Reader of an archive without offsets and its topic, if the event time provably separates them.
+"""Reader of a topic and an archive without offsets, if an event time provably separates them.
 
-Only the archive contains records that the topic has deleted. The proof therefore compares the common records, row by
-row and with multiplicity:
+Records that the topic has deleted are only in the archive. To prove that none is missing, the proof compares all
+records that both contain, including duplicates:
 
-* Below the boundary, the archive is read. It must contain each record that the job has read and the topic still has, as
-  often as the topic does, and no record that the job has yet to read.
-* From the boundary on, the topic is read. Every archived row there must be in the topic, so that none was deleted.
-* A deleted record is noticed only if the archive contains it. An archive written in topic order does, provided that it
-  contains a later record of the partition. The records that the topic still has show this order: the archive contains
-  the first ones of each partition, some of them below the boundary and some above.
+* Before the boundary, the archive is read. It must contain all records that the job has read and the topic still
+  contains, with the same number of copies. It must contain no record that the job has not read yet.
+* From the boundary on, the topic is read. It must contain every archived row from there on. This shows that the topic
+  has not deleted any of them.
+* A deleted record is detected only if the archive contains it. An archive written in topic order contains it if the
+  archive also contains a later record of the same partition. The topic's remaining records show whether the archive has
+  this order. The archive must contain the first of them in each partition, some before the boundary and some after it.
 """
 
 from __future__ import annotations
@@ -47,34 +48,35 @@ _FACTS = {
     "surplus": "count_if(NOT below AND archived > held)",
     "surplus_from": f"min(IF(NOT below AND archived > held, {TIME}, NULL))",
 }
-"""Facts about the records of a partition; the last three are about archived rows, which have none."""
-_OFFSETS = "name the archive's columns of partition and offset, if it has them"
+"""Facts about the records of a partition. The last three are about archived rows."""
+_OFFSETS = "specify the archive's columns of partition and offset, if it has them"
 _OF_RECORDS = {
-    "untimed": f"has no event time, so that the boundary cannot place it; {_OFFSETS}",
+    "untimed": f"has no event time, so the boundary cannot assign it; {_OFFSETS}",
     "missing": (
-        "lies below the boundary, but the archive contains fewer copies of it than the topic: it ends before the "
-        "boundary, or has lost rows. Name an earlier boundary, or an archive that contains it"
+        "is before the boundary, but the archive contains fewer copies of it than the topic: the archive ends "
+        "before the boundary, or has lost rows. Specify an earlier boundary, or an archive that contains the "
+        "record"
     ),
     "again": (
-        "lies below the boundary and is in the archive, but the job has not read it yet: it would count twice. "
-        "Name an earlier boundary"
+        "is before the boundary and is in the archive, but the job has not read it yet: the record would count "
+        "twice. Specify an earlier boundary"
     ),
     "twice": (
-        "lies below the boundary, but the archive contains more copies of it than the topic: it has duplicate rows, "
-        f"or the topic has deleted an equal record, which cannot be distinguished; {_OFFSETS}"
+        "is before the boundary, but the archive contains more copies of it than the topic: either the archive "
+        f"has duplicate rows, or the topic has deleted an equal record; {_OFFSETS}"
     ),
 }
-"""Faults of the first such record of a partition, by their names in ``_FACTS``."""
+"""Fault of the first faulty record of a partition, by the names in ``_FACTS``."""
 
 
 @dataclass(frozen=True)
 class Parted:
-    """Compared records.
+    """Records to compare.
 
     Attributes:
-        topic: Records of the topic; ``read`` is true for those that the job has read.
-        archive: Rows of the archive, possibly without those older than the whole topic.
-        lost: First remaining offset of each partition that has lost records.
+        topic: Records of the topic. The column ``read`` is true for records that the job has read.
+        archive: Rows of the archive. Rows that are older than the whole topic may be omitted.
+        lost: First remaining offset of each partition that has deleted records.
     """
 
     topic: DataFrame
@@ -83,14 +85,14 @@ class Parted:
 
 
 def problems(source: BoundaryArchive, parted: Parted) -> Sequence[str]:
-    """Reasons why the boundary does not provably separate the records."""
+    """Explain why the boundary does not provably separate the records; empty if it does."""
     return list(_problems(source, parted.lost, {row[PARTITION]: row for row in _facts(source, parted)}))
 
 
 def _facts(source: BoundaryArchive, parted: Parted) -> Sequence[Row]:
-    """The facts of ``_FACTS`` for each partition, and for the archive's rows under None."""
+    """Compute ``_FACTS`` for each partition, and for the archive's rows under the key None."""
     keys = [
-        # -0.0 is not 0.0, and NaN is NaN.
+        # As strings, -0.0 and 0.0 differ, and NaN equals NaN.
         f"CAST(f{i} AS STRING) AS k{i}" if column.type.name in APPROXIMATE else f"f{i} AS k{i}"
         for i, column in enumerate(source.declared.stored)
     ]
@@ -105,7 +107,7 @@ def _facts(source: BoundaryArchive, parted: Parted) -> Sequence[Row]:
         f"count_if({PARTITION} IS NULL) {every} AS archived",
         f"count_if({PARTITION} IS NOT NULL) {every} AS held",
         f"count_if(read) {every} AS job",
-        # The archive's own rows come first, as they have no partition.
+        # The archive's rows come first, because their partition is NULL.
         f"row_number() OVER ({alike}) - count_if({PARTITION} IS NULL) {every} AS copy",
     )
     return counted.groupBy(PARTITION).agg(*(F.expr(sql).alias(name) for name, sql in _FACTS.items())).collect()
@@ -115,7 +117,7 @@ def _problems(source: BoundaryArchive, lost: Mapping[int, int], found: Mapping[i
     archive, partitions = found.get(None), sorted(number for number in found if number is not None)
     if archive is not None and archive["no_time"]:
         yield (
-            f"the archive has {archive['no_time']} rows without an event time, which the boundary cannot place; "
+            f"the archive has {archive['no_time']} rows without an event time, which the boundary cannot assign; "
             f"{_OFFSETS}"
         )
     for number in partitions:
@@ -124,52 +126,56 @@ def _problems(source: BoundaryArchive, lost: Mapping[int, int], found: Mapping[i
                 yield f"the record at offset {offset} of partition {number} {says}"
     if archive is not None and archive["surplus"]:
         yield (
-            f"the archive has {archive['surplus']} rows from the boundary on that the topic lacks, the first at "
-            f"{source.time_text(archive['surplus_from'])}: the topic has deleted them, or the archive has duplicate "
-            f"rows. Name a later boundary, or {_OFFSETS}"
+            f"the archive has {archive['surplus']} rows at or after the boundary that the topic lacks, the first at "
+            f"{source.time_text(archive['surplus_from'])}: the topic has deleted them, or the archive has "
+            f"duplicate rows. Specify a later boundary, or {_OFFSETS}"
         )
     for number, first in sorted(lost.items()):
         row = found.get(number)
         begins = f"partition {number} now begins at offset {first}, and"
         if row is None or not row["older"]:
             yield (
-                f"{begins} no record that the job has read and the topic still contains lies below the boundary, "
-                f"so that deleted records may lie above it. Name a later boundary, or {_OFFSETS}"
+                f"{begins} no record that the job has read and the topic still contains is before the boundary, "
+                f"so deleted records may be after it. Specify a later boundary, or {_OFFSETS}"
             )
         elif not row["newer"]:
             yield (
-                f"{begins} the archive contains no record from the boundary on that the job has read, so that it "
-                "may lack deleted ones. Name an earlier boundary, or wait until the archive contains more"
+                f"{begins} the archive contains no record at or after the boundary that the job has read, so the "
+                "archive may lack deleted records. Specify an earlier boundary, or wait until the archive "
+                "contains more records"
             )
         elif row["ends"] is not None and row["last"] > row["ends"]:
             yield (
-                f"{begins} the archive has its record at offset {row['last']}, but not the one at offset "
-                f"{row['ends']}: it is truncated, or not written in topic order, and may lack deleted records. "
-                f"Wait until it contains both, or {_OFFSETS}"
+                f"{begins} the archive contains the record at offset {row['last']}, but not the record at offset "
+                f"{row['ends']}. The archive is truncated or not written in topic order, and may lack deleted "
+                f"records. Wait until the archive contains both, or {_OFFSETS}"
             )
 
 
 @dataclass(frozen=True)
 class _Joined:
-    """Sources: the archive below the boundary, or None if the topic has all records, and the topic."""
+    """Sources to combine: the archive before the boundary, and the topic.
+
+    ``archive`` is None if the topic contains all records.
+    """
 
     archive: BackfillSource | None
     topic: KafkaSource
 
 
 class BoundaryArchiveReader:
-    """Reader of records below an end offset in each partition, if the boundary provably separates them."""
+    """Reader of the records below an end offset, if the boundary provably separates archive and topic."""
 
     def __init__(self, session: SparkSession, source: BoundaryArchive) -> None:
         self._session, self._source = session, source
 
     def check(self) -> None:
-        """Raise :class:`BackfillError` if the boundary does not provably separate them."""
+        """Raise :class:`BackfillError` unless the boundary provably separates archive and topic."""
         reader_of(self._session, self._source.archive).check()
         self._joined()
 
     def rows(self) -> DataFrame:
-        """The decoded rows of archive and topic; after prepared rows, only those of the topic."""
+        """Decoded rows of the archive and the topic. After prepared rows, only the topic is read."""
         joined, source = self._joined(), self._source
         names = [f"f{i}" for i, _ in enumerate(source.declared.stored)]
         recent = self._timed(joined.topic)
@@ -179,7 +185,7 @@ class BoundaryArchiveReader:
         return older.select(*names).union(recent.where(F.col(TIME) >= source.boundary).select(*names))
 
     def newest(self) -> KafkaSource:
-        """The records in the topic, which include the latest event time of each partition."""
+        """The topic's remaining records, which include the latest event time of each partition."""
         return self._joined().topic
 
     def _joined(self) -> _Joined:
@@ -198,31 +204,31 @@ class BoundaryArchiveReader:
                 return _Joined(None, between(source.topic, start, end))
             number, at = min(missing.items())
             raise BackfillError(
-                f"{source.topic.place}: partition {number} now begins at offset {at}, after the prepared rows: "
-                "run without the prepared history"
+                f"{source.topic.place}: partition {number} now begins at offset {at}, after the end of the "
+                "prepared rows. Run without the prepared history"
             )
-        # The archive is listed before the end of the topic is read, so that the topic has had all its rows.
+        # The archive is listed before the topic's end is read. All archived rows were in the topic by that time.
         archive = self._unchanging(source.archive)
         latest = {number: at for (_, number), at in offsets(session, source.topic.topics, Position("latest")).items()}
         if latest.keys() != end.keys():
             raise BackfillError(
-                f"table {source.table}: {source.topic.place} got new partitions while it was read: run again"
+                f"table {source.table}: {source.topic.place} gained partitions during the run: run again"
             )
         last = {number: max(latest[number], at) for number, at in end.items()}
         topic = self._timed(between(source.topic, held, last)).withColumn("read", F.col(OFFSET) < by_partition(end))
         (first,) = topic.agg(F.min(TIME)).collect()[0]
-        # Equal rows have equal event times.
+        # The comparison can omit older rows, because equal rows have equal event times.
         oldest = source.boundary if first is None else min(first, source.boundary)
         rows = self._timed(_narrowed(source, archive, None, oldest)).where(f"{TIME} IS NULL OR {TIME} >= {oldest}")
         if found := problems(source, Parted(topic, rows, lost)):
             raise BackfillError(
-                f"table {source.table}: cannot prove that no row is missing between {source.archive.place} and "
-                f"{source.topic.place} at the boundary {source.time_text(source.boundary)}: {found[0]}"
+                f"table {source.table}: it cannot be proved that no row is missing between {source.archive.place} "
+                f"and {source.topic.place} at the boundary {source.time_text(source.boundary)}: {found[0]}"
             )
         return _Joined(archive, between(source.topic, start, end))
 
     def _unchanging(self, archive: BackfillSource) -> BackfillSource:
-        """The current archive; for a lake, its snapshot at the start of the run."""
+        """Pin the archive to the files that exist now. Lake tables are already pinned to a snapshot."""
         reader_of(self._session, archive).check()
         if not isinstance(archive, FileSource):
             return archive
@@ -230,7 +236,10 @@ class BoundaryArchiveReader:
         return replace(archive, read=FilesRead(files, (), ()))
 
     def _timed(self, side: BackfillSource) -> DataFrame:
-        """Decoded rows of one side with their event time; those of the topic also with partition and offset."""
+        """Decode the rows of one side and add their event time.
+
+        Rows of the topic also have a partition and an offset.
+        """
         source = self._source
         columns = source.declared.stored
         decoded = [side.decode(column, f"f{i}", source.declared) for i, column in enumerate(columns)]
@@ -251,7 +260,7 @@ reader = BoundaryArchiveReader
 def _narrowed(
     source: BoundaryArchive, archive: BackfillSource, span: TimeSpan | None, oldest: int | None = None
 ) -> BackfillSource:
-    """The archive, restricted to requested times if the event time is one of its columns."""
+    """Restrict the archive to a range of event time, if the event time is a stored column."""
     if source.field is None or not isinstance(archive, TimeBounded):
         return archive
     if oldest is not None:

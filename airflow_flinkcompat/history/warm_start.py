@@ -1,7 +1,7 @@
-"""The warm start of a new job: the savepoint that it would have left after reading its tables so far.
+"""Warm start of a new job: a savepoint as if the job had already read its tables.
 
-It is written like a migration. In place of an old savepoint, it starts from the template with the positions after these
-rows and their watermark, as if the new job had read all rows and kept no state.
+The savepoint is written like a migration. The template replaces the old savepoint. It contains the end positions and
+the watermark of the rows, as if the job had read all rows without storing keyed state.
 """
 
 from __future__ import annotations
@@ -52,15 +52,15 @@ if TYPE_CHECKING:
 
 
 _WARM = "WARM START: all state is computed from history"
-_NOT_WARM = "NO WARM START: a state cannot be computed from history, so no savepoint is written"
+_NOT_WARM = "NO WARM START: some state cannot be computed from history, so no savepoint is written"
 
 
 @dataclass(frozen=True)
 class WarmStart:
     """Initial state of a job that has never run.
 
-    ``until``: end position by table name; other tables are read completely. ``reasons``: reasons for incomplete
-    state, by the name of its source or operator; empty if all state is complete.
+    ``until``: End positions by table name. Other tables are read completely. ``reasons``: Why state is incomplete, by
+    the name of its source or operator; empty if all state is complete.
     """
 
     side: Side
@@ -74,7 +74,7 @@ class WarmStart:
     def of(
         cls, own: Migration, side: Side, plan: CompiledPlan, history: KnownHistory, until: Mapping[str, Until]
     ) -> WarmStart:
-        """Determine the initial state of a job without Spark."""
+        """Determine the initial state of a job, without Spark."""
         lines = Migration(tuple(_line(line.new) for line in own.operators if line.new is not None))
         state, reasons = history.extend(lines, side, begins=True)
         started = cls(side, plan, history, until, state)
@@ -84,14 +84,14 @@ class WarmStart:
         read = {last_name(spec.name) for spec in self._sources}
         if unknown := sorted(self.until.keys() - read):
             raise InputError(
-                f"--until {unknown[0]}: the script reads no table of that name; it reads {', '.join(sorted(read))}"
+                f"--until {unknown[0]}: the script reads no table with this name. It reads {', '.join(sorted(read))}"
             )
         if self.side.version not in MIGRATED_LINES:
             tested = " and ".join(MIGRATED_LINES)
-            yield "the job", f"computed state was tested on Flink {tested} only, not on {self.side.version}"
+            yield "the job", f"computing state was tested only with Flink {tested}, not with {self.side.version}"
         for node in self.plan.nodes:
             if not node.inputs and not any(_is_of(node.config, spec) for spec in self._sources):
-                yield node.description, "it stores no positions, so the job would read its rows again"
+                yield node.description, "this source stores no positions, so the job would read its rows again"
         for spec in self._sources:
             try:
                 self._resumable(spec)
@@ -100,13 +100,13 @@ class WarmStart:
         for line in self.state.operators:
             kept = line.new
             if kept is not None and kept.kind is StateKind.OPERATOR and line.effect is not RestoreEffect.COMPUTED:
-                reason = kept.layout.reason if isinstance(kept.layout, Unknown) else "its state is unknown"
+                reason = kept.layout.reason if isinstance(kept.layout, Unknown) else "its state layout is unknown"
                 yield kept.name, found.get(kept.name, reason)
             elif kept is not None and kept.kind is StateKind.OPERATOR:
                 query = state_query(self.side, kept, AssumedHistory(self.history.places))
                 untimed = [table.name for table in query.tables if table.watermark is None]
                 if untimed and (query.in_windows or not query.stores_watermark):
-                    yield kept.name, f"the rows of table {untimed[0]} do not determine its watermark"
+                    yield kept.name, f"table {untimed[0]} declares no watermark, so its rows do not determine one"
 
     @property
     def report(self) -> MigrationReport:
@@ -123,11 +123,11 @@ class WarmStart:
 
     @property
     def headline(self) -> str:
-        """A sentence about the warm start that begins with words in capitals."""
+        """Sentence about the warm start that begins with words in capitals."""
         return _NOT_WARM if self.reasons else _WARM
 
     def preview(self) -> Iterator[str]:
-        """Sentences about the rows that a run reads and inexact parts, without Spark."""
+        """Describe the rows that a run reads and the inexact parts of its result, without Spark."""
         lines = (line for line in self.state.operators if line.effect is RestoreEffect.COMPUTED)
         specs = [line.new for line in lines if line.new is not None and line.new.kind is StateKind.OPERATOR]
         places = AssumedHistory(self.history.places)
@@ -138,13 +138,13 @@ class WarmStart:
         return [line.new for line in self.state.operators if line.new and line.new.kind is StateKind.POSITIONS]
 
     def _table(self, spec: StateSpec) -> Table:
-        """Table of a specification; raises BackfillError if none or several match, or its history is missing."""
+        """Find the table of a source; raise BackfillError if it is ambiguous or has no history."""
         name = last_name(spec.name)
         found = [table for table in self.side.program.tables if table.path[2] == name]
         if len(found) != 1:
-            raise BackfillError(f"the script declares {len(found)} tables of that name")
+            raise BackfillError(f"the script declares {len(found)} tables with this name: exactly one is required")
         if name not in self.history.tables:
-            raise BackfillError(f"the history of table {name} is missing: pass --history {name}")
+            raise BackfillError(f"the history of table {name} is not specified: pass --history {name}")
         return found[0]
 
     @property
@@ -158,20 +158,20 @@ class WarmStart:
 
     @contextmanager
     def ready(self) -> Iterator[None]:
-        """Context in which the rows are available, with a Spark session that stays for the computation."""
+        """Context that checks the rows, and keeps a Spark session for the computation."""
         with history_spark(self.history.master, [(self.side, self._locations)]) as session:
             for name, end in self._ends(session).items():
                 source = SourceEnds(ends=((name, end),)).source(self._tables[name])
-                check_source(session, source, lambda line: None)  # unknown facts are reported when it is read
+                check_source(session, source, lambda line: None)  # Warnings are printed when the rows are read.
             yield
 
     @property
     def _tables(self) -> Mapping[str, Table]:
-        """Tables with history; raises BackfillError."""
+        """Tables with history, by name; raise BackfillError if one has no history."""
         return {last_name(spec.name): self._table(spec) for spec in self._sources}
 
     def _ends(self, session: SparkSession) -> dict[str, SourceEnd]:
-        """The present end of each table. Raises BackfillError."""
+        """Current end of each table, by name. Raises BackfillError if a table has no history."""
         return {
             name: end_of(session, resumable(table, self._locations), self.until.get(name, ALL))
             for name, table in self._tables.items()
@@ -179,7 +179,7 @@ class WarmStart:
 
     @contextmanager
     def computing(self, template: str, say: Callable[[str], None]) -> Iterator[tuple[str, HistoryComputer]]:
-        """Context that computes the state, with the savepoint that it replaces."""
+        """Context that yields a folder with the initial savepoint and the computer of state."""
         from airflow_flinkcompat.history.computing import HistoryComputer
 
         with history_session(self.history.master, [(self.side, self._locations)], say) as session:
@@ -197,7 +197,7 @@ class WarmStart:
     def _unfilled(
         self, template: str, computer: HistoryComputer, ends: SourceEnds, say: Callable[[str], None]
     ) -> tuple[SavepointMetadata, Mapping[str, int]]:
-        """The template with positions and watermarks but no keyed entries, and the progress of time by id."""
+        """Return the template with positions, watermarks and no keyed entries; also watermarks by operator."""
         head = read_metadata(template)
         specs = {line.new.id: line.new for line in self.state.operators if line.new is not None}
         by_name = dict(ends.ends)
@@ -217,7 +217,7 @@ class WarmStart:
             for table in query.tables:
                 if table.name not in of_tables:
                     of_tables[table.name] = self._watermark(computer, table, ends)
-            # Flink's watermark of several inputs is the lowest one.
+            # Flink's watermark of several inputs is the lowest of theirs.
             slowest = min(query.tables, key=lambda table: of_tables[table.name])
             if (text := _watermark_text(slowest, of_tables[slowest.name], not query.stores_watermark)) not in shown:
                 shown.append(text)
@@ -239,7 +239,7 @@ class WarmStart:
 
 
 def _line(spec: StateSpec) -> OperatorMigration:
-    """The migration of a state as if the job had read all rows and kept no state."""
+    """Migration of a state as if the job had read all rows and stored no keyed state."""
     if spec.kind is StateKind.POSITIONS:
         return OperatorMigration(RestoreEffect.RIGHT, spec, spec, "")
     return OperatorMigration(RestoreEffect.EMPTY, spec, spec, "")
@@ -255,7 +255,7 @@ def _empty(operator: OperatorState) -> OperatorState:
 
 
 def _with_headers_of(template: OperatorState, filled: OperatorState, path: str) -> OperatorState:
-    """An operator with the keyed state of the template, which has no keys: its headers, stored inline."""
+    """Copy the keyed state headers of the template, which has no keys, into an operator."""
 
     def inline(keyed: KeyGroups | None) -> KeyGroups | None:
         return keyed and replace(keyed, handle=Inline("headers", read_handle(keyed.handle, path)))
@@ -267,12 +267,15 @@ def _with_headers_of(template: OperatorState, filled: OperatorState, path: str) 
 
 def _watermark_text(table: Table, reached: int, of_rows: bool) -> str:
     if reached == NEVER:
-        begins = "none of its rows counts as emitted" if of_rows else "all windows over it are open"
+        begins = "none of its rows is treated as emitted" if of_rows else "all windows over the table are open"
         return f"table {table.name} has no watermark yet: {begins}"
     time = (EPOCH + timedelta(milliseconds=reached + 1)).replace(tzinfo=None).isoformat(timespec="milliseconds")
     of = {column.name: column.type.name for column in table.columns}
     if table.watermark is not None and of[table.watermark.column] == "TIMESTAMP_LTZ":
         time += "Z"
     if of_rows:
-        return f"results of rows of table {table.name} before {time} count as emitted: a backfill computes them"
-    return f"windows over table {table.name} that end by {time} count as emitted: a backfill computes them"
+        return (
+            f"results for rows of table {table.name} before {time} are treated as emitted: run a backfill to "
+            "compute them"
+        )
+    return f"windows over table {table.name} that end by {time} are treated as emitted: run a backfill to compute them"

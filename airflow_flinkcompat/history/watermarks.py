@@ -1,4 +1,4 @@
-"""Watermarks that past rows imply: late rows, closed sessions, and the watermark at the savepoint."""
+"""Watermarks that follow from past rows: late rows, closed sessions, and the watermark at a savepoint."""
 
 from __future__ import annotations
 
@@ -30,17 +30,19 @@ _IDLE = ("scan.watermark.idle-timeout", "table.exec.source.idle-timeout")
 
 
 def rows_met(rows: TableRows, columns: Sequence[Expression], matter: str) -> Select:
-    """The rows of a table, each with the highest possible watermark at its arrival."""
+    """Return the rows of a table, each with the highest watermark that was possible at its arrival."""
     table, source = rows.table, rows.locations.source(rows.table)
     assert table.watermark is not None
     if not rows.ordered:
-        raise NotComputable(f"{source.place} does not show which rows were late for {matter}")
+        raise NotComputable(f"{source.place} does not show which rows arrived too late for {matter}")
     if any(table.option(option) or dict(rows.pipeline.settings).get(option) for option in _IDLE):
-        raise NotComputable(f"partitions may be idle, so history does not show which rows were late for {matter}")
+        raise NotComputable(
+            f"partitions may become idle, so history does not show which rows arrived too late for {matter}"
+        )
     width = len(columns)
     # Rows that fail a condition also advance the watermark.
     read = rows.selected(Scan(table), [*columns, rows.time, table.watermark.expression, *rows.conditions])
-    # Each partition of a topic has its own watermark, the job's is the lowest; files are read one by one.
+    # Each topic partition has a separate watermark, and the job uses the lowest. Files are read one after another.
     stream = "PARTITION BY arrival.stream " if isinstance(source, KafkaSource | ArchivedTopic) else ""
     before = f"OVER ({stream}ORDER BY arrival ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
     mixed = "FALSE" if stream else "min(arrival.stream) OVER () <> max(arrival.stream) OVER ()"
@@ -55,7 +57,7 @@ def rows_met(rows: TableRows, columns: Sequence[Expression], matter: str) -> Sel
 
 
 def late_in_sessions(rows: TableRows, keys: Sequence[Expression], sessions: Window) -> Doubt:
-    """Rows that may have been late for their session, or that arrived after a part of it was closed."""
+    """Find rows that may have been late for their session, or that joined parts of a closed session."""
     assert sessions.gap is not None
     gap, width = sessions.gap * 1000, len(keys)
     of_key = ", ".join(f"c{i}" for i in range(width)) or "1"
@@ -76,21 +78,21 @@ def late_in_sessions(rows: TableRows, keys: Sequence[Expression], sessions: Wind
     ended = Select(numbered, ((0, end), (1, f"c{width + 4}")))
     return Doubt(
         Select(Where(ended, "c1"), ((0, "c0"),)),
-        "a row may have been late for its session, and history does not show whether it was",
+        "a row may have arrived too late for its session, and history does not show whether it did",
     )
 
 
 NEVER = -(1 << 63)
-"""The watermark of a job that has received none."""
+"""Watermark of a job that has received none."""
 _PARTITION = "flinkcompat_partition"
 
 
 @dataclass(frozen=True)
 class Watermarking:
-    """Origin of a table's watermarks.
+    """Origin of the watermarks of a table.
 
-    ``by_split``: true if the source generates them for each split. ``idle``: true if a split without rows becomes
-    idle.
+    ``by_split``: True if the source generates a watermark for each split. ``idle``: True if a split without rows
+    becomes idle.
     """
 
     by_split: bool
@@ -100,7 +102,7 @@ class Watermarking:
     def of(cls, plan: CompiledPlan, table: Table) -> Watermarking:
         pushed = {_pushed(node.config["scanTableSource"], table) for node in plan.nodes if _reads(node.config, table)}
         if len(pushed) != 1:
-            raise NotComputable(f"the plan does not show the origin of the watermarks of table {table.name}")
+            raise NotComputable(f"the plan does not show how watermarks of table {table.name} are generated")
         (found,) = pushed
         return found
 
@@ -113,7 +115,7 @@ def _reads(config: Any, table: Table) -> bool:
 def _pushed(scan: Any, table: Table) -> Watermarking:
     for ability in scan.get("abilities") or ():
         if ability["type"] == "SourceWatermark":
-            raise NotComputable(f"the connector of table {table.name} generates its watermarks")
+            raise NotComputable(f"the connector of table {table.name} generates the watermarks itself")
         if ability["type"] == "WatermarkPushDown":
             of_table = (ability.get("watermarkParams") or {}).get("sourceIdleTimeout", -1)
             return Watermarking(True, max(int(ability.get("idleTimeoutMillis", -1)), int(of_table)) > 0)
@@ -121,12 +123,12 @@ def _pushed(scan: Any, table: Table) -> Watermarking:
 
 
 def watermark(session: SparkSession, pipeline: Pipeline, plan: CompiledPlan, table: Table, ends: SourceEnds) -> int:
-    """The watermark of a reader of a table's rows."""
+    """Watermark of a job that has read a table up to an end position."""
     how = Watermarking.of(plan, table)
     rows = TableRows(pipeline, StatelessSegment(Source(table.name)), ends)
     end = dict(ends.ends)[table.path[2]]
     if how.by_split and not isinstance(end, TopicEnd):
-        raise NotComputable(f"the splits of table {table.name}, which have their own watermarks, are unknown")
+        raise NotComputable(f"each split of table {table.name} has a separate watermark, and these splits are unknown")
     if not isinstance(end, TopicEnd) or not how.by_split:
         found = _highest(session, rows)
         return found if found > 0 else NEVER
@@ -136,7 +138,7 @@ def watermark(session: SparkSession, pipeline: Pipeline, plan: CompiledPlan, tab
 
 
 def least_watermark(session: SparkSession, rows: TableRows) -> int:
-    """Lowest event time of future rows that are not late, regardless of the origin of watermarks."""
+    """Lowest watermark that the job can have reached, regardless of how watermarks are generated."""
     table, locations = rows.table, rows.locations
     source = locations.source(table)
     topic = topic_of(source)
@@ -144,7 +146,7 @@ def least_watermark(session: SparkSession, rows: TableRows) -> int:
         reached = _by_partition(session, rows)
         return min((reached.get(partition, NEVER) for partition, _ in topic.end.offsets), default=NEVER)
     if isinstance(locations, RowsRead) and locations.readers[table.path[2]].parallelism > 1:
-        raise NotComputable(f"several readers share the files of {source.place}, each with its own watermark")
+        raise NotComputable(f"several subtasks read the files of {source.place}, each with a separate watermark")
     return _highest(session, rows)
 
 
@@ -157,7 +159,7 @@ def _highest(session: SparkSession, rows: TableRows) -> int:
 
 
 def _by_partition(session: SparkSession, rows: TableRows) -> dict[int, int]:
-    """The highest watermark of each partition of a table that has rows."""
+    """Highest watermark of each partition that contains rows."""
     from airflow_flinkcompat.backfill.execution.frames import Execution
 
     table = rows.table
@@ -173,13 +175,16 @@ def _by_partition(session: SparkSession, rows: TableRows) -> dict[int, int]:
 
 
 def _still_held(session: SparkSession, table: Table, source: BoundaryArchive) -> SourceEnds:
-    """The records in the topic, with one in each partition that is later than all deleted ones."""
+    """Restrict a topic with an archive to the records in the topic.
+
+    In each partition, one of these records is later than all deleted records.
+    """
     from airflow_flinkcompat.history.time_boundary_spark import BoundaryArchiveReader
 
     if table.watermark_delay is None:
         raise NotComputable(
-            f"the watermark of table {table.name} is not the event time minus a constant, so records that the "
-            "topic has deleted may have advanced it further"
+            f"the watermark of table {table.name} is not the event time minus a constant, so deleted records of "
+            "the topic may have advanced it further"
         )
     newest = BoundaryArchiveReader(session, source).newest()
     return SourceEnds(ends=((table.path[2], TopicEnd(newest, ())),))

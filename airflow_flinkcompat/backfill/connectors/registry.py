@@ -119,7 +119,7 @@ class TableLocations:
                 known = ", ".join(sorted(paths.values())) or "none"
                 if not matching:
                     verb = "writes" if what == "--sink" else "reads"
-                    raise BackfillError(f"{what} {name}: the script {verb} no table of that name; it {verb} {known}")
+                    raise BackfillError(f"{what} {name}: the script {verb} no table with this name. It {verb} {known}")
                 if len(matching) > 1:
                     raise BackfillError(f"{what} {name} matches several tables; write the full name ({known})")
 

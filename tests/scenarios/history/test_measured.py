@@ -25,7 +25,7 @@ __all__ = ["bench"]
 pytestmark = [pytest.mark.slow, pytest.mark.nightly, pytest.mark.timeout(300)]
 LEAST = 150
 """How many of them history makes whole."""
-UNORDERED = "rows of one key are equal in sort order, and their arrival order is unknown"
+UNORDERED = "several rows of a key are equal in sort order, and their order of arrival is unknown"
 _PLACE = re.compile(r"file://\w*/")
 _WHOLE = {RestoreEffect.RIGHT, RestoreEffect.MOVED, RestoreEffect.REWRITTEN, RestoreEffect.COMPUTED}
 

@@ -55,9 +55,9 @@ TABLE = re.compile(r"CREATE TABLE (\w+)")
 PRINTED = re.compile(r"CREATE TABLE (\w+) [^;]*'connector' = 'print'")
 DAILY = frozenset({"metrics are added to a tumbling window", "the condition of a join below a group is another"})
 """Beside what is kept, and in place of it: a case takes about six seconds."""
-SAMPLED = re.compile(r"[1-9]\d* keys recomputed in plain Python are equal")
-NOT_SAMPLED = "no key is recomputed in plain Python: "
-NONE_DRAWN = f"{NOT_SAMPLED}no key was found, or the sampled keys have too many rows"
+SAMPLED = re.compile(r"the state of [1-9]\d* keys is equal when recomputed in plain Python")
+NOT_SAMPLED = "no key was recomputed in plain Python: "
+NONE_DRAWN = f"{NOT_SAMPLED}there is no key, or the sampled keys have too many rows"
 OF_ONE_ROW = r"SESSION\(|ROW_NUMBER\(|RANK\(|\bOVER\b|[+-] INTERVAL '\d+' \w+ (AND|;)|FULL JOIN"
 """In scripts of which some state is of single rows: that is neither computed once more nor prepared."""
 NOT_COMPUTED_AGAIN = re.compile(rf"{OF_ONE_ROW}|GROUP BY .*TUMBLE\(|JOIN \(SELECT .*GROUP BY", re.DOTALL)
@@ -199,7 +199,7 @@ def test_what_is_not_computed_is_told(case: Case, bench: PairRunner) -> None:
     assert case.refused in [f"{name}: {why}" for name, why in reasons.items()]
 
 
-EMPTY = "and are emitted at once"
+EMPTY = "and emits them immediately"
 UNMERGED = "are computed from all rows after the job has stopped"
 
 

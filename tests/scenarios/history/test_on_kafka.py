@@ -154,7 +154,7 @@ def test_a_partition_tells_the_order(case: Case, topics: Topics) -> None:
 
 @pytest.mark.parametrize("case", LAST_TO_COME, ids=lambda case: case.title)
 def test_of_several_partitions_nothing_tells_the_last_row(case: Case, topics: Topics) -> None:
-    with pytest.raises(NotMigratable, match="their arrival order is unknown"):
+    with pytest.raises(NotMigratable, match="their order of arrival is unknown"):
         goes_on(topics.over(case, 2), topics.bench, topics.served.bound)
 
 

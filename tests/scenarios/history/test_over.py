@@ -307,11 +307,11 @@ def test_a_row_that_may_have_come_late(
         ("p ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW", None),
         (
             "p ROWS BETWEEN 2 PRECEDING AND CURRENT ROW",
-            "history does not record when the rows in the frame of an OVER by",
+            "history does not record when the rows in a processing-time OVER frame arrived",
         ),
         (
             "p RANGE BETWEEN INTERVAL '7' SECOND PRECEDING AND CURRENT ROW",
-            "history does not record when the rows in the frame of an OVER by",
+            "history does not record when the rows in a processing-time OVER frame arrived",
         ),
     ],
 )

@@ -222,12 +222,12 @@ def written(name: str, folder: Path, sample: int = 20) -> list[str]:
 @pytest.mark.parametrize("name", WRITTEN)
 def test_what_is_written_is_what_python_computes(name: str, tmp_path: Path, spark: SparkSession) -> None:
     told = written(name, tmp_path)[-1]
-    assert told.endswith(f": {WRITTEN[name]} keys recomputed in plain Python are equal")
+    assert told.endswith(f": the state of {WRITTEN[name]} keys is equal when recomputed in plain Python")
 
 
 @pytest.mark.nightly
 def test_fewer_keys_and_none(tmp_path: Path, spark: SparkSession) -> None:
-    for count, says in ((2, "2 keys recomputed"), (0, "count as emitted")):
+    for count, says in ((2, "2 keys is equal"), (0, "treated as emitted")):
         (tmp_path / str(count)).mkdir()
         assert says in written("2.3/tumble", tmp_path / str(count), count)[-1]
 
@@ -235,7 +235,7 @@ def test_fewer_keys_and_none(tmp_path: Path, spark: SparkSession) -> None:
 @pytest.mark.nightly
 def test_what_is_not_computed_by_python_is_said(tmp_path: Path, spark: SparkSession) -> None:
     told = written("2.3/session", tmp_path)[-1]
-    assert "no key is recomputed in plain Python: this is only done for GROUP BY, windows and joins" in told
+    assert "no key was recomputed in plain Python: recomputation supports only GROUP BY, windows and joins" in told
 
 
 @pytest.mark.nightly
@@ -255,7 +255,7 @@ def test_what_is_not_computed_by_python_is_said(tmp_path: Path, spark: SparkSess
         (
             "2.3/group-distinct",
             lambda entries: entries.sample(False, 0.5, 7),
-            "was not written, but is in the rows",
+            "was not written, but the rows contain it",
         ),
     ],
 )
@@ -297,7 +297,7 @@ def test_what_was_prepared_and_is_changed_since_is_not_published(tmp_path: Path,
     options = ["--savepoint", str(test_kills.CASE / "old"), "--prepare", str(prepared)]
     assert test_kills.run(folder, "never", "migrate", *options).returncode == 0
     right = test_kills.written(folder, folder / "right", "never", "migrate")
-    assert ": 5 keys recomputed in plain Python are equal" in right.stderr
+    assert ": the state of 5 keys is equal when recomputed in plain Python" in right.stderr
 
     (aggregated,) = (each for each in prepared.iterdir() if each.is_dir())
     rows = spark.read.parquet(str(aggregated))
@@ -308,7 +308,7 @@ def test_what_was_prepared_and_is_changed_since_is_not_published(tmp_path: Path,
     (tmp_path / "wrong").rename(aggregated)
     refused = test_kills.written(folder, folder / "wrong", "never", "migrate")
     assert refused.returncode == 1
-    assert "the computed state differs from what Python computes from the same rows" in refused.stderr
+    assert "the written state differs from the state that Python computes from the same rows" in refused.stderr
     assert not (folder / "wrong" / "_metadata").exists()
 
     (prepared / "prepared.json").write_text("{", "utf-8")

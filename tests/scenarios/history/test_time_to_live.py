@@ -209,7 +209,7 @@ def test_the_job_goes_on_as_though_it_had_always_run(
     )
     with history.computing(before, after, begin, made, said.append) as computer:
         migrate_savepoint(begin, template, target, made, round(left.at * 1000), computer.workers, computer)
-    assert "counts as the last write of its value" in "".join(said)
+    assert "is taken as the last write time of its value" in "".join(said)
     assert same(living(target, made, left.at), living(left.savepoints[new], made, left.at))
     rig.arrive("since", SINCE)
     left.wait_for_what_expires()

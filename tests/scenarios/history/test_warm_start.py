@@ -61,7 +61,7 @@ def test_each_job_begins_with_all_or_says_why_not(snapshot: SnapshotAssertion) -
         ),
         (
             ("file:///data/orders", "s3://bucket/orders"),
-            "the names that Flink lists for the files of s3://bucket/orders were",
+            "it was not measured under which names Flink lists the files of s3://bucket/orders",
         ),
         (("'filesystem'", "'datagen'"), "has connector datagen, but a backfill supports"),
     ],
@@ -72,11 +72,11 @@ def test_a_source_that_does_not_go_on_behind_its_rows(edit: tuple[str, str], say
 
 def test_all_tables_are_named() -> None:
     start = begun("2.3/group-all", known={})
-    assert start.reasons["orders"] == "the history of table orders is missing: pass --history orders"
-    assert start.reasons["group-aggregate"] == "the history of table orders is missing: pass --history orders"
+    assert start.reasons["orders"] == "the history of table orders is not specified: pass --history orders"
+    assert start.reasons["group-aggregate"] == "the history of table orders is not specified: pass --history orders"
     moved = begun("2.3/group-all", known={"orders": "/elsewhere"})
-    assert "it is unknown which of them contain the rows of file:///elsewhere" in moved.reasons["orders"]
-    with pytest.raises(InputError, match="--until order: the script reads no table of that name; it reads orders"):
+    assert "it is unknown which of these files contain the rows of file:///elsewhere" in moved.reasons["orders"]
+    with pytest.raises(InputError, match="--until order: the script reads no table with this name"):
         begun("2.3/group-all", until={"order": Until()})
 
 
@@ -89,11 +89,11 @@ TOPIC = "'connector' = 'kafka', 'topic' = 'orders', 'properties.bootstrap.server
 @pytest.mark.parametrize(
     ("name", "operator", "says"),
     [
-        ("top-n", "rank", "the arrival order of rows"),
-        ("window-top-n", "window-rank", "the arrival order of rows"),
-        ("deduplicated", "deduplicate", "the arrival order of rows"),
-        ("first-row", "deduplicate", "the arrival order of rows"),
-        ("session", "window-aggregate", "which rows were late for a session"),
+        ("top-n", "rank", "in which order rows with equal sort keys arrived"),
+        ("window-top-n", "window-rank", "in which order rows with equal sort keys arrived"),
+        ("deduplicated", "deduplicate", "in which order rows with equal sort keys arrived"),
+        ("first-row", "deduplicate", "in which order rows with equal sort keys arrived"),
+        ("session", "window-aggregate", "which rows arrived too late for a session"),
     ],
 )
 def test_an_archive_without_offsets_tells_no_order(name: str, operator: str, says: str) -> None:
@@ -110,7 +110,9 @@ def test_rows_that_come_once_more() -> None:
     values = replace(scan, place=len(start.plan.nodes), kind="values", config={}, description="Values(tuples=[[1]])")
     more = CompiledPlan(start.plan.version, (*start.plan.nodes, values))
     found = WarmStart.of(start.state, start.side, more, start.history, {})
-    assert found.reasons == {"Values(tuples=[[1]])": "it stores no positions, so the job would read its rows again"}
+    assert found.reasons == {
+        "Values(tuples=[[1]])": "this source stores no positions, so the job would read its rows again"
+    }
 
 
 ADDED = MIGRATIONS / "a-metric-is-added-to-a-tumbling-window"
@@ -134,7 +136,7 @@ def of_template(folder: Path, until: Mapping[str, Until]) -> WarmStart:
 @pytest.mark.parametrize(
     ("until", "says"),
     [
-        (Until(offsets=((0, 5),)), "--until orders: its rows are in files, which have no offsets: write a time"),
+        (Until(offsets=((0, 5),)), "--until orders: the rows are in files, which have no offsets. Write a time"),
     ],
 )
 def test_what_is_asked_for_and_not_there(folder: Path, until: Until, says: str, spark: SparkSession) -> None:
@@ -153,7 +155,7 @@ def test_a_moment_before_all_files(folder: Path, spark: SparkSession) -> None:
     target = str(folder / "begun")
     with start.computing(str(ADDED / "template"), said.append) as (origin, computer):
         migrate_savepoint(origin, str(ADDED / "template"), target, start.state, NOW, computer.workers, computer)
-    assert said[1] == "table orders has no watermark yet: all windows over it are open"
+    assert said[1] == "table orders has no watermark yet: all windows over the table are open"
     assert {state for _, state in stored(target)} == {"coordinator", "SourceReaderState", "watermark"}
 
 
@@ -181,8 +183,9 @@ def test_it_is_written_from_a_template(folder: Path, spark: SparkSession) -> Non
         migrate_savepoint(origin, str(ADDED / "template"), target, start.state, NOW, computer.workers, computer)
     assert said == [
         f"orders is read up to {folder.as_uri()}/orders, 1 files",
-        "windows over table orders that end by 2024-01-01T00:01:40.001 count as emitted: a backfill computes them",
-        "global-window-aggregate: 5 keys recomputed in plain Python are equal",
+        "windows over table orders that end by 2024-01-01T00:01:40.001 are treated as emitted: "
+        "run a backfill to compute them",
+        "global-window-aggregate: the state of 5 keys is equal when recomputed in plain Python",
     ]
     (source,) = (each for each in read_metadata(target).operators if each.coordinator is not None)
     assert file_positions(source, target).seen == {f"file:{folder}/orders/before.csv"}

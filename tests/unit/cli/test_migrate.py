@@ -261,7 +261,7 @@ def test_the_savepoint_that_is_read_is_not_written_into(to: str, run: Callable[.
         ),
         (("--dry-run", "--history", "=file:///rows"), "--history =file:///rows: write TABLE or TABLE=URI"),
         (("--dry-run", "--history", "orders=/a", "--history", "orders=/b"), "--history orders: two places are named"),
-        (("--dry-run", "--history", "order"), "history of order: the new script declares no table of that name"),
+        (("--dry-run", "--history", "order"), "history of order: the new script declares no table with this name"),
         (("--audit-history", "--savepoint", "s"), "--audit-history needs --history TABLE for each table"),
         (("--audit-history", "--history", "orders", "--savepoint", "nowhere"), "nowhere/_metadata cannot be read"),
         (("--savepoint", str(ADDED / "old"), "--to", "t", "--gateway", "http://h:8083"), "add --jobmanager"),

@@ -52,7 +52,7 @@ def queries(side: Side) -> list[StateQuery]:
         (TABLES.replace(EVERY, "") + JOIN, "is bounded: set source.monitor-interval"),
         (
             TABLES + BOTH.format(JOIN, "INSERT INTO printed SELECT w, w FROM rights;"),
-            "reach a sink unchanged, and earlier rows would be missing there",
+            "reach a sink unchanged, so the sink would lack the earlier rows",
         ),
         (
             TABLES + BOTH.format(JOIN, "INSERT INTO printed SELECT v, v FROM lefts UNION ALL SELECT w, w FROM rights;"),
@@ -60,7 +60,7 @@ def queries(side: Side) -> list[StateQuery]:
         ),
         (
             TABLES + BOTH.format(JOIN, "INSERT INTO printed SELECT COUNT(*), MAX(w) FROM rights GROUP BY k;"),
-            "some state of table",
+            "another operator that reads table",
         ),
         (TABLES + BOTH.format(JOIN, "INSERT INTO printed SELECT v, v FROM lefts;"), ""),
     ],

@@ -46,5 +46,5 @@ def test_a_job_that_has_found_no_file_has_read_none(read: FilesRead, monkeypatch
 def test_a_source_that_looked_once_tells_what_it_has_not_read_alone(
     splits: tuple[tuple[FileSplit, ...], tuple[FileSplit, ...]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(BackfillError, match="of a bounded source"):
+    with pytest.raises(BackfillError, match="from a bounded source"):
         source(FilesRead(frozenset(), *splits), monkeypatch)

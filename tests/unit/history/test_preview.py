@@ -53,13 +53,13 @@ def told(query: str, locations: AssumedHistory, settings: dict[str, str] | None 
     ("query", "settings", "inexact"),
     [
         ("a, CAST(SUM(b) AS DOUBLE) FROM orders GROUP BY a", None, "all computed state is exact"),
-        ("a, SUM(d) FROM orders GROUP BY a", None, "sums of FLOAT and DOUBLE are added in another order"),
+        ("a, SUM(d) FROM orders GROUP BY a", None, "sums of FLOAT and DOUBLE are added in a different order"),
         (
             "a, CAST(SUM(b) AS DOUBLE) FROM orders GROUP BY a",
             {"table.exec.state.ttl": "1 h"},
-            "the arrival time of a row counts as the last write of its value",
+            "the arrival time of a row is taken as the last write time of its value",
         ),
-        (RANKED, None, "the run fails if a first row may have been late"),
+        (RANKED, None, "the run fails if a first row may have arrived too late"),
     ],
 )
 def test_what_is_not_exact(query: str, settings: dict[str, str] | None, inexact: str) -> None:
@@ -79,7 +79,10 @@ def test_a_check_says_why_a_state_is_not_computed() -> None:
     (case,) = (each for each in load_changes() if each.title == title)
     old, new = (Side(each.script, engine="flink") for each in (case.old, case.new))
     found = change(title.replace(" ", "-"))
-    for tables, why in (({"orders": ""}, ""), ({}, "the history of table orders is missing: pass --history orders")):
+    for tables, why in (
+        ({"orders": ""}, ""),
+        ({}, "the history of table orders is not specified: pass --history orders"),
+    ):
         (window,) = (
             each for each in KnownHistory(tables).applied(found, old, new).operators if each.new and each.new.layout
         )

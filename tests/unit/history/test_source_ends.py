@@ -81,8 +81,8 @@ def test_offsets_that_do_not_change_any_more(
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("0:3", "orders has the partitions 0, 1: write an offset for each"),
-        ("0:3,1:3,2:3", "orders has the partitions 0, 1: write an offset for each"),
+        ("0:3", "orders has the partitions 0, 1. Write an offset for each partition"),
+        ("0:3,1:3,2:3", "orders has the partitions 0, 1. Write an offset for each partition"),
         ("0:3,1:801", "partition 1 of kafka://broker:9092/orders contains the offsets from 0 to 800, not 801"),
     ],
 )
@@ -95,7 +95,7 @@ def test_offsets_that_are_not_there(text: str, says: str, held: dict[str, tuple[
 
 def test_records_that_are_gone(held: dict[str, tuple[int, int]]) -> None:
     held["earliest"] = (5, 0)
-    with pytest.raises(NotMigratable, match="partition 0 now begins at offset 5; earlier records are deleted"):
+    with pytest.raises(NotMigratable, match="partition 0 now begins at offset 5, because earlier records were deleted"):
         ended(ALL)
     begins_there = of_options({**OPTIONS, **SPECIFIC})
     assert [each.offset for each in ended(ALL, begins_there).partitions] == [1200, 800]
@@ -109,12 +109,12 @@ def test_a_job_goes_on_no_sooner_than_it_begins(held: dict[str, tuple[int, int]]
 @pytest.mark.parametrize(
     ("options", "places", "says"),
     [
-        ({"topic": "orders;returns"}, {}, "positions of several topics cannot be written yet"),
+        ({"topic": "orders;returns"}, {}, "positions cannot be written for several topics yet"),
         ({"scan.bounded.mode": "latest-offset"}, {}, "is bounded"),
         (
             {},
             {"t": "parquet:/lake/orders"},
-            "positions of connector kafka after the rows of file:///lake",
+            "positions after the rows of file:///lake",
         ),
     ],
 )

@@ -61,9 +61,13 @@ def test_messages_tell_instants_from_local_times() -> None:
 @pytest.mark.parametrize(
     ("declared", "text", "says"),
     [
-        (INSTANT, "2026-01-31T00:00:00", r"has no time zone, but ts is an instant .* write URI#2026-01-31T00:00:00Z"),
-        (LOCAL, "2026-01-31T00:00:00Z", r"has a time zone, but ts has none .* as in URI#2026-01-31T00:00:00$"),
-        (INSTANT, "2026-01-31T00:00:00.0005Z", "more precise than the milliseconds"),
+        (
+            INSTANT,
+            "2026-01-31T00:00:00",
+            r"has no time zone, but ts is a TIMESTAMP_LTZ: .* as in URI#2026-01-31T00:00:00Z",
+        ),
+        (LOCAL, "2026-01-31T00:00:00Z", r"has a time zone, but ts is a TIMESTAMP .* as in URI#2026-01-31T00:00:00$"),
+        (INSTANT, "2026-01-31T00:00:00.0005Z", "more precise than an event time"),
         (INSTANT, "2026-31-01T00:00:00Z", "2026-31-01T00:00:00Z is not a time: write it as in URI#2026-01-31T00:00"),
     ],
 )
@@ -88,10 +92,16 @@ def test_an_event_time_may_be_computed_of_stored_columns() -> None:
 @pytest.mark.parametrize(
     ("declared", "says"),
     [
-        (f"{INSTANT} METADATA FROM 'timestamp'", "its event time ts does not follow from stored columns"),
-        ("at TIMESTAMP_LTZ(3) METADATA FROM 'timestamp', ts AS at", "does not follow from stored columns"),
-        ("e BIGINT, ts AS TO_TIMESTAMP(FROM_UNIXTIME(e))", "not computed exactly, .*FROM_UNIXTIME has no exact"),
-        ("e BIGINT, ts AS UNKNOWN_FUNCTION(e)", "not computed exactly, .*function unknown_function"),
+        (f"{INSTANT} METADATA FROM 'timestamp'", "the event time ts cannot be computed from stored columns alone"),
+        ("at TIMESTAMP_LTZ(3) METADATA FROM 'timestamp', ts AS at", "cannot be computed from stored columns alone"),
+        (
+            "e BIGINT, ts AS TO_TIMESTAMP(FROM_UNIXTIME(e))",
+            "the event time ts exactly, .*FROM_UNIXTIME has no exact",
+        ),
+        (
+            "e BIGINT, ts AS UNKNOWN_FUNCTION(e)",
+            "the event time ts exactly, .*function unknown_function",
+        ),
         (f"m MAP<STRING, STRING>, {INSTANT}", "are compared in all columns: table t: column m of type MAP"),
     ],
 )
@@ -126,6 +136,6 @@ def test_what_is_no_topic_has_no_boundary() -> None:
     side = Side(f"{files}; {sink}; INSERT INTO s SELECT a FROM t;", engine="flink")
     table = next(each for each in side.program.tables if each.path[2] == "t")
     with pytest.raises(
-        BackfillError, match=r"table t is not read from a topic, so parquet:/lake .* leave out #2026-01-31"
+        BackfillError, match=r"table t is not read from a Kafka topic, so parquet:/lake .* remove #2026-01-31"
     ):
         HistoryLocations({"t": "parquet:/lake#2026-01-31"}).source(table)

@@ -22,12 +22,15 @@ def test_offsets_and_moments() -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("0:1,0:2", "--until orders=0:1,0:2: partition 0 is named twice"),
-        ("yesterday", "write offsets of partitions, 0:1200,1:800, or a time, 2026-01-31T00:00:00Z"),
-        ("0:1200,", "write offsets of partitions"),
-        ("", "write offsets of partitions"),
-        ("2026-01-31T00:00:00", "has no time zone: write a time as 2026-01-31T00:00:00Z"),
-        ("2026-01-31T00:00:00.0001Z", "is more precise than the milliseconds of records and files"),
+        ("0:1,0:2", "--until orders=0:1,0:2: partition 0 is specified twice"),
+        ("yesterday", "is neither offsets nor a time: write partition offsets such as 0:1200,1:800, or a time"),
+        ("0:1200,", "is neither offsets nor a time"),
+        ("", "is neither offsets nor a time"),
+        ("2026-01-31T00:00:00", "has no time zone: write a time such as 2026-01-31T00:00:00Z"),
+        (
+            "2026-01-31T00:00:00.0001Z",
+            "is more precise than the timestamps of records and files",
+        ),
     ],
 )
 def test_what_is_neither(text: str, says: str) -> None:

@@ -63,9 +63,9 @@ def test_abilities_tell(abilities: list[dict[str, Any]], found: Watermarking) ->
 @pytest.mark.parametrize(
     ("sources", "reason"),
     [
-        ([[pushed()], []], "the plan does not show the origin of the watermarks of table orders"),
-        ([], "the plan does not show the origin of the watermarks of table orders"),
-        ([[{"type": "SourceWatermark"}]], "the connector of table orders generates its watermarks"),
+        ([[pushed()], []], "the plan does not show how watermarks of table orders are generated"),
+        ([], "the plan does not show how watermarks of table orders are generated"),
+        ([[{"type": "SourceWatermark"}]], "the connector of table orders generates the watermarks itself"),
     ],
 )
 def test_what_more_than_rows_decides(sources: list[list[dict[str, Any]]], reason: str) -> None:
@@ -111,5 +111,5 @@ def test_readers_that_share_the_files_of_a_folder() -> None:
     (operator,) = (each for each in read_metadata(path).operators if each.coordinator is not None)
     read = RowsRead(savepoint=path, readers={"many": operator})
     folder = "'connector' = 'filesystem', 'path' = 'file:///many', 'format' = 'csv', 'source.monitor-interval' = '1 s'"
-    with pytest.raises(NotComputable, match="several readers share the files of file:///many"):
+    with pytest.raises(NotComputable, match="several subtasks read the files of file:///many"):
         least_watermark(None, rows(folder, read))  # type: ignore[arg-type]

@@ -74,5 +74,5 @@ def test_each_operator_tells_how_far_it_had_sent(
     known, migration = KnownHistory({"orders": ""}), Migration(tuple(map(computed, reached)))
     expected = None if until is None else datetime.fromisoformat(f"2024-01-01T{until}")
     assert known.sent_until(SIDE, "savepoint", migration) == expected
-    told = [f"{each} count as emitted: a backfill completes them" for each in said]
+    told = [f"{each} are treated as emitted: run a backfill to complete them" for each in said]
     assert [*known.windows_sent(SIDE, "savepoint", migration)] == told

@@ -44,7 +44,7 @@ def script(files: Files, **changes: str) -> Script:
     return Script(files.script(**changes), dict(SETTINGS), engine="flink", engine_version="2.3.0", source="orders.sql")
 
 
-SAME = re.compile("history equals the savepoint for 1 keys or windows")
+SAME = re.compile("history and the savepoint are equal for 1 keys or windows")
 
 
 def first(target: SqlGatewayTarget, ledger: Ledger, files: Files) -> DeployedEntry:
@@ -156,7 +156,7 @@ def test_history_is_read_while_the_job_runs_and_at_the_switch_the_rest(
     assert any(line.startswith("prepared rows of ") for line in said[:stop]), "before the job was stopped"
     assert any(SAME.search(line) for line in said[:stop])
     assert any(line.endswith("after the prepared rows") for line in said[stop:])
-    assert any(line.endswith("recomputed in plain Python are equal") for line in said[stop:])
+    assert any(line.endswith("is equal when recomputed in plain Python") for line in said[stop:])
     (done,) = [each for each in ledger.entries() if isinstance(each, MigratedEntry)]
     assert done.migration["sent_until"] == "2026-01-01T00:01:10.001"
     assert after_minute_1(files) == ['ann,1,"2026-01-01 00:00:00"', 'ann,57,"2026-01-01 00:01:00",50']

@@ -135,8 +135,8 @@ def test_a_boundary_that_parts_nothing_is_refused(
     lacking = lake(spark, tmp_path / "lake", [found for found in archived() if found[0] != "0-6"])
     reader = BoundaryArchiveReader(spark, joined(side_of(topic, broker.servers, "ts"), lacking))
     says = (
-        rf"table t: cannot prove that no row is missing between file:///.*/lake and kafka://.*/{topic} "
-        rf"at the boundary {BOUNDARY}: the record at offset 6 of partition 0 lies below the boundary, "
+        rf"table t: it cannot be proved that no row is missing between file:///.*/lake and kafka://.*/{topic} "
+        rf"at the boundary {BOUNDARY}: the record at offset 6 of partition 0 is before the boundary, "
         "but the archive contains fewer"
     )
     with pytest.raises(BackfillError, match=says):

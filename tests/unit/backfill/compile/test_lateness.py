@@ -110,7 +110,7 @@ def test_columns_that_are_none(given: list[str], words: str) -> None:
     [
         ({"": "seq"}, "table bid has no column seq; it has bidtime, price, item"),
         ({"bid": "item"}, "column item of table bid is STRING; use whole or decimal numbers"),
-        ({"other": "price"}, "--order-by other: the script reads no table of that name"),
+        ({"other": "price"}, "--order-by other: the script reads no table with this name"),
     ],
 )
 def test_columns_that_tell_no_order(orders: dict[str, str], words: str) -> None:

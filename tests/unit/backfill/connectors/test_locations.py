@@ -36,7 +36,7 @@ def test_another_name_leaves_the_declared_place() -> None:
 
 
 def test_names_are_case_sensitive_and_must_exist() -> None:
-    with pytest.raises(BackfillError, match="--table Orders: the script reads no table of that name; it reads orders"):
+    with pytest.raises(BackfillError, match="--table Orders: the script reads no table with this name"):
         TableLocations(tables={"Orders": "/x"}).check([a_table("orders")], [])
 
 
