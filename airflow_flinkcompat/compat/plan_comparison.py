@@ -12,7 +12,7 @@ from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.engines.flink.settings import zone_matters
 from airflow_flinkcompat.compat.engines.flink.sinks import STATELESS_SINKS, at_own_parallelism, chained
 from airflow_flinkcompat.compat.evidence import lines_restored_right
-from airflow_flinkcompat.compat.rule_builders.option_matches import options_judged
+from airflow_flinkcompat.compat.rule_builders.option_matches import judge_options
 from airflow_flinkcompat.compat.rule_builders.table_options import uses_of
 from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.connectors.facts import ColumnIdentity, OptionEffect, SinkState, TableUse
@@ -130,7 +130,7 @@ def sinks_elsewhere(change: Change) -> Set[str]:
         uses = [used for used in uses_of(change, after.name) if used.use is TableUse.SINK]
         if before.options != after.options and uses and before.option("connector") == after.option("connector"):
             options = dict(before.options), dict(after.options)
-            judged = options_judged(after.name, after.option("connector"), *options, uses)
+            judged = judge_options(after.name, after.option("connector"), *options, uses)
             if judged is not None and judged.verdict.outcome is not Outcome.COMPATIBLE:
                 found.add(name)
     return found

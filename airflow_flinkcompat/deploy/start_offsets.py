@@ -19,7 +19,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from airflow_flinkcompat.compat.cutover import Cutover, SourceStart
-from airflow_flinkcompat.compat.rule_builders.table_options import by_itself, options_that_count
+from airflow_flinkcompat.compat.rule_builders.table_options import start_clause, startup_options
 from airflow_flinkcompat.connectors import registry
 from airflow_flinkcompat.connectors.facts import BY_OFFSET, ISO, MILLIS
 from airflow_flinkcompat.deploy.errors import DeployRefused
@@ -122,7 +122,7 @@ def tables(rows: Sequence[Mapping[str, Any]]) -> dict[TablePath, Mapping[str, st
 
 def _begin(source: SourceTable, choice: Choice | None, former: Sequence[SourceTable]) -> StartupOffset:
     if choice is None or choice.kind is Offset.SCRIPT:
-        words = f"table {source.name} {by_itself(source.connector, source.options)}"
+        words = f"table {source.name} {start_clause(source.connector, source.options)}"
         return StartupOffset(source.path, source.connector, str(Offset.SCRIPT), words=words)
     _require_no_hint(source, choice)
     if choice.kind is Offset.AS_STORED:
@@ -141,11 +141,7 @@ def _handed_over(source: SourceTable, start: SourceStart) -> StartupOffset:
     """Start at the time from which the live job needs rows, if the source's records have a time."""
     connector = registry.source(source.connector).startup
     timed = connector is not None and Offset.TIMESTAMP in connector.choices and start.live_from.endswith("Z")
-    if (
-        timed
-        and start.time_column in source.record_time
-        and not {*options_that_count(source.connector)} & source.hinted
-    ):
+    if timed and start.time_column in source.record_time and not {*startup_options(source.connector)} & source.hinted:
         begun = _begin(source, Choice(Offset.TIMESTAMP, datetime.fromisoformat(start.live_from)), ())
         return replace(begun, words=f"{begun.words} (from the hand-over)")
     return _begin(source, None, ())
@@ -201,7 +197,7 @@ def _at(places: Mapping[int, int]) -> dict[str, str]:
 
 
 def _require_no_hint(source: SourceTable, choice: Choice) -> None:
-    counts = set(options_that_count(source.connector))
+    counts = set(startup_options(source.connector))
     if timed := sorted(counts & source.hinted):
         raise DeployRefused(
             f"table {source.name}: a hint of the script sets {', '.join(timed)}, which overrides the options "
@@ -211,7 +207,7 @@ def _require_no_hint(source: SourceTable, choice: Choice) -> None:
 
 def _cannot(source: SourceTable, what: str) -> str:
     connector = source.connector or "the connector of its catalog"
-    own = by_itself(source.connector, source.options)
+    own = start_clause(source.connector, source.options)
     return f"table {source.name} ({connector}) cannot {what}: it {own}. Choose {Offset.SCRIPT} for it"
 
 

@@ -1,4 +1,4 @@
-"""Judgement of a table's changed options, and the matches that rules make of it."""
+"""Verdicts on the changed options of a table, and the rule matches with these verdicts."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from airflow_flinkcompat.compat.rule import RuleMatch
 from airflow_flinkcompat.compat.rule_builders.sink_options import (
     LOOKED_UP_OTHERWISE,
     NOTHING_KEPT,
-    on_lookup,
-    on_sink,
-    unlisted,
+    effect_by_name,
+    judge_lookup_option,
+    judge_sink_option,
 )
-from airflow_flinkcompat.compat.rule_builders.source_options import IN_NO_POSITION, on_source
+from airflow_flinkcompat.compat.rule_builders.source_options import IN_NO_POSITION, judge_source_option
 from airflow_flinkcompat.compat.rule_builders.table_options import (
     OptionChange,
     Options,
     OptionVerdict,
     UsedTable,
-    names_a_format,
-    nothing_stored,
-    of_its_format,
-    with_defaults,
+    effective_values,
+    is_format_option,
+    selects_format,
+    stateless_verdict,
 )
 from airflow_flinkcompat.compat.verdict import Verdict, combined, inferred, unknown
 from airflow_flinkcompat.connectors import declared_options, registry
@@ -41,111 +41,113 @@ _MECHANISM: Mapping[TableUse, tuple[str, ...]] = {
     TableUse.SINK: NOTHING_KEPT,
 }
 _JUDGES: Mapping[TableUse, Callable[[OptionChange, OptionFact, PipelinePair], OptionVerdict]] = {
-    TableUse.SOURCE: on_source,
-    TableUse.LOOKUP: on_lookup,
-    TableUse.SINK: on_sink,
+    TableUse.SOURCE: judge_source_option,
+    TableUse.LOOKUP: judge_lookup_option,
+    TableUse.SINK: judge_sink_option,
 }
 
 
-def judged(change: OptionChange) -> OptionVerdict:
-    """Verdict on another value of an option, over all uses of the table."""
-    found = [_judged_use(change, used) for used in change.uses]
+def judge_option(change: OptionChange) -> OptionVerdict:
+    """The combined verdict on a changed option over all uses of the table."""
+    found = [_judge_use(change, used) for used in change.uses]
     if not found:
         return OptionVerdict(
-            "only added or removed queries use the table", unknown("the table's queries were added or removed")
+            "only queries that were added or removed use the table",
+            unknown("the table's queries were added or removed"),
         )
     verdict = combined(each.verdict for each in found)
     worst = max(found, key=lambda each: each.verdict.outcome.rank)
-    return OptionVerdict(worst.says, verdict)
+    return OptionVerdict(worst.sentence, verdict)
 
 
 def changed_keys(before: Options, after: Options) -> tuple[str, ...]:
-    """The options that differ, in the order of their names."""
+    """The keys of the changed options, sorted."""
     return tuple(sorted(key for key in {*before, *after} if before.get(key) != after.get(key)))
 
 
-def _judged_use(change: OptionChange, used: UsedTable) -> OptionVerdict:
+def _judge_use(change: OptionChange, used: UsedTable) -> OptionVerdict:
     fact = registry.option(change.connector, used.use, change.key)
     if fact is None and used.use is TableUse.LOOKUP:
-        fact = unlisted(change)
-    found = _by_effect(change, used, fact)
+        fact = effect_by_name(change)
+    found = _judge_effect(change, used, fact)
     if found.verdict.outcome is Outcome.COMPATIBLE and (why := _doubt(change, fact)):
         return OptionVerdict(why, unknown(f"'{change.key}' of {change.connector}: {why}"))
     return found
 
 
-def _by_effect(change: OptionChange, used: UsedTable, fact: OptionFact | None) -> OptionVerdict:
+def _judge_effect(change: OptionChange, used: UsedTable, fact: OptionFact | None) -> OptionVerdict:
     if used.use is TableUse.LOOKUP and change.key == "lookup.async":
         if registry.lookup(change.connector).support is LookupSupport.SYNCHRONOUS:
-            says = "the connector may not have this option: it looks up one row after the other"
-            return OptionVerdict(says, unknown(says))
-        return on_lookup(change, OptionFact(change.key, OptionEffect.STATE), used.pair)
-    if names_a_format(change):
+            sentence = "the connector may not have this option, because it looks up rows one at a time"
+            return OptionVerdict(sentence, unknown(sentence))
+        return judge_lookup_option(change, OptionFact(change.key, OptionEffect.STATE), used.pair)
+    if selects_format(change):
         return _JUDGES[used.use](change, OptionFact(change.key, OptionEffect.DECODING), used.pair)
-    read_in_it = fact is None and used.use is TableUse.SOURCE and of_its_format(change)
+    read_in_it = fact is None and used.use is TableUse.SOURCE and is_format_option(change)
     if read_in_it and (nothing := stateless.keeps_nothing(used.pair)):
-        return nothing_stored(nothing)
+        return stateless_verdict(nothing)
     if (
         fact is not None
         and fact.default is not None
-        and len({value and value.lower() for value in with_defaults(change, fact)}) == 1
+        and len({value and value.lower() for value in effective_values(change, fact)}) == 1
     ):
-        says = "it is the connector's default"
-        return OptionVerdict(says, inferred(Outcome.COMPATIBLE, fact.document, ids=_MECHANISM[used.use]))
+        sentence = "it is the connector's default"
+        return OptionVerdict(sentence, inferred(Outcome.COMPATIBLE, fact.document, ids=_MECHANISM[used.use]))
     if fact is None or fact.effect is OptionEffect.NOT_KNOWN:
         old_style = change.before.get("connector.type") or change.after.get("connector.type")
         who = change.connector or (f"the old connector.type {old_style}" if old_style else "the table's catalog")
         unknown_sink = used.use is TableUse.SINK and registry.sink(change.connector).state is SinkState.NOT_KNOWN
-        says = f"its effect on a restore was not measured with {who}, and no document describes it as harmless"
-        says = fact.note if fact is not None else says
+        sentence = f"its effect on a restore was not measured with {who}, and no document describes it as harmless"
+        sentence = fact.note if fact is not None else sentence
         return OptionVerdict(
-            sinks.only_the_sink(change.connector) if unknown_sink else says,
+            sinks.only_the_sink(change.connector) if unknown_sink else sentence,
             unknown(f"no restore with different values of such options of {who}"),
         )
     if fact.effect is OptionEffect.IGNORED:
-        says = f"a table that is {used.use.value} ignores it"
-        return OptionVerdict(says, inferred(Outcome.COMPATIBLE, fact.document, ids=_MECHANISM[used.use]))
+        sentence = f"a table that is {used.use.value} ignores it"
+        return OptionVerdict(sentence, inferred(Outcome.COMPATIBLE, fact.document, ids=_MECHANISM[used.use]))
     return _JUDGES[used.use](change, fact, used.pair)
 
 
 OnVvr = Callable[[str, Options, Options], Verdict]
-"""The vendor's row about one option, from its name and all options of both sides."""
+"""Function that returns the verdict on VVR from an option's name and all options of both sides."""
 
 
 def option_matches(
     change: Change, kind: str, table: str, difference: Difference, uses: Sequence[UsedTable], on_vvr: OnVvr
 ) -> Iterator[RuleMatch]:
-    """One match for each remark about a table's changed options."""
+    """Matches for changed options of a table; options with the same sentence and verdicts share a match."""
     before, after = difference.before or {}, difference.after or {}
     groups: dict[tuple[str, Verdict, Verdict], list[str]] = {}
     for key in changed_keys(before, after):
         connector = change.tables(table)[0].option("connector")
-        found = judged(OptionChange(table, connector, key, before, after, uses))
-        groups.setdefault((found.says, found.verdict, on_vvr(key, before, after)), []).append(key)
-    for (says, verdict, vvr), keys in groups.items():
+        found = judge_option(OptionChange(table, connector, key, before, after, uses))
+        groups.setdefault((found.sentence, found.verdict, on_vvr(key, before, after)), []).append(key)
+    for (sentence, verdict, vvr), keys in groups.items():
         old, new = (format_value({key: side[key] for key in keys if key in side}) for side in (before, after))
         yield difference.match(
             f"{kind} table {table}: {', '.join(keys)} changed",
             old,
             new,
             verdicts={"vvr": vvr, "flink": verdict},
-            notes={"flink": f": {says}"},
+            notes={"flink": f": {sentence}"},
             options=tuple(keys),
         )
 
 
-def options_judged(
+def judge_options(
     table: str, connector: str | None, before: Options, after: Options, uses: Iterable[UsedTable]
 ) -> OptionVerdict | None:
-    """Worst verdict on a table's changed options; None if none differs."""
+    """The combined verdict on a table's changed options, with the worst sentence; None without a change."""
     used = tuple(uses)
     found = {
-        key: judged(OptionChange(table, connector, key, before, after, used)) for key in changed_keys(before, after)
+        key: judge_option(OptionChange(table, connector, key, before, after, used))
+        for key in changed_keys(before, after)
     }
     if not found:
         return None
     worst = max(found, key=lambda key: found[key].verdict.outcome.rank)
-    return OptionVerdict(f"{worst}: {found[worst].says}", combined(each.verdict for each in found.values()))
+    return OptionVerdict(f"{worst}: {found[worst].sentence}", combined(each.verdict for each in found.values()))
 
 
 _CHOICES: Mapping[str, frozenset[str]] = {
@@ -154,7 +156,7 @@ _CHOICES: Mapping[str, frozenset[str]] = {
     "sink.partitioner": frozenset({"default", "fixed", "round-robin"}),
     "scan.watermark.emit.strategy": frozenset({"on-periodic", "on-event"}),
 }
-"""Values that the Kafka connector accepts; ``sink.partitioner`` also accepts unknown classes."""
+"""Values that the Kafka connector accepts; ``sink.partitioner`` also accepts class names."""
 _STARTUP = "scan.startup.mode"
 _STARTUP_NEEDS: Mapping[str, str] = {
     "earliest-offset": "",
@@ -175,7 +177,7 @@ _DRAWN: Mapping[str, frozenset[str]] = {
     "max-past": frozenset({"TIMESTAMP", "TIMESTAMP_LTZ"}),
     "null-rate": frozenset(),
 }
-"""Options of datagen for drawn values, and the column types that accept them; any if not listed."""
+"""Options of datagen for random values, with the column types that support them; empty for any type."""
 _TOLERANT = "csv.ignore-parse-errors"
 _POSITIVE = re.compile("[1-9][0-9]*")
 _PLACES = (OptionEffect.TARGET, OptionEffect.ADDRESS, OptionEffect.READ)
@@ -186,34 +188,34 @@ _COMES_OR_GOES: Mapping[str, str] = {
 
 
 def _doubt(change: OptionChange, fact: OptionFact | None) -> str:
-    """Reason why restores with another value of an option do not cover this change."""
+    """Reason why a compatible verdict on the changed option is not certain; "" if it is."""
     key, after = change.key, change.after
     if change.connector == "filesystem" and key == "path" and len({_file_system(each) for each in change.values}) > 1:
-        return "unfinished files were started in another file system, and the new one may be unable to complete them"
+        return "unfinished files are in the old file system, and the sink may be unable to complete them there"
     if change.connector == "filesystem" and key == _TOLERANT and after.get(key, "").lower() != "true":
         return "skipped lines may count toward the stored position in a file"
     if change.connector == "datagen" and key.endswith(".end") and not _ends_later(change.values):
         return "the sequence may already be past the new end"
     if None in change.values and key in _COMES_OR_GOES:
         return _COMES_OR_GOES[key]
-    if fact is not None and fact.effect in _PLACES and key not in after and not _renamed_option(change):
-        return "the connector may refuse a table without it"
+    if fact is not None and fact.effect in _PLACES and key not in after and not _has_renamed_option(change):
+        return "the connector may refuse a table without this option"
     if change.connector == "datagen" and key in after and (why := _generator_fault(change, after)):
         return why
     if key in _CHOICES and key in after and after[key].lower() not in _CHOICES[key]:
         return f"'{after[key]}' may not be a valid value"
     of_connector = fact is not None and "*" in fact.key and format_option(key) is None
     if of_connector and key in after and declared_options.undeclared(change.connector, key):
-        return "no measured version of the connector declares it, and Flink refuses undeclared options"
+        return "no measured version of the connector declares this option, and Flink refuses undeclared options"
     if key in _KEY_PLACES and _reads_other_places(change):
-        return "one of its formats reads columns by position, and the positions now hold different columns"
-    if change.connector == "kafka" and key == "topic" and ";" in after.get(key, "") and _written(change):
+        return "a format of the table reads columns by position, and the columns at these positions changed"
+    if change.connector == "kafka" and key == "topic" and ";" in after.get(key, "") and _is_written(change):
         return "a sink writes to several topics only through a metadata column that names the topic"
     return (change.connector == "kafka" and _startup_fault(after)) or _conflicting_options(change.connector, after)
 
 
 def _reads_other_places(change: OptionChange) -> bool:
-    """True if a message that is read by position has other columns in its key or its value."""
+    """True if the columns of a message's key or value changed while its format reads them by position."""
     sources = [used for used in change.uses if used.use is TableUse.SOURCE]
     tables = [[*used.pair.old_program.tables, *used.pair.new_program.tables] for used in sources]
     columns = next((each.physical for side in tables for each in side if each.name == change.table), ())
@@ -222,7 +224,7 @@ def _reads_other_places(change: OptionChange) -> bool:
 
 
 def _columns_by_place(options: Options, columns: Sequence[str]) -> Mapping[str, Sequence[str]]:
-    """The columns of a message's key and value, where they are found by their place alone."""
+    """The columns of a message's key and value, for each part whose format reads columns by position."""
     key = [each.strip() for each in options.get("key.fields", "").split(";")]
     apart = options.get("value.fields-include", "ALL").upper() == "EXCEPT_KEY"
     value = [each for each in columns if not (apart and each in key)]
@@ -232,12 +234,12 @@ def _columns_by_place(options: Options, columns: Sequence[str]) -> Mapping[str, 
     return {part: parts[part] for part, each in found.items() if each and (each.by_place or each.name == "raw")}
 
 
-def _written(change: OptionChange) -> bool:
+def _is_written(change: OptionChange) -> bool:
     return any(used.use is TableUse.SINK for used in change.uses)
 
 
 def _generator_fault(change: OptionChange, after: Options) -> str:
-    """Reason why datagen may refuse an option: each applies to certain types, and to drawn values."""
+    """Reason why datagen may refuse the changed option; "" if it accepts the option."""
     if change.key == "rows-per-second":
         return "" if _POSITIVE.fullmatch(after[change.key]) else "it may not be a valid number of rows"
     field, _, option = change.key.removeprefix("fields.").rpartition(".")
@@ -257,19 +259,19 @@ def _generator_fault(change: OptionChange, after: Options) -> str:
 
 
 def _ends_later(ends: tuple[str | None, str | None]) -> bool:
-    """True if a sequence of numbers ends later than before."""
+    """True if both ends of a number sequence are positive and the new end is later."""
     old, new = (int(end) if end and _POSITIVE.fullmatch(end) else 0 for end in ends)
     return 0 < old < new
 
 
 def _file_system(path: str | None) -> tuple[str, str]:
-    """The scheme of a path, and the bucket or host; one that names none is taken for Flink's default."""
+    """Scheme and host or bucket of a path; ``file:`` for a path without a scheme."""
     found = _FILE_SYSTEM.match(path or "")
     return (found[1].lower(), found[2] or "") if found else ("file:", "")
 
 
-def _renamed_option(change: OptionChange) -> bool:
-    """True if the place is in another option: a topic pattern, or a key with one word more or less."""
+def _has_renamed_option(change: OptionChange) -> bool:
+    """True if a different option now contains the place: a topic pattern, or a longer or shorter key."""
     key, value = change.key, change.before.get(change.key)
     if key in ("topic", "topic-pattern"):
         return bool({"topic", "topic-pattern"} & change.after.keys())
@@ -288,7 +290,7 @@ def _startup_fault(after: Options) -> str:
 
 
 def _conflicting_options(connector: str | None, after: Options) -> str:
-    """Missing or mutually exclusive parts of the new options."""
+    """Description of missing or mutually exclusive new options; "" if there are none."""
     guarantee = after.get("sink.delivery-guarantee", after.get("sink.semantic", "")).lower()
     kafka = connector in ("kafka", "upsert-kafka")
     if kafka and guarantee == "exactly-once" and "sink.transactional-id-prefix" not in after:
@@ -306,6 +308,6 @@ def _conflicting_options(connector: str | None, after: Options) -> str:
 
 
 def _format_of(prefix: str, after: Options) -> bool:
-    """True if a format is set whose options have this prefix."""
+    """True if the prefix belongs to a format that the options select."""
     side, dot, name = prefix.rpartition(".")
     return after.get(f"{side}{dot}format", "").lower() == name.lower()

@@ -1,4 +1,4 @@
-"""Rules over one kind of operator: the meaning of a change of each part, as rows of data."""
+"""Builder of rules about one kind of operator, from rows that describe a change of each operator part."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from airflow_flinkcompat.model import Outcome
 from airflow_flinkcompat.plan.operators import JoinForm, JoinOperator, Operator, OtherKind, OtherOperator
 
 Ids = tuple[str, ...]
-"""Ids of restores."""
+"""Identifiers of measured restores."""
 Judge = Callable[[OperatorPair, Difference], Verdict]
 STATELESS = frozenset({JoinForm.LOOKUP, OtherKind.UNION_ALL})
-"""Kinds of operators that keep nothing."""
+"""Kinds of operators without state."""
 IGNORE = "table.optimizer.state-compatibility.ignore-filter"
 IGNORED = {"vvr": documented(Outcome.COMPATIBLE, f"WHERE page: {IGNORE} = true")}
-"""Verdict on a changed condition with that setting."""
+"""Verdict on a changed condition if ``IGNORE`` is true."""
 NOTICED_ABOVE = {
-    "vvr": unknown("a downstream operator keeps results that this one emitted before the change"),
+    "vvr": unknown("a downstream operator keeps results that this operator emitted before the change"),
     "flink": wrong(
         "lj-agg-key-lookup",
         "ga-nested-inner-mod",
@@ -31,17 +31,17 @@ NOTICED_ABOVE = {
         note="downstream operators keep the old results",
     ),
 }
-"""Verdict on a change that a stateful operator above notices."""
+"""Verdict on a change of the rows that a stateful operator above receives."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """Meaning of a change of one part: a sentence, and the verdict of each engine or its function.
+    """A change of one operator part: a sentence, and for each engine a verdict or a function that judges.
 
-    ``quiet`` is true if the operator emits the same rows as before: its readers do not notice.
+    ``quiet`` returns True if the operator emits the same rows as before, so that operators above are not affected.
     """
 
-    says: str
+    sentence: str
     vvr: Verdict | Judge
     flink: Verdict | Judge
     quiet: Callable[[Difference], bool] = lambda difference: False
@@ -60,10 +60,10 @@ def parts_rule(
     example: Example,
     of: type,
 ) -> Rule:
-    """A rule over operators of these kinds, equal on both sides; ``rows`` are by part, whatever the input.
+    """Create a rule about operators that have one of ``kinds`` on both sides.
 
-    ``of`` is the class of operators with these kinds. ``vvr`` and ``flink`` are the verdicts of the rule as a whole,
-    which its example shows.
+    ``rows`` maps each part to its row. Parts of different inputs share one row. ``of`` is the class of the operators.
+    ``vvr`` and ``flink`` are the general verdicts of the rule, as its example shows them.
     """
     spoken = frozenset(kinds)
 
@@ -76,7 +76,7 @@ def parts_rule(
         example=example,
         operators=(of,),
         parts=tuple(rows),
-        # Operators above may have accumulated its output.
+        # A stateful operator above may have stored rows that this operator emitted.
         case_dependent=compatible_engines(vvr=vvr, flink=flink),
     )
     def found(pair: OperatorPair) -> Iterable[RuleMatch]:
@@ -91,9 +91,11 @@ def parts_rule(
                 for engine, judge in (("vvr", row.vvr), ("flink", row.flink))
             }
             if not row.quiet(difference):
-                verdicts = {engine: noticed_above(pair, engine, verdict) for engine, verdict in verdicts.items()}
+                verdicts = {
+                    engine: verdict_with_state_above(pair, engine, verdict) for engine, verdict in verdicts.items()
+                }
             yield RuleMatch(
-                f"{pair.new.kind}: {row.says}",
+                f"{pair.new.kind}: {row.sentence}",
                 (difference.key,),
                 *map(row.show, (difference.before, difference.after)),
                 verdicts=verdicts,
@@ -102,25 +104,25 @@ def parts_rule(
     return found
 
 
-def noticed_above(pair: OperatorPair, engine: str, verdict: Verdict) -> Verdict:
-    """Verdicts on a change that is right for the operator itself but not for a stateful one above it."""
-    if verdict.outcome is not Outcome.COMPATIBLE or not gathered_above(pair):
+def verdict_with_state_above(pair: OperatorPair, engine: str, verdict: Verdict) -> Verdict:
+    """The verdict, or ``NOTICED_ABOVE`` if it is compatible and a stateful operator is above."""
+    if verdict.outcome is not Outcome.COMPATIBLE or not has_state_above(pair):
         return verdict
     return NOTICED_ABOVE[engine]
 
 
-def gathered_above(pair: OperatorPair) -> bool:
-    """True if an operator with state is between this one and the sink."""
+def has_state_above(pair: OperatorPair) -> bool:
+    """True if a stateful operator is between this operator and the sink."""
     above = (other for other in pair.pipeline.operators if pair.path.startswith(f"{other.path} > "))
     return any(keeps_state(other.new) for other in above)
 
 
 def keeps_state(operator: Operator) -> bool:
-    """True if an operator stores state; an asynchronous lookup's queue is judged separately."""
-    return operator.kind not in STATELESS and not by_processing_time(operator)
+    """True if an operator has state, apart from the queue of an asynchronous lookup."""
+    return operator.kind not in STATELESS and not is_processing_time_sort(operator)
 
 
-def by_processing_time(operator: object) -> bool:
+def is_processing_time_sort(operator: object) -> bool:
     """True for a sort by processing time alone, which stores nothing (``so-proc-field-add``)."""
     if not isinstance(operator, OtherOperator) or operator.kind != OtherKind.TEMPORAL_SORT:
         return False
@@ -129,19 +131,19 @@ def by_processing_time(operator: object) -> bool:
 
 
 def filters_row(page: str, flink: Verdict) -> Row:
-    """Conditions on the operator's input: the vendor's switch makes a change of them compatible."""
+    """The row for conditions on input rows. On VVR, a change is compatible if ``IGNORE`` is true."""
 
     def on_vvr(pair: OperatorPair, difference: Difference) -> Verdict:
         ignored = dict(pair.pipeline.new_pipeline.settings).get(IGNORE, "false").lower() == "true"
         return IGNORED["vvr"] if ignored else documented(Outcome.INCOMPATIBLE, page)
 
     return Row(
-        "a condition on its input rows changed", on_vvr, flink, show=lambda value: format_conditions(value or ())
+        "a condition on the input rows changed", on_vvr, flink, show=lambda value: format_conditions(value or ())
     )
 
 
 def same_row_types(pair: OperatorPair, difference: Difference) -> bool:
-    """True if an input's columns have equal types on both sides; the difference's part names the input."""
+    """True if an input, numbered in the part of the difference, has equal column types on both sides."""
     place = int(difference.part.rpartition(" ")[2]) - 1
     types = [side.row_types for side in (pair.old, pair.new) if isinstance(side, JoinOperator | OtherOperator)]
     old, new = (tuple(map(str, each[place])) if place < len(each) else () for each in types)
@@ -149,7 +151,7 @@ def same_row_types(pair: OperatorPair, difference: Difference) -> bool:
 
 
 def layout_judge(other_types: Ids, same_types: Ids) -> Judge:
-    """Verdict on stored columns: other types are refused, equal types of other columns are misread."""
+    """Create a judge of stored columns: changed types are refused; new columns of equal types are misread."""
 
     def judge(pair: OperatorPair, difference: Difference) -> Verdict:
         return wrong(*same_types) if same_row_types(pair, difference) else refused(*other_types)

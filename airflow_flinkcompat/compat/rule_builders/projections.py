@@ -1,7 +1,7 @@
-"""Projections and conditions above an operator: where another one was restored right, with doubts.
+"""Verdicts on changed projections and conditions above an operator.
 
-Measured on open-source Flink 2.3.0, into sinks without state. Where the planner computes or asks something was read
-from EXPLAIN.
+The restores were run on open-source Flink 2.3.0 with sinks without state. EXPLAIN showed where the planner evaluates a
+computation or a condition.
 """
 
 from __future__ import annotations
@@ -48,41 +48,41 @@ from airflow_flinkcompat.plan.program import Program
 from airflow_flinkcompat.plan.types import TimeAttribute
 
 STRAIGHT_ON_SOURCE = (
-    "the sort may directly follow the source, which is then not chained and gets a different id, so "
-    "its positions would find no source"
+    "the sort may directly follow the source. The source is then not chained and gets a different id, so its stored "
+    "positions find no source"
 )
 
 
 def joins(pair: PipelinePair) -> list[JoinOperator]:
-    """The joins nearest the sink, before and after."""
+    """The joins nearest the sink on both sides."""
     return [top for top in sinks.tops(pair) if isinstance(top, JoinOperator)]
 
 
 def moved_by_outer_join(pair: PipelinePair) -> bool:
-    """True if a condition above an outer join may require partners, which changes the join's plan."""
+    """True if a condition above an outer join changed, which may change the join type in the plan."""
     kept = (JoinForm.TEMPORAL, JoinForm.LOOKUP)
     outer = [top for top in joins(pair) if top.join != "INNER" and top.form not in kept]
     return "filters" in pair.parts and bool(outer)
 
 
 def projection_on_vvr(pair: PipelinePair) -> Verdict | None:
-    """Unknown on VVR if the place of a condition or computation, above or below an operator, is unknown."""
+    """Unknown on VVR if a condition or computation may be evaluated below an operator; None if not."""
     if "filters" in pair.parts:
         if moved_by_outer_join(pair):
-            return unknown("it may require a match, which turns an outer join into a different join")
+            return unknown("the condition may require a match, which turns the outer join into a different join")
         if any(top.form is JoinForm.TEMPORAL for top in joins(pair)):
-            return unknown("it may be evaluated below the temporal join")
-        if _asks_about_partitions(pair):
-            return unknown("it uses only PARTITION BY columns and may be evaluated below")
-    if any(isinstance(top, OverOperator) for top in sinks.tops(pair)) and not _bare(pair):
-        return unknown("columns next to an OVER call are computed below it")
+            return unknown("the condition may be evaluated below the temporal join")
+        if _tests_partitions_only(pair):
+            return unknown("the condition uses only PARTITION BY columns and may be evaluated below the operator")
+    if any(isinstance(top, OverOperator) for top in sinks.tops(pair)) and not _passes_columns(pair):
+        return unknown("columns next to an OVER call are computed below the OVER operator")
     return None
 
 
-def _asks_about_partitions(pair: PipelinePair) -> bool:
-    """True if a differing condition drops whole partitions of the operator below, and might move there.
+def _tests_partitions_only(pair: PipelinePair) -> bool:
+    """True if a changed condition uses only PARTITION BY columns, so that the planner may push it down.
 
-    Flink 2.3 leaves it above (EXPLAIN); no page describes VVR's planner.
+    Flink 2.3 does not push the condition down (EXPLAIN). No page describes VVR's planner.
     """
     return any(
         all(isinstance(leaf, Literal) or getattr(leaf, "output", None) in partition for leaf in leaves(part))
@@ -92,7 +92,7 @@ def _asks_about_partitions(pair: PipelinePair) -> bool:
 
 
 def _partition(top: object) -> frozenset[object]:
-    """The PARTITION BY outputs of an operator other than a ranking; a pattern passes them first."""
+    """PARTITION BY columns of an OVER operator or MATCH_RECOGNIZE, as outputs; empty for other operators."""
     if isinstance(top, OverOperator):
         return frozenset(PassedOutput(0, column) for column in top.partition_by)
     if isinstance(top, OtherOperator) and top.kind == OtherKind.MATCH_RECOGNIZE:
@@ -100,8 +100,8 @@ def _partition(top: object) -> frozenset[object]:
     return frozenset()
 
 
-def _bare(pair: PipelinePair) -> bool:
-    """True if differing columns are passed unchanged."""
+def _passes_columns(pair: PipelinePair) -> bool:
+    """True if the changed columns only pass on columns of the operator below."""
     return all(isinstance(column, OperatorColumn) for column in set(pair.old.columns) ^ set(pair.new.columns))
 
 
@@ -110,30 +110,30 @@ def _join(pair: PipelinePair) -> bool:
 
 
 def _lookup(pair: PipelinePair) -> bool:
-    """True for a lookup with other output columns, which was restored right; otherwise unknown.
+    """True if restores cover a changed projection above a lookup join.
 
-    Above a windowed aggregation only a synchronous one is known.
+    Above a windowed aggregation, they cover only a synchronous lookup.
     """
     sides = ((pair.old, pair.old_program), (pair.new, pair.new_program))
     tops = [(top, *side) for side in sides if _reads_source(top := side[0].segment.origin) or lookups.from_windows(top)]
     modes = {lookups.mode(*each) for each in tops}
-    same = pair.old.segment.filters == pair.new.segment.filters and _bare(pair)
+    same = pair.old.segment.filters == pair.new.segment.filters and _passes_columns(pair)
     paired = [each for each in pair.operators if lookups.is_lookup(each.new)]
-    alike = len(modes) == 1 and all(map(lookups.possible_modes, paired))  # the same on both sides, whichever it is
+    alike = len(modes) == 1 and all(map(lookups.possible_modes, paired))  # even if the mode is unknown
     from_source = all(_reads_source(top) for top, *_ in tops)
     return len(tops) == 2 and (modes == {LookupMode.SYNCHRONOUS} or (alike and same and from_source))
 
 
 def _over(pair: PipelinePair) -> bool:
-    """True if other columns of an OVER are computed below it; without a computed call, more are stored."""
+    """True if restores cover changed output columns of an OVER operator."""
     tops = sinks.tops(pair)
     same = pair.old.segment.filters == pair.new.segment.filters
-    return _bare(pair) and same and all(isinstance(top, OverOperator) and computed(top) for top in tops)
+    return _passes_columns(pair) and same and all(isinstance(top, OverOperator) and computed(top) for top in tops)
 
 
 @dataclass(frozen=True)
 class Above:
-    """The restores seen above a kind of operator, and where they speak of a pair."""
+    """Restores with changed projections above a kind of operator; ``sure`` is True if they cover a pair."""
 
     ids: tuple[str, ...]
     sure: Callable[[PipelinePair], bool] = lambda pair: True
@@ -157,13 +157,13 @@ ABOVE_WINDOWS = inferred(
     "no operator above the aggregation keeps state",
     ids=("lj-key-othercol", "lj-where-add", "w-having-add", "w-add-window-start"),
 )
-"""A synchronous lookup between a windowed aggregation and a sink that keeps nothing."""
+"""Verdict for a synchronous lookup between a windowed aggregation and a stateless sink."""
 
 
-def seen_above(pair: PipelinePair) -> Verdict | None:
-    """Verdict on another projection or condition above the nearest operator; None if none was seen."""
+def measured_above(pair: PipelinePair) -> Verdict | None:
+    """Verdict on a changed projection or condition above the last operator; None if it was not measured."""
     if "operators" in pair.parts:
-        return coming_or_going(pair)
+        return judge_added_or_removed(pair)
     tops = [side.segment.origin for side in (pair.old, pair.new)]
     kinds = {getattr(top, "kind", "") for top in tops}
     found = ABOVE.get(kinds.pop()) if len(kinds) == 1 else None
@@ -186,8 +186,8 @@ def _sort(operator: Operator) -> bool:
     return by_time and detail["clock"] is TimeAttribute.ROWTIME and isinstance(operator.segments[0].origin, Source)
 
 
-def coming_or_going(pair: PipelinePair) -> Verdict | None:
-    """Verdict on added or removed stateless operators and added sorts, which have no state; else None."""
+def judge_added_or_removed(pair: PipelinePair) -> Verdict | None:
+    """Verdict on added or removed lookup joins and added sorts; None for other operators."""
     moved = sinks.stays(pair) if pair.old.sink or pair.new.sink else ""
     gone, come = lookups.modes_of_unpaired(pair)
     if LookupMode.ASYNCHRONOUS in gone and not pair.added:
@@ -200,15 +200,15 @@ def coming_or_going(pair: PipelinePair) -> Verdict | None:
         return None
     if all(map(_reads_source, (*pair.removed, *pair.added))):
         return right("lj-removed", "al-stateless-idle-added", "sk-stateless-lookup-added")
-    if not pair.removed and len(pair.added) == 1 and _sort(pair.added[0]) and _handed_on(pair):
+    if not pair.removed and len(pair.added) == 1 and _sort(pair.added[0]) and _has_same_output(pair):
         if not _chained(pair.added[0], pair):
             return unknown(STRAIGHT_ON_SOURCE)
-        return right("so-added", note="it starts empty after a query without state")
+        return right("so-added", note="the sort starts empty above a query without state")
     return None
 
 
 def _chained(sort: Operator, pair: PipelinePair) -> bool:
-    """True if Flink certainly plans an operator between a source and a sort, which keeps the source's id."""
+    """True if Flink certainly plans an operator between source and sort, so that the source keeps its id."""
     (segment,), (row,) = sort.segments, sort.rows  # type: ignore[attr-defined]
     assert isinstance(segment.origin, Source)
     try:
@@ -219,8 +219,8 @@ def _chained(sort: Operator, pair: PipelinePair) -> bool:
     return all(len(kinds) > 1 for kinds in ways)
 
 
-def _handed_on(pair: PipelinePair) -> bool:
-    """True if the output is equal except for the operators that pass it on."""
+def _has_same_output(pair: PipelinePair) -> bool:
+    """True if both outputs contain the same columns, apart from operators that only pass the columns on."""
     old, new = (tuple(_source(column) for column in side.columns) for side in (pair.old, pair.new))
     below = [origin.segments[0] for origin in (pair.new.segment.origin,) if isinstance(origin, OtherOperator)]
     return old == new and all(segment.filters == pair.old.segment.filters for segment in below)
@@ -232,10 +232,10 @@ def _source(column: object) -> object:
 
 
 def computed(operator: OverOperator) -> bool:
-    """True for SUM or AVG, which are computed after the operator, so that only then its input is pruned.
+    """True if an OVER operator has a SUM or AVG, which Flink computes after the operator.
 
-    Without any computed column the planner keeps all columns under an unbounded RANGE, and prunes them under ROWS
-    (EXPLAIN; ``oa-del-first``).
+    Only then does the planner always prune the operator's input. Without a computed column, the planner keeps all input
+    columns of an unbounded RANGE and prunes those of ROWS (EXPLAIN; ``oa-del-first``).
     """
     return any(call.function == "$SUM0" for call, _ in operator.planned_calls)
 
@@ -261,11 +261,11 @@ IN_FILES = right(
 
 
 def projection_on_flink(pair: PipelinePair) -> Verdict | None:
-    """Verdict on ``flink`` on a changed projection in front of the sink; None for the rule's own.
+    """Verdict on ``flink`` on a changed projection before the sink; None for the rule's general verdict.
 
-    It has no effect if the sink has no state. If it has, the operators around it must stay the same: a Calc certainly
-    precedes the files on both sides. Other sinks, user functions and projections of some operators were not measured. A
-    query without state is judged by the states of its job.
+    The change has no effect if the sink has no state. Before a stateful sink, a Calc must certainly be planned on both
+    sides. Other sinks, user-defined functions and projections of some operators were not measured. For a query without
+    state, the states of its job decide.
     """
     if reason := _event_times(pair):
         return unknown(reason)
@@ -277,8 +277,8 @@ def _projection(pair: PipelinePair) -> Verdict | None:
     if reason := _unmeasured(pair):
         return unknown(reason)
     nameless = not pair.old.sink and not pair.new.sink
-    if (seen := _seen(pair)) is not None:
-        # Updates may be kept once more, or whole rows, in front of any other sink.
+    if (seen := _measured_projection(pair)) is not None:
+        # Before other sinks, Flink may store updates again, or whole rows.
         moved = "" if nameless else sinks.stays(pair)
         return unknown(moved) if moved else seen
     old, new = sinks.connectors(pair)
@@ -288,12 +288,12 @@ def _projection(pair: PipelinePair) -> Verdict | None:
         return IN_FILES
     declared = sinks.tables(pair)
     if any(table is not None and table.primary_key for table in declared):
-        return unknown("if a sink has a primary key, Flink may store the rows it receives, and these changed")
+        return unknown("Flink may store the rows that a sink with a primary key receives, and these rows changed")
     return unknown(f"sink connector {new or 'of an undeclared table'} was not measured with a changed projection")
 
 
 def _event_times(pair: PipelinePair) -> str:
-    """Reason why event-time columns at the sink make another job; "" if they do not."""
+    """Reason why event-time columns change the operators before the sink; "" if they do not."""
     old = _event_time_columns(pair.old, pair.old_program)
     new = _event_time_columns(pair.new, pair.new_program)
     if new > 1:
@@ -315,12 +315,12 @@ def _event_time_columns(output: Output, program: Program) -> int:
 
 def _unmeasured(pair: PipelinePair) -> str:
     """Reason why no measurement covers this projection; "" if one does."""
-    if not _measured_top(*sinks.tops(pair), pair) and _seen(pair) is None:
+    if not _measured_top(*sinks.tops(pair), pair) and _measured_projection(pair) is None:
         kinds = " and ".join(dict.fromkeys(getattr(top, "kind", "a source") for top in sinks.tops(pair)))
         return f"a changed projection of {kinds} was not measured"
-    if _prunes_otherwise(pair):
+    if _prunes_differently(pair):
         return (
-            "the source may read different partitions; it reads an added partition from the beginning, including "
+            "the source may read different partitions, and it reads an added partition from the beginning, including "
             "old rows"
         )
     own = own_functions(part for side in (pair.old, pair.new) for part in (*side.columns, *side.segment.filters))
@@ -328,13 +328,13 @@ def _unmeasured(pair: PipelinePair) -> str:
 
 
 def own_functions(parts: Iterable[Expression]) -> list[str]:
-    """Functions that are not Flink's own: a Python or asynchronous one is an operator of its own."""
+    """Names of user-defined functions; a Python or asynchronous function runs in a separate operator."""
     names = {call.function for call in called(*parts)}
     return sorted(name for name in names if functions.lookup(name) is None and name not in ACCESSES)
 
 
-def _prunes_otherwise(pair: PipelinePair) -> bool:
-    """True if a condition on partition columns changed: an added partition is new to the source."""
+def _prunes_differently(pair: PipelinePair) -> bool:
+    """True if a condition on partition columns changed, so that the source may read other partitions."""
     chosen = (
         {condition for condition in output.segment.filters if _partitions(output, program) & _columns(condition)}
         for output, program in ((pair.old, pair.old_program), (pair.new, pair.new_program))
@@ -354,10 +354,10 @@ def _columns(condition: Expression) -> set[str]:
 
 
 def _measured_top(old: object, new: object, pair: PipelinePair) -> bool:
-    """A windowed aggregation, or a source that is only projected and filtered.
+    """True if the projection reads a windowed aggregation, or a plain source without a primary key.
 
-    A condition on a source with a primary key may be planned into the operator that keeps its rows (measured:
-    ``cd-normalize-where-change``).
+    The planner may push a condition on a source with a primary key into the operator that stores the source's rows
+    (measured: ``cd-normalize-where-change``).
     """
     if isinstance(old, Source) and isinstance(new, Source):
         read = (pair.old_program.table(old.table), pair.new_program.table(new.table))
@@ -367,17 +367,17 @@ def _measured_top(old: object, new: object, pair: PipelinePair) -> bool:
 
 
 def computed_columns(output: Output) -> list[Expression]:
-    """Outputs other than window fields and the number of a rank, which have rules of their own."""
+    """Output columns other than window fields and rank numbers, for which separate rules exist."""
     return [column for column in output.columns if window_field(column) is None and not is_number(column)]
 
 
-def _seen(pair: PipelinePair) -> Verdict | None:
+def _measured_projection(pair: PipelinePair) -> Verdict | None:
     old, new = sinks.tops(pair)
     if isinstance(old, RankOperator) and isinstance(new, RankOperator):
         programs = pair.old_program, pair.new_program
         added_alone = all(map(flink_ranking.appends_only, (old.segment, new.segment), programs))
         if (stores_no_row(old) or stores_no_row(new)) and not added_alone:
-            return None  # where rows are taken back, whole rows are kept by another operator
+            return None  # if rows are retracted, a different operator stores whole rows
         shown = [[column for column in side.columns if not is_number(column)] for side in (pair.old, pair.new)]
         return flink_ranking.projected(old, new, only_number=shown[0] == shown[1])
-    return seen_above(pair)
+    return measured_above(pair)

@@ -1,4 +1,4 @@
-"""Options of sink tables and of lookup tables."""
+"""Verdicts on changed options of sink tables and lookup tables."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from airflow_flinkcompat.compat.engines.flink.lookups import LookupMode
 from airflow_flinkcompat.compat.engines.flink.sinks import surely_projected
 from airflow_flinkcompat.compat.engines.flink.upgrade import ENDINGS
 from airflow_flinkcompat.compat.evidence import restores
-from airflow_flinkcompat.compat.rule_builders.part_rules import gathered_above
+from airflow_flinkcompat.compat.rule_builders.part_rules import has_state_above
 from airflow_flinkcompat.compat.rule_builders.table_options import (
     OptionChange,
     OptionVerdict,
     append_only,
-    decides,
+    effect_clause,
     formats,
     harmless,
     members,
-    names_a_format,
     not_measured,
-    not_with_this_connector,
     parallelism,
+    selects_format,
+    unmeasured_effect,
 )
 from airflow_flinkcompat.compat.verdict import combined, inferred, right, unknown, wrong
 from airflow_flinkcompat.connectors import registry
@@ -34,26 +34,27 @@ from airflow_flinkcompat.model import Outcome
 from airflow_flinkcompat.plan.operators import Source
 
 NOTHING_KEPT = ("sk-stateless-jdbc-table", "sk-stateless-jdbc-buffer", "sk-group-jdbc-retries", "sinks-print-option")
-"""Options of sinks that keep nothing."""
+"""Restores with changed options of sinks without state."""
 PRINTED = ("sinks-print-option",)
-"""Another option of sinks that print, on more lines of Flink."""
+"""Restores of print sinks on more Flink minor versions."""
 NOT_IN_WRITERS = ("sk-stateless-kafka-properties", "sk-group-upsert-buffer-removed", "sk-stateless-filesystem-rolling")
-"""Options that tune sinks with state, and are in no state of them."""
+"""Restores with changed options that tune a stateful sink but are not in its state."""
 SPREAD = ("sk-tumble-print-parallelism-2", "sk-group-jdbc-parallelism-2")
-"""Verdict on a parallelism of its own for a stateless sink after a Calc."""
+"""Restores with a separate parallelism of a stateless sink after a Calc."""
 SPREAD_AS_THE_JOB = ("x-sink-option",)
 WRITTEN_WHOLE = frozenset({"csv", "avro", "parquet", "orc"})
-"""Formats whose files a sink completes at every checkpoint (BulkWriterFormatFactory).
+"""Formats whose files the filesystem sink completes at every checkpoint (BulkWriterFormatFactory).
 
-With others it continues a file after a restore, in the place where it was begun (measured: open-files-stateless-path).
+With other formats, a restored sink continues an unfinished file at its old location (measured:
+open-files-stateless-path).
 """
 TEXT_FORMATS = frozenset({"json", "csv", "raw"})
-"""Formats with a line for a row: a file that is not finished may go on in another of them."""
+"""Formats with one line per row; a sink may continue an unfinished file in a different text format."""
 BROKERS = "properties.bootstrap.servers"
 GUARANTEES = ("sink.delivery-guarantee", "sink.semantic")
 
 
-def on_sink(change: OptionChange, fact: OptionFact, pair: PipelinePair) -> OptionVerdict:
+def judge_sink_option(change: OptionChange, fact: OptionFact, pair: PipelinePair) -> OptionVerdict:
     facts = registry.sink(change.connector)
     if facts.state is SinkState.NOT_KNOWN:
         return OptionVerdict(
@@ -61,48 +62,52 @@ def on_sink(change: OptionChange, fact: OptionFact, pair: PipelinePair) -> Optio
         )
     nothing = {facts.state_with(options) for options in (change.before, change.after)} == {SinkState.NONE}
     if change.key == sinks.PARALLELISM:
-        return _spread(pair) if nothing else parallelism(change, fact, pair, facts.ids)
+        return _judge_parallelism(pair) if nothing else parallelism(change, fact, pair, facts.ids)
     if fact.effect is OptionEffect.STATE and fact.ids:
         (outcome, *_) = restores()[fact.ids[0]].values()
         return OptionVerdict(fact.note, wrong(*fact.ids, consequence=ENDINGS.get(outcome)))
     if fact.effect in (OptionEffect.STATE, OptionEffect.KEY):
-        return not_measured(change, fact, f"{fact.note or decides(fact)}; no restore shows what another value does")
-    if fact.effect is OptionEffect.DECODING and names_a_format(change):
-        return _format_of_sink(change, fact)
-    if fact.effect is OptionEffect.TARGET and (kept := _unfinished_elsewhere(change)):
+        return not_measured(
+            change, fact, f"{fact.note or effect_clause(fact)}; no restore shows the effect of a different value"
+        )
+    if fact.effect is OptionEffect.DECODING and selects_format(change):
+        return _judge_format(change, fact)
+    if fact.effect is OptionEffect.TARGET and (kept := _unfinished_results(change)):
         return not_measured(change, fact, kept)
-    says = fact.note or _SINK_NOTES.get(fact.effect, f"{decides(fact)}; no state of the sink contains it")
+    sentence = fact.note or _SINK_NOTES.get(fact.effect, f"{effect_clause(fact)}; no state of the sink contains it")
     if nothing:
         if fact.effect is not OptionEffect.TARGET:
-            says = f"{decides(fact)}; the sink stores nothing"
-        return harmless(fact, says, NOTHING_KEPT, PRINTED if change.connector == "print" else ())
+            sentence = f"{effect_clause(fact)}; the sink stores nothing"
+        return harmless(fact, sentence, NOTHING_KEPT, PRINTED if change.connector == "print" else ())
     if fact == format_option(change.key):
-        return harmless(fact, says, _FORMATS_OF_SINKS.get(change.connector or "", NOT_IN_WRITERS))
+        return harmless(fact, sentence, _FORMATS_OF_SINKS.get(change.connector or "", NOT_IN_WRITERS))
     if fact.ids or fact.effect in (OptionEffect.TUNES, OptionEffect.CREDENTIALS):
-        return harmless(fact, says, NOT_IN_WRITERS, facts.ids)
+        return harmless(fact, sentence, NOT_IN_WRITERS, facts.ids)
     return not_measured(
-        change, fact, fact.note or f"{decides(fact)}; its effect on the sink `{change.connector}` was not measured"
+        change,
+        fact,
+        fact.note or f"{effect_clause(fact)}; its effect on the sink `{change.connector}` was not measured",
     )
 
 
-def _spread(pair: PipelinePair) -> OptionVerdict:
-    """A sink that keeps nothing got a parallelism of its own, or lost it, by its table or by a hint."""
+def _judge_parallelism(pair: PipelinePair) -> OptionVerdict:
+    """Verdict on an added or removed separate parallelism of a stateless sink."""
     given = (pair.old_pipeline.settings, pair.new_pipeline.settings)
     jobs = [settings.effective(dict(each), "parallelism.default", "flink") for each in given]
-    # Behind a Calc alone, and measured where the job's own parallelism was known.
+    # Measured only after a Calc, and with a known parallelism of the job.
     projected = None not in jobs and all(map(surely_projected, (pair.old, pair.new)))
     if reason := sinks.front_stays(pair, at_any_parallelism=projected):
         return OptionVerdict(reason, unknown(reason))
     return OptionVerdict("the operators before it stay the same", right(*(SPREAD if projected else SPREAD_AS_THE_JOB)))
 
 
-def _unfinished_elsewhere(change: OptionChange) -> str:
-    """Stored results that a sink has begun to write and cannot continue elsewhere; "" if none."""
+def _unfinished_results(change: OptionChange) -> str:
+    """Reason why a sink cannot finish its unfinished results at a different location; "" if it has none."""
     if change.connector == "filesystem" and not set(formats(change)) <= WRITTEN_WHOLE:
-        return "an unfinished file is completed at the old location, with new rows in it (measured)"
+        return "the sink completes an unfinished file at the old location and writes new rows into that file (measured)"
     exactly_once = "exactly-once" in (change.before.get(key, "").lower() for key in GUARANTEES)
     if change.key == BROKERS and exactly_once and not set.intersection(*map(members, change.values)):
-        return "uncommitted transactions would be looked for at brokers that have never seen them"
+        return "the sink would look for uncommitted transactions at brokers that do not have them"
     return ""
 
 
@@ -112,7 +117,7 @@ _SINK_NOTES = {
 }
 
 
-def _format_of_sink(change: OptionChange, fact: OptionFact) -> OptionVerdict:
+def _judge_format(change: OptionChange, fact: OptionFact) -> OptionVerdict:
     old, new = formats(change)
     ids = _FORMATS_OF_SINKS.get(change.connector or "", ())
     appending = append_only(old, new)
@@ -148,16 +153,16 @@ _PURPOSES: Mapping[OptionEffect, frozenset[str]] = {
     OptionEffect.TUNES: frozenset({"cache", "ttl", "expire", "timeout", "retry", "retries"}),
     OptionEffect.DECODING: frozenset({"format", "charset", "encoding", "delimiter", "literal", "key"}),
 }  # fmt: skip
-"""Words for the purpose of an option, whatever the connector: none of them sets the lookup mode."""
+"""Words that show the effect of an option of any connector; no such option sets the lookup mode."""
 _WHOLE_TABLE = frozenset({"all", "full"})
-"""Cache values for the whole table: no row waits for it, whatever the lookup mode."""
+"""Cache values that load the whole table, so that no row waits for an answer in any lookup mode."""
 _MAY_SAY_HOW = frozenset(
     {"async", "asynchronous", "sync", "mode", "type", "strategy", "thread", "threads", "batch", "class"}
 )
 
 
-def unlisted(change: OptionChange) -> OptionFact | None:
-    """Purpose of a lookup's option by its name, if the connector's options are not listed."""
+def effect_by_name(change: OptionChange) -> OptionFact | None:
+    """Effect of a lookup option by the words in its name; None if the catalogue lists the options."""
     words = frozenset(re.split(r"[^a-z0-9]+", change.key.lower()))
     found = [effect for effect, names in _PURPOSES.items() if words & names]
     facts = registry.catalogue().get(change.connector or "")
@@ -166,18 +171,18 @@ def unlisted(change: OptionChange) -> OptionFact | None:
         return None
     if any(value is not None and value.lower() in _WHOLE_TABLE for value in change.values):
         return None
-    # A cache of a table, and the patience with a host, tune; a table's schema is what is read.
+    # Words for tuning win over others: a table cache and a host timeout only tune.
     effect = next(
         each for each in (OptionEffect.TUNES, OptionEffect.CREDENTIALS, OptionEffect.DECODING, *found) if each in found
     )
     return OptionFact(change.key, effect, document=_FUNCTIONS)
 
 
-def on_lookup(change: OptionChange, fact: OptionFact, pair: PipelinePair) -> OptionVerdict:
+def judge_lookup_option(change: OptionChange, fact: OptionFact, pair: PipelinePair) -> OptionVerdict:
     found = [each for each in pair.operators if lookups.is_lookup(each.new) and _looks_up(each, change.table)]
     if not found or pair.removed or pair.added:
-        return not_measured(change, fact, "the lookup was added or removed, or may be a different join")
-    return max((_on_one_lookup(change, fact, each) for each in found), key=lambda each: each.verdict.outcome.rank)
+        return not_measured(change, fact, "the lookup join was added or removed, or is now a different join")
+    return max((_judge_one_lookup(change, fact, each) for each in found), key=lambda each: each.verdict.outcome.rank)
 
 
 def _looks_up(pair: OperatorPair, table: str) -> bool:
@@ -185,43 +190,43 @@ def _looks_up(pair: OperatorPair, table: str) -> bool:
     return any(isinstance(origin, Source) and origin.table == table for origin in origins)
 
 
-def _on_one_lookup(change: OptionChange, fact: OptionFact, pair: OperatorPair) -> OptionVerdict:
+def _judge_one_lookup(change: OptionChange, fact: OptionFact, pair: OperatorPair) -> OptionVerdict:
     possible = lookups.possible_modes(pair) or (lookups.modes(pair),)
-    found = [_in_modes(change, fact, pair, modes) for modes in possible]
+    found = [_judge_in_modes(change, fact, pair, modes) for modes in possible]
     if len(found) > 1 and all(each.verdict.outcome is Outcome.COMPATIBLE for each in found):
         return OptionVerdict(_EITHER_WAY, combined(each.verdict for each in found))
     return max(found, key=lambda each: each.verdict.outcome.rank)
 
 
-def _in_modes(
+def _judge_in_modes(
     change: OptionChange, fact: OptionFact, pair: OperatorPair, modes: tuple[LookupMode, LookupMode]
 ) -> OptionVerdict:
     if change.key == "lookup.async":
-        return _mode(modes)
+        return _judge_mode(modes)
     another_system = fact.effect is OptionEffect.ADDRESS and not set.intersection(*map(members, change.values))
     elsewhere = another_system or fact.effect is OptionEffect.READ
-    if elsewhere and gathered_above(pair):
-        says = "new lookups find different rows, and downstream operators have accumulated values of the old rows"
-        return OptionVerdict(says, wrong(*GATHERED_FROM_ELSEWHERE))
+    if elsewhere and has_state_above(pair):
+        sentence = "new lookups find different rows, but downstream operators have stored values of the old rows"
+        return OptionVerdict(sentence, wrong(*GATHERED_FROM_ELSEWHERE))
     if set(modes) == {LookupMode.ASYNCHRONOUS}:
-        return _on_waiting_rows(change, fact, pair)
+        return _judge_waiting_rows(change, fact, pair)
     if set(modes) != {LookupMode.SYNCHRONOUS}:
         return OptionVerdict(lookups.MAY_WAIT, unknown(f"'{change.key}' of a lookup that may be asynchronous"))
     if elsewhere:
-        says = "a synchronous lookup stores nothing: new rows are enriched from the new location"
-        return harmless(fact, says, LOOKED_UP_ELSEWHERE)
+        sentence = "a synchronous lookup stores nothing: new rows are enriched from the new location"
+        return harmless(fact, sentence, LOOKED_UP_ELSEWHERE)
     if fact.effect in (OptionEffect.TUNES, OptionEffect.CREDENTIALS, OptionEffect.ADDRESS) or _decodes(fact, pair):
-        return harmless(fact, f"{decides(fact)}; a synchronous lookup stores nothing", LOOKED_UP_OTHERWISE)
-    return not_measured(change, fact, not_with_this_connector(fact))
+        return harmless(fact, f"{effect_clause(fact)}; a synchronous lookup stores nothing", LOOKED_UP_OTHERWISE)
+    return not_measured(change, fact, unmeasured_effect(fact))
 
 
 def _decodes(fact: OptionFact, pair: OperatorPair) -> bool:
-    """True if it decides how looked-up rows are decoded, and nothing above has stored them."""
-    return fact.effect is OptionEffect.DECODING and not gathered_above(pair)
+    """True if the option affects only the decoding of rows that no operator above has stored."""
+    return fact.effect is OptionEffect.DECODING and not has_state_above(pair)
 
 
-def _on_waiting_rows(change: OptionChange, fact: OptionFact, pair: OperatorPair) -> OptionVerdict:
-    """Rows that wait are stored as they came in: they are asked for again, by the new options."""
+def _judge_waiting_rows(change: OptionChange, fact: OptionFact, pair: OperatorPair) -> OptionVerdict:
+    """Verdict for an asynchronous lookup, which stores waiting input rows and looks them up again."""
     harmless_here = fact.effect in (
         OptionEffect.TUNES,
         OptionEffect.CREDENTIALS,
@@ -229,12 +234,12 @@ def _on_waiting_rows(change: OptionChange, fact: OptionFact, pair: OperatorPair)
         OptionEffect.ADDRESS,
     )
     if harmless_here or _decodes(fact, pair):
-        says = "rows that wait for an answer are stored as input rows and looked up again"
-        return OptionVerdict(says, inferred(Outcome.COMPATIBLE, fact.document, ids=ASKED_AGAIN))
-    return not_measured(change, fact, not_with_this_connector(fact))
+        sentence = "the lookup stores waiting rows as input rows and looks them up again"
+        return OptionVerdict(sentence, inferred(Outcome.COMPATIBLE, fact.document, ids=ASKED_AGAIN))
+    return not_measured(change, fact, unmeasured_effect(fact))
 
 
-def _mode(modes: tuple[LookupMode, LookupMode]) -> OptionVerdict:
+def _judge_mode(modes: tuple[LookupMode, LookupMode]) -> OptionVerdict:
     match modes:
         case (LookupMode.SYNCHRONOUS, LookupMode.ASYNCHRONOUS):
             return OptionVerdict("a synchronous lookup had stored nothing", right(*BECAME_ASYNCHRONOUS))

@@ -1,4 +1,4 @@
-"""Options of tables: uses of a table, one changed option, and the start of a source without state."""
+"""Table options: the uses of a table, a changed option, and where a source starts without state."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ _MAY_LOOK_UP = (JoinForm.LOOKUP, JoinForm.JOIN)
 
 @dataclass(frozen=True)
 class UsedTable:
-    """One use of a table by one query, on either side."""
+    """A use of a table by a pair of queries, on either side."""
 
     use: TableUse
     pair: PipelinePair
 
 
 def uses_of(change: Change, table: str) -> tuple[UsedTable, ...]:
-    """Every use that the paired queries make of a table, on either side."""
+    """All uses of a table by paired queries, on either side."""
     return tuple(used for pair in change.pipelines for used in uses_of_query(pair, table))
 
 
 def uses_of_query(pair: PipelinePair, table: str) -> tuple[UsedTable, ...]:
-    """Every use that a query makes of a table, on either side."""
+    """All uses of a table by one pair of queries, on either side."""
     found = (use for side in (pair.old, pair.new) for use in uses_in(side, table))
     return tuple(UsedTable(use, pair) for use in dict.fromkeys(found))
 
 
 def uses_in(output: Output, table: str) -> Iterator[TableUse]:
-    """Every use that one query makes of a table."""
+    """All uses of a table by one query."""
     if output.sink == table:
         yield TableUse.SINK
     if _reads(output.segment.origin, table):
@@ -69,7 +69,7 @@ _LOOPBACK = re.compile(r"(?<![\w.-])(?:localhost|127\.0\.0\.1|\[::1\])(?![\w-])"
 
 @dataclass(frozen=True)
 class OptionChange:
-    """One differing option, with all options of the table on both sides, and its uses in the queries."""
+    """A changed option, with all options of its table on both sides and the uses of the table."""
 
     table: str
     connector: str | None
@@ -85,65 +85,67 @@ class OptionChange:
 
 @dataclass(frozen=True)
 class OptionVerdict:
-    """A sentence about one option, and the verdict."""
+    """A sentence about an option, and the verdict on its change."""
 
-    says: str
+    sentence: str
     verdict: Verdict
 
 
 def harmless(
-    fact: OptionFact, says: str, mechanism: tuple[str, ...], other_evidence: tuple[str, ...] = ()
+    fact: OptionFact, sentence: str, mechanism: tuple[str, ...], other_evidence: tuple[str, ...] = ()
 ) -> OptionVerdict:
-    """Compatible by its own restores, or by those of the same mechanism if a document describes it."""
+    """A compatible verdict by restores of the option, or by a document and restores of ``mechanism``."""
     if fact.ids:
-        return OptionVerdict(fact.note or says, right(*fact.ids))
+        return OptionVerdict(fact.note or sentence, right(*fact.ids))
     return OptionVerdict(
-        fact.note or says, inferred(Outcome.COMPATIBLE, fact.document, ids=mechanism, other_evidence=other_evidence)
+        fact.note or sentence, inferred(Outcome.COMPATIBLE, fact.document, ids=mechanism, other_evidence=other_evidence)
     )
 
 
-def decides(fact: OptionFact) -> str:
-    """The option's effect, as the beginning of a sentence."""
+def effect_clause(fact: OptionFact) -> str:
+    """The effect of an option, as the beginning of a sentence."""
     return f"it decides {fact.effect.value}"
 
 
-def not_with_this_connector(fact: OptionFact) -> str:
-    """The option's effect, without a restore."""
-    return f"{decides(fact)}; the effect of another value on a restored job was not measured with this connector"
+def unmeasured_effect(fact: OptionFact) -> str:
+    """A sentence about the effect of an option that was not measured with its connector."""
+    return (
+        f"{effect_clause(fact)}; the effect of a different value on a restored job was not measured with this connector"
+    )
 
 
-def not_measured(change: OptionChange, fact: OptionFact, says: str) -> OptionVerdict:
-    """Unknown, with the known facts about the option."""
+def not_measured(change: OptionChange, fact: OptionFact, sentence: str) -> OptionVerdict:
+    """An unknown verdict that names the option and its document."""
     grounds = f" ({fact.document})" if fact.document else ""
-    return OptionVerdict(says, unknown(f"'{change.key}' of {change.connector}{grounds}: no restore confirms it"))
+    return OptionVerdict(sentence, unknown(f"'{change.key}' of {change.connector}{grounds}: no restore confirms it"))
 
 
-def nothing_stored(verdict: Verdict) -> OptionVerdict:
-    """A sentence for any option of a job without state."""
+def stateless_verdict(verdict: Verdict) -> OptionVerdict:
+    """The verdict on an option of a job without state."""
     return OptionVerdict("its source, its query and its sink store nothing", verdict)
 
 
-def with_defaults(change: OptionChange, fact: OptionFact) -> tuple[str | None, str | None]:
-    """The values of both sides, with the connector's default for an omitted one if every version has it."""
+def effective_values(change: OptionChange, fact: OptionFact) -> tuple[str | None, str | None]:
+    """The values of both sides; an omitted value is the connector's default if all versions share it."""
     old, new = (fact.default if value is None else value for value in change.values)
     return old, new
 
 
-def names_a_format(change: OptionChange) -> bool:
-    """True if the option names the connector's format."""
+def selects_format(change: OptionChange) -> bool:
+    """True if the option selects a format of the connector."""
     facts = registry.catalogue().get(change.connector or "")
     return facts is not None and change.key in facts.formats
 
 
 def formats(change: OptionChange) -> tuple[str, str]:
-    """Format of the values before and after, "" if none is set."""
+    """The formats on both sides; "" if none is set."""
     keys = registry.catalogue()[change.connector or ""].formats
     old, new = (next((side[key] for key in keys if key in side), "") for side in (change.before, change.after))
     return old, new
 
 
-def of_its_format(change: OptionChange) -> bool:
-    """True if each side with the option reads it in the format whose name it begins with."""
+def is_format_option(change: OptionChange) -> bool:
+    """True if the option belongs to the format on each side that sets it."""
     sides = (
         zip((change.before, change.after), formats(change), strict=True)
         if (change.connector or "") in registry.catalogue()
@@ -154,24 +156,24 @@ def of_its_format(change: OptionChange) -> bool:
 
 
 def append_only(*names: str) -> bool:
-    """True if rows of all these formats are certainly only added."""
+    """True if all these formats certainly contain only inserted rows."""
     return all(name in FORMATS and FORMATS[name].appends is Known.YES for name in names)
 
 
 def members(address: str | None) -> set[str]:
-    """The hosts of an address, this machine's by one name: a common one means the same system."""
+    """The hosts in an address, with "localhost" for each name of the local machine."""
     return {_LOOPBACK.sub("localhost", part.strip().lower()) for part in (address or "").split(",") if part.strip()}
 
 
 def parallelism(change: OptionChange, fact: OptionFact, pair: PipelinePair, equal: tuple[str, ...]) -> OptionVerdict:
-    """A parallelism of its own unchains an operator; one that is the job's changes nothing."""
+    """Verdict on a parallelism option. A parallelism that differs from the job's unchains the operator."""
     jobs = [
         settings.effective(dict(pipeline.settings), _PARALLELISM, "flink")
         for pipeline in (pair.old_pipeline, pair.new_pipeline)
     ]
     own = [None if value == job else value for value, job in zip(change.values, jobs, strict=True)]
     if own[0] == own[1]:
-        return OptionVerdict("it is the job's parallelism anyway", right(*equal))
+        return OptionVerdict("the job has the same parallelism", right(*equal))
     if None in jobs:
         return OptionVerdict(f"{fact.note}, unless it equals the job's", unknown(f"{_PARALLELISM} is not set"))
     if not fact.ids:
@@ -179,17 +181,17 @@ def parallelism(change: OptionChange, fact: OptionFact, pair: PipelinePair, equa
     return OptionVerdict(fact.note, refused_at_submit(*fact.ids))
 
 
-def options_that_count(connector: str) -> tuple[str, ...]:
-    """The options of a table by which its source begins somewhere."""
+def startup_options(connector: str) -> tuple[str, ...]:
+    """The options that decide where a source starts without state."""
     known = source(connector).startup
     return (known.option, *known.more) if known and known.option else ()
 
 
-def by_itself(connector: str, options: Mapping[str, str]) -> str:
-    """Start of a source without state and offsets: ``starts …``. Options of others are ignored."""
+def start_clause(connector: str, options: Mapping[str, str]) -> str:
+    """A clause ``starts …`` about the start of a source without state."""
     known = source(connector).startup
     if known is None:
-        return f"starts as its connector ({connector or 'of its catalog'}) does, which is not known here"
+        return f"starts as its connector ({connector or 'of its catalog'}) does; that start is unknown"
     if not known.option:
         return f"starts {known.itself}"
     set_ = [f"{key} = {options[key]}" for key in known.more if key in options]
@@ -200,7 +202,7 @@ def by_itself(connector: str, options: Mapping[str, str]) -> str:
 
 
 def startup_positions(side: Side) -> tuple[tuple[str, str], ...]:
-    """Starting positions of the declared tables that a side reads; hints override options of the table."""
+    """Start clauses of the declared tables that a side reads; hints override table options."""
     outputs, failures = side.outputs
     scans = [node for each in side.program.pipelines for node in each.sink.nodes if isinstance(node, Scan)]
     found: dict[str, str] = {}
@@ -209,5 +211,5 @@ def startup_positions(side: Side) -> tuple[tuple[str, str], ...]:
         uses = {use for output in outputs.values() for use in uses_in(output, name)}
         if scan.table.declared and (failures or TableUse.SOURCE in uses or TableUse.LOOKUP not in uses):
             options = {**dict(scan.table.options), **dict(hint_options(scan.hints, OPTIONS))}
-            found.setdefault(name, by_itself(options.get("connector", ""), options))
+            found.setdefault(name, start_clause(options.get("connector", ""), options))
     return tuple(found.items())

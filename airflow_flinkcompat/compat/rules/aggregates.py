@@ -85,7 +85,7 @@ def _metric_rule(
     vvr: Outcome,
     rows: tuple[int, int],
     flink: Verdict,
-    says: Callable[[Fates], str],
+    sentence: Callable[[Fates], str],
     rationale: str,
     example: Example,
     group: Unwindowed = UNSEEN,
@@ -118,7 +118,7 @@ def _metric_rule(
             verdicts = {} if pair.windowed else _without_window(windowless[pair.new.kind], vvr, flink, pair)
             if fates.changed and _may_store_alike(pair):
                 verdicts = {**verdicts, "flink": _STORED_ALIKE}
-            yield RuleMatch(says(fates), pair.claim("aggregates"), old, new, fates=fates.table, verdicts=verdicts)
+            yield RuleMatch(sentence(fates), pair.claim("aggregates"), old, new, fates=fates.table, verdicts=verdicts)
 
     return found
 
@@ -136,7 +136,7 @@ METRIC_RULES = (
         vvr=Outcome.PARTIAL,
         rows=(1, 1),
         flink=measured(Outcome.INCOMPATIBLE, "w-add-agg", "w-add-agg-front", "w-add-agg-bigint"),
-        says=lambda fates: f"{listed(fates.added)} is new; {listed(fates.kept)} did not change",
+        sentence=lambda fates: f"{listed(fates.added)} is new; {listed(fates.kept)} did not change",
         rationale=(
             "Stored accumulators hold no value for the new metric. VVR starts it at zero and keeps the others. "
             "Open-source Flink finds a different accumulator layout and refuses it."
@@ -152,7 +152,7 @@ METRIC_RULES = (
         vvr=Outcome.PARTIAL,
         rows=(3, 3),
         flink=measured(Outcome.INCOMPATIBLE, "w-add-del-sametypes"),
-        says=lambda fates: (
+        sentence=lambda fates: (
             f"{listed(fates.added)} is new, {listed(fates.dropped)} is deleted; {listed(fates.kept)} did not change"
         ),
         rationale=(
@@ -170,7 +170,7 @@ METRIC_RULES = (
         vvr=Outcome.COMPATIBLE,
         rows=(2, 2),
         flink=measured(Outcome.INCOMPATIBLE, "w-del-agg", "g-del-agg"),
-        says=lambda fates: f"{listed(fates.dropped)} is deleted; {listed(fates.kept)} did not change",
+        sentence=lambda fates: f"{listed(fates.dropped)} is deleted; {listed(fates.kept)} did not change",
         rationale=(
             "VVR drops the deleted metric's state and keeps the rest. Open-source Flink compares the whole "
             "accumulator layout and refuses the shorter one."
@@ -186,7 +186,7 @@ METRIC_RULES = (
         vvr=Outcome.PARTIAL,
         rows=(6, 6),
         flink=measured(Outcome.INCOMPATIBLE, "w-substr-view", "w-expr-input-numeric", "wc-substr-5to3"),
-        says=lambda fates: f"the input of a metric is computed differently: {became(fates.input_changes)}",
+        sentence=lambda fates: f"the input of a metric is computed differently: {became(fates.input_changes)}",
         rationale=(
             "Values accumulated from the old expression are wrong for the new one, even if the function and the "
             "column name stay. Open-source Flink mixes both without an error if a projection was already there."
@@ -202,7 +202,7 @@ METRIC_RULES = (
         vvr=Outcome.PARTIAL,
         rows=(4, 4),
         flink=measured(Outcome.INCOMPATIBLE, "w-mod-max-min", "g-mod-max-min", "w-first-last"),
-        says=lambda fates: f"{became(fates.function_changes)}: a different function is a different metric",
+        sentence=lambda fates: f"{became(fates.function_changes)}: a different function is a different metric",
         rationale=(
             "A changed metric counts as one deleted and one added. If the types match, open-source Flink reads the "
             "old accumulator for the new metric: MAX continues from a MIN, without an error."
@@ -218,7 +218,7 @@ METRIC_RULES = (
         vvr=Outcome.COMPATIBLE,
         rows=(5, 5),
         flink=measured(Outcome.INCOMPATIBLE, "w-reorder", "w-reorder-sametypes", "wc-reorder-sametypes"),
-        says=lambda _: "the same metrics are in a different order",
+        sentence=lambda _: "the same metrics are in a different order",
         rationale="VVR finds each metric at any position. Open-source Flink stores accumulators by position.",
         example=selecting("customer, SUM(amount), MAX(item)", "customer, MAX(item), SUM(amount)"),
         yields_to="ranked-row-changed",
@@ -231,7 +231,7 @@ METRIC_RULES = (
         vvr=Outcome.INCOMPATIBLE,
         rows=(17, 20),
         flink=measured(Outcome.INCOMPATIBLE, "g-all-different", "g-one-sum-to-max"),
-        says=lambda _: "no metric of the deployed query survives",
+        sentence=lambda _: "no metric of the deployed query survives",
         rationale="A partial reuse needs at least one unchanged metric.",
         example=selecting("customer, SUM(amount)", "customer, MIN(amount)"),
         group=Unwindowed(("ga-global-mod", "ga-first-to-last")),
@@ -242,7 +242,7 @@ METRIC_RULES = (
         vvr=Outcome.INCOMPATIBLE,
         rows=(14, 15),
         flink=measured(Outcome.INCOMPATIBLE, "w-del-all-aggs", "g-del-all"),
-        says=lambda _: "no metric is left",
+        sentence=lambda _: "no metric is left",
         rationale="No remaining metric can use the stored state.",
         example=selecting("customer, SUM(amount), window_start", "customer, window_start"),
         group=Unwindowed(("ga-del-all",)),
@@ -253,7 +253,7 @@ METRIC_RULES = (
         vvr=Outcome.INCOMPATIBLE,
         rows=(13, 14),
         flink=measured(Outcome.INCOMPATIBLE, "w-distinct-add", "w-distinct-del", "w-distinct-mod-func"),
-        says=lambda _: "a DISTINCT metric was added, deleted, changed or reordered among the DISTINCT metrics",
+        sentence=lambda _: "a DISTINCT metric was added, deleted, changed or reordered among the DISTINCT metrics",
         rationale="The state layout contains the distinct values, in the order of the DISTINCT metrics.",
         example=selecting(
             "customer, SUM(amount), COUNT(DISTINCT item)", "customer, SUM(amount), COUNT(DISTINCT region)"
@@ -266,7 +266,7 @@ METRIC_RULES = (
         vvr=Outcome.INCOMPATIBLE,
         rows=(15, 18),
         flink=measured(Outcome.INCOMPATIBLE, "g-add-to-none"),
-        says=lambda _: "there was no metric before",
+        sentence=lambda _: "there was no metric before",
         rationale="State without metrics has no accumulators from which a metric could continue.",
         example=selecting("customer, window_start", "customer, window_start, COUNT(*)"),
         group=Unwindowed(("ga-add-first",)),
@@ -277,7 +277,7 @@ METRIC_RULES = (
         vvr=Outcome.COMPATIBLE,
         rows=(8, 9),
         flink=right("w-noagg-unchanged", "w-noagg-addwstart", "g-none-both"),
-        says=lambda _: "neither version computes a metric; the stored keys are kept",
+        sentence=lambda _: "neither version computes a metric; the stored keys are kept",
         rationale="The state holds only the keys of each window.",
         example=selecting("customer", "customer, window_start"),
         group=Unwindowed(("ga-noagg-unchanged",)),
@@ -288,7 +288,7 @@ METRIC_RULES = (
         vvr=Outcome.INCOMPATIBLE,
         rows=(16, 19),
         flink=measured(Outcome.INCOMPATIBLE, "w-one-agg-calc-change", "wc-one-agg-calc", "g-only-one-left-calc"),
-        says=lambda _: "the only metric is computed differently, so no metric is left unchanged",
+        sentence=lambda _: "the only metric is computed differently, so no metric is left unchanged",
         rationale="A partial reuse needs at least one unchanged metric.",
         example=selecting("customer, SUM(amount)", "customer, SUM(amount + 1)"),
         group=Unwindowed(("ga-input-cast-double",)),

@@ -11,7 +11,7 @@ from airflow_flinkcompat.compat.changes.pairs import PipelinePair
 from airflow_flinkcompat.compat.changes.query_form import tables_of
 from airflow_flinkcompat.compat.engines.flink import settings, stateless
 from airflow_flinkcompat.compat.rule import MINUTE, Example, Rule, RuleMatch, TableApiCover, windowed
-from airflow_flinkcompat.compat.rule_builders.option_matches import options_judged
+from airflow_flinkcompat.compat.rule_builders.option_matches import judge_options
 from airflow_flinkcompat.compat.rule_builders.table_options import OptionVerdict, uses_of
 from airflow_flinkcompat.compat.verdict import UNCHANGED, Verdict, combined, documented, inferred, right, unknown
 from airflow_flinkcompat.connectors import registry
@@ -85,8 +85,8 @@ def _judged(change: Change, pair: PipelinePair, old: Table | None, new: Table | 
         return OptionVerdict("the data may be found by the table name", BY_NAME)
     if any(before[part] != after[part] for part in before if part != "options"):
         return OptionVerdict("", _unlike(pair, old, new))
-    found = options_judged(old.name, before["connector"], before["options"], after["options"], uses)
-    return found and OptionVerdict(found.says, combined((found.verdict, RENAMED)))
+    found = judge_options(old.name, before["connector"], before["options"], after["options"], uses)
+    return found and OptionVerdict(found.sentence, combined((found.verdict, RENAMED)))
 
 
 @Rule(
@@ -135,7 +135,7 @@ def source_renamed(change: Change) -> Iterable[RuleMatch]:
             *names,
             also=declared,
             verdicts={"flink": judged.verdict} if judged else {},
-            notes={"flink": f": {judged.says}" if judged and judged.says else ""},
+            notes={"flink": f": {judged.sentence}" if judged and judged.sentence else ""},
         )
 
 

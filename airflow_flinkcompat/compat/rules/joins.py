@@ -232,7 +232,7 @@ TEMPORAL_ROWS = {
         ),
         # The page names no exception for conditions that the vendor's switch lets pass elsewhere.
         filters=Row(
-            "a condition on its input rows changed", ON_TEMPORAL_PAGE, wrong("tj-subq-filter-change", consequence=None)
+            "a condition on the input rows changed", ON_TEMPORAL_PAGE, wrong("tj-subq-filter-change", consequence=None)
         ),
     ),
 }

@@ -15,8 +15,8 @@ from airflow_flinkcompat.compat.engines.flink import lookups, sinks, stateless
 from airflow_flinkcompat.compat.engines.flink.lookups import MAY_WAIT, LookupMode
 from airflow_flinkcompat.compat.engines.flink.validation.conflicts import ON_CONFLICT, REQUIRED, Materializer, strategy
 from airflow_flinkcompat.compat.rule import Example, Rule, RuleMatch
-from airflow_flinkcompat.compat.rule_builders.option_matches import options_judged
-from airflow_flinkcompat.compat.rule_builders.part_rules import gathered_above, same_row_types
+from airflow_flinkcompat.compat.rule_builders.option_matches import judge_options
+from airflow_flinkcompat.compat.rule_builders.part_rules import has_state_above, same_row_types
 from airflow_flinkcompat.compat.rule_builders.projections import ABOVE_WINDOWS, own_functions
 from airflow_flinkcompat.compat.rule_builders.table_options import OptionVerdict, uses_of_query
 from airflow_flinkcompat.compat.verdict import Verdict, combined, documented, inferred, refused, right, unknown, wrong
@@ -46,7 +46,7 @@ WAITING_ROW = {**SHOWN, "row of input 1": "the columns that wait for an answer"}
 def lookup_join_on_vvr(pair: OperatorPair) -> Verdict:
     if dict(pair.pipeline.new_pipeline.settings).get(lookups.STRATEGY, "").upper() == "TRY_RESOLVE":
         return RESOLVED
-    if gathered_above(pair):
+    if has_state_above(pair):
         return documented(Outcome.UNKNOWN, "Lookup join page: its output rows may break downstream operators")
     return documented(Outcome.COMPATIBLE, "Lookup join page: any change")
 
@@ -74,7 +74,7 @@ def _in_modes(pair: OperatorPair, difference: Difference, modes: tuple[LookupMod
     both_asynchronous = set(modes) == {LookupMode.ASYNCHRONOUS}
     if both_asynchronous and difference.part == "row of input 1" and not same_row_types(pair, difference):
         return refused("al-stateless-idle-source-column", "al-stateless-pending-key", "al-group-idle-source-column")
-    if gathered_above(pair):
+    if has_state_above(pair):
         return wrong("lj-agg-key-lookup", "lj-agg-cond-add", "lj-agg-inner-to-left-miss", consequence=None)
     if set(modes) == {LookupMode.SYNCHRONOUS} and all(map(lookups.from_windows, (pair.old, pair.new))):
         return _above_windows(pair)
@@ -147,7 +147,7 @@ def lookup_join_changed(pair: OperatorPair) -> Iterable[RuleMatch]:
     if not all(isinstance(s, JoinOperator) and s.form is JoinForm.LOOKUP for s in (pair.old, pair.new)):
         return
     synchronous = set(lookups.modes(pair)) == {LookupMode.SYNCHRONOUS}
-    stored = "; downstream operators have stored results of the old lookup" if gathered_above(pair) else ""
+    stored = "; downstream operators have stored results of the old lookup" if has_state_above(pair) else ""
     shown = SHOWN if synchronous else WAITING_ROW
     for difference in pair.differences:
         if difference.part.partition(" of input ")[0] not in ELSEWHERE:
@@ -328,7 +328,7 @@ def _hint_options(place: _Place) -> OptionVerdict | None:
     written = difference.part == "sink hints"
     found = uses_of_query(place.pipeline, old.name)
     used = [each for each in found if (each.use is TableUse.SINK) == written]
-    return options_judged(old.name, old.option("connector"), before, after, used)
+    return judge_options(old.name, old.option("connector"), before, after, used)
 
 
 def _reads_apart(place: _Place, change: Change) -> bool:
@@ -424,5 +424,5 @@ def hint_changed(change: Change) -> Iterable[RuleMatch]:
             f"the {difference.part} changed",
             *map(format_value, (difference.before, difference.after)),
             verdicts={"flink": judged.verdict if judged else hint_on_flink(place, kinds, kept)},
-            notes={"flink": f": {judged.says}" if judged else ""},
+            notes={"flink": f": {judged.sentence}" if judged else ""},
         )

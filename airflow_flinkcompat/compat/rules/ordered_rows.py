@@ -9,8 +9,8 @@ from airflow_flinkcompat.compat.engines.flink.ranking import appends_only
 from airflow_flinkcompat.compat.rule import Example
 from airflow_flinkcompat.compat.rule_builders.part_rules import (
     Row,
-    by_processing_time,
     filters_row,
+    is_processing_time_sort,
     layout_judge,
     parts_rule,
     same_row_types,
@@ -242,7 +242,7 @@ def sort_keys(pair: OperatorPair, difference: Difference) -> Verdict:
         return unknown("only plain columns were measured as sort keys; an expression becomes a computed column")
     if old is new is TimeAttribute.ROWTIME and difference.part == "sort keys":
         return right("so-key-add", "so-key-swap", "so-key-dir")
-    if by_processing_time(pair.old) and new is TimeAttribute.ROWTIME:
+    if is_processing_time_sort(pair.old) and new is TimeAttribute.ROWTIME:
         return right("so-proc-to-row", note="nothing was stored before")
     if old is TimeAttribute.ROWTIME and new is TimeAttribute.PROCTIME:
         return refused_at_submit("over-frames-sort-clock")
@@ -260,7 +260,7 @@ SORT_LAYOUT = layout_judge(("so-field-add", "so-field-del"), ("so-field-swap",))
 
 
 def sort_row(pair: OperatorPair, difference: Difference) -> Verdict:
-    if by_processing_time(pair.old):
+    if is_processing_time_sort(pair.old):
         return right("so-proc-field-add", "so-proc-field-swap", note="nothing is stored")
     return SORT_LAYOUT(pair, difference)
 
@@ -274,7 +274,7 @@ def sort_row_on_vvr(pair: OperatorPair, difference: Difference) -> Verdict:
 
 
 def sort_filters(pair: OperatorPair, difference: Difference) -> Verdict:
-    if by_processing_time(pair.old) and by_processing_time(pair.new):
+    if is_processing_time_sort(pair.old) and is_processing_time_sort(pair.new):
         return unknown("a condition below a sort in processing time was not measured")
     return wrong("so-where-change", "so-where-add", consequence=None)
 
@@ -285,7 +285,7 @@ SORT_ROWS = {
     "clock": Row("another clock", SORT_KEYS, sort_keys),
     "sort keys": Row("the sort keys changed", SORT_KEYS, sort_keys),
     "row": Row("different columns are sorted", sort_row_on_vvr, sort_row),
-    "filters": Row(SORT_WHERE.says, SORT_WHERE.vvr, sort_filters, SORT_WHERE.quiet, SORT_WHERE.show),
+    "filters": Row(SORT_WHERE.sentence, SORT_WHERE.vvr, sort_filters, SORT_WHERE.quiet, SORT_WHERE.show),
     "windows": Row("different windows below", unknown(), unknown("not measured")),
 }
 SORT_CHANGED = parts_rule(

@@ -8,10 +8,10 @@ from airflow_flinkcompat.compat.changes.format import format_expressions
 from airflow_flinkcompat.compat.changes.pairs import NESTING, OperatorPair, PipelinePair
 from airflow_flinkcompat.compat.engines.flink import sinks, stateless
 from airflow_flinkcompat.compat.rule import Example, Rule, RuleMatch, selecting
-from airflow_flinkcompat.compat.rule_builders.part_rules import STATELESS, gathered_above, keeps_state
+from airflow_flinkcompat.compat.rule_builders.part_rules import STATELESS, has_state_above, keeps_state
 from airflow_flinkcompat.compat.rule_builders.projections import (
-    coming_or_going,
     computed_columns,
+    judge_added_or_removed,
     projection_on_flink,
     projection_on_vvr,
 )
@@ -88,7 +88,7 @@ UNION = OtherKind.UNION_ALL
 def keeps_state_anywhere(pair: OperatorPair) -> bool:
     """True if anything between the sources and the sink stores state."""
     sides = (pair.pipeline.old, pair.pipeline.new)
-    return gathered_above(pair) or any(o.kind not in STATELESS for side in sides for o in operators(side))
+    return has_state_above(pair) or any(o.kind not in STATELESS for side in sides for o in operators(side))
 
 
 def added(pair: OperatorPair) -> Verdict:
@@ -145,11 +145,11 @@ def union_changed(pair: OperatorPair) -> Iterable[RuleMatch]:
                 (difference.key,),
                 f"{len(pair.old.segments) + len(difference.before)} inputs",
                 f"{len(pair.new.segments) + len(difference.after)} inputs",
-                verdicts={"vvr": page if gathered_above(pair) else free, "flink": added(pair)},
+                verdicts={"vvr": page if has_state_above(pair) else free, "flink": added(pair)},
             )
         elif part in ("filters", "row"):
             below = wrong("ua-branch-filter-change", consequence=None) if keeps_state_anywhere(pair) else None
-            vvr = documented(Outcome.INCOMPATIBLE, "WHERE page") if gathered_above(pair) else None
+            vvr = documented(Outcome.INCOMPATIBLE, "WHERE page") if has_state_above(pair) else None
             yield RuleMatch(
                 "the columns or filters of an input of a UNION ALL changed",
                 (difference.key,),
@@ -179,7 +179,7 @@ NOTHING_KEPT = unknown("no operator keeps state; the effect on the sources was n
 
 def moved_on_flink(pair: PipelinePair) -> Verdict:
     """Verdict on moved operators: unmatched state is refused; one new to a stateless query starts empty."""
-    if found := coming_or_going(pair):
+    if found := judge_added_or_removed(pair):
         return found
     if any(map(keeps_state, (*pair.removed, *(operators.old for operators in pair.operators)))):
         if not pair.removed:
@@ -214,7 +214,7 @@ def operators_added_or_removed(pair: PipelinePair) -> Iterable[RuleMatch]:
     if "operators" not in pair.parts or any(operator.kind in NOT_UNDERSTOOD for operator in moved):
         return
     # What stands above reads the operator's columns in place of its input's.
-    claims = pair.claim("operators", *(("columns", "filters") if coming_or_going(pair) else ()))
+    claims = pair.claim("operators", *(("columns", "filters") if judge_added_or_removed(pair) else ()))
     what = "stateful operators" if any(map(keeps_state, moved)) else "operators"
     yield RuleMatch(
         f"{what} was added to or removed from the pipeline",

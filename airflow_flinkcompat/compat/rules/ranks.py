@@ -9,7 +9,7 @@ from airflow_flinkcompat.compat.changes.pairs import OperatorPair, PipelinePair
 from airflow_flinkcompat.compat.engines.flink import ranking as flink_ranking
 from airflow_flinkcompat.compat.engines.flink.ranking import Ranking, is_number, stores_no_row
 from airflow_flinkcompat.compat.rule import Example, Rule, RuleMatch, ranked
-from airflow_flinkcompat.compat.rule_builders.part_rules import noticed_above
+from airflow_flinkcompat.compat.rule_builders.part_rules import verdict_with_state_above
 from airflow_flinkcompat.compat.rule_builders.projections import computed_columns, projection_on_flink
 from airflow_flinkcompat.compat.verdict import Verdict, combined, documented, inferred, measured, right, unknown
 from airflow_flinkcompat.model import Outcome
@@ -176,7 +176,7 @@ def rank_order_changed(pair: OperatorPair) -> Iterable[RuleMatch]:
         *map(format_order_by, (ranking.old.order, ranking.new.order)),
         verdicts={
             "vvr": _on_page(ranking, Outcome.INCOMPATIBLE, "ORDER BY fields or direction"),
-            "flink": noticed_above(pair, "flink", flink_ranking.order(ranking)),
+            "flink": verdict_with_state_above(pair, "flink", flink_ranking.order(ranking)),
         },
     )
 
@@ -275,7 +275,7 @@ def rank_range_changed(pair: OperatorPair) -> Iterable[RuleMatch]:
         after_span=place_of(ranking.new.conditions),
         verdicts={
             "vvr": _on_page(ranking, Outcome.INCOMPATIBLE, "the value of N"),
-            "flink": noticed_above(pair, "flink", flink_ranking.kept_ranks(ranking)),
+            "flink": verdict_with_state_above(pair, "flink", flink_ranking.kept_ranks(ranking)),
         },
     )
 

@@ -11,7 +11,7 @@ from airflow_flinkcompat.compat.engines.flink import sinks, stateless
 from airflow_flinkcompat.compat.engines.flink.sink_swaps import another_table, connector_verdict, sources_append
 from airflow_flinkcompat.compat.engines.flink.validation.conflicts import Materializer
 from airflow_flinkcompat.compat.rule import Example, Rule, RuleMatch, TableApiCover, windowed
-from airflow_flinkcompat.compat.rule_builders.option_matches import option_matches, options_judged
+from airflow_flinkcompat.compat.rule_builders.option_matches import judge_options, option_matches
 from airflow_flinkcompat.compat.rule_builders.projections import projection_on_flink
 from airflow_flinkcompat.compat.rule_builders.table_options import UsedTable, uses_of
 from airflow_flinkcompat.compat.rules.sources import SHOWN, connector_match, format_difference, table_differences
@@ -48,7 +48,7 @@ def sink_on_flink(pair: PipelinePair, change: Change) -> Verdict | None:
     if facts.ids_use_table_name and len({table.path[-1] for table in tables}) > 1:
         return expected(f"{facts.document}: its new operators find no state")  # fmt: skip
     before, after = map(table_parts, tables)
-    options = options_judged(
+    options = judge_options(
         tables[0].name, connector, before["options"], after["options"], [UsedTable(TableUse.SINK, pair)]
     )
     if connector not in RENAMED or any(before[part] != after[part] for part in before if part != "options"):

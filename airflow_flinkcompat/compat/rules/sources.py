@@ -437,8 +437,8 @@ def connector_on_flink(change: Change, table: str, difference: Difference) -> tu
     if (difference.before, difference.after) == ("kafka", "upsert-kafka") and kept:
         return "a separate operator normalises keyed rows, which changes every id after it", NORMALIZED
     if not read:
-        says = "rows are looked up through a different connector"
-        return says, unknown(f"{says}: no restore confirms it")
+        sentence = "rows are looked up through a different connector"
+        return sentence, unknown(f"{sentence}: no restore confirms it")
     declared = change.programs[0].table(table)
     style = None if declared is None else declared.option("connector.type")
     if difference.before is None and style == "kafka" and difference.after is not None:
@@ -447,11 +447,13 @@ def connector_on_flink(change: Change, table: str, difference: Difference) -> tu
             OLD_CONSUMER,
         )
     if stored is not other and {stored, other} <= READ_BY_ITSELF:
-        says = f"the savepoint contains {stored.value}, from which a source of {difference.after} cannot resume: {ANEW}"
-        return says, ANOTHER_SOURCE
+        sentence = (
+            f"the savepoint contains {stored.value}, from which a source of {difference.after} cannot resume: {ANEW}"
+        )
+        return sentence, ANOTHER_SOURCE
     old = difference.before or (f"the old connector.type {style}" if style else "a table of a catalog")
-    says = f"the savepoint contains the state of {old} ({stored.value}), not positions for a different connector"
-    return says, unknown("a change between these source connectors was not measured")
+    sentence = f"the savepoint contains the state of {old} ({stored.value}), not positions for a different connector"
+    return sentence, unknown("a change between these source connectors was not measured")
 
 
 def table_differences(change: Change, tables: Container[str]) -> Iterator[tuple[str, Difference]]:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from airflow_flinkcompat.compat.rule_builders.table_options import options_that_count
+from airflow_flinkcompat.compat.rule_builders.table_options import startup_options
 from airflow_flinkcompat.deploy.errors import CannotRehearse, DeployError
 from airflow_flinkcompat.deploy.flink.gateway import GatewayError, Session
 from airflow_flinkcompat.deploy.target import Sources, SourceTable, TablePath
@@ -113,7 +113,7 @@ def _source(session: Session, path: TablePath, hints: Mapping[str, str]) -> Sour
     declared = declaration(session, path)
     options = {**options_of(declared), **hints}
     connector = options.get("connector", "")
-    kept = {key: options[key] for key in (*options_that_count(connector), *_PLACE) if key in options}
+    kept = {key: options[key] for key in (*startup_options(connector), *_PLACE) if key in options}
     return SourceTable(path, connector, kept, frozenset(hints), _record_times(declared))
 
 

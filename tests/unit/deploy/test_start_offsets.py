@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from airflow_flinkcompat.compat.cutover import Cutover, SourceStart
-from airflow_flinkcompat.compat.rule_builders.table_options import by_itself
+from airflow_flinkcompat.compat.rule_builders.table_options import start_clause
 from airflow_flinkcompat.connectors.registry import catalogue
 from airflow_flinkcompat.deploy import (
     DeployError,
@@ -112,7 +112,7 @@ def test_kinesis_is_told_a_moment_in_its_own_form() -> None:
         (RATES, "as-stored", r"rates \(filesystem\) cannot resume from the former job's offsets"),
         (replace(RATES, connector="upsert-kafka"), "latest", "with the earliest record of the topic, as always"),
         (replace(RATES, connector="datagen"), "earliest", "it generates its rows"),
-        (replace(RATES, connector="pulsar"), "earliest", r"its connector \(pulsar\) does, which is not known here"),
+        (replace(RATES, connector="pulsar"), "earliest", r"its connector \(pulsar\) does; that start is unknown"),
         (replace(RATES, connector=""), "earliest", "the connector of its catalog"),
         (
             replace(ORDERS, hinted=frozenset({MODE, "x"})),
@@ -144,7 +144,7 @@ def test_every_source_says_how_it_begins_by_itself() -> None:
         "table orders starts by its connector's default, scan.startup.mode = group-offsets (properties.group.id = g)",
         "table rates starts with all files, including files that were read before",
     ]
-    assert all(by_itself(connector, {}).startswith("starts ") for connector in [*catalogue(), "unheard-of", ""])
+    assert all(start_clause(connector, {}).startswith("starts ") for connector in [*catalogue(), "unheard-of", ""])
 
 
 # -------------------------------------------------------------------------------- what a savepoint tells
