@@ -1,7 +1,8 @@
-"""The command line ``flinkcompat``: the same judgement without Airflow.
+"""The command line ``flinkcompat``, which works without Airflow.
 
-Exit codes: 0 passed, 1 failed the gate, 2 bad input or usage (a clear message, no traceback), 3 out of reach: a
-ledger is unreadable or empty, or a SQL Gateway, JobManager or platform does not answer. 130: interrupted by Ctrl-C.
+Exit code 0: passed; 1: failed the gate; 2: bad input or usage, with a message and no traceback; 3: out of reach; 130:
+interrupted by Ctrl-C. *Out of reach* means that a ledger is unreadable or empty, or that a SQL Gateway, JobManager or
+platform does not answer.
 """
 
 from __future__ import annotations
@@ -22,46 +23,48 @@ __all__ = ["cli", "main", "run"]
 
 _INTERRUPTED = 130
 _COMMANDS = {
-    "accept": ("accept", "Waive a finding: it stays in the report and passes the gate."),
-    "audit": ("audit", "Judge all jobs on another version or with a changed table."),
+    "accept": ("accept", "Waive a finding, so that it passes the gate."),
+    "audit": ("audit", "Judge all jobs on a different version or with a changed table."),
     "backfill": ("backfill", "Recompute a script over history with Spark."),
-    "batch": ("batch", "Check many changes, one JSON object a line."),
+    "batch": ("batch", "Check many changes, one JSON object per line."),
     "bootstrap": ("bootstrap", "Write a savepoint for a script that has never run."),
     "check": ("check", "Check the change from script OLD to script NEW."),
     "diff": ("diff", "Check every deployment of the project file."),
     "init": ("init", "Write a project file, flinkcompat.toml."),
     "ledger": ("ledger", "Show deployed versions and their history."),
-    "lint": ("diff", "Read scripts by themselves and report what is wrong."),
+    "lint": ("diff", "Read scripts without a comparison, and report faults."),
     "lsp": ("diff", "Run a language server for editors."),
     "migrate": ("migrate", "Rewrite a savepoint for a changed script."),
-    "plan": ("diff", "Show what the gate in Airflow would do with one deployment."),
-    "planner": ("init", "Install Flink's own planner, which check --planner asks."),
-    "rehearse": ("rehearse", "Restore a script next to the running job, as a rehearsal."),
-    "rules": ("accept", "The catalogue of rules, or one rule explained."),
+    "plan": ("diff", "Show the branch of the gate in Airflow for one deployment."),
+    "planner": ("init", "Install Flink's own planner for checks."),
+    "rehearse": ("rehearse", "Rehearse a restore of a script next to the running job."),
+    "rules": ("accept", "List all rules, or explain one rule."),
 }
-"""Each command's module, and its line in ``--help``, which does not load that module."""
+"""Module of each command, and its line in ``--help``, which is shown without loading the module."""
 _LEFT = {
-    "backfill": "unpublished results are in no sink; run it again with the same options",
-    "bootstrap": "the unfinished folder of --to is removed; run it again",
+    "backfill": "no sink contains unpublished results; run the command again with the same options",
+    "bootstrap": "the unfinished folder of --to is removed; run the command again",
     "ledger": "`flinkcompat ledger show` prints the recorded steps",
-    "migrate": "the unfinished folder of --to is removed, and the old savepoint is unchanged; run it again",
-    "rehearse": "the jobs of the rehearsal are stopped, and the live job was not touched; run it again",
+    "migrate": "the unfinished folder of --to is removed, and the old savepoint is unchanged; run the command again",
+    "rehearse": "the jobs of the rehearsal are stopped, and the live job was not touched; run the command again",
 }
-"""State of the system after an interrupted command; any other command leaves nothing."""
+"""State of the system after an interrupted command. Other commands change nothing."""
 
 
 class _Interrupted(Exception):
-    """Ctrl-C; the text describes what is left."""
+    """Interruption by Ctrl-C; the text describes the state of the system."""
 
 
 class _LazyGroup(click.Group):
-    """A group whose commands are imported when they are called."""
+    """Command group that imports a command only when it is called."""
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
-            raise _Interrupted(_LEFT.get(ctx.invoked_subcommand or "", "nothing is left; run it again")) from None
+            raise _Interrupted(
+                _LEFT.get(ctx.invoked_subcommand or "", "nothing was changed; run the command again")
+            ) from None
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_COMMANDS)
@@ -69,7 +72,7 @@ class _LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in _COMMANDS:
             return None
-        gc.disable()  # it would walk through all that was imported, several times, and find nothing
+        gc.disable()  # collections during an import cost time and find no garbage
         try:
             command = getattr(import_module(f"airflow_flinkcompat.cli.{_COMMANDS[name][0]}"), f"{name}_command")
         finally:
@@ -86,19 +89,19 @@ class _LazyGroup(click.Group):
 @click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="flinkcompat")
 def cli() -> None:
-    """Know what a change to a Flink SQL job does to its state."""
+    """Check how a change to a Flink SQL job affects its state."""
 
 
 def main() -> NoReturn:
-    """Entry point."""
+    """Run the command line, and exit."""
     run(lambda: cli.main(prog_name="flinkcompat", standalone_mode=False))
 
 
 def run(command: Callable[[], Any]) -> NoReturn:
-    """Run a command and exit: 2, with one message, for usage and input errors; 3 if out of reach.
+    """Run a command, print a message for an error, and exit with the exit code.
 
     Args:
-        command: Function that returns the exit code; any value but a number means 0.
+        command: Function that returns the exit code; a value that is not an integer means 0.
     """
     try:
         code = command()
@@ -124,7 +127,7 @@ def run(command: Callable[[], Any]) -> NoReturn:
     except OSError as error:
         place = "" if error.filename is None else f"{error.filename}: "
         _say(f"{place}input or output failed: {error.strerror or error}")
-        # What could not be written would be tried once more at exit.
+        # Python would try to write the rest of the output again at exit.
         with contextlib.suppress(OSError):
             sys.stdout.close()
         sys.exit(2)

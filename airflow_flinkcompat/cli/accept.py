@@ -1,7 +1,7 @@
-"""``flinkcompat accept`` and ``rules``: a waiver of a finding until a day, and the catalogue of rules.
+"""``flinkcompat accept``, which waives a finding, and ``rules``, which lists or explains rules.
 
-A waiver is stored next to the script, with its reason. ``migrate --accept`` is different: it names exceptions that a
-migration makes only on request.
+A waiver is stored next to the script, with its reason. The option ``migrate --accept`` is unrelated: it allows effects
+that a migration otherwise refuses.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _FORM = "flinkcompat accept NAME RULE, or OLD NEW RULE"
 
 @dataclass(frozen=True)
 class _Change:
-    """The change whose finding is waived; ``called`` is its name on the command line."""
+    """The change that contains the finding; ``called`` is the name of the change on the command line."""
 
     reports: tuple[Report, ...]
     identity: ChangeIdentity
@@ -49,7 +49,7 @@ class _Change:
 @click.command("accept")
 @click.argument("what", nargs=-1, metavar="NAME|OLD NEW")
 @click.argument("rule")
-@click.option("--subject", metavar="TEXT", help="The operator or sink of the finding, as the report names it.")
+@click.option("--subject", metavar="TEXT", help="The operator or sink of the finding, as shown in the report.")
 @click.option("--reason", metavar="TEXT", help="The reason why the finding is acceptable; required.")
 @click.option("--until", metavar="DATE", help="The last day of the waiver, such as 2026-12-31; required.")
 @click.option("--by", metavar="WHO", help="The author of the waiver (default: user.name and user.email of Git).")
@@ -68,8 +68,8 @@ class _Change:
     "planner",
     "jars",
     "config",
-    settings="With OLD and NEW: a setting in force on both sides.",
-    catalog="With OLD and NEW: DDL of tables that the scripts do not declare; several files count as one, in order.",
+    settings="With OLD and NEW: a setting that applies on both sides.",
+    catalog="With OLD and NEW: DDL of tables that the scripts do not declare. Several files are read as one.",
 )
 def accept_command(
     what: tuple[str, ...],
@@ -85,12 +85,12 @@ def accept_command(
 ) -> None:
     """Waive the finding RULE on the change of deployment NAME, or on the change from script OLD to NEW.
 
-    With /dev/null as OLD, or a new deployment, a finding about NEW alone is waived, for lint too.
+    If OLD is /dev/null or the deployment is new, the finding is about NEW alone. Its waiver also applies to lint.
 
-    The waiver is written into a file next to the script, SCRIPT.waivers.toml. Commit it with the change. The verdict
-    stays the same, and every report shows the waiver and its author. The gate lets the finding pass until that day. The
-    waiver is bound to the deployed version and to the whole finding. It covers no other change, and ends once this one
-    is deployed.
+    The waiver is written to SCRIPT.waivers.toml next to the script. Commit this file with the change. The verdict stays
+    the same, and every report shows the waiver and its author. The gate passes the finding until the day of --until.
+    The waiver applies to this finding on this deployed version only. It covers no other change, and ends when the
+    change is deployed.
     """
     if len(what) not in (1, 2):
         raise InputError(f"name one deployment or two scripts, then the rule: {_FORM}")
@@ -98,11 +98,13 @@ def accept_command(
         raise InputError(f"rule {rule!r} {_unknown_rule(rule)}; flinkcompat rules lists them")
     if rule == REMOVED.code:
         raise InputError(
-            f"{rule} is not waived: stop the job, then write under [stopped] of {FILE_NAME}: "
+            f"{rule} cannot be waived: stop the job, then write under [stopped] of {FILE_NAME}: "
             'NAME = "when, by whom, with which savepoint"'
         )
     if len(what) == 1 and (given.options.settings or given.options.catalog_sources):
-        raise InputError("--set and --catalog need two scripts; a deployment has those of the project file")
+        raise InputError(
+            "--set and --catalog need two scripts; a deployment uses the settings and catalog of the project file"
+        )
     if len(what) == 2 and against is not None:
         raise InputError("--against needs a deployment; two scripts are compared with each other")
     if remove:
@@ -115,8 +117,8 @@ def accept_command(
     dangerous = [finding for _, finding in found if may_restore_wrongly(finding)]
     if dangerous and not even_silently_wrong:
         raise InputError(
-            f"{dangerous[0].rule} ({dangerous[0].subject}): a restore may keep running with wrong rows and no error; "
-            "to waive it nevertheless, add --even-silently-wrong"
+            f"{dangerous[0].rule} ({dangerous[0].subject}): the restored job may run with wrong rows and no error; "
+            "to waive the finding nevertheless, add --even-silently-wrong"
         )
     by = by or committer(change.script.absolute().parent)
     if not by:
@@ -151,12 +153,12 @@ def accept_command(
 
 
 def _unknown_rule(rule: str) -> str:
-    told = unknown_key(rule, tuple(BY_CODE))
-    return told if "did you mean" in told else "is not known"
+    message = unknown_key(rule, tuple(BY_CODE))
+    return message if "did you mean" in message else "is not known"
 
 
 def _reason_and_day(reason: str | None, until: str | None) -> tuple[str, date]:
-    """The reason and the day. Raises InputError: one is missing or invalid."""
+    """Check the reason and the last day. Raises InputError if one is missing or invalid."""
     if reason is None or not reason.strip():
         raise InputError("--reason is missing: explain to reviewers why the finding is acceptable")
     if until is None:
@@ -167,16 +169,16 @@ def _reason_and_day(reason: str | None, until: str | None) -> tuple[str, date]:
     except UnicodeEncodeError:
         raise InputError("--reason is not UTF-8 text") from None
     except ValueError:
-        raise InputError(f"--until {until!r} is no date: write it as 2026-12-31") from None
+        raise InputError(f"--until {until!r} is not a date: write a date such as 2026-12-31") from None
     if mask_secrets(reason) != reason:
         raise InputError("--reason seems to contain a secret, and is stored next to the script: leave the secret out")
     if day < utc_day():
-        raise InputError(f"--until {day} is past: name today ({utc_day()}, UTC) or a later day")
+        raise InputError(f"--until {day} is in the past: name today ({utc_day()}, UTC) or a later day")
     return reason.strip(), day
 
 
 def _place(what: tuple[str, ...], config: str | None) -> tuple[Path, str]:
-    """The script to which a waiver belongs, and its deployment; "" for two scripts."""
+    """The script of the waiver, and its deployment; the deployment is "" if two scripts were passed."""
     if len(what) == 1:
         project = require_project(config)
         deployment = named_deployment(project, what[0])
@@ -186,7 +188,10 @@ def _place(what: tuple[str, ...], config: str | None) -> tuple[Path, str]:
 
 def _script_file(name: str) -> Path:
     if path_of(name) is None or not Path(name).is_file():
-        raise InputError(f"{name}: there is no such file here, and a waiver is written next to the proposed script")
+        raise InputError(
+            f"{name}: there is no such file, but the waiver is written next to the proposed script: "
+            "pass an existing file as NEW"
+        )
     return Path(name)
 
 
@@ -210,12 +215,12 @@ def _remove(script: Path, deployment: str, rule: str, subject: str | None) -> No
 
 
 def _path_from_here(place: Path) -> Path:
-    """A file's path relative to the working directory, as in messages."""
+    """Path of a file relative to the working directory, for messages."""
     return Path(os.path.relpath(place))
 
 
 def _read(place: Path) -> str:
-    if place.exists() and not place.is_file():  # a pipe, say, is read for ever
+    if place.exists() and not place.is_file():  # reading a pipe may never end
         raise InputError(f"{place}: cannot be read: it is not a regular file")
     try:
         return decode_script(place.read_bytes(), str(place))
@@ -256,11 +261,11 @@ def _of_scripts(old: str, new: str, given: Given) -> _Change:
 
 
 def _selected(change: _Change, rule: str, subject: str | None) -> list[tuple[str, Finding]]:
-    """The selected findings, each with its engine. Raises InputError unless they are of one kind."""
+    """The findings of a rule, each with its engine. Raises InputError unless they share one subject."""
     if any(report.environments > 1 for report in change.reports):
         raise InputError(
-            f"{change.called}: the program is judged for several ways in which conditions on its environment may turn "
-            "out, and only the worst is reported, so that nothing of it can be waived"
+            f"{change.called}: the program has conditions that depend on its environment. It is judged for each "
+            "combination of their results, and only the worst verdict is reported. Its findings cannot be waived"
         )
     every = [(report.engine, each) for report in change.reports for each in report.findings if is_waivable(each)]
     found = [pair for pair in every if pair[1].rule == rule and subject in (None, pair[1].subject)]
@@ -270,7 +275,7 @@ def _selected(change: _Change, rule: str, subject: str | None) -> list[tuple[str
     subjects = dict.fromkeys(finding.subject for _, finding in found)
     if len(subjects) > 1:
         raise InputError(
-            f"{change.called}: {rule} was found of {len(subjects)} subjects: name one with --subject: "
+            f"{change.called}: {rule} was found for {len(subjects)} subjects: choose one with --subject: "
             + ", ".join(map(shlex.quote, subjects))
         )
     distinct = {finding_digest(each, engine, change.identity): (engine, each) for engine, each in found}
@@ -279,19 +284,23 @@ def _selected(change: _Change, rule: str, subject: str | None) -> list[tuple[str
 
 def _listed(every: Iterable[tuple[str, Finding]]) -> str:
     there = dict.fromkeys(f"{finding.rule} ({finding.subject})" for _, finding in every)
-    return f"there are {', '.join(there)}" if there else "no finding in it needs a waiver"
+    return f"there are {', '.join(there)}" if there else "no finding of the change needs a waiver"
 
 
 @click.command("rules")
 @click.argument("code", required=False)
 @click.option(
-    "--engine", type=click.Choice(tuple(ENGINES)), help="With --outcome: the engine with that outcome (default: any)."
+    "--engine",
+    type=click.Choice(tuple(ENGINES)),
+    help="With --outcome: the engine on which a rule has that outcome (default: any engine).",
 )
-@click.option("--outcome", type=click.Choice([each.value for each in Outcome]), help="Only rules with that outcome.")
+@click.option(
+    "--outcome", type=click.Choice([each.value for each in Outcome]), help="List only rules with this outcome."
+)
 @format_option("text", "json")
-@click.option("--write", "folder", metavar="DIR", help="Write a page for each rule into DIR.")
+@click.option("--write", "folder", metavar="DIR", help="Write a page for each rule to the folder DIR.")
 def rules_command(code: str | None, engine: str | None, outcome: str | None, style: str, folder: str | None) -> None:
-    """The catalogue of rules, or one rule explained with its example."""
+    """List all rules, or explain one rule with an example."""
     if folder is not None:
         try:
             changed = write_pages(Path(folder))

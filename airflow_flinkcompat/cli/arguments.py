@@ -40,10 +40,10 @@ master_option = click.option("--master", metavar="URL", help="Spark master (defa
 
 
 def job_options(*names: str, where: str = "before the script's own", **words: str) -> Callable[[Decorated], Decorated]:
-    """The options of a job, passed to the command as one argument ``given``.
+    """Add the options of a job, which the command receives as one argument ``given``.
 
-    ``names`` are fields of ``JobOptions`` and ``Given``. ``where`` names the scripts in which a setting is in force,
-    and ``words`` replace the help of an option.
+    ``names`` are fields of ``JobOptions`` and ``Given``. ``where`` names the scripts to which a setting applies.
+    ``words`` replaces the help of an option.
     """
 
     def decorate(command: Decorated) -> Decorated:
@@ -63,7 +63,7 @@ def job_options(*names: str, where: str = "before the script's own", **words: st
 
 
 def job_option(name: str, words: str = "", where: str = "", argument: str = "") -> Callable[[Decorated], Decorated]:
-    """A declared option, passed as the argument of its name or of ``argument``."""
+    """Add a declared option, which the command receives as the argument ``name`` or ``argument``."""
     option = _DECLARED[name]
     kind = click.Choice(option.choices) if option.choices else _JAR if name == "jars" else None
     return click.option(
@@ -79,19 +79,21 @@ def job_option(name: str, words: str = "", where: str = "", argument: str = "") 
 
 
 def format_option(*names: str) -> Callable[[Decorated], Decorated]:
-    """The option that names the output format."""
+    """Add the option ``--format``."""
     kind = click.Choice(names)
-    return click.option("--format", "style", type=kind, default="text", show_default=True, help="What is printed.")
+    return click.option(
+        "--format", "style", type=kind, default="text", show_default=True, help="The format of the output."
+    )
 
 
 def output_option(example: str) -> Callable[[Decorated], Decorated]:
-    """The option for files in further formats."""
+    """Add the option ``--output``, which also writes other formats to files."""
     words = f"Also write this format to a file, such as {example}; may be repeated."
     return click.option("--output", "outputs", multiple=True, metavar="FORMAT=FILE", help=words)
 
 
 def parse_outputs(outputs: Iterable[str], formats: Sequence[str]) -> list[tuple[str, Path]]:
-    """``FORMAT=FILE`` texts as pairs. Raises :class:`InputError` naming a malformed one."""
+    """Parse ``FORMAT=FILE`` texts. Raises :class:`InputError` for a malformed text."""
     found = []
     for each in outputs:
         name, equals, path = each.partition("=")
@@ -104,7 +106,7 @@ def parse_outputs(outputs: Iterable[str], formats: Sequence[str]) -> list[tuple[
 
 
 def require_engine(engine: str | None, **options: str | None) -> None:
-    """Require an engine for a version, because the engine of a version is never guessed."""
+    """Raise InputError for a version without an engine, or a version that the engine lacks."""
     given = [f"--{name.replace('_', '-')}" for name, value in options.items() if value is not None]
     if engine is None and given:
         raise InputError(
@@ -131,20 +133,20 @@ _OUTCOME = re.compile(rf"(?<=\[)(?:{_WORDS})(?=\])|^(?:{_WORDS.upper()})\b", re.
 
 
 def coloured(text: str) -> str:
-    """A report with coloured outcomes for ``click.echo``, which removes colours outside of terminals."""
+    """Colour the outcomes in a report; ``click.echo`` removes colours outside of terminals."""
     if os.environ.get("NO_COLOR"):
         return text
     return _OUTCOME.sub(lambda found: click.style(found[0], fg=_COLOURS[found[0].lower()], bold=True), text)
 
 
 def fails_gate(outcome: Outcome, fail_on: str) -> bool:
-    """Check if an outcome is the one that ``--fail-on`` names, or a worse one."""
+    """True if an outcome is as bad as ``fail_on``, or worse."""
     gate = FAIL_ON[fail_on]
     return gate is not None and outcome.rank >= gate.rank
 
 
 def parse_settings(pairs: Iterable[str], what: str = "setting", form: str = "KEY=VALUE") -> dict[str, str]:
-    """``K=V`` pairs as a mapping. Raises :class:`InputError` naming a bad pair, ``what`` and ``form``."""
+    """Parse ``K=V`` pairs. Raises :class:`InputError` for a bad pair; ``what`` and ``form`` describe it."""
     settings: dict[str, str] = {}
     for pair in pairs:
         key, equals, value = pair.partition("=")
@@ -156,13 +158,13 @@ def parse_settings(pairs: Iterable[str], what: str = "setting", form: str = "KEY
 
 
 def require_program(option: str, found: Mapping[str, str], *paths: str) -> None:
-    """Raise :class:`InputError` if an option of programs has values, and no path is a program."""
+    """Raise :class:`InputError` if an option for programs has values, but no path is a program."""
     if found and not any(path.endswith(PROGRAM_SUFFIXES) for path in paths):
-        raise InputError(f"{option} is for programs, and no file ends in .py or .table: leave it out")
+        raise InputError(f"{option} is for programs, but no file ends in .py or .table: leave the option out")
 
 
 def parse_function(text: str) -> FunctionDeclaration:
-    """``NAME=KIND[:LANGUAGE]`` as a declaration; raises :class:`InputError` naming the fault."""
+    """Parse a declaration ``NAME=KIND[:LANGUAGE]``. Raises :class:`InputError` for any other form."""
     name, equals, rest = text.partition("=")
     try:
         if equals and name.strip():
@@ -178,7 +180,7 @@ def parse_function(text: str) -> FunctionDeclaration:
 def _require_jars(jars: tuple[Path, ...]) -> tuple[Path, ...]:
     for jar in jars:
         if not is_zipfile(jar):
-            raise InputError(f"--jar {jar}: is no jar: name a jar file")
+            raise InputError(f"--jar {jar}: is not a jar: pass a jar file")
     return jars
 
 
@@ -194,16 +196,16 @@ _READERS: Mapping[str, Callable[[Any], Any]] = {
     "variables": lambda pairs: parse_settings(pairs, "variable", "NAME=VALUE"),
     "jars": _require_jars,
 }
-"""Functions that parse the values of options, by the names of the options."""
+"""Parser for the values of each option, by the name of the option."""
 _OF_JOB = declarations(JobOptions)
 _DECLARED = {**_OF_JOB, **declarations(Given), **GATE}
 
 
 @contextmanager
 def command_errors(what: str, *extras: Extra, prefix: str = "") -> Iterator[None]:
-    """Turn missing packages, and errors of a target or ledger, into errors of the command line.
+    """Turn missing packages and errors of a target or ledger into errors of the command line.
 
-    ``what`` needs the packages of ``extras``; ``prefix`` begins the message of an error.
+    ``what`` is the command that needs the packages of ``extras``. ``prefix`` begins messages about a target or ledger.
     """
     from airflow_flinkcompat.deploy.errors import DeployError
 
@@ -226,18 +228,18 @@ def print_json(value: Any) -> None:
 
 
 def print_progress(line: str) -> None:
-    """Print a line on standard error, secrets masked."""
+    """Print a line to standard error, with masked secrets."""
     click.echo(mask_secrets(line), err=True)
 
 
 def require_spark(what: str, *extras: Extra) -> None:
-    """Check that PySpark is installed, before anything is requested of a cluster."""
+    """Raise InputError if PySpark is missing, before the command contacts a cluster."""
     if find_spec("pyspark") is None:
         raise _bare_install(what, ModuleNotFoundError(name="pyspark"), *extras, "spark")
 
 
 def _bare_install(what: str, error: ImportError, *extras: Extra) -> InputError:
-    """The error of a command whose packages are not part of the bare install."""
+    """Error about missing packages, with the command that installs them."""
     missing = missing_packages(*extras) or (str(error.name),)
     return InputError(
         f"{what} needs packages that are not installed ({', '.join(missing)}): {install_command(*extras)}"

@@ -1,4 +1,4 @@
-"""``flinkcompat audit``: effects of a change on all jobs at once."""
+"""``flinkcompat audit``, which judges the effect of one change on all jobs."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ FORMAT_NAMES = ("text", "markdown", "json", "html")
 
 @dataclass(frozen=True)
 class _Asked:
-    """The options of the command, before anything is read."""
+    """The options of the command, before any job is read."""
 
     paths: tuple[Path, ...]
     revisions: str | None
@@ -57,20 +57,21 @@ class _Asked:
     "--git",
     "revisions",
     metavar="RANGE",
-    help="Judge each change of a script in these commits, such as v1..main; HEAD: the whole history.",
+    help="Judge each change of a script in these commits, such as v1..main, or HEAD for the whole history.",
 )
 @click.option(
     "--ledger",
     metavar="[URI]",
     is_flag=False,
     flag_value="",
-    help=f"Judge the deployed versions in this ledger; without URI, that of {LEDGER_VARIABLE} or the project file.",
+    help=f"Judge the deployed versions in this ledger (without URI: the ledger of {LEDGER_VARIABLE} or the project "
+    "file).",
 )
 @click.option(
     "--change-table",
     "changed",
     metavar="FILE",
-    help="Future DDL of tables and views, for every job that has them.",
+    help="File with the future DDL of tables and views, which replaces their DDL in every job.",
 )
 @job_options(
     "engine",
@@ -84,17 +85,22 @@ class _Asked:
     "planner",
     "jars",
     where="in all jobs",
-    engine_version="The version that would run the jobs, for instance 2.3.",
-    old_engine_version="The version that runs them now (default: that of the ledger or the project file).",
+    engine_version="The future engine version, for instance 2.3.",
+    old_engine_version="The engine version that runs the jobs now (default: the version in the ledger or the project "
+    "file).",
 )
 @click.option(
-    "--processes", type=click.IntRange(1), default=1, show_default=True, help="Number of processes that judge."
+    "--processes",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    help="Number of processes that judge jobs in parallel.",
 )
 @click.option(
     "--spark",
     "master",
     metavar="MASTER",
-    help="Judge on the workers of this Spark, such as local[4] or spark://host:7077.",
+    help="Judge on the workers of this Spark master, such as local[4] or spark://host:7077.",
 )
 @format_option(*FORMAT_NAMES)
 @output_option("html=audit.html")
@@ -109,11 +115,12 @@ def audit_command(
     style: str,
     outputs: tuple[str, ...],
 ) -> None:
-    """Judge all jobs: on another version, with a changed table, or for each change in a Git history.
+    """Judge all jobs on a different version, with a changed table, or for each change in a Git history.
 
-    The jobs are the scripts below each PATH (*.sql and *.table; other files by their names), with --ledger the deployed
-    versions, with --git each change of a script in a history, and without any of these the deployments of the project
-    file. Options not passed here are read from that file, for each script, as by check.
+    By default, the jobs are the deployments of the project file. With PATH, the jobs are the *.sql and *.table files in
+    each folder, and each file that is passed. With --ledger, the jobs are the deployed versions. With --git, each
+    change of a script in a history is judged. As for check, options that are not passed are read from the project file,
+    for each script.
 
     \b
       flinkcompat audit jobs/ --engine flink --old-engine-version 1.20 --engine-version 2.3
@@ -121,14 +128,14 @@ def audit_command(
       flinkcompat audit jobs/ --change-table ddl/orders.sql
       flinkcompat audit --git v1..main jobs/
 
-    Each job is judged as by check, and counted by its result and the rules that decide. A job that cannot be judged
-    has a row of its own, and the others are still judged. A script with a literal secret is judged, too.
+    Each job is judged as by check. The summary counts jobs by result and by deciding rule. A job that cannot be judged
+    is shown in a separate row, and the other jobs are still judged. A script with a literal secret is judged, too.
 
     \b
     Exit code, the worst of all jobs:
       0  passed
-      1  one fails the gate
-      2  bad input: a job cannot be judged, there is none, or no job has a changed table
+      1  a job fails the gate
+      2  bad input: a job cannot be judged, there are no jobs, or no job uses a changed table
       3  the ledger is out of reach
     """  # noqa: D301  # click looks for the character itself
     with command_errors("audit", "deploy"):
@@ -147,7 +154,7 @@ def audit_command(
         ledger,
         project,
         repository_of(Path()) or Path().resolve(),
-        # The version is one of the audit's own question, and counts for no script by itself.
+        # The version is part of the audit's question, and must not override the version of a script.
         replace(given, options=replace(given.options, engine_version=None)),
         given.old_engine_version,
         given.options.engine_version,
@@ -169,20 +176,21 @@ def audit_command(
 
 
 def _require_question(asked: _Asked, tables: tuple[ReplacementTable, ...]) -> None:
-    """Raise InputError if sources contradict each other, or nothing would change and all would pass."""
+    """Raise InputError if options contradict each other, or if no change is requested."""
     if asked.ledger is not None and (asked.paths or asked.revisions):
         raise InputError("--ledger judges the deployed versions: leave out --git and every PATH")
     given = asked.given.options
     if asked.ledger is not None and (given.settings or given.functions or given.catalog):
-        raise InputError("--set, --function and --catalog: the ledger contains those of each job; leave them out")
+        raise InputError(
+            "--set, --function and --catalog: the ledger contains the settings, functions and catalog "
+            "of each job; leave the options out"
+        )
     if asked.revisions is not None:
         if tables:
             raise InputError("--change-table is about the present scripts, --git about past changes: leave one out")
         return
     if not (tables or asked.new_version):
-        raise InputError(
-            "nothing would change, and so no job would fail; add --engine-version, --change-table or --git"
-        )
+        raise InputError("nothing would change, so no job would fail: add --engine-version, --change-table or --git")
     if asked.paths and asked.new_version and not asked.old_version and asked.project is None:
         raise InputError(
             "--engine-version: the version that runs the jobs now is unknown: add --old-engine-version, "
@@ -191,7 +199,7 @@ def _require_question(asked: _Asked, tables: tuple[ReplacementTable, ...]) -> No
 
 
 def _question(asked: _Asked, tables: tuple[ReplacementTable, ...]) -> str:
-    """The assumed change, in words."""
+    """Description of the assumed change."""
     parts = []
     if asked.new_version or asked.old_version:
         label = ENGINE_FACTS[asked.given.options.engine or ""].label
@@ -221,7 +229,7 @@ def _jobs(asked: _Asked) -> Jobs:
             raise InputError("--git: this folder is not in a Git repository, or git is not installed")
         places = [os.path.relpath(path.resolve(), repository) for path in asked.paths]
         if outside := [path for path, place in zip(asked.paths, places, strict=True) if place.startswith("..")]:
-            raise InputError(f"{outside[0]}: lies outside of the Git repository {repository}")
+            raise InputError(f"{outside[0]}: is outside of the Git repository {repository}")
         return sources.jobs_of_history(repository, asked.revisions, places, options_of, versions)
     if asked.paths:
         return sources.jobs_of_files(asked.paths, asked.root, options_of, versions)
@@ -236,14 +244,15 @@ def _jobs(asked: _Asked) -> Jobs:
 
 
 def _roots(asked: _Asked) -> tuple[str, ...]:
-    """Locations of the ledgers. Raises InputError if none is named."""
+    """Locations of the ledgers. Raises InputError if no location is set."""
     named = asked.ledger or os.environ.get(LEDGER_VARIABLE)
     if named:
         return (named,)
     roots = ledger_roots(asked.project)
     if not roots:
         raise InputError(
-            f"--ledger: its location is unknown: name its URI, set {LEDGER_VARIABLE}, or write ledger = … into a "
+            f"--ledger: the location of the ledger is unknown: pass its URI, set {LEDGER_VARIABLE}, or write ledger "
+            "= … into a "
             f"{FILE_NAME}"
         )
     return roots
@@ -254,10 +263,10 @@ def _rows(
 ) -> Iterator[AuditRow]:
     if master is not None:
         if processes > 1:
-            raise InputError("--processes run on this machine, --spark uses its own workers: leave one out")
+            raise InputError("--processes uses this machine, --spark uses Spark's workers: leave one out")
         from airflow_flinkcompat.fleet.audit.spark import audit_on_spark
 
-        # A planner is of this machine: workers are asked to have one only where it must be asked.
+        # A planner may be missing on workers, so only the mode ``always`` asks one there.
         pairs = (replace(pair, planner="never") if pair.planner == "auto" else pair for pair in pairs)
         return audit_on_spark(pairs, tables, master)
     from airflow_flinkcompat.fleet.audit.judging import audit_here, audit_in_processes
@@ -266,7 +275,7 @@ def _rows(
 
 
 class _Outputs:
-    """Write every requested format; a file appears once it is complete."""
+    """Writer of all requested formats. A file appears only when it is complete."""
 
     def __init__(self, style: str, outputs: Iterable[str]) -> None:
         self._places: list[tuple[str, Path | None]] = [(style, None), *parse_outputs(outputs, FORMAT_NAMES)]

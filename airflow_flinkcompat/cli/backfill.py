@@ -1,4 +1,4 @@
-"""``flinkcompat backfill``: history recomputed with Spark."""
+"""``flinkcompat backfill``, which recomputes history with Spark."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ from airflow_flinkcompat.sql.script import read_text
 
 @click.command("backfill")
 @click.argument("script", metavar="SCRIPT")
-@click.option("--from", "from_", metavar="TS", help="Publish windows from this time on.")
-@click.option("--to", metavar="TS", help="Publish windows that end by this time.")
-@click.option("--table", "tables", multiple=True, metavar="NAME=URI", help="Read a table from another place.")
-@click.option("--sink", "sinks", multiple=True, metavar="NAME=URI", help="Write a sink to another place instead.")
+@click.option("--from", "from_", metavar="TS", help="Publish only windows that start at this time or later.")
+@click.option("--to", metavar="TS", help="Publish only windows that end by this time.")
+@click.option("--table", "tables", multiple=True, metavar="NAME=URI", help="Read a table from a different location.")
+@click.option("--sink", "sinks", multiple=True, metavar="NAME=URI", help="Write a sink to a different location.")
 @click.option(
     "--order-by",
     "orders",
@@ -47,7 +47,7 @@ from airflow_flinkcompat.sql.script import read_text
 @click.option(
     "--late",
     type=click.Choice(("include", "drop")),
-    help="Rows that a live job would have dropped as late (default: include).",
+    help="Include or drop rows that a live job would have dropped as late (default: include).",
 )
 @click.option(
     "--native",
@@ -55,13 +55,21 @@ from airflow_flinkcompat.sql.script import read_text
     help="Let DuckDB aggregate files inside Spark's tasks if that is less work, or never (default: auto).",
 )
 @click.option(
-    "--chunk", metavar="LENGTH", help="Compute the range in chunks, such as 1d or 6h, which a later run resumes."
+    "--chunk",
+    metavar="LENGTH",
+    help="Compute the range in chunks, such as 1d or 6h. A later run skips finished chunks.",
 )
-@click.option("--journal", metavar="URI", help="Place of finished chunks (default: next to a sink's folder).")
-@click.option("--boundary", metavar="TS", help="Start of the live job's own windows, where the backfill ends.")
-@click.option("--allow-incomplete", is_flag=True, help="Run even if a quiet source has not passed the boundary.")
-@click.option("--hand-over", metavar="FILE", help="With --boundary: write the settings that the deployment needs.")
-@click.option("--dry-run", is_flag=True, help="Show what would be read, computed and written; start nothing.")
+@click.option(
+    "--journal", metavar="URI", help="Location of the record of finished chunks (default: next to a sink's folder)."
+)
+@click.option("--boundary", metavar="TS", help="Time at which the backfill ends and the windows of the live job begin.")
+@click.option(
+    "--allow-incomplete", is_flag=True, help="Run even if a source without recent rows has not passed the boundary."
+)
+@click.option(
+    "--hand-over", metavar="FILE", help="With --boundary: write the settings that the deployment needs to this file."
+)
+@click.option("--dry-run", is_flag=True, help="Show the planned reads, computations and writes, and start nothing.")
 @format_option("text", "json")
 def backfill_command(
     script: str,
@@ -82,16 +90,16 @@ def backfill_command(
     given: Given,
     style: str,
 ) -> None:
-    """Recompute SCRIPT over history with Spark: exactly the windows that are wholly inside [from, to).
+    """Recompute the windows of SCRIPT that lie wholly inside [from, to), with Spark.
 
-    A file that ends in .py is a PyFlink program, one in .table a program in FLIP-11's own notation: they are read, and
-    never run. Progress goes to standard error, the reconciliation to standard output. With --boundary the windows of
-    a live job begin where these end. The record of --hand-over contains the starting positions of its sources; it is
-    written before anything runs, with --dry-run as well.
+    A .py file is a PyFlink program. A .table file is a program in FLIP-11's own notation. Programs are read, and never
+    run. Progress is printed to standard error, and the reconciliation to standard output. With --boundary, the windows
+    of a live job begin where the recomputed windows end. The file of --hand-over contains the starting positions of the
+    job's sources. It is written before the backfill runs, also with --dry-run.
 
-    Settings, functions, catalog and variables that are not passed are taken from the project file flinkcompat.toml,
-    found upwards from SCRIPT. Those of the deployment with this script precede the common ones. Its table backfill
-    sets places, range, order, chunks and boundary, by the names of the task's arguments.
+    Settings, functions, catalog and variables that are not passed are taken from flinkcompat.toml in the folder of
+    SCRIPT or above. Options of the deployment with this script override the common options. The deployment's table
+    backfill sets locations, range, order, chunks and boundary, under the argument names of the Airflow task.
     """
     if not dry_run:
         require_spark("backfill")
@@ -106,7 +114,7 @@ def backfill_command(
         place = Path(script)
         project = project_for(given.config, place)
         by = judging(project, place, replace(given, fail_on=DEFAULT_GATE))
-        by.tell()
+        by.print_options()
         options = by.options
         asked: dict[str, Any] = {
             "tables": parse_settings(tables, "table", "NAME=URI"),
@@ -189,11 +197,11 @@ _OPTIONS = {
 }
 _TABLES, _SWITCH = ("tables", "sinks", "order_by"), "allow_incomplete"
 _INSTEAD = {"to": "boundary", "boundary": "to"}
-"""Both define the end of the backfill: an option for one overrides the file's value for the other."""
+"""Two ways to set the end of the backfill; an option for one discards the file's value for the other."""
 
 
 def over_backfill_table(given: Mapping[str, Any], table: Mapping[str, Any], place: str) -> dict[str, Any]:
-    """Lay the options of the command over the table of the project file. Tables are merged by their keys."""
+    """Merge the command's options over the table of the project file. Nested tables are merged by key."""
     found = dict(given)
     for key in _OPTIONS:
         of_file = table.get(key)
@@ -202,8 +210,8 @@ def over_backfill_table(given: Mapping[str, Any], table: Mapping[str, Any], plac
         if key in _TABLES:
             if not isinstance(of_file, Mapping):
                 raise InputError(f"{place}.{key}: a table is needed")
-            told = {**of_file, **(given[key] or {})}
-            found[key] = {name: _text(told[name], key, f"{place}.{key}.{name}") for name in told}
+            merged = {**of_file, **(given[key] or {})}
+            found[key] = {name: _text(merged[name], key, f"{place}.{key}.{name}") for name in merged}
         elif not given[key]:
             found[key] = _switch(of_file, f"{place}.{key}") if key == _SWITCH else _text(of_file, key, f"{place}.{key}")
     return found

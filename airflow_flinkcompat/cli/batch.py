@@ -1,4 +1,4 @@
-"""``flinkcompat batch``: many changes as JSON lines."""
+"""``flinkcompat batch``, which checks many changes from JSON lines."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from airflow_flinkcompat.project.waivers import read_waivers
 from airflow_flinkcompat.secrets import mask_secrets
 
 _NOTICE = "notice"
-"""The key of the remark that no planner is installed, which is shown once at the end."""
+"""Key of the notice that no planner is installed, which is printed once at the end."""
 
 
 @click.command("batch")
@@ -40,28 +40,29 @@ _NOTICE = "notice"
     "planner",
     "jars",
     "config",
-    fail_on="Exit with 1 for this outcome and worse (default: that of the project file, else never; "
+    fail_on="Exit with code 1 for this outcome and worse (default: the value in the project file, else never; "
     f"{DEFAULT_GATE} without an engine).",
 )
 def batch_command(pairs: str, given: Given) -> None:
-    """Check many changes: one JSON object {"id","old","new"} a line in, one answer a line out, in order.
+    """Check many changes. Input: one JSON object {"id","old","new"} per line. Output: one answer per line.
 
-    A line may name its "engine". If neither the line nor the command does, both are judged: the answer's outcome and
-    findings are those of the worse verdict, and "engines" contains each engine's own. A line that cannot be read, or
-    has a script with syntax errors, is answered with {"id","line","error"}; the others are still judged. A new script
-    with literal secrets is judged, too: "warnings" names them.
+    A line may set its "engine". If neither the line nor the command sets an engine, both engines are judged. Then the
+    answer shows the outcome and findings of the worse verdict, and "engines" contains both verdicts. A line that cannot
+    be read, or has a script with syntax errors, is answered with {"id","line","error"}. The other lines are still
+    judged. A new script with literal secrets is judged, too, and "warnings" reports the secrets.
 
-    A line may name a "deployment" of the project file: that deployment's options and the waivers next to its script
-    apply. Any other line is judged by the file's common options, and may contain "waivers", the text of a waivers
-    file (flinkcompat accept). A waived finding stays in the answer; "gate_outcome" is the outcome that the gate uses.
+    A line may name a "deployment" of the project file. Then the options of this deployment and the waivers next to its
+    script apply. Any other line is judged with the common options of the project file. A line may also contain
+    "waivers", the text of a waivers file (flinkcompat accept). A waived finding stays in the answer, and "gate_outcome"
+    is the outcome that the gate uses.
 
-    The exit code is that of the worst answer: 1 if one fails the gate of --fail-on, 2 if one is an error and there
-    is a gate.
+    The worst answer decides the exit code: 1 if an answer fails the gate of --fail-on, 2 if an answer is an error and a
+    gate is set.
     """
     project = project_for(given.config, Path())
     common = judging(project, None, given)
     require_engine(common.options.engine, engine_version=given.options.engine_version)
-    common.tell()
+    common.print_options()
     fail_on = given.fail_on or (project.fail_on if project else None)
     engine, project = common.options.engine, with_catalogs(project)
     try:
@@ -82,7 +83,7 @@ def batch_command(pairs: str, given: Given) -> None:
 
 
 def _exit_code(answer: Mapping[str, Any], fail_on: str | None, engine: str | None) -> int:
-    """The exit code for one answer. If an engine is named, only ``fail_on`` sets a gate."""
+    """The exit code for one answer. Without an engine, the default gate applies."""
     if "error" in answer:
         return 2 if (fail_on or (DEFAULT_GATE if engine is None else "never")) != "never" else 0
     gate = fail_on or (DEFAULT_GATE if "engines" in answer else "never")
@@ -111,7 +112,7 @@ def batch(lines: Iterable[bytes], given: Given, project: ProjectFile | None) -> 
 
 
 def _answer(report: Report | Reports, waived: bool) -> dict[str, Any]:
-    """The outcome and findings; for both engines those of the worse verdict, and then those of each."""
+    """Outcome and findings of a change. For two engines, the worse verdict is followed by both verdicts."""
     gate = {"gate_outcome": report.gate_outcome.value} if waived else {}
     if isinstance(report, Reports):
         engines = {each.engine: _answer(each, waived) for each in report.each}
@@ -122,9 +123,9 @@ def _answer(report: Report | Reports, waived: bool) -> dict[str, Any]:
 
 
 def _answered(pair: Mapping[str, Any], given: Given, project: ProjectFile | None) -> dict[str, Any]:
-    """The answer to a line: its verdict, literal secrets of its new side, and its expired waivers.
+    """Answer to a line: the verdict, and warnings about literal secrets and waivers.
 
-    Raises ValueError naming the fault of the line, errors of syntax included.
+    Raises ValueError if the line or one of its scripts is invalid.
     """
     asked = replace(given.options, functions=_functions(pair.get("functions")))
     named = pair.get("engine", asked.engine)
@@ -133,9 +134,9 @@ def _answered(pair: Mapping[str, Any], given: Given, project: ProjectFile | None
             raise InputError(f"engine {named!r} is not one of {', '.join(ENGINES)}")
         usual = asked.engine or (project.common.engine if project else None)
         asked = replace(asked, engine=named, engine_version=asked.engine_version if named == usual else None)
-    deployment = _text(pair, "deployment", "the name of one of the project file")
+    deployment = _text(pair, "deployment", "the name of a deployment in the project file")
     if deployment is not None and project is None:
-        raise InputError(f'"deployment" needs a {FILE_NAME}, and there is none: add --config FILE')
+        raise InputError(f'"deployment" needs a {FILE_NAME}, but none was found: add --config FILE')
     options = judging(project, None, Given(asked, deployment=deployment)).options
     waivers = _waivers(pair, project, deployment)
 
@@ -165,7 +166,7 @@ def _answered(pair: Mapping[str, Any], given: Given, project: ProjectFile | None
 
 
 def _waivers(pair: Mapping[str, Any], project: ProjectFile | None, deployment: str | None) -> tuple[Waiver, ...]:
-    """Waivers that a line holds, or those next to the script of its deployment."""
+    """The waivers in a line, or else the waivers next to the script of its deployment."""
     text = _text(pair, "waivers", "the text of a file of waivers")
     if text is not None:
         return read_waivers(text, "waivers")
@@ -175,7 +176,7 @@ def _waivers(pair: Mapping[str, Any], project: ProjectFile | None, deployment: s
 
 
 def _text(pair: Mapping[str, Any], key: str, what: str) -> str | None:
-    """A text of the line; None without one. Raises :class:`InputError`."""
+    """The text under a key of the line; None if absent. Raises :class:`InputError` for any other value."""
     value = pair.get(key)
     if key in pair and not isinstance(value, str):
         raise InputError(f'"{key}" must be {what}')
@@ -183,7 +184,7 @@ def _text(pair: Mapping[str, Any], key: str, what: str) -> str | None:
 
 
 def _functions(declared: Any) -> tuple[FunctionDeclaration, ...]:
-    """``["f=scalar"]`` or ``{"f": "scalar"}`` as declarations; raises :class:`InputError` otherwise."""
+    """Parse declarations such as ``["f=scalar"]`` or ``{"f": "scalar"}``. Raises :class:`InputError`."""
     if isinstance(declared, Mapping):
         declared = [f"{name}={kind}" for name, kind in declared.items()]
     if declared is None:
@@ -194,7 +195,7 @@ def _functions(declared: Any) -> tuple[FunctionDeclaration, ...]:
 
 
 def _settings(name: str, settings: Any) -> dict[str, str]:
-    """Settings as texts, with ``true`` and numbers as in JSON; raises :class:`InputError` for a bad one."""
+    """Parse settings; ``true`` and numbers become their JSON text. Raises :class:`InputError`."""
     if settings is None:
         return {}
     if not isinstance(settings, Mapping):
@@ -206,17 +207,17 @@ def _settings(name: str, settings: Any) -> dict[str, str]:
 
 
 def _no_number(text: str) -> float:
-    raise InputError(f"{text} is no number in JSON")
+    raise InputError(f"{text} is not a number in JSON")
 
 
 def _finite(text: str) -> float:
-    """Raise :class:`InputError` for a number that JSON cannot express."""
+    """Parse a number. Raises :class:`InputError` if JSON cannot express it."""
     value = float(text)
     return value if math.isfinite(value) else _no_number(text)
 
 
 def _require_unicode(what: str, value: Any) -> None:
-    r"""Raise :class:`InputError` for half of a surrogate pair: ``\ud800`` can be read, but not written."""
+    r"""Raise :class:`InputError` for half of a surrogate pair such as ``\ud800``: UTF-8 cannot encode it."""
     try:
         json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError:

@@ -1,4 +1,4 @@
-"""``flinkcompat bootstrap``: a savepoint from which a new job begins as if it had always run."""
+"""``flinkcompat bootstrap``, which writes a savepoint for a new job from past rows."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ if TYPE_CHECKING:
     multiple=True,
     metavar="TABLE=POSITIONS|TIME",
     help=(
-        "Read this table below the offsets 0:1200,1:800 of its partitions, or rows older than "
-        "2026-01-31T00:00:00Z (default: all rows that exist now). The job resumes after them."
+        "End of a table's past rows: excluded offsets by partition, such as 0:1200,1:800, or a time, such as "
+        "2026-01-31T00:00:00Z (default: all rows that exist now). The job resumes after these rows."
     ),
 )
 @click.option(
@@ -62,7 +62,7 @@ if TYPE_CHECKING:
 )
 @sample_option
 @template_option
-@click.option("--dry-run", is_flag=True, help="Show what would be computed, and write nothing.")
+@click.option("--dry-run", is_flag=True, help="Show the state that would be computed, and write nothing.")
 @job_options("engine_version", "settings", "functions", "catalog", "planner", "jars", "config", "deployment")
 @planner_options
 @master_option
@@ -80,20 +80,21 @@ def bootstrap_command(
     master: str | None,
     style: str,
 ) -> None:
-    """Write a savepoint from which script NEW, which has never run, begins as if it had always run.
+    """Write a savepoint for script NEW, which has never run, with the state of all past rows.
 
-    All of its state is computed on Spark from the rows of its tables, and its sources resume after these rows. If one
-    state cannot be computed, nothing is written. Identities and serializers come from a template, as for migrate.
+    Spark computes all state of NEW from the rows of its tables. The sources of NEW resume after these rows. If any
+    state cannot be computed, nothing is written. OperatorIDs and serializers come from a template, as for migrate.
 
-    Earlier results are not emitted: standard error lists the windows that have ended; recompute those with backfill.
+    NEW does not emit results of windows that have already ended. Standard error lists these windows; recompute them
+    with backfill.
 
-    Options that are not passed are taken from the project file flinkcompat.toml, found upwards from NEW, as by check.
+    As for check, options that are not passed are taken from flinkcompat.toml in the folder of NEW or above.
 
-    Exit code 0: done, with --dry-run possible; 1: not possible, with the reasons; 2: bad input.
+    Exit code 0: the savepoint was written, or is possible (--dry-run); 1: not possible, with the reasons; 2: bad input.
     """
     require_sql("bootstrap", script)
     if not (to or dry_run):
-        raise InputError("name --to, or see with --dry-run what would be computed")
+        raise InputError("add --to FOLDER, or add --dry-run to show the state that would be computed")
     if not dry_run:
         require_spark("bootstrap", planner.extra)
     tables, ends = history_of(history), _ends(until, planner.extra)
@@ -121,7 +122,7 @@ def bootstrap_command(
 
 
 def _ends(texts: Iterable[str], extra: Extra) -> Mapping[str, Until]:
-    """The ends of history by table. Raises InputError if one is not of the form ``TABLE=…``."""
+    """Parse the end of each table's history. Raises InputError for a malformed text."""
     with command_errors("bootstrap", extra, "spark"):
         from airflow_flinkcompat.history.sources import Until
     found = parse_settings(texts, "--until", "TABLE=POSITIONS or TABLE=TIME")
@@ -129,7 +130,7 @@ def _ends(texts: Iterable[str], extra: Extra) -> Mapping[str, Until]:
 
 
 def _possible(start: WarmStart) -> bool:
-    """Check if a savepoint can be written, and print the reasons if not."""
+    """True if a savepoint can be written; otherwise, print the reasons."""
     for name, reason in start.reasons.items():
         click.echo(f"flinkcompat: no warm start, because of {name}: {mask_secrets(reason)}", err=True)
     return not start.reasons

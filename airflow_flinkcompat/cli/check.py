@@ -1,4 +1,4 @@
-"""``flinkcompat check``: one change, one report, one exit code."""
+"""``flinkcompat check``, which judges one change."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ from airflow_flinkcompat.sql.script import read_script
     "others",
     multiple=True,
     metavar="PATH=FILE",
-    help="The content of a file that a program opens under PATH, on both sides.",
+    help="The content of the file that a program opens as PATH, on both sides.",
 )
 @format_option("text", "json", "markdown")
 @click.option(
@@ -78,14 +78,16 @@ from airflow_flinkcompat.sql.script import read_script
 @click.option(
     "--allow-secrets",
     is_flag=True,
-    help="Pass a NEW that contains literal secrets, which cannot be deployed (else: 2).",
+    help="Accept literal secrets in NEW (default: exit code 2, because NEW cannot be deployed).",
 )
 @click.option(
-    "--explain-plan", is_flag=True, help="The same as --planner always; with --gateway or --target that Flink plans."
+    "--explain-plan", is_flag=True, help="Like --planner always, or plan with the Flink of --gateway or --target."
 )
 @planner_options
 @click.option(
-    "--savepoint", metavar="URI", help="Savepoint of the deployed job, restored instead of the state that OLD plans."
+    "--savepoint",
+    metavar="URI",
+    help="Savepoint of the deployed job, which replaces the state that the plan of OLD predicts.",
 )
 def check_command(
     old: str,
@@ -101,33 +103,34 @@ def check_command(
 ) -> None:
     """Check the change from script OLD to script NEW.
 
-    Either may be a file, - for standard input, or REV:path for a file of a Git revision. /dev/null as OLD means a new
-    deployment, which is only read; as NEW it means a deleted one, whose job has to be stopped. If OLD and NEW are one
-    path and one side lacks the file, that side counts as /dev/null.
+    OLD and NEW may each be a file, - for standard input, or REV:path for a file of a Git revision. /dev/null as OLD
+    means a new deployment, which is only read. /dev/null as NEW means a deleted deployment, whose job must be stopped.
+    If OLD and NEW have the same path and the file exists on only one side, the other side is treated as /dev/null.
 
-    A file that ends in .py is a PyFlink program, one in .table a program in FLIP-11's own notation: they are read, and
-    never run. Pass values that only its environment has, such as an environment variable or an argument, with --var,
-    and a file that is elsewhere with --file.
+    A .py file is a PyFlink program. A .table file is a program in FLIP-11's own notation. Programs are read, and never
+    run. Pass the program's environment variables and arguments with --var. Pass a file that is elsewhere with --file.
 
-    Without an engine both are judged: the report shows each engine's verdict, and the worse one decides the exit code.
+    Without an engine, both engines are judged. The report shows both verdicts, and the worse verdict decides the exit
+    code.
 
-    A finding that is waived next to NEW (flinkcompat accept) stays in the report, and does not fail the gate.
+    A finding with a waiver next to NEW (flinkcompat accept) stays in the report, and does not fail the gate.
 
-    A script with syntax errors is bad input, exit code 2. A NEW that contains literal secrets is judged, and results
-    in exit code 2, too: it cannot be deployed, whatever its state.
+    A script with syntax errors is bad input and results in exit code 2. If NEW contains literal secrets, it is judged,
+    but the exit code is also 2, because NEW cannot be deployed.
 
-    Options that are not passed are taken from the project file flinkcompat.toml, found upwards from NEW: engine and
-    version, settings, functions, catalog and gate. Those of the deployment with this script precede the common ones.
+    Options that are not passed are taken from flinkcompat.toml in the folder of NEW or above: engine and version,
+    settings, functions, catalog and gate. Options of the deployment with this script override the common options.
 
-    Settings of --set apply to both sides; --old-set replaces or adds to them on the old side.
+    Settings of --set apply to both sides. Settings of --old-set apply to the old side, where they override --set.
 
-    On engine flink, if flinkcompat planner install has fetched Flink's own planner, it reports Flink's refusals: of
-    NEW with line, column and exit code 2; of a restore with its operator. Nothing is started. Settings of the cluster
-    of --jobmanager (or --target) are used for planning, below the settings of the scripts.
+    On engine flink, Flink's own planner is asked if flinkcompat planner install has installed it. If Flink refuses NEW,
+    the message shows line and column, and the exit code is 2. If Flink refuses the restore, the report names the
+    operator. No job is started. Cluster settings of --jobmanager (or --target) are used for planning, but settings of
+    the scripts override them.
     """
     if not new:
-        told = f"to compare the file with its last commit, run flinkcompat check {shlex.join((f'HEAD:{old}', old))}"
-        raise click.UsageError(f"Missing argument 'NEW'; {told}")
+        hint = f"to compare the file with its last commit, run flinkcompat check {shlex.join((f'HEAD:{old}', old))}"
+        raise click.UsageError(f"Missing argument 'NEW'; {hint}")
     require_program("--var", given.options.variables, old, new)
     place = path_of(new) or path_of(old)
     by = judging(project_for(given.config, place), place, given)
@@ -160,7 +163,7 @@ def check_command(
     called = (by.deployment, by.deployment or shlex.join((old, new)))
     report, notes = with_waivers(report, waivers_beside(new), (before, after), called)
     report = _with_warnings(report, notes)
-    # JSON holds no advice, so nothing has to be known for it.
+    # JSON contains no advice, so it needs no context.
     known = ReportContext() if style == "json" else replace(_circumstances(report, after), project=by.words)
     shown = render(report, style, known, verbose=verbose)
     click.echo(coloured(shown) if style == "text" else shown, nl=False)
@@ -174,7 +177,7 @@ def check_command(
 def _require_use(
     planner: Planner, savepoint: str | None, explain_plan: bool, elsewhere_planned: bool, job: JobOptions
 ) -> None:
-    """Raise InputError if an option has no effect."""
+    """Raise InputError if an option would have no effect."""
     if not explain_plan and (planner.plan_dir or (planner.gateway and not planner.target)):
         raise InputError("--gateway and --plan-dir need --explain-plan: add it")
     if elsewhere_planned and savepoint:
@@ -192,7 +195,7 @@ def judged(
     options: JobOptions,
     job: DeployedJob | None = None,
 ) -> Report | Reports:
-    """Verdict on two sides, one of which may be missing, on the named engine or on both."""
+    """Judge two sides on one engine, or on both if none is set. One side may be missing."""
     before, after = sides
     if before is None or after is None:
         return _one_sided(before, after, *sources, options)
@@ -225,7 +228,7 @@ def _with_warnings(report: Report | Reports, notes: tuple[str, ...]) -> Report |
 def _one_sided(
     old: Side | None, new: Side | None, old_source: str, new_source: str, options: JobOptions
 ) -> Report | Reports:
-    """The report on a script that was added or deleted, on the engine that is named or on both."""
+    """Report on an added or deleted script, on one engine, or on both if none is set."""
     engine = options.engine
 
     def on(name: str) -> Report:
@@ -243,16 +246,16 @@ def _one_sided(
 
 
 def _require_readable(old: Side | None, new: Side | None, engine: str | None) -> tuple[str, ...]:
-    """The literal secrets of the proposed side. Raises InputError: a side is bad input.
+    """Messages about literal secrets in the proposed side. Raises InputError if a side is bad input.
 
-    Secrets of the deployed side are not checked: a change that removes them has to pass.
+    Secrets in the deployed side are ignored, because a change that removes them must pass.
     """
     if new is None:  # nothing is to be deployed
         return ()
     errors = bad_input(new if old is None else replace(new, beside=old), engine)
     if old is not None:
         errors += (
-            f"{each}, or name the script that is really deployed" for each in bad_input(old, engine, deployed=True)
+            f"{each}, or pass the script that is really deployed" for each in bad_input(old, engine, deployed=True)
         )
     if errors:
         raise InputError("\n  ".join(errors))
@@ -261,7 +264,7 @@ def _require_readable(old: Side | None, new: Side | None, engine: str | None) ->
 
 
 def _circumstances(report: Report | Reports, new: Side | None) -> ReportContext:
-    """Context of a report: the reason why a backfill refuses the new script, if the report may advise one."""
+    """Context for the advice in a report: the reason why the new script cannot be backfilled."""
     each = report.each if isinstance(report, Reports) else (report,)
     if new is None or (report.outcome is Outcome.COMPATIBLE and not any(one.sinks_begin_empty for one in each)):
         return ReportContext()
@@ -271,7 +274,7 @@ def _circumstances(report: Report | Reports, new: Side | None) -> ReportContext:
 
 
 def render(report: Report | Reports, style: str, known: ReportContext, *, verbose: bool = False) -> str:
-    """The report of one or both engines as ``text``, ``json`` or ``markdown``, with a final line break."""
+    """Render the report of one or both engines as text, JSON or Markdown, with a final line break."""
     if style == "json":
         return json.dumps(report.to_dict(), ensure_ascii=False, indent=2) + "\n"
     if style == "markdown":

@@ -1,4 +1,4 @@
-"""``flinkcompat diff``, ``plan``, ``lint``, ``lsp``: changes of a project file's deployments."""
+"""``flinkcompat diff``, ``plan``, ``lint`` and ``lsp``, which judge the deployments of a project file."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ FORMAT_NAMES = ("text", "markdown", "json", "sarif", "junit", "github", "gitlab"
 
 
 def _reporting(*more: str) -> Callable[[Decorated], Decorated]:
-    """Options for the engine, the gate, and the format and place of the output."""
+    """Add options for the engine, the gate and the output."""
 
     def decorate(command: Decorated) -> Decorated:
         for each in (
@@ -55,8 +55,8 @@ def against_option(command: Callable[..., None]) -> Callable[..., None]:
     return click.option(
         "--against",
         metavar="ledger[:URI]|git:REF",
-        help="What to compare with: what the ledger says is deployed, or a Git revision (default: the ledger where one "
-        "is named, else the commit where this branch left the one it goes into).",
+        help="Version to compare with: the deployed version in a ledger, or a Git revision (default: the ledger if "
+        "one is set, else the commit at which this branch left its target branch).",
     )(command)
 
 
@@ -65,17 +65,17 @@ def against_option(command: Callable[..., None]) -> Callable[..., None]:
 @against_option
 @_reporting()
 def diff_command(names: tuple[str, ...], against: str | None, **options: Any) -> None:
-    """Compare deployments with the working tree: those NAMED, or all of the project file.
+    """Compare the working tree with the deployed version of each NAME, or of all deployments.
 
-    The ledger is that of --against ledger:URI, of FLINKCOMPAT_LEDGER or of the file. A deployment that the ledger
-    does not have is only read; one that the file no longer names fails, because its job keeps running. A moved script
-    is the same deployment, because the file names it.
+    The ledger is set by --against ledger:URI, by FLINKCOMPAT_LEDGER or by the project file. A deployment that the
+    ledger lacks is only read. A deployment that was removed from the project file fails, because its job keeps running.
+    A deployment stays the same if its script is moved.
 
     \b
     Exit code, the worst of all deployments:
       0  passed
-      1  one fails the gate, or was deleted
-      2  bad input: a script that cannot be read or deployed, a mistake in the file
+      1  a deployment fails the gate, or was deleted
+      2  bad input: a script cannot be read or deployed, or the project file has a mistake
       3  the ledger is out of reach
     """  # noqa: D301
     _diff("diff", names, against, **options)
@@ -86,24 +86,22 @@ def diff_command(names: tuple[str, ...], against: str | None, **options: Any) ->
 @against_option
 @_reporting()
 def plan_command(name: str, against: str | None, **options: Any) -> None:
-    """Show the branch of the gate in Airflow for the deployment NAME, with its diff and next steps."""
+    """Show the branch of the gate in Airflow for deployment NAME, with the diff and the next steps."""
     _diff("plan", (name,), against, **options)
 
 
 @click.command("lint")
 @click.argument("files", nargs=-1, metavar="[FILE]...")
 @_reporting("catalog")
-@click.option(
-    "--allow-secrets", is_flag=True, help="Pass scripts that contain literal secrets, and report these as notes."
-)
+@click.option("--allow-secrets", is_flag=True, help="Accept literal secrets, and report them as notes.")
 def lint_command(
     files: tuple[str, ...], allow_secrets: bool, given: Given, style: str, outputs: tuple[str, ...]
 ) -> None:
     """Read each FILE, or each script of the project file, without a comparison.
 
     Syntax errors, refusals of Flink's planner, and literal secrets result in exit code 2. Refusals by the engine's
-    rules, unreadable or unresolvable parts, and undeclared tables and functions result in exit code 1, unless
-    --fail-on is set otherwise. A script with a literal secret is read nevertheless.
+    rules, unreadable or unresolvable parts, and undeclared tables and functions result in exit code 1, unless --fail-on
+    allows them. A script with a literal secret is still read.
     """
     with command_errors("lint", "deploy"):
         from airflow_flinkcompat.fleet.review import LoneScript, broken_reviews, lint_scripts, lone_script
@@ -146,7 +144,8 @@ def _diff(
 
     targets = parse_outputs(outputs, FORMAT_NAMES)
     context = click.get_current_context()
-    is_written = context.get_parameter_source("planner") is ParameterSource.COMMANDLINE  # accept has it elsewhere
+    # accept reads the environment variable, too
+    is_written = context.get_parameter_source("planner") is ParameterSource.COMMANDLINE
     options = given.options
     written = [
         ("--config", given.config),
@@ -178,13 +177,13 @@ def _diff(
 
 
 def _require_deployments(project: ProjectFile) -> None:
-    """Raise InputError for a project file that names no deployment."""
+    """Raise InputError if the project file declares no deployment."""
     if not project.names and not project.stopped:
         raise InputError(f"{project.path}: names no deployment: add [deployments.NAME] with its script")
 
 
 def _answer(fleet: FleetDiff, style: str, targets: Iterable[tuple[str, Path]]) -> None:
-    """Write and print every format, and exit."""
+    """Write the requested files, print the report, and exit."""
     from airflow_flinkcompat.fleet.formats import FORMATS
 
     for name, path in targets:
@@ -198,11 +197,11 @@ def _answer(fleet: FleetDiff, style: str, targets: Iterable[tuple[str, Path]]) -
 @against_option
 @job_options("engine")
 def lsp_command(against: str | None, given: Given) -> None:
-    """A language server on standard input and output: the verdict on a script while you type.
+    """Run a language server on standard input and output, which judges a script while you type.
 
-    An editor starts it; docs/editors.md describes the setup. Each script is compared with the deployed one, as by
-    flinkcompat diff, with the options of the project file found upwards from it. A script that no deployment names is
-    only read.
+    An editor starts the server; docs/editors.md describes the setup. Each script is compared with its deployed version,
+    as by flinkcompat diff. Options are taken from flinkcompat.toml in the folder of the script or above. A script that
+    no deployment uses is only read.
     """
     with command_errors("lsp", "lsp"):
         from airflow_flinkcompat.fleet.baselines import require_against

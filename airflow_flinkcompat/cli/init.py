@@ -1,4 +1,4 @@
-"""``flinkcompat init`` and ``planner``: a project file, and Flink's own planner."""
+"""``flinkcompat init``, which writes a project file, and ``planner``, which installs Flink's planner."""
 
 from __future__ import annotations
 
@@ -36,43 +36,43 @@ _NEVER_LOOKED_INTO = ("node_modules", "site-packages", "build", "dist")
 @click.command("init")
 @click.argument("folder", type=click.Path(file_okay=False, exists=True, path_type=Path), default=".")
 def init_command(folder: Path) -> None:
-    """Write a flinkcompat.toml into FOLDER (default: here), with a deployment for each script below it.
+    """Write flinkcompat.toml to FOLDER (default: here), with a deployment for each script below FOLDER.
 
-    A script is a file *.sql that contains an INSERT, or a program of the Table API (*.py, *.table) whose queries can
-    be read; other files that create a TableEnvironment are listed as left out. A deployment has the name of its file.
-    A file of declarations that scripts lack becomes their catalog. No script shows the engine of its jobs: until the
-    project file names it, both are judged. An existing file is never overwritten.
+    A script is a *.sql file that contains an INSERT, or a Table API program (*.py, *.table) whose queries can be read.
+    Other files that create a TableEnvironment are listed as left out. Each deployment is named after its file. A file
+    that declares tables that scripts lack becomes their catalog. Scripts do not show their engine, so both engines are
+    judged until the project file sets one. An existing file is never overwritten.
     """
     path = folder / FILE_NAME
     there = find_project_file(folder)
     if path.exists() or (there is not None and there.parent == folder.resolve()):
-        raise InputError(f"{there or path}: already exists; change it by hand, or remove it first")
+        raise InputError(f"{there or path}: already exists; edit it, or remove it first")
     found = _looked_at(folder)
     for line in found.left_out:
         click.echo(f"left out: {mask_secrets(line)}", err=True)
     if not found.scripts:
         raise InputError(
-            f"{folder}: no file *.sql below it contains an INSERT that can be read, and no program (*.py, *.table) "
-            "runs a query that can: name the folder of the scripts (flinkcompat init FOLDER)"
+            f"{folder}: no *.sql file in this folder contains a readable INSERT, and no program (*.py, *.table) "
+            "contains a readable query: pass the folder of the scripts (flinkcompat init FOLDER)"
         )
     content = _content(named_scripts(found.scripts), found.catalogs).encode()
     try:
         with path.open("xb") as file:
             file.write(content)
     except FileExistsError:
-        raise InputError(f"{path}: already exists; change it by hand, or remove it first") from None
+        raise InputError(f"{path}: already exists; edit it, or remove it first") from None
     count = len(found.scripts)
     click.echo(f"{path}: {count} deployment{'' if count == 1 else 's'}")
     if not found.catalogs and found.rivals:
         click.echo(
-            f"Tables that scripts use are declared in {', '.join(found.rivals)}, some of them twice: put "
-            "them into one file, or name the files that each deployment needs (catalog = …)"
+            f"Several files declare the same tables: {', '.join(found.rivals)}. Put the declarations into one file, "
+            "or set the files that each deployment needs (catalog = …)"
         )
-    click.echo("Name the engine in it, then: flinkcompat lint, flinkcompat diff --against git:HEAD")
+    click.echo("Set the engine in this file, then run: flinkcompat lint, flinkcompat diff --against git:HEAD")
 
 
 def named_scripts(paths: Iterable[str]) -> dict[str, str]:
-    """Deployments by name: the name of the file, with that of its folder if two files share one."""
+    """Name each script's deployment after its file, and after its folders if two files have the same name."""
     every = sorted(paths)
     counts = Counter(Path(path).stem for path in every)
     found: dict[str, str] = {}
@@ -95,7 +95,7 @@ def _numbered(base: str) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class _Found:
-    """Files below a folder, as relative paths.
+    """Scripts and catalogs below a folder, as relative paths.
 
     Attributes:
         declaring: Tables that each file without a job declares.
@@ -109,13 +109,13 @@ class _Found:
 
     @property
     def catalogs(self) -> tuple[str, ...]:
-        """Files that declare the tables that scripts lack; none if two of them declare the same table."""
+        """Files that declare undeclared tables of scripts; empty if two files declare the same table."""
         tables = [table for name in self.rivals for table in self.declaring[name]]
         return self.rivals if len({*tables}) == len(tables) else ()
 
     @property
     def rivals(self) -> tuple[str, ...]:
-        """All files that declare tables that scripts use and do not declare."""
+        """All files that declare undeclared tables of scripts."""
         return tuple(name for name, tables in self.declaring.items() if tables & self.undeclared)
 
 
@@ -133,7 +133,7 @@ def _looked_at(folder: Path) -> _Found:
             is_job = holds_job(side)
             if is_job:
                 scripts.append(name)
-            with suppress(RecursionError):  # nested too deeply: its tables are not told
+            with suppress(RecursionError):  # nested too deeply to find its tables
                 if is_job:
                     undeclared |= {*undeclared_tables(side)}
                 elif side.language == "sql":
@@ -157,10 +157,10 @@ def _content(scripts: Mapping[str, str], catalogs: Sequence[str]) -> str:
     catalog = f"catalog = [{every}]" if len(catalogs) > 1 else f"catalog = {every}" if every else _NO_CATALOG
     engines = " or ".join(f'"{name}"' for name in ENGINES)
     lines = [
-        "# Flink SQL jobs of this repository: read by flinkcompat, and by redeploy_dags() in Airflow.",
+        "# Flink SQL jobs of this repository, for flinkcompat and for redeploy_dags() in Airflow.",
         "",
-        f"# The engine that runs the jobs, {engines}. As long as this line is a comment, both are judged, and",
-        "# the worse verdict counts.",
+        f"# The engine that runs the jobs, {engines}. Without this setting, both engines are judged,",
+        "# and the worse verdict applies.",
         '# engine = "flink"',
         '# engine_version = "2.3"',
         '# fail_on = "unknown"                   # partial, unknown, incompatible or never',
@@ -180,19 +180,20 @@ def _quoted(path: str) -> str:
 
 @click.group("planner")
 def planner_command() -> None:
-    """Manage Flink's own planner on this machine, which checks ask."""
+    """Manage Flink's own planner on this machine, which checks use."""
 
 
 @planner_command.command("install")
 @click.argument("lines", metavar="[LINE]...", nargs=-1)
 @job_option("config")
 def install_command(lines: tuple[str, ...], config: str | None) -> None:
-    """Fetch the planner of a line of Flink, for instance 2.3; it needs Java 17 or 21.
+    """Install the planner for each LINE of Flink, such as 2.3. Planners need Java 17 or 21.
 
-    Without LINE, fetch those of the jobs in the project file.
+    Without LINE, install the planners for all jobs in the project file.
 
-    Flink's jars come from PyPI unless FLINK_HOME or this environment has that release. Java then archives the classes
-    of a planner, which halves its start time. Everything is cached, so that later checks need no network.
+    Flink's jars are downloaded from PyPI, unless FLINK_HOME or the Python environment contains that release. Then Java
+    archives the classes of the planner, which halves the start time. All files are cached, so later checks need no
+    network.
     """
     with command_errors("planner install", "local-flink"):
         from airflow_flinkcompat.planner.installation import install, make_archive
@@ -204,20 +205,20 @@ def install_command(lines: tuple[str, ...], config: str | None) -> None:
 
 
 def _lines_of_jobs(config: str | None) -> list[str]:
-    """The lines of Flink in the project file. Raises InputError: there is no file."""
+    """Lines of Flink that jobs of the project file need. Raises InputError without a project file."""
     from airflow_flinkcompat.compat import Side
 
     jobs = [each.options for each in require_project(config).deployments]
-    # Where no engine is named both are judged.
+    # Without an engine, both engines are judged.
     planned = [each for each in jobs if each.engine is None or ENGINE_FACTS[each.engine].compiles_plans]
     return sorted({Side("", engine="flink", engine_version=each.engine_version).version for each in planned})
 
 
 @planner_command.command("status")
 def status_command() -> None:
-    """Show the lines of Flink that can plan here, and the missing parts of the others.
+    """Show the lines of Flink with a working planner, and the missing parts of the other lines.
 
-    The exit code is 0 if any line can plan, otherwise 1.
+    The exit code is 0 if any line has a working planner, otherwise 1.
     """
     with command_errors("planner status", "local-flink"):
         from airflow_flinkcompat.planner.installation import status

@@ -1,4 +1,4 @@
-"""``flinkcompat ledger``: the deployed jobs, all attempts, and adoption of a running job."""
+"""``flinkcompat ledger``, which shows deployed versions and their history, and adopts running jobs."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from airflow_flinkcompat.deploy.targets import OpenTarget
 
 _WIDTH = 80
-# Of what is no terminal and told no width: lines are whole there.
+# Width of output that is not a terminal, so that its lines are not shortened.
 _UNBOUNDED = 10_000
 _COMPARED = ("script", "files", "variables", "settings", "functions", "catalog", "engine")
 
@@ -59,7 +59,7 @@ def _place(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _common(command: Callable[..., None]) -> Callable[..., None]:
-    """The options for the deployment, its ledger's place, and the output format."""
+    """Add the argument for the deployment, and the options for its ledger and the format."""
     return click.argument("deployment")(_place(command))
 
 
@@ -69,8 +69,9 @@ def _common(command: Callable[..., None]) -> Callable[..., None]:
 def list_command(root: str | None, config: str | None, style: str, no_index: bool) -> None:
     """List all deployments with their deployed version, its time and author, and unfinished redeploys.
 
-    The index next to the ledgers contains most of it; --no-index also finds damaged ledgers, and entries of a release
-    without an index. A ledger that cannot be read is named in its line, the others are listed, and the exit code is 2.
+    The index next to the ledgers is read. --no-index also finds damaged ledgers, and entries of a release without an
+    index. If a ledger cannot be read, its line shows the error, the other deployments are listed, and the exit code is
+    3.
     """
     with command_errors("ledger", "deploy"):
         from airflow_flinkcompat.deploy.ledger.listing import deployment_rows, listed
@@ -97,8 +98,8 @@ def list_command(root: str | None, config: str | None, style: str, no_index: boo
 def index_command(root: str | None, config: str | None, style: str) -> None:
     """Rebuild the index that `ledger list` reads.
 
-    This is necessary for ledgers of a release without an index, and after ledgers were moved or restored from a
-    backup. A ledger that cannot be read is named, and the exit code is 2.
+    This is necessary for ledgers of a release without an index, and after ledgers were moved or restored from a backup.
+    If a ledger cannot be read, the error is shown, and the exit code is 3.
     """
     with command_errors("ledger", "deploy"):
         from airflow_flinkcompat.deploy.ledger.listing import rebuild_index
@@ -112,15 +113,17 @@ def index_command(root: str | None, config: str | None, style: str) -> None:
     else:
         click.echo(f"the index has a row for each of {len(rows) - len(errors)} deployments")
         for name, error in errors.items():
-            click.echo(f"{name} has none, because its ledger cannot be read\n  {error}")
+            click.echo(f"{name} has no row, because its ledger cannot be read\n  {error}")
     _exit_if_unreadable(rows)
 
 
 @ledger_command.command("show")
 @_common
-@click.option("--entry", "number", type=click.IntRange(1), metavar="N", help="Entry to show instead of the head.")
+@click.option(
+    "--entry", "number", type=click.IntRange(1), metavar="N", help="Entry to show instead of the deployed version."
+)
 def show_command(deployment: str, root: str | None, config: str | None, style: str, number: int | None) -> None:
-    """Show the deployed version of DEPLOYMENT, and a redeploy that has not ended."""
+    """Show the deployed version of DEPLOYMENT, and its unfinished redeploy if there is one."""
     with command_errors("ledger", "deploy"):
         from airflow_flinkcompat.deploy.ledger.listing import masked_entry
         from airflow_flinkcompat.deploy.ledger.status import Progress
@@ -130,8 +133,8 @@ def show_command(deployment: str, root: str | None, config: str | None, style: s
         shown = progress.head if number is None else _entry(ledger, entries, number)
         unfinished = progress.unfinished if number is None else None
     if style == "json":
-        told = {"entry": shown, "unfinished": unfinished}
-        masked = {key: None if each is None else masked_entry(each) for key, each in told.items()}
+        entries_by_key = {"entry": shown, "unfinished": unfinished}
+        masked = {key: None if each is None else masked_entry(each) for key, each in entries_by_key.items()}
         print_json({"deployment": deployment, **masked})
         return
     head = _field_lines(deployment, shown) if shown else [f"{deployment}: nothing is deployed"]
@@ -145,7 +148,7 @@ def show_command(deployment: str, root: str | None, config: str | None, style: s
 @ledger_command.command("history")
 @_common
 def history_command(deployment: str, root: str | None, config: str | None, style: str) -> None:
-    """List all entries of the ledger of DEPLOYMENT, oldest first, one line each."""
+    """List all ledger entries of DEPLOYMENT, oldest first, one per line."""
     with command_errors("ledger", "deploy"):
         from airflow_flinkcompat.deploy.ledger.listing import masked_entry
         from airflow_flinkcompat.secrets.redact import shortened
@@ -171,8 +174,7 @@ def diff_command(
 ) -> None:
     """Compare entries A and B of DEPLOYMENT: script, files, settings, functions, catalog.
 
-    Without B, A is compared with the deployed version. Without both, the previous version is compared with the deployed
-    one.
+    Without B, A is compared with the deployed version. Without A and B, the two last deployed versions are compared.
     """
     with command_errors("ledger", "deploy"):
         from airflow_flinkcompat.deploy.ledger.entries import StepEntry
@@ -206,7 +208,7 @@ def diff_command(
 @click.option(
     "--script",
     metavar="FILE",
-    help="Script or program (.py, .table) that the job runs (default: that of the project file).",
+    help="Script or program (.py, .table) that the job runs (default: the script in the project file).",
 )
 @job_options(
     "variables",
@@ -214,7 +216,7 @@ def diff_command(
     "functions",
     "catalog",
     "engine_version",
-    engine_version="Flink version; it must be the version of the cluster.",
+    engine_version="Flink version, which must be the version of the cluster.",
 )
 @click.option("--jobmanager", metavar="URL", default="http://localhost:8081", show_default=True)
 @click.option("--gateway", metavar="URL", help="SQL Gateway, for a target that needs one.")
@@ -239,11 +241,11 @@ def adopt_command(
     given: Given,
     former_ended: bool,
 ) -> None:
-    """Record a running job as DEPLOYMENT with the script that it runs.
+    """Record a running job and its script as DEPLOYMENT in the ledger.
 
-    The job is not changed. Its name and tables are compared with the script, if the target shows them. A JobManager
-    is enough, whatever started the job. Options that are missing here come from the project file flinkcompat.toml of
-    this folder or of one above it, if it has this deployment.
+    The job is not changed. The job's name and tables are compared with the script, if the target shows them. A
+    JobManager is enough, however the job was started. If flinkcompat.toml in this folder or above has this deployment,
+    options that are not passed are taken from there.
     """
     with command_errors("ledger", "deploy"):
         from airflow_flinkcompat.deploy import JobRef, Ledger
@@ -256,7 +258,7 @@ def adopt_command(
         require_program("--var", given.options.variables, script)
         known = deployment if project and deployment in project.names else None
         by = judging(project, Path(script), replace(given, deployment=known, fail_on=DEFAULT_GATE))
-        by.tell()
+        by.print_options()
         options, text = by.options, read_text(script, program=True)
         side = Side(
             text,
@@ -272,7 +274,7 @@ def adopt_command(
         )
         side.require_query()
         ledger = Ledger(_root(root, config, deployment), deployment)
-        # A caller that knows the target by other means than these options gives what opens it.
+        # Another program that calls this command may pass a function that opens the target.
         with (connect or location(target, gateway, jobmanager).open)() as opened:
             done = adopt(opened, ledger, side, JobRef(job_id), owner=this_process(), former_ended=former_ended)
     for warning in done.warnings:
@@ -290,7 +292,7 @@ def adopt_command(
 def _root(root: str | None, config: str | None, deployment: str | None = None) -> str:
     """Location of the ledgers: from the option or the environment, else from the project file.
 
-    Raises InputError if no location is known, or if the project file names several.
+    Raises InputError if no location is known, or if the project file sets several.
     """
     if root:
         return root
@@ -320,7 +322,7 @@ def _script_of(project: ProjectFile | None, deployment: str) -> str:
 
 
 def _opened(root: str, deployment: str) -> tuple[Ledger, tuple[LedgerEntry, ...]]:
-    """The ledger and its entries. Raises InputError if there are none."""
+    """The ledger and its entries. Raises InputError if the ledger is empty."""
     from airflow_flinkcompat.deploy import Ledger
 
     ledger = Ledger(root, deployment)
@@ -348,9 +350,9 @@ def _entry(ledger: Ledger, entries: Sequence[LedgerEntry], number: int) -> Ledge
     return found
 
 
-# ------------------------------------------------------------------------------------------------------ what is shown
+# ------------------------------------------------------------------------------------------------------------- output
 def _head_cells(row: DeploymentRow | LedgerError) -> tuple[str, ...]:
-    """Cells of a list for a deployed version."""
+    """Cells of a deployment's row in ``ledger list``."""
     head = None if isinstance(row, Exception) else row.head
     if head is None:
         return ("-", "-", "not readable" if isinstance(row, Exception) else "not deployed", "-", "-", "")
@@ -359,7 +361,7 @@ def _head_cells(row: DeploymentRow | LedgerError) -> tuple[str, ...]:
 
 
 def _notes(row: DeploymentRow | LedgerError) -> Iterator[str]:
-    """Lines that a list adds below a deployment."""
+    """Notes below a deployment's row in ``ledger list``."""
     if isinstance(row, Exception):
         yield mask_secrets(str(row))
         return
@@ -375,7 +377,7 @@ def _when(entry: LedgerEntry | EntryRow) -> str:
 
 
 def _summary(entry: LedgerEntry) -> list[str]:
-    """Lines about an entry that is shown below the head."""
+    """Lines about the unfinished or last entry, which is shown below the deployed version."""
     lines = [
         f"entry {entry.number}, {entry.kind} at {_when(entry)} UTC" + (f", by {entry.owner}" if entry.owner else "")
     ]
@@ -386,7 +388,7 @@ def _summary(entry: LedgerEntry) -> list[str]:
 
 
 def _field_lines(deployment: str, entry: LedgerEntry) -> list[str]:
-    """The fields of an entry without its scripts."""
+    """Lines with the fields of an entry, except for its texts."""
     row = entry.to_dict()
     rows = {
         "job": row["job_id"],
@@ -429,7 +431,7 @@ def _field_lines(deployment: str, entry: LedgerEntry) -> list[str]:
 
 
 def _texts(entry: LedgerEntry) -> list[str]:
-    """Settings, functions, catalog, script and its neighbouring files of an entry, under headings."""
+    """Lines with the settings, functions, catalog, files and script of an entry, under headings."""
     lines: list[str] = []
     row = entry.to_dict()
     for name in ("settings", "variables", "functions", "catalog", "files", "script"):

@@ -1,4 +1,4 @@
-"""``flinkcompat migrate``: the state that a rewritten savepoint keeps, and that savepoint."""
+"""``flinkcompat migrate``, which shows the state that a migration keeps, and writes the savepoint."""
 
 from __future__ import annotations
 
@@ -58,21 +58,22 @@ if TYPE_CHECKING:
     from airflow_flinkcompat.migration.workers import Workers
 
 _ACCEPTED = {
-    Accept.DROPPED: "state that no new operator takes is dropped",
-    Accept.FILTER: "aggregations continue under another condition, from stored rows of the former one",
-    Accept.SOURCE_MOVED: "every source whose place of data may have changed restarts",
+    Accept.DROPPED: "state is dropped because no new operator uses it",
+    Accept.FILTER: "aggregations resume under a changed condition, although stored rows met the old condition",
+    Accept.SOURCE_MOVED: "sources restart because the location of their data may have changed",
     Accept.UNSEEN: "something changed that plans do not show, such as a function's JAR or a setting",
-    Accept.HISTORY: "stored state is kept although --history has other values for it",
+    Accept.HISTORY: "stored state is kept although --history results in different values",
 }
 
 _NOT_COMPARED = (
-    "Not compared with a savepoint: the stored state is predicted from the plan alone. Name --savepoint to compare it."
+    "Not compared with a savepoint: the stored state is predicted from the plan alone. Add --savepoint to compare "
+    "the stored state."
 )
 
 
 @dataclass(frozen=True)
 class _MigrationOptions:
-    """Options of a migration on the command line; ``_OPTIONS`` explains each."""
+    """Options of a migration on the command line, with their help in ``_OPTIONS``."""
 
     savepoint: str | None = None
     job_id: str | None = None
@@ -93,22 +94,22 @@ class _MigrationOptions:
 
 _OPTIONS: Mapping[str, Callable[[Decorated], Decorated]] = {
     "savepoint": click.option(
-        "--savepoint", metavar="URI", help="Canonical savepoint of the job of OLD; it is only read."
+        "--savepoint", metavar="URI", help="Canonical savepoint of OLD's job, which is only read."
     ),
     "job_id": click.option(
-        "--job-id", metavar="ID", help="The stopped job of OLD: its last savepoint is used instead of --savepoint."
+        "--job-id", metavar="ID", help="Id of OLD's stopped job, whose final savepoint is used instead of --savepoint."
     ),
     "template": template_option,
     "to": click.option("--to", metavar="URI", help="Folder for the savepoint of NEW; it must not exist."),
     "history": click.option(
         "--history", multiple=True, metavar="TABLE[=URI[#PARTITION,OFFSET|#TIME]]",
-        help="Compute on Spark the state that would start empty, from the rows of this table that the job "
-        "had read (default place: the table's own).",
+        help="Compute state that would start empty with Spark, from the rows of this table that the job has read "
+        "(default: from the table's location).",
     ),
     "prepare": click.option(
         "--prepare", metavar="URI",
-        help="While the job of OLD still runs: compute the state from --history up to --savepoint (any "
-        "savepoint of the job) into this folder, and write no savepoint.",
+        help="While OLD's job still runs: compute the state from --history up to --savepoint (any savepoint of the "
+        "job) into this folder, and write no savepoint.",
     ),
     "prepared": click.option(
         "--prepared", metavar="URI", help="Folder that migrate prepare wrote; only later rows are read."
@@ -118,19 +119,22 @@ _OPTIONS: Mapping[str, Callable[[Decorated], Decorated]] = {
         "--audit-history", is_flag=True,
         help="Compare the state of OLD in the savepoint with --history, and write nothing.",
     ),
-    "dry_run": click.option("--dry-run", is_flag=True, help="Show what would be kept, and write nothing."),
+    "dry_run": click.option("--dry-run", is_flag=True, help="Show the state that would be kept, and write nothing."),
     "accepted": click.option(
         "--accept", "accepted", multiple=True, type=click.Choice([each.value for each in Accept]),
         help="Write even if " + ", or ".join(f"({kind.value}) {words}" for kind, words in _ACCEPTED.items()) + ".",
     ),
     "restarted": click.option(
-        "--restart-source", "restarted", multiple=True, metavar="TABLE", help="Restart this source; keep the rest."
+        "--restart-source", "restarted", multiple=True, metavar="TABLE",
+        help="Restart this source, and keep all other state.",
     ),
     "renamed": click.option(
-        "--source-renamed", "renamed", multiple=True, metavar="OLD=NEW", help="This source was only renamed."
+        "--source-renamed", "renamed", multiple=True, metavar="OLD=NEW",
+        help="Declare that this source was only renamed.",
     ),
     "spark": click.option(
-        "--spark/--no-spark", default=None, help="Use Spark to share the work (default: if the state is 2 GB or more)."
+        "--spark/--no-spark", default=None,
+        help="Write the savepoint with Spark (default: if the state is 2 GB or more).",
     ),
     "master": master_option,
 }  # fmt: skip
@@ -155,7 +159,7 @@ def _migration(*names: str) -> Callable[[Decorated], Decorated]:
             job_options(
                 *_OF_BOTH,
                 where="on both sides",
-                old_engine_version="Version of Flink that took the savepoint (default: the same).",
+                old_engine_version="Version of Flink that took the savepoint (default: the same version).",
             ),
             *(_OPTIONS[name] for name in reversed(names)),
             click.argument("new"),
@@ -168,7 +172,7 @@ def _migration(*names: str) -> Callable[[Decorated], Decorated]:
 
 
 class _Migrations(click.Group):
-    """The steps of a migration, and the former spelling: ``migrate OLD NEW`` with all of their options."""
+    """Command group for the steps of a migration, which also accepts the old form ``migrate OLD NEW``."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)
@@ -181,12 +185,12 @@ class _Migrations(click.Group):
 
 @click.group("migrate", cls=_Migrations, context_settings={"ignore_unknown_options": True})
 def migrate_command() -> None:
-    """Rewrite a savepoint of script OLD into one from which script NEW resumes, on open-source Flink.
+    """Rewrite a savepoint of script OLD, so that script NEW resumes from it, on open-source Flink.
 
-    First plan, which writes nothing; then apply. Where state is computed from a long history, prepare computes most of
-    it before the job stops.
+    Run plan first, which writes nothing, and then apply. If state is computed from a long history, prepare computes
+    most of that state before the job stops.
 
-    The former spelling, migrate OLD NEW with --dry-run, --prepare or --to, does the same.
+    The old form, migrate OLD NEW with --dry-run, --prepare or --to, still works.
     """
 
 
@@ -195,17 +199,17 @@ def migrate_command() -> None:
 def plan_command(run: _Migrating) -> None:
     """Show which state of OLD a rewritten savepoint keeps for NEW, and write nothing.
 
-    Flink's planner compiles both scripts. The report shows for every state of the old job whether it is carried,
-    moved, rewritten field by field, dropped or impossible to keep. The planner is the one on this machine, or that of
-    --gateway or --target; --planner always selects the one on this machine. No savepoint is needed; with
-    --savepoint its state is compared with the plan.
+    Flink's planner compiles both scripts. The report shows for every state of the old job if it is carried, moved,
+    rewritten field by field, dropped or impossible to keep. The scripts are planned on this machine, or by --gateway or
+    --target. --planner always selects the planner on this machine. No savepoint is needed. With --savepoint, the stored
+    state is compared with the plan.
 
-    With --history the answer includes state that is computed from rows. --audit-history only compares the state of
-    OLD in the savepoint with these rows.
+    With --history, the report includes state that is computed from rows. With --audit-history, the command only
+    compares the state of OLD in the savepoint with these rows.
 
-    Options that are not passed are taken from the project file flinkcompat.toml, found upwards from NEW, as by check.
+    As for check, options that are not passed are taken from flinkcompat.toml in the folder of NEW or above.
 
-    Exit code 0: migratable, with --audit-history equal; 1: not; 2: bad input.
+    Exit code 0: migratable, or equal with --audit-history; 1: not migratable, or different; 2: bad input.
     """
     replace(run, asked=replace(run.asked, dry_run=not run.asked.audit_history)).migrate()
 
@@ -216,8 +220,8 @@ def plan_command(run: _Migrating) -> None:
 def prepare_command(run: _Migrating) -> None:
     """Compute state from --history into the folder --to, while the job of OLD still runs.
 
-    The rows up to --savepoint, any savepoint of the job, are read. No savepoint is written. After the job has stopped,
-    apply with --prepared reads only later rows.
+    The command reads the rows up to --savepoint, which may be any savepoint of the job. No savepoint is written. After
+    the job has stopped, apply with --prepared reads only later rows.
 
     Exit code 0: prepared; 1: not migratable; 2: bad input.
     """
@@ -227,22 +231,22 @@ def prepare_command(run: _Migrating) -> None:
 @migrate_command.command("apply", short_help="Write the savepoint for NEW.")
 @_migration(*_PLANNED, "template", "to", "prepared", "sample", "spark", "master")
 def apply_command(run: _Migrating) -> None:
-    """Write the savepoint from which NEW resumes into the folder --to.
+    """Write a savepoint from which NEW resumes to the folder --to.
 
-    Identities and serializers come from a template, a savepoint that NEW took before it had read any row. Without
-    --template NEW is started on empty input, with muted sinks, and stopped at once: on the cluster of --gateway and
-    --jobmanager, else on a Flink started here. The template is cached.
+    OperatorIDs and serializers come from a template, which is a savepoint that NEW took before it read any row. Without
+    --template, NEW is started on empty input, with muted sinks, and stopped immediately. NEW runs on the cluster of
+    --gateway and --jobmanager, or else on a local Flink. The template is cached.
 
     The written savepoint is read back and compared before the command ends. --savepoint is only read. If the command
-    is killed, --to contains a complete savepoint or none.
+    is killed, --to contains a complete savepoint or no savepoint.
 
-    With --spark each range of key groups is a task of Spark that writes its own state file.
+    With --spark, each Spark task writes the state file of one range of key groups.
 
-    With --history state that would begin empty is computed from the rows below the positions of the savepoint. Kept
-    state is compared with these rows, and if they differ, nothing is written. All rows of history are read while no
-    job runs, unless migrate prepare has read most of them before.
+    With --history, state that would start empty is computed from the rows before the positions of the savepoint. Kept
+    state is compared with these rows, and if they differ, nothing is written. All rows of history are read while no job
+    runs, unless migrate prepare has already read most of them.
 
-    Options that are not passed are taken from the project file flinkcompat.toml, found upwards from NEW, as by check.
+    As for check, options that are not passed are taken from flinkcompat.toml in the folder of NEW or above.
 
     Exit code 0: done; 1: not migratable; 2: bad input.
     """
@@ -271,13 +275,13 @@ class _Migrating:
         """Plan the migration, show it, and write the requested files."""
         asked, savepoint = self.asked, self.asked.savepoint
         if asked.master and not (asked.spark or asked.history):
-            raise InputError("--master belongs to --spark or --history: add one")
+            raise InputError("--master needs --spark or --history: add one of them")
         tables = history_of(asked.history)
         _require_named(tables, asked.accepted)
         requested = tuple(map(Accept, asked.accepted))
         known = _known(tables, asked, requested, self.planner.extra) if tables else None
         if asked.job_id:
-            savepoint = _by_which_it_ended(asked.job_id, savepoint, self.planner)
+            savepoint = _savepoint_of_stopped_job(asked.job_id, savepoint, self.planner)
         if asked.prepare or asked.prepared:
             _require_history(tables, savepoint, asked)
         if asked.audit_history:
@@ -318,14 +322,14 @@ class _Migrating:
 
 
 def _preview(old: Side, new: Side, made: Migration, known: KnownHistory | None, savepoint: str | None) -> None:
-    """Print the tables that a run would read, the number of their rows, and its inexact parts."""
+    """Print the tables that the run would read, their row counts, and the inexact parts of the state."""
     with state_errors():
         for line in known.preview(old, new, made, savepoint) if known else ():
             print_progress(line)
 
 
 def _require_named(tables: Mapping[str, str], accepted: Collection[str]) -> None:
-    """Raise InputError if an option needs history, and no table is named."""
+    """Raise InputError if an option needs history, but no table is passed."""
     sampled = click.get_current_context().get_parameter_source("sample") is ParameterSource.COMMANDLINE
     for option, given in (("--accept history", Accept.HISTORY in accepted), ("--sample", sampled)):
         if given and not tables:
@@ -333,13 +337,13 @@ def _require_named(tables: Mapping[str, str], accepted: Collection[str]) -> None
 
 
 def _require_audited(tables: Mapping[str, str], savepoint: str | None) -> None:
-    """Raise InputError if there is nothing to compare."""
+    """Raise InputError if the rows or the savepoint for the comparison are missing."""
     if not (tables and savepoint):
         raise InputError("--audit-history needs --history TABLE for each table, and --savepoint or --job-id")
 
 
 def _require_history(tables: Mapping[str, str], savepoint: str | None, asked: _MigrationOptions) -> None:
-    """Raise InputError if nothing can be prepared, or no prepared state can be resumed."""
+    """Raise InputError if options for ``prepare`` or ``--prepared`` are missing or contradictory."""
     option = "migrate prepare" if asked.prepare else "--prepared"
     if not (tables and savepoint):
         raise InputError(f"{option} needs --history TABLE for each table, and --savepoint or --job-id")
@@ -354,15 +358,15 @@ def _prepare(old: Side, new: Side, savepoint: str, made: Migration, known: Known
         raise InputError("this change needs no state from history, so there is nothing to prepare")
     with state_errors():
         known.prepare(old, new, savepoint, made, folder, print_progress)
-    click.echo(f"prepared in {folder}: pass it with --prepared after the job has stopped", err=True)
+    click.echo(f"state prepared in {folder}: pass this folder with --prepared after the job has stopped", err=True)
 
 
 def _unseen(report: Report, versions: Set[str], accepted: Collection[str]) -> bool:
-    """Check for changes that a migration does not see, and print them."""
+    """Print the changes that a migration cannot check. Returns True if there are any."""
     unseen = [each for each in report.unseen if each.rule != CONDITION_RULE or Accept.FILTER not in accepted]
     for each in unseen:
         found = f"[{each.outcome}] {each.rule}: {each.message}"
-        print_progress(f"flinkcompat: a migration cannot check this, decide yourself: {found}")
+        print_progress(f"flinkcompat: a migration cannot check this change, decide yourself: {found}")
     lines = sorted(versions - {*MIGRATED_LINES})
     for line in lines:
         click.echo(
@@ -374,7 +378,7 @@ def _unseen(report: Report, versions: Set[str], accepted: Collection[str]) -> bo
 
 
 def _offer_filter(made: Migration, accepting: Callable[[Accept], Migration]) -> None:
-    """Suggest ``--accept filter`` if its absence alone prevents the migration."""
+    """Suggest ``--accept filter`` if this option would make the migration possible."""
     if made.refused and any(each.reason == OTHER_CONDITION for each in made.operators):
         found = accepting(Accept.FILTER)
         if not found.refused and any(each.accepted is Accept.FILTER for each in found.operators):
@@ -382,7 +386,7 @@ def _offer_filter(made: Migration, accepting: Callable[[Accept], Migration]) -> 
 
 
 def _accepted(made: Migration, unseen: bool, accepted: Collection[str]) -> bool:
-    """Check that every effect that needs ``--accept`` was accepted, and print those that were not."""
+    """True if every effect that needs ``--accept`` is accepted; otherwise, print the missing values."""
     asked = {
         Accept.DROPPED: (any(each.effect is RestoreEffect.DROPPED for each in made.operators), "state is dropped"),
         Accept.UNSEEN: (unseen, "a change that plans do not show may affect the state"),
@@ -393,8 +397,8 @@ def _accepted(made: Migration, unseen: bool, accepted: Collection[str]) -> bool:
     return not missing
 
 
-def _by_which_it_ended(job_id: str, savepoint: str | None, planner: Planner) -> str:
-    """The savepoint with which a job ended; raises InputError if two are named, or none is known."""
+def _savepoint_of_stopped_job(job_id: str, savepoint: str | None, planner: Planner) -> str:
+    """Final savepoint of a stopped job. Raises InputError if --savepoint is passed, too, or no cluster is."""
     if savepoint:
         raise InputError("--job-id replaces --savepoint: leave one of them out")
     if not (planner.target or planner.jobmanager):
@@ -403,21 +407,23 @@ def _by_which_it_ended(job_id: str, savepoint: str | None, planner: Planner) -> 
 
 
 def _require_places(savepoint: str | None, to: str | None) -> None:
-    """Raise InputError if a place is not named, or one is inside the other."""
+    """Raise InputError if a folder is missing, or ``--to`` is inside ``--savepoint``."""
     if not (savepoint and to):
-        raise InputError("name --savepoint, or --job-id, and --to; flinkcompat migrate plan shows what would be kept")
+        raise InputError(
+            "add --to, and either --savepoint or --job-id; flinkcompat migrate plan shows the state that would be kept"
+        )
     if (into := _parts(savepoint)) == _parts(to)[: len(into)]:
         raise InputError(f"--to {to} is inside --savepoint {savepoint}, which is only read: name a folder next to it")
 
 
 def _parts(place: str) -> tuple[str, ...]:
-    """The parts of a folder's path, with local links resolved; for other stores the parts of the URI."""
+    """The parts of a local path with resolved links, or the parts of a URI."""
     scheme, separator, rest = re.sub(r"^s3[an]://", "s3://", re.sub(r"^file:/+", "/", place)).partition("://")
     return (scheme, *rest.rstrip("/").split("/")) if separator else Path(scheme).resolve().parts
 
 
 def _renamed(text: str) -> tuple[str, str]:
-    """``OLD=NEW`` → the new name and the old one."""
+    """Parse ``OLD=NEW`` into the new and the old name."""
     old, equals, new = text.partition("=")
     if not (old and equals and new):
         raise InputError(f"--source-renamed {text}: write OLD=NEW")
@@ -425,12 +431,12 @@ def _renamed(text: str) -> tuple[str, str]:
 
 
 def _show(migration: Migration, old: Side, new: Side, style: str, savepoint: str | None) -> None:
-    told = MigrationReport.of(migration)
+    report = MigrationReport.of(migration)
     if style == "json":
-        print_json({**told.to_dict(), "compared_with_savepoint": savepoint is not None})
+        print_json({**report.to_dict(), "compared_with_savepoint": savepoint is not None})
         return
-    click.echo(f"{told.headline}\n{old.source} -> {new.source}, open-source Flink {new.version}\n")
-    click.echo("\n".join(told.lines()))
+    click.echo(f"{report.headline}\n{old.source} -> {new.source}, open-source Flink {new.version}\n")
+    click.echo("\n".join(report.lines()))
     click.echo(f"\n{_NOT_COMPARED if savepoint is None else f'{savepoint} contains the state that the plan predicts.'}")
 
 
@@ -477,7 +483,7 @@ def _workers(
     spark: bool | None,
     master: str | None,
 ) -> Iterator[tuple[Workers | None, StateComputer | None]]:
-    """Open the workers of a migration, and the computer of state from history."""
+    """Open the workers of a migration, and the computation of state from history."""
     with command_errors("migrate", "deploy"):
         from airflow_flinkcompat.spark_migration import migration_workers
     with state_errors():

@@ -1,4 +1,4 @@
-"""The project file of a command, and its options, which those of the command override."""
+"""The project file of a command, merged with the command's options."""
 
 from __future__ import annotations
 
@@ -21,24 +21,30 @@ from airflow_flinkcompat.sql.script import read_script
 
 @dataclass(frozen=True)
 class Given:
-    """Options of a job on the command line, before those of the project file are added."""
+    """Options of a job on the command line, before options of the project file are added."""
 
     options: JobOptions = field(default_factory=JobOptions)
     old_settings: Mapping[str, str] = field(
         default_factory=dict,
         metadata=option(
-            "A setting that replaces or adds to those of --set on the old side.", "--old-set", "K=V", repeats=True
+            "A setting for the old side only, which is added to --set or overrides it.",
+            "--old-set",
+            "K=V",
+            repeats=True,
         ),
     )
     old_engine_version: str | None = field(
-        default=None, metadata=option("Version the deployed job runs on.", "--old-engine-version", default="the same")
+        default=None,
+        metadata=option(
+            "The engine version that runs the deployed job.", "--old-engine-version", default="the same version"
+        ),
     )
     fail_on: str | None = field(default=None, metadata={"option": GATE["fail_on"]})
     config: str | None = field(
         default=None,
         metadata=option(
             "The project file.", "--config", "FILE",
-            default=f"{FILE_NAME} in this folder or in one above it; {os.devnull}: none",
+            default=f"{FILE_NAME} in this folder or above; {os.devnull}: no project file",
         ),
     )  # fmt: skip
     deployment: str | None = field(
@@ -47,18 +53,18 @@ class Given:
             "Judge with the options of this deployment in the project file.",
             "--deployment",
             "NAME",
-            default="by script",
+            default="the deployment of the script",
         ),
     )
 
     def old_side(self, options: JobOptions) -> JobOptions:
-        """The options of the old side, from those of the new one."""
+        """The options of the old side, derived from the options of the new side."""
         version = self.old_engine_version or options.engine_version
         return replace(options, settings={**options.settings, **self.old_settings}, engine_version=version)
 
 
 def project_for(config: str | None, near: Path | None) -> ProjectFile | None:
-    """The project file that applies to a command."""
+    """Load the project file that applies to a command; None if there is none."""
     if config == os.devnull:
         return None
     found = config if config is not None else (None if near is None else find_project_file(near))
@@ -68,7 +74,7 @@ def project_for(config: str | None, near: Path | None) -> ProjectFile | None:
 
 
 def require_project(config: str | None) -> ProjectFile:
-    """The project file of a command that needs one."""
+    """Load the project file of this folder or above. Raises InputError if there is none."""
     project = project_for(config, Path())
     if project is None:
         raise InputError(f"there is no {FILE_NAME} here or in a folder above: begin with flinkcompat init")
@@ -76,7 +82,7 @@ def require_project(config: str | None) -> ProjectFile:
 
 
 def named_deployment(project: ProjectFile, name: str) -> ProjectDeployment:
-    """A deployment of the file by its name."""
+    """Find a deployment of the project file by name. Raises InputError."""
     if name in project.broken:
         raise InputError("\n  ".join(project.broken[name]))
     found = next((each for each in project.deployments if each.name == name), None)
@@ -87,12 +93,12 @@ def named_deployment(project: ProjectFile, name: str) -> ProjectDeployment:
 
 @dataclass(frozen=True)
 class Judging:
-    """Options for judging one script: those of the command, then those of the project file.
+    """Options for judging one script, merged from the command and the project file.
 
     Attributes:
-        options: The merged options; ``catalog`` is its DDL.
-        words: The report's sentence about the project file; "" if nothing was read from it.
-        deployment: The deployment of the script; "" without one.
+        options: The merged options; ``catalog`` contains DDL.
+        words: Sentence about the options from the project file; "" if there are none.
+        deployment: The name of the script's deployment; "" without a deployment.
     """
 
     options: JobOptions
@@ -100,17 +106,17 @@ class Judging:
     words: str = ""
     deployment: str = ""
 
-    def tell(self) -> None:
-        """Print the options from the file to standard error, if no report shows them."""
+    def print_options(self) -> None:
+        """Print the options from the project file to standard error, for commands without a report."""
         if self.words:
             click.echo(f"flinkcompat: {self.words}", err=True)
 
 
 def judging(project: ProjectFile | None, place: Path | None, given: Given) -> Judging:
-    """Options for judging a script."""
+    """Merge the options of a command and of the project file for one script."""
     if project is None:
         if given.deployment is not None:
-            raise InputError(f"--deployment needs a {FILE_NAME}, and there is none: add --config FILE")
+            raise InputError(f"--deployment needs a {FILE_NAME}, but none was found: add --config FILE")
         return Judging(given.options, given.fail_on or DEFAULT_GATE)
     judged_as = _deployment_of(project, place, given.deployment)
     of_file = judged_as.options if judged_as else project.common
@@ -128,15 +134,15 @@ def judging(project: ProjectFile | None, place: Path | None, given: Given) -> Ju
 
 
 def judging_flink(command: str, place: Path | None, given: Given) -> JobOptions:
-    """Options for judging a script, for a command without a gate that supports open-source Flink only."""
+    """Like :func:`judging`, for a command without a gate that supports only open-source Flink."""
     by = judging(project_for(given.config, place), place, replace(given, fail_on=DEFAULT_GATE))
     engine = by.options.engine or "flink"
     if not ENGINE_FACTS[engine].compiles_plans:
         raise InputError(
-            f"{command} is for open-source Flink, and the project file names engine {engine} of this script; if "
-            f"that is wrong, correct it there, or leave the file out: --config {os.devnull}"
+            f"{command} is for open-source Flink, but the project file sets engine {engine} for this script. If that "
+            f"is wrong, correct the project file, or ignore it with --config {os.devnull}"
         )
-    by.tell()
+    by.print_options()
     return replace(by.options, engine=engine)
 
 
@@ -149,7 +155,7 @@ def ledger_roots(project: ProjectFile | None) -> tuple[str, ...]:
 
 
 def with_catalogs(project: ProjectFile | None) -> ProjectFile | None:
-    """The project with every catalog as DDL, so that its file is read once for all of its scripts."""
+    """Replace every catalog file by its DDL, so that each file is read only once."""
     if project is None:
         return None
     folder, known = project.folder, dict[tuple[str, ...], JobOptions]()
@@ -158,7 +164,7 @@ def with_catalogs(project: ProjectFile | None) -> ProjectFile | None:
         files = options.catalog_files
         try:
             found = known.get(files) or known.setdefault(files, with_catalog_read(options, folder))
-        except ScriptError:  # is said of each script that has it
+        except ScriptError:  # reported later, for each script with this catalog
             return options
         if not files:
             return options
@@ -169,7 +175,7 @@ def with_catalogs(project: ProjectFile | None) -> ProjectFile | None:
 
 
 def _deployment_of(project: ProjectFile, script: Path | None, name: str | None) -> ProjectDeployment | None:
-    """The deployment whose options apply: the named one, or the one with this script; else None."""
+    """The deployment with this name, or else with this script; None if there is none."""
     if name is not None:
         return named_deployment(project, name)
     found = () if script is None else project.deployments_of(script)
@@ -177,15 +183,15 @@ def _deployment_of(project: ProjectFile, script: Path | None, name: str | None) 
         names = ", ".join(each.name for each in found)
         raise InputError(
             f"{script}: is the script of several deployments of {project.path} with different options "
-            f"({names}): name one with --deployment"
+            f"({names}): choose one with --deployment"
         )
-    if script is not None and not found and project.broken:  # the script may be that of one of these
+    if script is not None and not found and project.broken:  # a broken deployment may use this script
         raise InputError("\n  ".join(line for lines in project.broken.values() for line in lines))
     return found[0] if found else None
 
 
 def with_catalog_read(options: JobOptions, folder: Path) -> JobOptions:
-    """Replace catalog files by their DDL. Raises ScriptError if one cannot be read."""
+    """Replace catalog files by their DDL. Raises ScriptError if a file cannot be read."""
     if not options.catalog_files:
         return options
     places = [folder / path for path in options.catalog_files]
@@ -194,6 +200,6 @@ def with_catalog_read(options: JobOptions, folder: Path) -> JobOptions:
 
 
 def with_named_catalog(options: JobOptions, files: Sequence[str]) -> JobOptions:
-    """Options with the DDL of the files of ``--catalog``. Raises ScriptError: one cannot be read."""
+    """Read the files of ``--catalog`` into the options. Raises ScriptError if a file cannot be read."""
     ddl, sources = join_ddl((path, read_script(path).text) for path in files)
     return replace(options, catalog=ddl, catalog_sources=sources)

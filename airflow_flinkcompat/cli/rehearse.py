@@ -1,4 +1,4 @@
-"""``flinkcompat rehearse``: a restore of the changed script, next to the running job."""
+"""``flinkcompat rehearse``, which restores a changed script next to the running job."""
 
 from __future__ import annotations
 
@@ -18,14 +18,18 @@ from airflow_flinkcompat.cli.targets import location, target_option
 @click.command("rehearse")
 @click.argument("old")
 @click.argument("new")
-@click.option("--job-id", required=True, metavar="ID", help="The running job; OLD is its script.")
+@click.option("--job-id", required=True, metavar="ID", help="Id of the running job, whose script is OLD.")
 @target_option("sql-gateway")
 @click.option("--gateway", metavar="URL", help="SQL Gateway, http://host:8083.")
 @click.option("--jobmanager", metavar="URL", help="JobManager's REST API, http://host:8081.")
 @job_options("settings", "old_settings", "config", "deployment", where="on both sides")
-@click.option("--savepoint-directory", metavar="URI", help="Folder for savepoints (default: that of the cluster).")
+@click.option("--savepoint-directory", metavar="URI", help="Folder for savepoints (default: the cluster's folder).")
 @click.option(
-    "--settle", type=click.FloatRange(min=0), default=5.0, show_default=True, help="Seconds to watch each job."
+    "--settle",
+    type=click.FloatRange(min=0),
+    default=5.0,
+    show_default=True,
+    help="Seconds to observe each restored job.",
 )
 @click.option("--timeout", type=click.FloatRange(min=1), default=180.0, show_default=True, help="Seconds for a start.")
 @format_option("text", "json")
@@ -42,13 +46,13 @@ def rehearse_command(
     timeout: float,
     style: str,
 ) -> None:
-    """Restore script NEW from a savepoint of the running job of OLD, next to it and with stand-in sinks.
+    """Restore script NEW from a savepoint of OLD's running job, next to that job, with stand-in sinks.
 
-    Either may be a file, - for standard input, or REV:path for a file of a Git revision. The running job only takes a
-    savepoint, and continues. OLD is restored first, as a control. Exit code 0: restored (which is no proof of
-    right rows), 1: refused or could not tell, 2: bad input, 3: Gateway or JobManager out of reach. Progress goes to
-    standard error. Settings, functions and catalog that are not passed are taken from the project file
-    flinkcompat.toml, found upwards from NEW.
+    OLD and NEW may each be a file, - for standard input, or REV:path for a file of a Git revision. The running job
+    takes a savepoint, and keeps running. OLD is restored first, as a control. Progress is printed to standard error.
+    Settings, functions and catalog that are not passed are taken from flinkcompat.toml in the folder of NEW or above.
+    Exit code 0: restored (which does not prove correct rows); 1: refused, or no conclusion; 2: bad input; 3: Gateway or
+    JobManager out of reach.
     """
     with command_errors("rehearse", "deploy"):
         from airflow_flinkcompat.deploy.restore_test.place import Cluster
@@ -73,7 +77,7 @@ def rehearse_command(
 
 @contextmanager
 def _term_as_interrupt() -> Iterator[None]:
-    """Treat TERM like Ctrl-C: end the started jobs first."""
+    """Treat the signal TERM like Ctrl-C, so that started jobs are stopped."""
     former = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield

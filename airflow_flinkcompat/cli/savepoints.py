@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 template_option = click.option(
     "--template",
     metavar="URI",
-    help="Canonical savepoint that the job of NEW took before it read any row (default: one is taken).",
+    help="Canonical savepoint that NEW's job took before it read any row (default: NEW is started to take it).",
 )
 sample_option = click.option(
     "--sample",
@@ -30,21 +30,23 @@ sample_option = click.option(
     show_default=True,
     metavar="N",
     help=(
-        "Before the savepoint is published, recompute N keys of each aggregation and join in plain "
-        "Python, from rows that are read again, and compare them with the written ones; 0: none."
+        "Before the savepoint is published, read the rows again, recompute N keys of each aggregation and join in "
+        "plain Python, and compare them with the written state. 0: no comparison."
     ),
 )
 
 
 def history_of(texts: Iterable[str]) -> Mapping[str, str]:
-    """Location of the rows by table, from ``--history``."""
+    """Parse ``--history`` into the location of the rows by table."""
     found: dict[str, str] = {}
     for text in texts:
         table, _, place = text.partition("=")
         if not table:
             raise InputError(f"--history {text}: write TABLE or TABLE=URI")
         if table in found:
-            raise InputError(f"--history {table}: two places are named; name an archive and its topic with URI#COLUMNS")
+            raise InputError(
+                f"--history {table}: the table has two locations; pass an archive and its topic as URI#COLUMNS"
+            )
         found[table] = place
     return found
 
@@ -56,17 +58,17 @@ def require_sql(command: str, *scripts: str) -> None:
 
 
 def require_one_job(what: str, plans: Iterable[Sequence[object]]) -> None:
-    """Raise InputError unless each side makes one job; ``what`` names the use of a savepoint."""
+    """Raise InputError unless each side has exactly one job; ``what`` begins the message."""
     if any(len(each) != 1 for each in plans):
         raise InputError(
             f"{what} the savepoint of one job: put the INSERTs of each script into one statement set, "
-            "or name scripts of one job each"
+            "or pass scripts with one job each"
         )
 
 
 @contextmanager
 def state_errors() -> Iterator[None]:
-    """Turn errors of state and savepoints into errors of the command."""
+    """Turn errors of state and savepoints into errors of the command line."""
     from airflow_flinkcompat.migration import FolderTaken, MigrationVerificationFailed, NotMigratable
     from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
 
@@ -82,7 +84,7 @@ def state_errors() -> Iterator[None]:
 
 
 def require_predicted(migration: Migration, *, savepoint: str | None = None, template: str | None = None) -> None:
-    """Check that state can be rewritten, and is stored as plans predict."""
+    """Check that state can be rewritten, and that a savepoint or template contains the predicted state."""
     from airflow_flinkcompat.migration.writing import (
         require_predicted_state,
         require_predicted_template,
@@ -109,7 +111,7 @@ def write_savepoint(
             written = migrate_savepoint(savepoint, template, to, migration, int(time.time() * 1000), workers, history)
         except (InputError, MigrationVerificationFailed, NotMigratable, SavepointUnreadable):
             raise
-        except Exception as error:  # a store raises the errors of its own library
+        except Exception as error:  # each object-store library raises its own errors
             raise InputError(f"{to} cannot be written from here ({type(error).__name__}: {error})") from error
     entries = sum(count for each in written for count in each.entries.values())
     computed = " or computed" if history is not None else ""

@@ -1,4 +1,4 @@
-"""The scripts that a command line names: files, standard input, and files of a Git revision."""
+"""Scripts on a command line, from files, standard input or a Git revision."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from airflow_flinkcompat.sql.script import decode_script, read_text
 
 STDIN = "-"
 NOTHING = os.devnull
-"""Name of the side without a file in Git and diff."""
+"""The null device, which stands for a missing script, as in Git and ``diff``."""
 _INDEX = "GIT_INDEX_FILE"
 
 
@@ -35,7 +35,7 @@ class NamedScript:
 
 
 def read_named(name: str, *, program: bool = False) -> NamedScript:
-    """The script that is named on the command line."""
+    """Read a script by its name on the command line."""
     if name == STDIN:
         return NamedScript(name, decode_script(sys.stdin.buffer.read(), "<stdin>"))
     if name == NOTHING:
@@ -44,19 +44,18 @@ def read_named(name: str, *, program: bool = False) -> NamedScript:
         return NamedScript(name, None if _is_missing(name) else read_text(name, program=program))
     if language_of(name) == "python":
         raise InputError(
-            f"{name}: a Python program is read with the files next to it: check out the revision "
-            "(git worktree add FOLDER REV) and name the file there"
+            f"{name}: a Python program is read with the files next to it: check out the revision (git worktree add "
+            "FOLDER REV) and pass the file in FOLDER"
         )
     content = _of_revision(name)
     return NamedScript(name, None if content is None else decode_script(content, name, program=program))
 
 
 def read_pair(old: str, new: str) -> tuple[NamedScript, NamedScript]:
-    """Both sides of a change, of which one may be missing.
+    """Read both sides of a change; one side may be missing.
 
-    A missing side counts as added or deleted only if that is certain: it is the null device, both names mean one
-    path, or the new file is empty. Any other missing file may be a misspelled name, and a change that is compared
-    with nothing would pass.
+    A missing side means an added or deleted script only in three cases: the name is the null device, both names are the
+    same path, or the new file is empty. Any other missing file may be a misspelt name, which must not pass the gate.
     """
     require_one_stdin(old, new)
     before, after = read_named(old, program=True), read_named(new, program=True)
@@ -67,14 +66,14 @@ def read_pair(old: str, new: str) -> tuple[NamedScript, NamedScript]:
     if before.text is None:
         _require_known_reason(before, after)
     elif not before.text.strip() and before.name != STDIN:
-        raise InputError(f"{old}: is empty; if nothing is deployed yet, name {NOTHING} as OLD")
+        raise InputError(f"{old}: is empty; if nothing is deployed yet, pass {NOTHING} as OLD")
     if before.text is None and after.text is None:
         raise InputError(f"{old}, {new}: there is no script on either side")
     return before, after
 
 
 def waivers_beside(name: str) -> tuple[Waiver, ...]:
-    """Waivers next to a script: in the working tree, or of the same revision."""
+    """Read the waivers next to a script, in the working tree or in the same revision."""
     if name in (STDIN, NOTHING):
         return ()
     of_script = _is_of_revision(name)
@@ -84,18 +83,18 @@ def waivers_beside(name: str) -> tuple[Waiver, ...]:
 
 
 def require_one_stdin(old: str, new: str) -> None:
-    """Check that at most one script is read from standard input."""
+    """Raise InputError if both scripts are standard input."""
     if old == new == STDIN:
-        raise InputError("- names standard input, which contains one script: name a file for the other side")
+        raise InputError("- means standard input, which contains one script: pass a file for the other side")
 
 
 def path_of(name: str) -> Path | None:
-    """The file in the working tree for a name on the command line; None without one."""
+    """The file in the working tree for a name; None for standard input and the null device."""
     return None if name in (STDIN, NOTHING) else _path(name)
 
 
 def required_side(script: NamedScript, options: JobOptions) -> Side:
-    """An existing script as one side of a change. Raises InputError if it is missing."""
+    """One side of a change, from an existing script. Raises InputError if the script is missing."""
     side = side_of(script, options)
     if side is None:
         raise InputError(f"{script.name}: cannot be read: there is no such file")
@@ -103,7 +102,7 @@ def required_side(script: NamedScript, options: JobOptions) -> Side:
 
 
 def side_of(script: NamedScript, options: JobOptions, elsewhere: Mapping[str, str] | None = None) -> Side | None:
-    """A script as one side of a change; None if it is missing."""
+    """One side of a change, from a script; None if the script is missing."""
     if script.text is None:
         return None
     engine, path, text = options.engine or next(iter(ENGINES)), script.source, script.text
@@ -121,11 +120,11 @@ def side_of(script: NamedScript, options: JobOptions, elsewhere: Mapping[str, st
 
 
 def _require_known_reason(absent: NamedScript, other: NamedScript) -> None:
-    """Raise InputError unless a missing side was certainly added or deleted."""
+    """Raise InputError unless a missing side certainly means an added or deleted script."""
     if absent.name != NOTHING and (STDIN in (absent.name, other.name) or _path(absent.name) != _path(other.name)):
         raise InputError(
-            f"{absent.name}: cannot be read: there is no such file; if the script was added or deleted, "
-            f"name {NOTHING} instead"
+            f"{absent.name}: cannot be read: there is no such file; if the script was added or deleted, pass "
+            f"{NOTHING} instead"
         )
 
 
@@ -148,7 +147,7 @@ def _path(name: str) -> Path:
 
 
 def _of_revision(name: str) -> bytes | None:
-    """The content of a file of a revision; None if the revision has no such file. Raises InputError."""
+    """Content of a file in a Git revision; None if the revision lacks the file. Raises InputError."""
     revision = name.partition(":")[0]
     _git(name, "rev-parse", "--git-dir")
     if revision:
@@ -156,8 +155,8 @@ def _of_revision(name: str) -> bytes | None:
             _git(name, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{tree}}")
         except InputError:
             raise InputError(
-                f"{name}: there is no such file, and no revision {revision!r} in this Git repository; a shallow clone "
-                "lacks most of them (git fetch)"
+                f"{name}: there is no such file, and no revision {revision!r} in this Git repository; a shallow "
+                "clone lacks most revisions (git fetch)"
             ) from None
     try:
         kind = _git(name, "cat-file", "-t", name).decode().strip()
@@ -173,7 +172,7 @@ def _git(name: str, *arguments: str) -> bytes:
     if name.startswith("-"):
         raise InputError(f"{name}: the name of a revision cannot begin with '-'")
     try:
-        # In a hook ":path" is of the index that is about to be committed, which need not be that of the folder.
+        # In a hook, ":path" means the index that is about to be committed, which may not be the folder's index.
         index = os.environ.get(_INDEX)
         done = run_git(*arguments, environment={_INDEX: index} if index else None)
     except FileNotFoundError:
@@ -181,6 +180,6 @@ def _git(name: str, *arguments: str) -> bytes:
     if done.returncode:
         words = words_of(done)
         if words.startswith("not a git repository"):
-            words = "there is no such file, and REV:path needs a Git repository, which this folder is not in"
+            words = "there is no such file, and REV:path needs a Git repository, but this folder is not in one"
         raise InputError(f"{name}: {words}")
     return done.stdout

@@ -1,4 +1,4 @@
-"""Options that locate a target, the target itself, and the plans that it compiles."""
+"""Options that select a target or planner, and use of the target for plans, savepoints and templates."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def target_option(default: str | None, *, show_default: bool | str = True) -> Callable[[Callable[..., Any]], Any]:
-    """The option ``--target``; installed targets are searched only if a command needs them."""
+    """Add the option ``--target``. Installed targets are loaded only if a command needs them."""
     return click.option(
         "--target",
         metavar="NAME",
@@ -45,14 +45,14 @@ def location(target: str, gateway: str | None, jobmanager: str | None) -> Target
 
 @dataclass(frozen=True)
 class Planner:
-    """Options for the Flink that plans a script and takes the template of its job.
+    """Options that select the Flink that plans scripts and takes templates.
 
     Attributes:
-        target: The name of a target; None: a SQL Gateway alone.
-        gateway: The URL of a SQL Gateway; None, without a target: Flink's planner on this machine, and for the template
-            a Flink that is started here.
+        target: The name of a target; None if only a SQL Gateway is used.
+        gateway: The URL of a SQL Gateway. Without a gateway and a target, Flink's planner on this machine plans, and a
+            local Flink takes the template.
         plan_dir: The folder that the Gateway writes plans to.
-        mode: When Flink's planner on this machine is asked: ``always``, ``never``, or where no other planner is named.
+        mode: Use of Flink's planner on this machine: ``always``, ``never``, or only if no other planner is selected.
     """
 
     target: str | None = None
@@ -64,7 +64,7 @@ class Planner:
 
     @property
     def is_local(self) -> bool:
-        """True if Flink's planner on this machine plans."""
+        """True if Flink's planner on this machine plans the scripts."""
         return self.mode == "always" or not (self.target or self.gateway)
 
     @property
@@ -73,14 +73,14 @@ class Planner:
         return "local-flink" if self.is_local else "deploy"
 
     def compiling(self, options: JobOptions) -> Planner:
-        """This planner with the options of a job, without a target that cannot plan scripts."""
+        """Add the options of a job to this planner, and drop a target that cannot plan scripts."""
         target = self.target if self.target is not None and _compiles_plans(self.target) else None
         found = replace(self, target=target, mode=options.planner)
         return replace(found, jars=options.jars if found.is_local else ())
 
 
 def _compiles_plans(target: str) -> bool:
-    """True if a target plans scripts. Raises InputError if no target has this name."""
+    """True if a target can plan scripts. Raises InputError if no target has this name."""
     with command_errors("--target", "deploy"):
         from airflow_flinkcompat.deploy.target import PlanCompiler
         from airflow_flinkcompat.deploy.targets import target_class
@@ -90,7 +90,7 @@ def _compiles_plans(target: str) -> bool:
 
 
 def planner_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Options that name a planner, as one argument ``planner``; ``job_options`` adds its mode and jars."""
+    """Add options that select a planner, which the command receives as one argument ``planner``."""
 
     @wraps(command)
     def called(
@@ -107,26 +107,30 @@ def planner_options(command: Callable[..., Any]) -> Callable[..., Any]:
         if jars and not planner.is_local:
             elsewhere = "--target" if target else "--gateway"
             raise InputError(
-                f"--jar is for a Flink that is started on this machine: leave it out, and put the jar into the lib "
-                f"folder of the Flink that {elsewhere} names; or leave {elsewhere} out"
+                f"--jar is for a Flink on this machine: leave out {elsewhere}; or leave out --jar, and put the jar "
+                f"into the lib folder of the Flink at {elsewhere}"
             )
         return command(*arguments, given=given, planner=planner, **others)
 
     options = (
         target_option(None, show_default="a SQL Gateway alone"),
         click.option(
-            "--gateway", metavar="URL", help="SQL Gateway that plans (default: Flink's planner on this machine)."
+            "--gateway",
+            metavar="URL",
+            help="SQL Gateway that plans the scripts (default: Flink's planner on this machine).",
         ),
         click.option("--jobmanager", metavar="URL", help="JobManager, for a target that needs one."),
         click.option(
-            "--plan-dir", metavar="URI", help="Folder for the plans of the Gateway, which this machine can read, too."
+            "--plan-dir",
+            metavar="URI",
+            help="Folder to which the Gateway writes plans, and which this machine can read.",
         ),
     )
     return reduce(lambda made, option: option(made), reversed(options), called)
 
 
 def final_savepoint(job_id: str, target: str | None, gateway: str | None, jobmanager: str | None) -> str:
-    """Path of the savepoint with which a job ended."""
+    """Path of a stopped job's final savepoint. Raises InputError if there is none."""
     with command_errors("--job-id", "deploy"):
         from airflow_flinkcompat.deploy import JobRef
         from airflow_flinkcompat.deploy.target import SavepointStore
@@ -140,13 +144,14 @@ def final_savepoint(job_id: str, target: str | None, gateway: str | None, jobman
             if not job.terminal:
                 raise InputError(f"job {job_id} is {job.state}: stop it first, STOP JOB '{job_id}' WITH SAVEPOINT")
             found = opened.final_savepoint(job.job_id)
-            if job.state != "FINISHED" or found is None:  # one that went on after a stop and failed has an older one
+            # a job that failed after an unsuccessful stop has only an older savepoint
+            if job.state != "FINISHED" or found is None:
                 raise InputError(f"job {job_id} ended ({job.state}) without a savepoint: name one with --savepoint")
             return opened.location(found)
 
 
 def deployed_job(what: str, planner: Planner, savepoint: str | None) -> DeployedJob:
-    """The deployed job, as its cluster and its savepoint show it."""
+    """Read facts about the deployed job from its cluster and its savepoint."""
     options: Mapping[str, str] = {}
     with command_errors(what, "deploy", prefix=f"{what}: "):
         from airflow_flinkcompat.deploy.plans import planning_options
@@ -171,7 +176,7 @@ def compiled_plans(what: str, old: Side, new: Side, planner: Planner, savepoint:
     if planner.is_local:
         if planner.mode == "never":
             raise InputError(
-                f"{what} needs compiled plans: name a SQL Gateway with --gateway URL, or add --planner auto"
+                f"{what} needs compiled plans: pass a SQL Gateway with --gateway URL, or add --planner auto"
             )
         job = DeployedJob() if savepoint is None else deployed_job(what, Planner(), savepoint)
         return compile_plans(old, new, planner.jars, job)
@@ -182,20 +187,21 @@ def compiled_plans(what: str, old: Side, new: Side, planner: Planner, savepoint:
         from airflow_flinkcompat.deploy.targets.gateway import SqlGatewayPlanner
 
         asked: PlanCompiler | Target
-        if planner.target is not None:  # no plan depends on the value of a placeholder: it is its own value
+        # plans do not depend on the values of placeholders, so each placeholder is its own value
+        if planner.target is not None:
             asked = stack.enter_context(location(planner.target, planner.gateway, planner.jobmanager).open(str))
         else:
             asked = stack.enter_context(SqlGatewayPlanner(endpoint_from_environment(planner.gateway or "")))
         return explain_plans(old, new, asked, folder=planner.plan_dir)
 
 
-_REMEDY = "or take a template by hand, and name it with --template"
+_REMEDY = "or take a template manually, and pass it with --template"
 _MAX_PARALLELISM = "pipeline.max-parallelism"
 _TARGET = "sql-gateway"
 
 
 def place_of(planner: Planner) -> TargetLocation | None:
-    """The target that takes templates; None if neither a target nor a gateway is named."""
+    """The target that takes templates; None if neither a target nor a gateway is selected."""
     if planner.target is None and planner.gateway is None:
         return None
     if planner.target is None and planner.jobmanager is None:
@@ -204,7 +210,7 @@ def place_of(planner: Planner) -> TargetLocation | None:
 
 
 def template_of(new: Side, savepoint: str | None, place: TargetLocation | None, jars: Sequence[Path] = ()) -> str:
-    """A savepoint that the new script took before it read any row, from the cache if possible."""
+    """Template of the new script, from the cache if possible."""
     from airflow_flinkcompat.deploy import DeployError
     from airflow_flinkcompat.deploy.restore_test.template import kept_template, options_of
 
@@ -244,7 +250,7 @@ def _opened(place: TargetLocation | None, jars: Sequence[Path]) -> Iterator[Clus
 
 
 def _limit(savepoint: str) -> Mapping[str, str]:
-    """The setting for the maximum parallelism of a savepoint, which Flink keeps by default."""
+    """Setting with the maximum parallelism of a savepoint; empty if operators differ in it."""
     from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
     from airflow_flinkcompat.savepoint.store import read_metadata
 

@@ -28,7 +28,7 @@ DEFAULT_GATE = "unknown"
 """The default value of ``fail_on``."""
 FILLED_ELSEWHERE = "placeholders_filled_elsewhere"
 NETWORK = "planner_network"
-_FILE = "that of the project file"
+_FILE = "the value in the project file"
 
 
 @dataclass(frozen=True)

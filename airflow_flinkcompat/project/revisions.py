@@ -76,8 +76,8 @@ def committer(folder: Path) -> str:
         name, address = (run_git("config", "--get", key, cwd=folder) for key in ("user.name", "user.email"))
     except FileNotFoundError:
         return ""
-    told = [each.stdout.decode(errors="replace").strip() for each in (name, address)]
-    return f"{told[0]} <{told[1]}>" if all(told) else "".join(told)
+    found = [each.stdout.decode(errors="replace").strip() for each in (name, address)]
+    return f"{found[0]} <{found[1]}>" if all(found) else "".join(found)
 
 
 def commit_of(repository: Path, revision: str) -> str:

@@ -356,26 +356,28 @@ def test_a_partial_change_resumes_then(project: Path, run: Run) -> None:
     [
         (("orders", "windows-changed", *SAID), "rule 'windows-changed' is unknown; did you mean window-changed?"),
         (("orders", "zzz", *SAID), "rule 'zzz' is not known; flinkcompat rules lists them"),
-        (("orders", "deployment-removed", *SAID), "deployment-removed is not waived: stop the job, then write under"),
+        (("orders", "deployment-removed", *SAID), "deployment-removed cannot be waived: stop the job, then write "
+            "under"),
         (("orders", "sink-changed", *SAID), "no finding sink-changed in the change; there are window-changed (totals"),
         (("orders", "window-changed", "--subject", "x", *SAID), "no finding window-changed about 'x' in the change"),
         (("clicks", "window-changed", *SAID), "clicks: there is no finding window-changed in the change; no finding"),
         (("order", "window-changed", *SAID), "deployment 'order' is unknown; did you mean orders?"),
         (
             ("orders", "window-changed", *SAID),
-            "window-changed (totals > 1): a restore may keep running with wrong rows and no error; "
-            "to waive it nevertheless, add --even-silently-wrong",
+            "window-changed (totals > 1): the restored job may run with wrong rows and no error; to waive the "
+            "finding nevertheless, add --even-silently-wrong",
         ),
         (("orders", "window-changed", *DAY), "--reason is missing: explain to reviewers why"),
         (("orders", "window-changed", "--reason", " ", *DAY), "--reason is missing"),
         (("orders", "window-changed", *WHY), "--until is missing: name the last day"),
-        (("orders", "window-changed", *WHY, "--until", "soon"), "--until 'soon' is no date: write it as 2026-12-31"),
-        (("orders", "window-changed", *WHY, "--until", "2026-01-01"), "--until 2026-01-01 is past: name today"),
+        (("orders", "window-changed", *WHY, "--until", "soon"), "--until 'soon' is not a date: write a date such as "
+            "2026-12-31"),
+        (("orders", "window-changed", *WHY, "--until", "2026-01-01"), "--until 2026-01-01 is in the past: name today"),
         (("orders", "window-changed", "--remove"), f"{FILE}: contains no waiver of window-changed: there is nothing"),
         (("orders", "window-changed", "--reason", "password=hunter2-plain", *DAY), "--reason seems to contain"),
         (("window-changed", *SAID), "name one deployment or two scripts, then the rule"),
         (("orders", "window-changed", *SAID, "--set", "a=b"), "--set and --catalog need two scripts"),
-        (("a.sql", "b.sql", "window-changed", *SAID), "b.sql: there is no such file here, and a waiver"),
+        (("a.sql", "b.sql", "window-changed", *SAID), "b.sql: there is no such file, but the waiver"),
     ],
 )  # fmt: skip
 def test_what_is_said_of_a_mistake(project: Path, run: Run, arguments: tuple[str, ...], words: str) -> None:
@@ -398,7 +400,7 @@ def test_of_several_subjects_one_is_named(project: Path, run: Run) -> None:
     change("orders", two.replace("'1' MINUTE", "'2' MINUTE"))
     result = run("accept", "orders", *WINDOW, *AGAINST)
     assert result.code == 2
-    assert "window-changed was found of 2 subjects: name one with --subject: 'totals > 1', 'more > 1'" in result.err
+    assert "window-changed was found for 2 subjects: choose one with --subject: 'totals > 1', 'more > 1'" in result.err
     accept(run, "orders", *WINDOW, "--subject", "more > 1", *AGAINST)
     assert run("diff", *AGAINST).code == 1
     accept(run, "orders", *WINDOW, "--subject", "totals > 1", *AGAINST)
@@ -437,7 +439,7 @@ def test_what_is_compatible_beside_it_stays_out(project: Path, run: Run) -> None
     VALIDATOR.validate(report)
     result = run("accept", "orders", report["findings"][0]["rule"], *SAID, *AGAINST)
     assert result.code == 2
-    assert "no finding in it needs a waiver" in result.err
+    assert "no finding of the change needs a waiver" in result.err
 
 
 def test_a_ledger_out_of_reach_ends_as_it_does_for_a_diff(project: Path, run: Run) -> None:

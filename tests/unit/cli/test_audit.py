@@ -185,7 +185,7 @@ class TestGit:
         result = run("audit", "--git", "HEAD", "/")
         assert (result.code, result.err) == (
             2,
-            f"flinkcompat: /: lies outside of the Git repository {many.resolve()}\n",
+            f"flinkcompat: /: is outside of the Git repository {many.resolve()}\n",
         )
 
     def test_a_range_without_a_change_says_so(self, project: Path, run: Run) -> None:
@@ -213,7 +213,7 @@ class TestLedger:
     ) -> None:
         deploy(tmp_path / "ledger", "orders")
         asked = ("audit", "--engine", "flink", "--engine-version", "2.3", "--format", "json", "--ledger")
-        assert "--ledger: its location is unknown" in run(*asked).err
+        assert "--ledger: the location of the ledger is unknown" in run(*asked).err
         monkeypatch.setenv("FLINKCOMPAT_LEDGER", str(tmp_path / "ledger"))
         assert results(run(*asked)) == {"orders": "compatible"}
         monkeypatch.delenv("FLINKCOMPAT_LEDGER")
@@ -274,7 +274,10 @@ class TestOutputs:
         (("jobs", *UPGRADE[:-1], "two"), "engine version 'two' of --engine-version"),
         (UPGRADE, "there is no flinkcompat.toml here"),
         (("jobs", "--ledger=x", *UPGRADE), "leave out --git and every PATH"),
-        (("--ledger=x", "--set", "a=b", *UPGRADE), "the ledger contains those of each job"),
+        (
+            ("--ledger=x", "--set", "a=b", *UPGRADE),
+            "the ledger contains the settings, functions and catalog",
+        ),
         (("--git", "HEAD", "--change-table", "changed.sql"), "--change-table is about the present scripts"),
         (("--git", "HEAD"), "is not in a Git repository"),
         (("jobs", *UPGRADE, "--output", "pdf=x"), "is not of the form FORMAT=FILE"),

@@ -98,9 +98,9 @@ ODD_LINES = {
     "settings of objects": (b'"settings_new": {"a.b": {"c": "d"}}', 1, "the value of 'a.b' must be"),
     "surrogate setting": (b'"settings_new": {"a.b": "\\udfff"}', 1, "half of a surrogate pair"),
     "surrogate id": (b'"id": "\\ud800"', None, "half of a surrogate pair"),
-    "NaN": (b'"id": NaN', None, "NaN is no number in JSON"),
-    "infinite": (b'"id": -Infinity', None, "-Infinity is no number in JSON"),
-    "too large": (b'"id": 1e999', None, "1e999 is no number in JSON"),
+    "NaN": (b'"id": NaN', None, "NaN is not a number in JSON"),
+    "infinite": (b'"id": -Infinity', None, "-Infinity is not a number in JSON"),
+    "too large": (b'"id": 1e999', None, "1e999 is not a number in JSON"),
     "too many digits": (b'"id": ' + b"9" * 5000, None, "digits"),
     "too deep": (b'"x": ' + b"[" * 100_000, None, "nested too deeply"),
 }
@@ -245,7 +245,7 @@ class TestProjectFile:
         [
             ("order", "deployment 'order' is unknown; did you mean orders?"),
             ("broken", "deployment 'broken': script: is missing"),
-            (7, '"deployment" must be the name of one of the project file'),
+            (7, '"deployment" must be the name of a deployment in the project file'),
         ],
     )
     def test_a_deployment_that_is_not_there_is_an_answer(self, run: Run, name: Any, words: str) -> None:
@@ -259,7 +259,7 @@ class TestProjectFile:
         pair = lines({"id": 1, "old": V1, "new": V1, "deployment": "orders"})
         result = run("batch", "-", "--config", "/dev/null", "--engine", "flink", "--fail-on", "unknown", stdin=pair)
         assert result.code == 2
-        assert '"deployment" needs a flinkcompat.toml, and there is none' in json.loads(result.out)["error"]
+        assert '"deployment" needs a flinkcompat.toml, but none was found' in json.loads(result.out)["error"]
 
 
 class TestWaivers:

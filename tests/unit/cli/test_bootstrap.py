@@ -103,7 +103,7 @@ def test_what_python_computes_otherwise_is_not_published(
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ((), "name --to, or see with --dry-run what would be computed"),
+        ((), "add --to FOLDER, or add --dry-run to show the state that would be computed"),
         (("--dry-run", "--until", "orders"), "--until 'orders' is not of the form TABLE=POSITIONS or TABLE=TIME"),
         (("--dry-run", "--until", "orders=noon"), "--until orders=noon is neither offsets nor a time: write partition"),
         (

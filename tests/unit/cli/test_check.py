@@ -220,7 +220,7 @@ def test_an_error_of_syntax_is_bad_input_on_either_side(
     assert (result.code, result.out) == (2, "")
     (line,) = result.err.splitlines()
     assert line.startswith(f"flinkcompat: {which}.sql:5:1: Expected something after SELECT")
-    assert ("name the script that is really deployed" in line) is (which == "old")
+    assert ("pass the script that is really deployed" in line) is (which == "old")
 
 
 def test_a_statement_that_is_merely_not_understood_is_a_finding(run: Run) -> None:

@@ -259,8 +259,8 @@ class TestAgainstGit:
     @pytest.mark.parametrize(
         ("against", "message"),
         [
-            ("git:nowhere", "nowhere: there is no such revision in this Git repository"),
-            ("git:--help", "--help: there is no such revision"),
+            ("git:nowhere", "nowhere: is not a revision of this Git repository"),
+            ("git:--help", "--help: is not a revision of"),
             ("git:", "--against 'git:' must be ledger, ledger:URI or git:REF"),
             ("main", "--against 'main' must be ledger, ledger:URI or git:REF"),
             ("ledger", "deployment 'orders' has no ledger: name it with --against ledger:URI"),

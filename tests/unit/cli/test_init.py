@@ -55,7 +55,7 @@ def test_the_files_of_the_tables_that_scripts_do_not_declare(run: Run, files: tu
     result = run("init")
     assert (result.code, load_project("flinkcompat.toml").common.catalog_files) == (0, catalog)
     assert read_deployments("flinkcompat.toml").problems == ()
-    several = "Tables that scripts use are declared in ddl/again.sql, ddl/tables.sql, some of them twice: put"
+    several = "Several files declare the same tables: ddl/again.sql, ddl/tables.sql. Put"
     assert (several in result.out) is (not catalog)
     assert run("lint").code == (0 if catalog else 1)
 
@@ -120,7 +120,7 @@ def test_a_repository_of_programs_that_cannot_be_read_says_which(run: Run) -> No
     result = run("init")
     assert result.code == 2
     assert "left out: jobs/generic.py:" in result.err
-    assert "no program (*.py, *.table) runs a query that can" in result.err
+    assert "no program (*.py, *.table) contains a readable query" in result.err
 
 
 def test_nothing_is_overwritten(run: Run) -> None:
@@ -142,7 +142,7 @@ def test_a_folder_without_scripts_is_bad_input(run: Run) -> None:
     write("ddl.sql", TABLES)
     result = run("init")
     assert result.code == 2
-    assert "no file *.sql below it contains an INSERT" in result.err
+    assert "no *.sql file in this folder contains a readable INSERT" in result.err
     assert not Path("flinkcompat.toml").exists()
     assert run("init", "nowhere").code == 2
 

@@ -222,7 +222,7 @@ def test_the_index_is_made_anew(fleet: Path, run: Run) -> None:
     result = run("ledger", "index")
     assert (result.code, result.err) == (3, "")
     assert result.out.startswith(
-        "the index has a row for each of 2 deployments\nclicks has none, because its ledger cannot be read\n"
+        "the index has a row for each of 2 deployments\nclicks has no row, because its ledger cannot be read\n"
     )
     assert "clicks                       not readable" not in before
     told = json.loads(run("ledger", "index", "--format", "json").out)

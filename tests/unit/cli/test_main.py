@@ -128,7 +128,7 @@ def test_every_command_is_loaded_by_its_name() -> None:
 @pytest.mark.parametrize(
     ("args", "called", "said"),
     [
-        (("check", "old.sql", "new.sql"), "check.read_pair", "nothing is left; run it again"),
+        (("check", "old.sql", "new.sql"), "check.read_pair", "nothing was changed; run the command again"),
         (("migrate", "old.sql", "new.sql", "--dry-run"), "migrate.read_named", "the old savepoint is unchanged"),
     ],
 )

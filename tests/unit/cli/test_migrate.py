@@ -88,7 +88,7 @@ def test_each_step_does_what_its_former_spelling_does(run: Callable[..., Result]
         (("plan", "--to", "t"), "No such option '--to'"),
         (("prepare",), "Missing option '--to'"),
         (("prepare", "--to", "t"), "migrate prepare needs --history TABLE for each table"),
-        (("apply",), "name --savepoint, or --job-id, and --to"),
+        (("apply",), "add --to, and either --savepoint or --job-id"),
         (("apply", "--dry-run"), "No such option '--dry-run'"),
     ],
 )
@@ -154,7 +154,7 @@ def test_what_it_is_judged_by_is_taken_of_the_project_file(
     assert (old.engine_version, new.engine_version) == ("2.3", "2.3")
     file.write_text(file.read_text("utf-8").replace('"flink"\n', '"vvr"\n').replace("1.20", "8.0"), encoding="utf-8")
     refused = CliRunner().invoke(cli, ["migrate", "old.sql", "new.sql", "--dry-run"])
-    assert "migrate is for open-source Flink, and the project file names engine vvr" in str(refused.exception)
+    assert "migrate is for open-source Flink, but the project file sets engine vvr" in str(refused.exception)
 
 
 def test_where_nothing_is_kept_nothing_is_written(run: Callable[..., Result], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -244,13 +244,16 @@ def test_the_savepoint_that_is_read_is_not_written_into(to: str, run: Callable[.
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ((), "name --savepoint, or --job-id, and --to; flinkcompat migrate plan shows what would be kept"),
-        (("--savepoint", "s"), "name --savepoint, or --job-id, and --to"),
+        (
+            (),
+            "add --to, and either --savepoint or --job-id; flinkcompat migrate plan shows the state that would be kept",
+        ),
+        (("--savepoint", "s"), "add --to, and either --savepoint or --job-id"),
         (("--savepoint", "s", "--job-id", "j"), "--job-id replaces --savepoint"),
         (("--job-id", "j"), "add --jobmanager, which knows the last savepoint of the job"),
         (("--dry-run", "--source-renamed", "orders"), "--source-renamed orders: write OLD=NEW"),
         (("--dry-run", "--restart-source", "order"), "no source is named order; sources that keep positions: orders"),
-        (("--dry-run", "--master", "local[2]"), "--master belongs to --spark or --history: add one"),
+        (("--dry-run", "--master", "local[2]"), "--master needs --spark or --history: add one of them"),
         (
             ("--dry-run", "--accept", "history"),
             "--accept history applies to state computed from history: add --history",
@@ -260,7 +263,10 @@ def test_the_savepoint_that_is_read_is_not_written_into(to: str, run: Callable[.
             "--sample applies to state computed from history: add --history TABLE, or leave",
         ),
         (("--dry-run", "--history", "=file:///rows"), "--history =file:///rows: write TABLE or TABLE=URI"),
-        (("--dry-run", "--history", "orders=/a", "--history", "orders=/b"), "--history orders: two places are named"),
+        (
+            ("--dry-run", "--history", "orders=/a", "--history", "orders=/b"),
+            "the table has two locations",
+        ),
         (("--dry-run", "--history", "order"), "history of order: the new script declares no table with this name"),
         (("--audit-history", "--savepoint", "s"), "--audit-history needs --history TABLE for each table"),
         (("--audit-history", "--history", "orders", "--savepoint", "nowhere"), "nowhere/_metadata cannot be read"),
@@ -355,7 +361,7 @@ def test_what_is_not_seen_is_written_on_request_alone(run: Callable[..., Result]
     asked = ("--set", "table.exec.unheard-of=2", "--old-set", "table.exec.unheard-of=1")
     refused = run(ADDED, *FILES, "--to", "migrated", *asked)
     assert refused.exit_code == 1
-    assert "a migration cannot check this, decide yourself: [unknown] setting-changed" in refused.stderr
+    assert "a migration cannot check this change, decide yourself: [unknown] setting-changed" in refused.stderr
     assert "--accept unseen writes the savepoint nevertheless" in refused.stderr
     assert not Path("migrated").exists()
     assert run(ADDED, *FILES, "--to", "migrated", *asked, "--accept", "unseen").exit_code == 0

@@ -205,7 +205,10 @@ def test_what_a_reader_sees(run: Run, snapshot: SnapshotAssertion) -> None:
     other = ("--set", "table.optimizer.agg-phase-strategy=ONE_PHASE")
     for command, words in (
         (("check", *scripts, *FLINK), "lacks, so its job runs another script, or other settings (--old-set)"),
-        (("migrate", *scripts, "--dry-run"), "the operators of the deployed script are not those of the job"),
+        (
+            ("migrate", *scripts, "--dry-run"),
+            "operators of the deployed script differ from the operators of the job",
+        ),
     ):
         result = run(*command, *of_job, *other)
         assert words in " ".join((result.out + result.err).split()), command

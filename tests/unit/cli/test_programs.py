@@ -78,7 +78,7 @@ def test_a_program_in_the_notation_of_flip_11_is_checked_beside_the_others(run: 
     [
         (
             ("check", "a.sql", "a.sql", "--var", "A=1"),
-            "--var is for programs, and no file ends in .py or .table: leave it out",
+            "--var is for programs, but no file ends in .py or .table: leave the option out",
         ),
         (("check", "a.sql", "job.py", "--engine", "flink", "--explain-plan"), "--explain-plan compiles SQL scripts"),
         (("check", "broken.py", "job.py"), "broken.py:1: is not Python"),

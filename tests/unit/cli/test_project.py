@@ -98,7 +98,7 @@ def test_a_command_about_open_source_flink_refuses_a_script_of_another_engine(ru
     for command in (("rehearse", "old.sql", "clicks.sql", "--job-id", "j"), ("migrate", "old.sql", "clicks.sql")):
         result = run(*command, *(("--dry-run",) if command[0] == "migrate" else ()))
         assert (result.code, result.out) == (2, "")
-        assert f"{command[0]} is for open-source Flink, and the project file names engine vvr" in result.err
+        assert f"{command[0]} is for open-source Flink, but the project file sets engine vvr" in result.err
         assert "By flinkcompat.toml" not in result.err
     known = run("rehearse", "old.sql", "new.sql", "--job-id", "j")
     assert "flinkcompat: By flinkcompat.toml, deployment orders: engine flink; version 2.3; settings" in known.err
@@ -118,7 +118,7 @@ def test_without_a_deployment_or_a_file(run: Run) -> None:
     save(old=V1, new=PARTIAL)
     result = run("check", "old.sql", "new.sql", "--deployment", "orders")
     assert result.code == 2
-    assert "--deployment needs a flinkcompat.toml, and there is none: add --config FILE" in result.err
+    assert "--deployment needs a flinkcompat.toml, but none was found: add --config FILE" in result.err
     project()
     result = run("check", "old.sql", "new.sql", "--deployment", "order")
     assert result.code == 2
@@ -131,7 +131,7 @@ def test_a_script_of_two_deployments_is_judged_as_a_named_one(run: Run) -> None:
     result = run("check", "old.sql", "new.sql")
     assert result.code == 2
     assert "is the script of several deployments" in result.err
-    assert "(orders, clicks): name one with --deployment" in result.err
+    assert "(orders, clicks): choose one with --deployment" in result.err
     assert run("check", "old.sql", "new.sql", "--deployment", "orders").code == 1
 
 

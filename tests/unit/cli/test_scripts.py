@@ -71,7 +71,7 @@ def test_a_revision_needs_git_and_a_repository(run: Run, monkeypatch: pytest.Mon
     monkeypatch.delenv("GIT_DIR", raising=False)
     result = run("check", "HEAD:new.sql", "new.sql")
     assert (result.code, result.out) == (2, "")
-    assert "REV:path needs a Git repository, which this folder is not in" in result.err
+    assert "REV:path needs a Git repository, but this folder is not in one" in result.err
     monkeypatch.setenv("PATH", str(tmp_path))
     assert "needs git, which is not installed" in run("check", "HEAD:new.sql", "new.sql").err
     Path("a:b.sql").write_text(V1, encoding="utf-8")
@@ -97,7 +97,7 @@ def test_a_new_deployment_is_only_read(run: Run, repository: Path, snapshot: Sna
     save(**{"jobs/clicks": TABLES})
     assert "no INSERT and no SELECT" in run("check", "/dev/null", "jobs/clicks.sql").err
     save(empty="")
-    assert "name /dev/null as OLD" in run("check", "empty.sql", "jobs/orders.sql").err, "it may be a failed redirection"
+    assert "pass /dev/null as OLD" in run("check", "empty.sql", "jobs/orders.sql").err, "it may be a failed redirection"
 
 
 @pytest.mark.parametrize("style", ["text", "markdown", "json"])

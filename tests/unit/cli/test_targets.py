@@ -141,7 +141,7 @@ def test_what_is_no_jar_for_a_flink_of_this_machine(command: tuple[str, ...], ru
     with zipfile.ZipFile("kafka.jar", "w") as jar:
         jar.writestr("META-INF/MANIFEST.MF", "")
     assert "File 'missing.jar' does not exist" in refusal("--jar", "missing.jar")
-    assert "a.sql: is no jar: name a jar file" in refusal("--jar", "kafka.jar", "--jar", "a.sql")
+    assert "a.sql: is not a jar: pass a jar file" in refusal("--jar", "kafka.jar", "--jar", "a.sql")
     elsewhere = refusal("--jar", "kafka.jar", "--gateway", "http://localhost:9")
     assert "put the jar into the lib folder of the Flink that --gateway names" in elsewhere
 
@@ -169,5 +169,5 @@ def test_who_plans_a_migration() -> None:
 def test_a_migration_without_any_planner(command: tuple[str, ...]) -> None:
     result = CliRunner().invoke(cli, [*command, "--dry-run", "--planner", "never"])
     assert str(result.exception) == (
-        f"{command[0]} needs compiled plans: name a SQL Gateway with --gateway URL, or add --planner auto"
+        f"{command[0]} needs compiled plans: pass a SQL Gateway with --gateway URL, or add --planner auto"
     )
