@@ -1,1 +1,1 @@
-"""Many deployments at once: deployed versions compared with a change, and reports for people and CI."""
+"""Comparison of many deployments with their deployed versions, and reports for people and CI."""

@@ -1,4 +1,4 @@
-"""Findings with their places in files: the common form of SARIF, annotations, code quality and lint."""
+"""Findings with their places in files, which all service formats and the editor use."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ OUT_OF_REACH_RULE = "ledger-out-of-reach"
 
 @dataclass(frozen=True)
 class Annotation:
-    """One finding at its place in the proposed script, its catalog, or a file next to a program.
+    """One finding, with its place in the proposed script, the catalog, or a file of a program.
 
     Attributes:
         deployment: The deployment of the script.
-        severity: An error if the finding fails the gate, a note if it is waived, else a warning.
-        title: Subject of the rule.
-        message: The finding, secrets masked.
-        path: The file from the root of the repository.
-        column: Its column, from 1, in characters.
-        end_column: The column of its last character; None if only the beginning is known.
-        fingerprint: A digest that stays the same for a finding when a commit moves its lines.
-        finding: The finding; None for a fault of the input.
-        ground: The reader of the scripts; "" if Flink's planner was not asked.
-        disagrees: The outcome by the rules alone, if the planner's answer changes it.
+        severity: ``ERROR`` if the finding fails the gate, ``NOTE`` if it is waived, else ``WARNING``.
+        title: The title of the rule.
+        message: The text of the finding, with masked secrets.
+        path: The path of the file from the root of the repository.
+        column: The first column, from 1, in characters.
+        end_column: The column of the last character; None if only the beginning is known.
+        fingerprint: A digest that stays the same if a commit moves the lines of the finding.
+        finding: The finding of a rule; None for a fault of the input.
+        ground: The basis of the verdict; "" if Flink's planner was not asked.
+        disagrees: The outcome of the rules alone, if the planner's answer changes the outcome.
     """
 
     deployment: str
@@ -58,7 +58,7 @@ class Annotation:
 
     @property
     def explained(self) -> str:
-        """The message with both clauses and the restore's outcome, for readers without the report."""
+        """The message with old and new clause and the effect, for readers without the report."""
         if self.finding is None:
             return self.message
         parts = [self.message]
@@ -71,7 +71,7 @@ class Annotation:
 
 
 def annotations_of(fleet: FleetDiff) -> tuple[Annotation, ...]:
-    """Everything that needs attention, in the order of the deployments."""
+    """Annotations of all faults and findings that need attention, by deployment."""
     seen: Counter[str] = Counter()
     found = []
     for review in fleet.deployments:
@@ -95,13 +95,13 @@ def _of_waiver(applied: AppliedWaiver) -> str:
             return f"waived by {waiver.by} until {waiver.until}: {waiver.reason}"
         case WaiverState.EXPIRED:
             return f"the waiver by {waiver.by} expired on {waiver.until}"
-    return f"the waiver by {waiver.by} does not count: it lacks even_silently_wrong = true"
+    return f"the waiver by {waiver.by} does not apply: it lacks even_silently_wrong = true"
 
 
 def _rows(
     review: DeploymentReview, fail_on: str
 ) -> Iterator[tuple[Severity, str, str, str, Span, str, Finding | None]]:
-    """Severity, rule, title, message, place, the clause that identifies the finding, and the finding."""
+    """Rows of severity, rule, title, message, place, identifying clause, and finding."""
     for fault in review.faults:
         away = review.status is Status.UNREACHABLE
         rule, title = (

@@ -1,4 +1,4 @@
-"""Baselines of deployments: the version in the ledger, or files and project file of a Git revision."""
+"""Baselines of deployments, from a ledger or from the files of a Git revision."""
 
 from __future__ import annotations
 
@@ -21,20 +21,21 @@ from airflow_flinkcompat.sql import ScriptError
 
 _MOST_NAMED = 5
 _COMPARE_ELSEWHERE = (
-    "to pass a correction, compare with another revision (--against git:REF), or with the ledger (--against ledger:URI)"
+    "if the correction is intended, compare with a different revision (--against git:REF), or with the ledger "
+    "(--against ledger:URI)"
 )
 
 
 @dataclass(frozen=True)
 class Baseline:
-    """The baseline of one deployment.
+    """The version with which a deployment is compared.
 
     Attributes:
-        side: The deployed script; None without one.
-        words: The source of this script, in words.
-        entry: Its entry in the ledger; 0 for a revision.
-        job_id: The job that runs it; "" if unknown.
-        engine: The engine that is named for it; None without one.
+        side: The deployed script; None if nothing is deployed.
+        words: Description of the script's source.
+        entry: The number of the ledger entry; 0 for a Git revision.
+        job_id: The id of the job that runs the script; "" if unknown.
+        engine: The engine that is set for the script; None if none is set.
     """
 
     side: Side | None
@@ -49,32 +50,32 @@ FormerBaseline = Baseline | InputError | ScriptError
 
 
 class Baselines(Protocol):
-    """The baselines of a project's deployments."""
+    """Source of the baselines of a project's deployments."""
 
     @property
     def words(self) -> str:
         """Description of the baselines."""
 
     def of(self, deployment: ProjectDeployment) -> Baseline:
-        """The baseline of a deployment of the project. Raises InputError, ScriptError, OutOfReachError."""
+        """The baseline of one deployment. Raises InputError, ScriptError, OutOfReachError."""
 
     def deleted(self, project: ProjectFile) -> Mapping[str, FormerBaseline]:
-        """Deployed versions, or errors, of deployments that the project no longer names.
+        """Deployed versions, or errors, of deployments that were removed from the project file.
 
         Raises OutOfReachError.
         """
 
     def notes(self, project: ProjectFile) -> tuple[str, ...]:
-        """Further remarks for the reader."""
+        """Notes for the reader."""
 
 
 @dataclass(frozen=True)
 class RevisionBaselines:
-    """The project as it was at a commit.
+    """Baselines from the project at a Git commit.
 
     Attributes:
-        former: The project file of that commit.
-        root: The folder that contains its files.
+        former: The project file of the commit.
+        root: The folder that contains the files of the commit.
     """
 
     former: FormerProject
@@ -88,7 +89,7 @@ class RevisionBaselines:
 
     def of(self, deployment: ProjectDeployment) -> Baseline:
         project = self.former.project
-        if project is None:  # the file is new: its scripts may be older than it is
+        if project is None:  # the project file is new, but its scripts may be older
             return self._baseline(deployment)
         if deployment.name in project.broken:
             raise self._unusable(project.broken[deployment.name])
@@ -114,16 +115,16 @@ class RevisionBaselines:
         label, place = self.files.label, self.former.path
         unnamed = _unnamed(project, self.files)
         if self.former.project is None:
-            return (f"{label} has no {project.path.name}: the paths of today's file are used", *unnamed)
+            return (f"{label} has no {project.path.name}: the paths of the present file are used", *unnamed)
         return (f"{label} has the project file at {place}", *unnamed) if self.former.is_moved else unnamed
 
     def _baseline_of(self, deployment: ProjectDeployment) -> Baseline:
-        """The baseline of a deployment in the former file; a missing script means a new one."""
+        """The baseline of a deployment in the former project file. Raises InputError if its script is missing."""
         found = self._baseline(deployment)
         if found.side is None:
             raise InputError(
-                f"{self.files.label}:{self._path(deployment.script)}: there is no such file, although the project file "
-                f"of that revision names it as {deployment.name!r}: {_COMPARE_ELSEWHERE}"
+                f"{self.files.label}:{self._path(deployment.script)}: there is no such file, although deployment "
+                f"{deployment.name!r} in the project file of that revision needs it: {_COMPARE_ELSEWHERE}"
             )
         return found
 
@@ -135,7 +136,7 @@ class RevisionBaselines:
         return Baseline(side, label, engine=deployment.options.engine)
 
     def _place(self, path: str) -> Path:
-        """Path of an extracted project file. Raises InputError if it is no file of the commit."""
+        """Path of an extracted file of the commit. Raises InputError if a link leads out of the commit."""
         place = self._path(path)
         self.files.followed(place)
         return self.root / place
@@ -151,7 +152,7 @@ class RevisionBaselines:
 def revision_baselines(
     project: ProjectFile, repository: Path, revision: str, description: str = ""
 ) -> Iterator[RevisionBaselines]:
-    """The project at a Git revision, with its files in a temporary folder."""
+    """Extract the project at a Git revision to a temporary folder."""
     commit = commit_of(repository, revision)
     files = RevisionFiles.of(repository, commit, commit[:10] if revision == commit else revision)
     try:
@@ -166,31 +167,31 @@ def revision_baselines(
 
 
 def path_in(path: str, folder: str, repository: Path) -> str:
-    """A path of the project file, even an absolute one, relative to the root of the repository."""
+    """Convert a path in the project file to a path relative to the root of the repository."""
     return os.path.relpath(path, repository) if Path(path).is_absolute() else Path(folder, path).as_posix()
 
 
 def _paths(project: ProjectFile, folder: str, files: RevisionFiles) -> set[str] | None:
-    """The files of the deployments; None: all files, because a Python program may read any of them."""
+    """Files of the deployments; None for all files, because a program may read any file."""
     scripts = [each.script for each in project.deployments]
     if any(script.endswith(PROGRAM_SUFFIXES) for script in scripts):
         return None
     found = set()
     for path in (*scripts, *(path for each in project.deployments for path in each.options.catalog_files)):
-        with suppress(InputError):  # it is said of the deployment, when that is asked for
+        with suppress(InputError):  # the error is reported later, for the deployment
             found.add(files.followed(path_in(path, folder, files.repository)))
     return found
 
 
 @dataclass(frozen=True)
 class LedgerBaselines:
-    """The deployed versions in ledgers.
+    """Baselines from the deployed versions in ledgers.
 
     Attributes:
-        root: Folder of all ledgers; None: those of the project file.
-        former: Names of the deployments when the change began.
-        unknown: The reason if these are unknown; "" if they are known.
-        unnamed: Remarks on scripts that were added since, and that the project does not name.
+        root: Folder of all ledgers; None for the ledgers in the project file.
+        former: Names of the deployments at the start of the change, in the target branch.
+        unknown: The reason why ``former`` is unknown; "" if it is known.
+        unnamed: Notes about scripts that were added by the change and have no deployment.
     """
 
     root: str | None
@@ -207,8 +208,8 @@ class LedgerBaselines:
         root = self.root or deployment.ledger
         if root is None:
             raise InputError(
-                f"deployment {deployment.name!r} has no ledger: name it with --against ledger:URI, the variable "
-                "FLINKCOMPAT_LEDGER or ledger = … in the project file, or compare with --against git:REF"
+                f"deployment {deployment.name!r} has no ledger: set it with --against ledger:URI, the variable "
+                f"FLINKCOMPAT_LEDGER or ledger = … in the project file, or compare with --against git:REF"
             )
         return self._head(root, deployment.name)
 
@@ -220,8 +221,8 @@ class LedgerBaselines:
                     continue
                 if self.unknown:
                     found[name] = InputError(
-                        f"{root} contains {name}, which this file does not name; whether the file named it when "
-                        f"the change began is unknown: {self.unknown}"
+                        f"{root} contains {name}, which the project file does not contain. It is unknown if the file "
+                        f"contained {name} when the change began: {self.unknown}"
                     )
                 elif name in self.former and (baseline := self._head(root, name)).side is not None:
                     found[name] = baseline
@@ -233,7 +234,7 @@ class LedgerBaselines:
             known = {*project.names, *self.former, *project.stopped}
             others = [name for name in self._names(root) if name not in known]
             if others:
-                notes.append(f"{root} contains deployments that this file does not name: {_few(others)}")
+                notes.append(f"{root} contains deployments that the project file does not contain: {_few(others)}")
         return (*notes, *self.unnamed)
 
     def _roots(self, project: ProjectFile) -> tuple[str, ...]:
@@ -242,7 +243,7 @@ class LedgerBaselines:
         return tuple(dict.fromkeys(each.ledger for each in project.deployments if each.ledger))
 
     def _names(self, root: str) -> tuple[str, ...]:
-        """Deployments of a ledger. Raises OutOfReachError without any, because the address is probably wrong."""
+        """Names of the deployments in ledgers. Raises OutOfReachError if there are none."""
         if root not in self._known:
             from airflow_flinkcompat.deploy.errors import DeployError
             from airflow_flinkcompat.deploy.ledger.history import deployments
@@ -275,7 +276,7 @@ class LedgerBaselines:
 
 
 def require_against(against: str | None) -> None:
-    """Parse ``--against``."""
+    """Check the form of ``--against``. Raises InputError."""
     kind, _, value = (against or "ledger").partition(":")
     if kind not in ("ledger", "git") or (kind == "git" and not value):
         raise InputError(f"--against {against!r} must be ledger, ledger:URI or git:REF")
@@ -283,7 +284,7 @@ def require_against(against: str | None) -> None:
 
 @contextmanager
 def baselines_for(project: ProjectFile, against: str | None) -> Iterator[Baselines]:
-    """Baselines of a project's deployments, as named or by default."""
+    """Baselines of a project's deployments, from ``--against`` or by default."""
     require_against(against)
     kind, _, value = (against or "").partition(":")
     ledger = value if kind == "ledger" and value else os.environ.get(LEDGER_VARIABLE) or None
@@ -293,8 +294,8 @@ def baselines_for(project: ProjectFile, against: str | None) -> Iterator[Baselin
         return
     if repository is None:
         raise InputError(
-            f"{project.path} is not in a Git repository (or git is not installed), so there is no revision "
-            f"to compare with. Name a ledger: --against ledger:URI, {LEDGER_VARIABLE}, or ledger = … in that "
+            f"{project.path} is not in a Git repository (or git is not installed), so there is no revision to "
+            f"compare with. Set a ledger: --against ledger:URI, {LEDGER_VARIABLE}, or ledger = … in that "
             "file"
         )
     if against is None:
@@ -308,9 +309,9 @@ def baselines_for(project: ProjectFile, against: str | None) -> Iterator[Baselin
 
 
 def _of_the_beginning(project: ProjectFile, repository: Path | None) -> tuple[frozenset[str], str, tuple[str, ...]]:
-    """Deployments at the start of the change, the error if they are unknown, and unnamed new scripts.
+    """Deployments at the start of the change, an error if unknown, and notes about unnamed new scripts.
 
-    Outside of a repository all three are empty.
+    Outside of a Git repository, all three values are empty.
     """
     if repository is None:
         return frozenset(), "", ()
@@ -324,9 +325,9 @@ def _of_the_beginning(project: ProjectFile, repository: Path | None) -> tuple[fr
 
 
 def _unnamed(project: ProjectFile, files: RevisionFiles) -> tuple[str, ...]:
-    """Remarks about scripts that were added since a commit and that no deployment names."""
+    """Note about scripts that were added since a commit and have no deployment."""
     found = unnamed_scripts(project, [name for suffix in SUFFIXES for name in files.new_files(project.folder, suffix)])
-    words = "new scripts with a job that no deployment of this file names, so they are not judged"
+    words = "new scripts with a job but without a deployment in the project file, so they are not judged"
     return (f"{words}: {_few(found)}",) if found else ()
 
 
@@ -337,12 +338,12 @@ def _few(names: Sequence[str]) -> str:
 
 @dataclass(frozen=True)
 class FormerProject:
-    """A project file of a commit.
+    """The project file of a commit.
 
     Attributes:
-        project: Its content, without reading a script; None if the commit had no such file.
-        path: Its path from the root of the repository; today's path if the commit had no such file.
-        is_moved: True if its path is different today.
+        project: The content of the file; None if the commit has no project file.
+        path: Path of the file from the root of the repository; the present path if the commit has no project file.
+        is_moved: True if the present path is different.
     """
 
     project: ProjectFile | None
@@ -351,12 +352,12 @@ class FormerProject:
 
     @property
     def folder(self) -> str:
-        """Base of its paths, from the root of the repository."""
+        """Folder of the file from the root of the repository, from which its paths start."""
         return PurePosixPath(self.path).parent.as_posix()
 
 
 def former_project(project: ProjectFile, files: RevisionFiles) -> FormerProject:
-    """The project file as it was at a commit."""
+    """Read the project file at a commit, even if it was moved."""
     place = (project.path.absolute().parent.resolve() / project.path.name).relative_to(files.repository).as_posix()
     found = _project_at(place, files)
     if found is not None:
@@ -365,8 +366,8 @@ def former_project(project: ProjectFile, files: RevisionFiles) -> FormerProject:
     moved = {name: found for name in gone if (found := _project_at(name, files)) is not None}
     if len(moved) > 1:
         raise InputError(
-            f"{files.label} has no {place}, but {', '.join(moved)}, and none of them exists today: the "
-            "former name of this file is unknown"
+            f"{files.label} has no {place}, but {', '.join(moved)}, and none of these files exists now: the former "
+            f"name of the project file is unknown"
         )
     return next((FormerProject(found, name, True) for name, found in moved.items()), FormerProject(None, place))
 
@@ -380,6 +381,6 @@ def _project_at(place: str, files: RevisionFiles) -> ProjectFile | None:
 
 
 def _is_gone(name: str, files: RevisionFiles) -> bool:
-    """True if a commit's file of this name is no project file today."""
+    """True if a project file of the commit is not a project file now."""
     place = files.repository / name
     return find_project_file(place) != place

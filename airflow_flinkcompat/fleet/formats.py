@@ -1,4 +1,4 @@
-"""Formats of a fleet's reviews: text and Markdown for people, JSON by ``fleet.schema.json``."""
+"""Output formats of a project's reviews: text, Markdown, and JSON (``fleet.schema.json``)."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ from airflow_flinkcompat.secrets.redact import shortened
 
 _COMPARED = (Status.CHANGED, Status.DELETED)
 _LONGEST_COMMENT, _LONGEST_TABLE, _LONGEST_NOTES = 58_000, 36_000, 6_000
-"""Maximum characters of a comment without the names left out, of its table's rows, and of its notes.
+"""Maximum characters of a comment, of the rows of its table, and of its notes.
 
-GitHub accepts 65,536 in all.
+GitHub accepts 65,536 characters. The rest is for the names of omitted reports.
 """
 _NARROWEST, _WIDTH_OF_LOGS = 24, 160
 _MOST_LISTED = 40
 _HEADER = {False: ("deployment", "result", "what", "in Airflow the gate"), True: ("script", "result", "what", "")}
-"""The heads of the table: of a comparison, and of ``lint``."""
+"""Column titles of the table: False for a comparison, True for ``lint``."""
 
 
 def render_fleet_text(fleet: FleetDiff) -> str:
-    """The reviews for a terminal: a table, then the report of each changed or unjudged deployment."""
+    """Render the reviews for a terminal: a table, then a report for each changed or unjudged deployment."""
     shown, passed = _split(fleet)
     rows = [_HEADER[fleet.command == "lint"], *map(_row, shown)] if shown else []
     widths = _widths(rows, max(WIDTH, shutil.get_terminal_size((_WIDTH_OF_LOGS, 24)).columns)) if rows else []
@@ -60,10 +60,10 @@ def render_fleet_text(fleet: FleetDiff) -> str:
 
 
 def render_fleet_markdown(fleet: FleetDiff) -> str:
-    """The reviews as a pull-request comment, or as the summary of a CI step.
+    """Render the reviews as a pull-request comment, or as the summary of a CI step.
 
-    The hidden first line is the same for every commit, so that a later comment can replace this one. Below the table
-    each report is folded. Reports that exceed the length of a comment are left out, and named.
+    The hidden first line is the same for every commit, so that a later comment can replace an earlier one. Reports are
+    folded below the table. If the comment would be too long, reports are omitted and their names are listed.
     """
     linted = fleet.command == "lint"
     shown, passed = _split(fleet)
@@ -72,7 +72,7 @@ def render_fleet_markdown(fleet: FleetDiff) -> str:
         titles = [title for title in _HEADER[linted] if title]
         head += ["", f"| {' | '.join(titles)} |", f"|{'---|' * len(titles)}"]
     rows = [_markdown_row(review, fleet) for review in shown]
-    if sum(map(len, rows)) > _LONGEST_TABLE:  # what fails is seen in any case
+    if sum(map(len, rows)) > _LONGEST_TABLE:  # rows that fail are shown first
         failing = [review.exit_code(fleet.fail_on) != PASSED for review in shown]
         rows = [row for fails in (True, False) for row, each in zip(rows, failing, strict=True) if each is fails]
     head += _fitting(rows, _LONGEST_TABLE)
@@ -96,7 +96,7 @@ def render_fleet_markdown(fleet: FleetDiff) -> str:
 
 
 def explained(review: DeploymentReview) -> str:
-    """Explanation of a deployment's result: its report, or its error."""
+    """Explanation of a deployment's result: the report, or the errors."""
     faults = mask_secrets("\n".join(each.message for each in review.faults))
     if not review.reports:
         return faults
@@ -113,7 +113,7 @@ def explained(review: DeploymentReview) -> str:
 
 
 def _widths(rows: Sequence[Sequence[str]], width: int) -> list[int]:
-    """Widths of columns: those of their cells, except for the widest ones, which share the rest."""
+    """Widths of columns. The widest columns are narrowed until the table fits."""
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     while sum(widths) + 2 * (len(widths) - 1) > width and max(widths) > _NARROWEST:
         widths[widths.index(max(widths))] -= 1
@@ -126,7 +126,7 @@ def _heading(fleet: FleetDiff) -> str:
 
 
 def _split(fleet: FleetDiff) -> tuple[tuple[DeploymentReview, ...], Mapping[str, Sequence[str]]]:
-    """Deployments that need a row, and the names of the other ones by result."""
+    """Deployments that need a row, and the names of all other deployments by result."""
     shown, passed = [], dict[str, list[str]]()
     for review in fleet.deployments:
         result = result_of(review)
@@ -155,7 +155,7 @@ def _markdown_row(review: DeploymentReview, fleet: FleetDiff) -> str:
 
 
 def _fitting(lines: Sequence[str], room: int) -> list[str]:
-    """The first lines that fit, and the number of further ones."""
+    """The first lines that fit, and a line with the number of omitted lines."""
     ends = accumulate(len(line) + 1 for line in lines)
     count = sum(end <= room for end in ends)
     left = len(lines) - count
@@ -174,13 +174,13 @@ def _markdown_detail(review: DeploymentReview, places: Sequence[str]) -> str:
 
 
 def _gate(review: DeploymentReview) -> str:
-    """The gate's action, with its branch."""
+    """Sentence about the gate's action and branch."""
     branches = f" (branch {' or '.join(dict.fromkeys(review.branch))})" if review.branch else ""
     return f"In Airflow the gate {format_inline(review.action)}{branches}."
 
 
 def _places(fleet: FleetDiff) -> Mapping[str, Sequence[str]]:
-    """A line for each annotation, by deployment: place, severity, rule, message."""
+    """Lines with place, severity, rule and message of each annotation, by deployment."""
     found: dict[str, list[str]] = {}
     for each in annotations_of(fleet):
         place = f"{each.path}:{each.line}:{each.column}: "
@@ -197,7 +197,7 @@ SCHEMA_OF_FLEET = "flinkcompat-fleet/1"
 
 
 def render_json(fleet: FleetDiff) -> str:
-    """The reviews as a JSON document by ``fleet.schema.json``, each with its whole report."""
+    """Render the reviews as JSON (``fleet.schema.json``), each with its full report."""
     return json.dumps(fleet_document(fleet), ensure_ascii=False, indent=2) + "\n"
 
 
@@ -265,7 +265,7 @@ def _review(review: DeploymentReview, fail_on: str) -> dict[str, Any]:
 
 
 def _of_service(name: str) -> Callable[[FleetDiff], str]:
-    """A renderer of :mod:`.services`, which is imported when it is called."""
+    """Renderer of :mod:`.services`, which is imported only on a call."""
     return lambda fleet: str(getattr(import_module("airflow_flinkcompat.fleet.services"), name)(fleet))
 
 
@@ -278,4 +278,4 @@ FORMATS: Mapping[str, Callable[[FleetDiff], str]] = {
     "github": _of_service("render_github"),
     "gitlab": _of_service("render_gitlab"),
 }
-"""Renderers by format; every text ends in a line break, and secrets are masked."""
+"""Renderer of each format. Every text ends in a line break, and secrets are masked."""

@@ -1,4 +1,4 @@
-"""Reviews of deployments: each proposed script compared with its baseline, or read alone."""
+"""Reviews of deployments, which compare each proposed script with its baseline or read it alone."""
 
 from __future__ import annotations
 
@@ -47,16 +47,16 @@ _NOT_DEPLOYED = "fails the check: nothing is deployed"
 
 @dataclass(frozen=True)
 class Request:
-    """The question about a project.
+    """A request to review the deployments of a project.
 
     Attributes:
         root: The root of the repository; file names are relative to it.
-        given: Options of the command line, of which engine, version, planner and jars override those of the file.
-        names: The requested deployments; empty: all.
+        given: Options of the command line. Engine, version, planner and jars override the project file.
+        names: The requested deployments; empty for all deployments.
         command: ``diff`` or ``plan``.
-        today: The day in UTC, for the end of waivers.
+        today: The current day in UTC, at which waivers may have expired.
         unsaved: Unsaved texts of an editor, by the resolved paths of their files.
-        options: Options of the command line that ``accept`` needs too.
+        options: Options of the command line that a suggested ``accept`` command repeats.
     """
 
     project: ProjectFile
@@ -75,7 +75,7 @@ class Request:
 
 
 def diff_fleet(request: Request, baselines: Baselines) -> FleetDiff:
-    """Every requested deployment, compared with its baseline."""
+    """Compare every requested deployment with its baseline."""
     project = request.project
     file = name_from(project.path, request.root)
     try:
@@ -104,7 +104,7 @@ def diff_fleet(request: Request, baselines: Baselines) -> FleetDiff:
 
 
 def _without_notices(reviews: Iterable[DeploymentReview]) -> tuple[list[DeploymentReview], tuple[str, ...]]:
-    """The reviews without the remark that no planner is installed, and each such remark once."""
+    """Split the notice that no planner is installed from the reviews; each distinct notice appears once."""
     found, notices = list[DeploymentReview](), dict[str, None]()
     for review in reviews:
         split = list(map(without_notice, review.reports))
@@ -114,9 +114,10 @@ def _without_notices(reviews: Iterable[DeploymentReview]) -> tuple[list[Deployme
 
 
 def _way_out(reviews: Iterable[DeploymentReview], request: Request) -> tuple[str, ...]:
-    """The command that waives a finding of an intended change; one example is enough."""
+    """Note with a command that waives a failing finding, for the first such finding; else empty."""
     for review in reviews:
-        several = any(report.environments > 1 for report in review.reports)  # of these nothing can be waived
+        # findings of such programs cannot be waived
+        several = any(report.environments > 1 for report in review.reports)
         if review.change is None or several or review.exit_code(request.fail_on) != FAILED:
             continue
         for finding in review.findings:
@@ -128,7 +129,7 @@ def _way_out(reviews: Iterable[DeploymentReview], request: Request) -> tuple[str
 
 
 def broken_reviews(project: ProjectFile, file: str) -> tuple[DeploymentReview, ...]:
-    """Reviews of deployments with faults in the project file."""
+    """Reviews of the deployments that have faults in the project file."""
     return tuple(
         DeploymentReview(name, Status.UNREADABLE, file, faults=_faults_of_file(project, lines, file))
         for name, lines in project.broken.items()
@@ -137,12 +138,12 @@ def broken_reviews(project: ProjectFile, file: str) -> tuple[DeploymentReview, .
 
 @dataclass(frozen=True)
 class LoneScript:
-    """A script that is read by itself.
+    """A script that is read without a comparison.
 
     Attributes:
         side: The script, or the error if it cannot be read.
-        options: The options for reading it; without an engine, each engine is asked.
-        deployment: The deployment of the script; "" without one.
+        options: The options of the script; without an engine, each engine judges it.
+        deployment: The name of the script's deployment; "" without a deployment.
     """
 
     name: str
@@ -161,7 +162,7 @@ def lone_script(
     deployment: str = "",
     unsaved: Mapping[Path, str] | None = None,
 ) -> LoneScript | None:
-    """A script with its options and its waivers."""
+    """Read a script with its options and waivers; None if the file is missing."""
     name = name_from(path, root)
     try:
         side = side_of_script(path, options, folder, root, unsaved=unsaved)
@@ -173,7 +174,7 @@ def lone_script(
 
 
 _UNDESCRIBED = (
-    "Flink may refuse a statement: the catalogue does not describe the changes that the connectors of {} emit or accept"
+    "Flink may refuse a statement: our catalogue does not describe which changes the connectors of {} emit or accept"
 )
 
 
@@ -185,7 +186,7 @@ def lint_scripts(
     *,
     allow_secrets: bool = False,
 ) -> FleetDiff:
-    """Read every script alone."""
+    """Review every script without a comparison."""
     reviews, notes = list[DeploymentReview](), list[str]()
     for script in scripts:
         name, side = script.name, script.side
@@ -223,7 +224,7 @@ def lint_scripts(
 
 
 def _plan_alone(side: Side, options: JobOptions) -> tuple[str, str]:
-    """The answer of :func:`plan_alone` on the named engine. Raises InputError if Flink refuses the script."""
+    """Plan one script, if an engine is set. Raises InputError if Flink refuses the script."""
     if options.engine is not None:
         return plan_alone(side, options.planner or "auto", options.jars)
     _require_no_planner(side, options)
@@ -231,13 +232,13 @@ def _plan_alone(side: Side, options: JobOptions) -> tuple[str, str]:
 
 
 def _require_no_planner(side: Side, options: JobOptions) -> None:
-    """Raise InputError if Flink's planner is required, and no engine is named."""
+    """Raise InputError if Flink's planner is required, but no engine is set."""
     if options.planner == "always":
         raise PlannerUnavailable(f"{side.source}: --planner always plans on open-source Flink: add --engine flink")
 
 
 def obstacles_of(side: Side) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Reasons why a side cannot be deployed."""
+    """Reasons why a side cannot be deployed: unreadable parts, and other obstacles such as secrets."""
     try:
         found = obstacles(side)
     except ScriptError as error:
@@ -248,7 +249,7 @@ def obstacles_of(side: Side) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def _reviewed(request: Request, deployment: ProjectDeployment, baselines: Baselines) -> DeploymentReview:
-    """The review of a deployment in the file; errors become part of it."""
+    """Review one deployment of the project file; errors become part of the review."""
     script = name_from(request.project.folder / deployment.script, request.root)
     try:
         baseline = baselines.of(deployment)
@@ -276,9 +277,9 @@ def _reviewed(request: Request, deployment: ProjectDeployment, baselines: Baseli
 
 
 def judged_options(given: JobOptions, of_file: JobOptions, deployed: Baseline | None = None) -> JobOptions:
-    """Options of a script with its engine: that of the command line, of the file, or of the running job.
+    """Options of a script; the engine is from the command line, the project file or the running job.
 
-    Planner and jars of the command line override those of the file.
+    Planner and jars of the command line override the project file.
     """
     options, _ = given.over(of_file)
     running = None if deployed is None else deployed.side
@@ -331,7 +332,7 @@ def _judged(request: Request, deployment: ProjectDeployment, new: Side, baseline
 
 
 def _compared(baseline: Baseline, new: Side, given: JobOptions, options: JobOptions) -> tuple[Report, ...]:
-    """The verdicts, worst first. The former side's engine applies: another one is a change."""
+    """The verdicts, worst first. The old side keeps its engine, so that a changed engine is judged, too."""
     old, engine = baseline.side, options.engine
     assert old is not None
     if engine is None:
@@ -341,7 +342,7 @@ def _compared(baseline: Baseline, new: Side, given: JobOptions, options: JobOpti
             return check_engines(old, new).each
         old = old.on(engine)
     if not baseline.entry and old.engine_version is None and old.engine == given.engine:
-        old = replace(old, engine_version=given.engine_version)  # the file of then leaves it to the command line
+        old = replace(old, engine_version=given.engine_version)  # the old project file sets no version either
     if engine is not None:
         return (judge(old, new.on(engine), options.planner or "auto", options.jars),)
     return Reports.of(check(old, new.on(each)) for each in ENGINES).each
@@ -362,15 +363,15 @@ def _linted(side: Side) -> Report:
 
 
 def _removed(request: Request, name: str, baseline: FormerBaseline, file: str) -> DeploymentReview:
-    if words := request.project.stopped.get(name):  # nothing here asks a cluster: whoever reviews the file decides
+    if words := request.project.stopped.get(name):  # no cluster is asked; reviewers of the file decide
         return DeploymentReview(name, Status.STOPPED, file, action="has nothing left to do", stopped=words)
     if not isinstance(baseline, Baseline):
         return _unreadable(name, file, str(baseline).split("\n  "))
     assert baseline.side is not None
     engine = request.given.engine or baseline.engine
     message = (
-        f"the file no longer names {name}, and its job keeps running: stop it, then write under [stopped] of "
-        f'the file: {name} = "when, by whom, with which savepoint"'
+        f"the project file no longer contains {name}, but its job keeps running: stop the job, then write under "
+        f'[stopped] of the file: {name} = "when, by whom, with which savepoint"'
     )
     reports = []
     for each in [engine] if engine else ENGINES:
@@ -395,7 +396,7 @@ def _faults(messages: Iterable[str], side: Side) -> tuple[InputFault, ...]:
 
 
 def _faults_of_file(project: ProjectFile, lines: Iterable[str], file: str) -> tuple[InputFault, ...]:
-    """Faults of the project file, with its path in the repository, so that they are equal in every clone."""
+    """Faults of the project file, with paths that are equal in every clone of the repository."""
     own = str(project.path)
     return tuple(
         _fault(file + line.removeprefix(own) if line.startswith(own) else line, {file: file}) for line in lines
@@ -405,7 +406,7 @@ def _faults_of_file(project: ProjectFile, lines: Iterable[str], file: str) -> tu
 def _settings_in_file(
     review: DeploymentReview, file: str, positions: TomlPositions | None, deployment: str
 ) -> DeploymentReview:
-    """Move faults of settings to their places in the project file, because no script contains them."""
+    """Move faults of settings from the script to their lines in the project file."""
     faults = []
     for fault in review.faults:
         said = fault.message.removeprefix(f"{review.script}: ")
@@ -425,7 +426,7 @@ def _unlintable(
 
 
 def _fault(message: str, files: Mapping[str, str]) -> InputFault:
-    """A message, with the place at its start if that is in one of these files."""
+    """Make a fault from a message; its place is parsed if the message begins with one of these files."""
     for name, path in files.items():
         rest = message.removeprefix(f"{name}:")
         place = _PLACE.match(rest) if rest != message else None
@@ -435,7 +436,7 @@ def _fault(message: str, files: Mapping[str, str]) -> InputFault:
 
 
 def _refused_by_deploy(side: JobSpec) -> str:
-    """Reason why the deploy task would refuse a script that the check accepts; "" without one."""
+    """Reason why the deploy task would refuse a script that the check accepts; "" if it would accept it."""
     if side.language != "sql":
         return ""
     try:
@@ -447,7 +448,7 @@ def _refused_by_deploy(side: JobSpec) -> str:
 
 
 def _not_filled_in_airflow(side: Side) -> str:
-    """Reason why Airflow would not deploy a job that another tool deploys; "" without one."""
+    """Placeholder of a job that another tool deploys, which Airflow would refuse; "" without one."""
     left = obstacles(replace(side, filled_elsewhere=False)) if side.filled_elsewhere else ()
     return str(left[0]) if left else ""
 
@@ -462,7 +463,7 @@ _ACTIONS = {
 
 
 def _action(reports: tuple[Report, ...], branches: tuple[str, ...], deployment: ProjectDeployment) -> str:
-    """The gate's action, for each engine if they differ."""
+    """The gate's action in words, for each engine if the actions differ."""
     each = [(report, _words(report, branch, deployment)) for report, branch in zip(reports, branches, strict=True)]
     if len({words for _, words in each}) == 1:
         return each[0][1]

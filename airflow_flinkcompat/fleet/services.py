@@ -1,4 +1,4 @@
-"""Formats of services: GitHub's annotations, GitLab's code quality, JUnit and SARIF 2.1.0."""
+"""Output formats for services: GitHub annotations, GitLab code quality, JUnit and SARIF 2.1.0."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _MOST_PRESSING = tuple(Severity)
 
 
 def render_github(fleet: FleetDiff) -> str:
-    """Workflow commands for GitHub, which shows findings at the lines of a pull request.
+    """Render workflow commands for GitHub, which show findings at the lines of a pull request.
 
-    Errors come first, because GitHub shows ten annotations of a step; notes and the summary follow.
+    Errors are first, because GitHub shows only ten annotations of a step. Notes and the summary are last.
     """
     found = sorted(annotations_of(fleet), key=lambda each: _MOST_PRESSING.index(each.severity))
     title = _escaped(f"flinkcompat {fleet.command}", property_=True)
@@ -36,11 +36,11 @@ def render_github(fleet: FleetDiff) -> str:
 
 def _command(each: Annotation) -> str:
     place = {"file": each.path, "line": str(each.line), "endLine": str(each.end_line), "col": str(each.column)}
-    if each.end_column is not None and each.end_line == each.line:  # GitHub takes columns of one line alone
+    if each.end_column is not None and each.end_line == each.line:  # GitHub accepts columns only on a single line
         place["endColumn"] = str(each.end_column + 1)
     place["title"] = f"{each.deployment}: {each.rule}"
-    told = ",".join(f"{key}={_escaped(value, property_=True)}" for key, value in place.items())
-    return f"::{_GITHUB_COMMANDS[each.severity]} {told}::{_escaped(each.explained)}"
+    properties = ",".join(f"{key}={_escaped(value, property_=True)}" for key, value in place.items())
+    return f"::{_GITHUB_COMMANDS[each.severity]} {properties}::{_escaped(each.explained)}"
 
 
 def _escaped(text: str, *, property_: bool = False) -> str:
@@ -49,7 +49,7 @@ def _escaped(text: str, *, property_: bool = False) -> str:
 
 
 def render_gitlab(fleet: FleetDiff) -> str:
-    """A report of GitLab's code quality: a JSON list with an entry for each finding."""
+    """Render a code-quality report for GitLab: a JSON list with an entry for each finding."""
     rows = [
         {
             "description": f"{each.deployment}: {each.explained}",
@@ -64,7 +64,7 @@ def render_gitlab(fleet: FleetDiff) -> str:
 
 
 def render_junit(fleet: FleetDiff) -> str:
-    """XML of a test suite with a case per deployment: a failure if the gate fails, an error if unjudged."""
+    """Render JUnit XML: a test case for each deployment, with a failure, or an error if it is unjudged."""
     codes = [each.exit_code(fleet.fail_on) for each in fleet.deployments]
     counts = {
         "tests": str(len(codes)),
@@ -91,26 +91,26 @@ def render_junit(fleet: FleetDiff) -> str:
 
 
 def _xml(text: str) -> str:
-    """Text without the characters that XML cannot contain."""
+    """Replace the characters that XML cannot contain."""
     return _NO_XML.sub("\ufffd", text)
 
 
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _ROOT = "%SRCROOT%"
-# GitHub knows a finding again by this key alone; where it is missing it takes a hash of the line.
+# GitHub recognizes a finding only by this key; without the key, GitHub uses a hash of the line.
 _GITHUB_KEY, _OWN_KEY = "primaryLocationLineHash", "flinkcompat/v1"
 _BESIDE_THE_CATALOGUE = {
     BAD_INPUT_RULE: (
         "The input cannot be used",
-        "A script has syntax errors, contains literal secrets or cannot be read, or the project file is "
-        "wrong: correct it first; until then nothing is judged.",
+        "A script has syntax errors, contains literal secrets or cannot be read, or the project file is wrong. "
+        "Correct the input first; until then, nothing is judged.",
     ),
     OUT_OF_REACH_RULE: ("The ledger is out of reach", "The deployed version is unknown, so nothing is compared."),
 }
 
 
 def render_sarif(fleet: FleetDiff) -> str:
-    """The findings as a SARIF log, each at its place in the proposed file."""
+    """Render the findings as a SARIF log, each at its place in the proposed file."""
     found = annotations_of(fleet)
     codes = sorted({each.rule for each in found})
     log = {
@@ -157,7 +157,7 @@ def _rule(code: str) -> dict[str, Any]:
 
 def _result(each: Annotation, index: int) -> dict[str, Any]:
     region = {"startLine": each.line, "startColumn": each.column, "endLine": each.end_line}
-    if each.end_column is not None:  # SARIF names the column behind the last one
+    if each.end_column is not None:  # SARIF's end column is exclusive
         region["endColumn"] = each.end_column + 1
     return {
         "ruleId": each.rule,
@@ -178,12 +178,12 @@ def _ground(each: Annotation) -> dict[str, str]:
 
 
 def _suppressions(each: Annotation) -> dict[str, Any]:
-    """Waived findings as notes, too, for services that do not read suppressions."""
+    """SARIF suppression of a waived finding. Services without suppressions show its level ``note``."""
     if each.waiver is None:
         return {}
     waiver, holds = each.waiver.waiver, each.severity is Severity.NOTE
     said = {"by": waiver.by, "until": waiver.until.isoformat(), "evenSilentlyWrong": waiver.even_silently_wrong}
-    # Where a waiver does not count, "rejected" keeps a result from being taken for a suppressed one.
+    # If the waiver does not apply, "rejected" prevents services from hiding the result.
     status = "accepted" if holds else "rejected"
     return {
         "suppressions": [{"kind": "external", "status": status, "justification": waiver.reason, "properties": said}]

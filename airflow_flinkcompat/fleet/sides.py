@@ -1,4 +1,4 @@
-"""A deployment as one side of a change, and the scripts of a repository that no deployment names."""
+"""Deployments as sides of a change, and the scripts of a repository that no deployment uses."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from airflow_flinkcompat.sql.script import decode_script
 def side_of_deployment(
     deployment: ProjectDeployment, folder: Path, root: Path, *, unsaved: Mapping[Path, str] | None = None
 ) -> Side | None:
-    """The script of a deployment, with everything that affects its verdict."""
+    """Read the script of a deployment, with everything that affects its verdict."""
     return side_of_script(folder / deployment.script, deployment.options, folder, root, unsaved=unsaved)
 
 
@@ -35,7 +35,7 @@ def side_of_script(
     prefix: str = "",
     unsaved: Mapping[Path, str] | None = None,
 ) -> Side | None:
-    """A script with options; see :func:`side_of_deployment`."""
+    """Read a script with options; None if the file is missing."""
     source = prefix + name_from(path, root)
     text = _text(path, source, program=True, unsaved=unsaved)
     if text is None:
@@ -54,7 +54,7 @@ def side_of_script(
             files[name], places[name] = each.text, name_from(each.path, root)
     for name, _ in catalog_sources:
         if places.setdefault(name, name) != name:
-            del places[name]  # both are called the same, so that no message tells which one is meant
+            del places[name]  # two files have the same name in messages
     return Side(
         text,
         options.settings,
@@ -75,7 +75,7 @@ def side_of_script(
 def _catalog(
     files: Sequence[str], folder: Path, root: Path, prefix: str, unsaved: Mapping[Path, str] | None
 ) -> Iterator[tuple[str, str]]:
-    """The files of a catalog with their texts. Raises ScriptError if one cannot be read."""
+    """Names and texts of a catalog's files. Raises ScriptError if a file cannot be read."""
     for path in files:
         place = folder / path
         name = prefix + name_from(place, root)
@@ -86,7 +86,7 @@ def _catalog(
 
 
 def waivers_of(path: Path, root: Path) -> tuple[Waiver, ...]:
-    """The waivers next to a script."""
+    """Read the waivers next to a script."""
     place = waivers_path(path)
     name = name_from(place, root)
     text = _text(place, name)
@@ -94,16 +94,16 @@ def waivers_of(path: Path, root: Path) -> tuple[Waiver, ...]:
 
 
 def name_from(path: Path, root: Path) -> str:
-    """A path from the root of the repository, with slashes."""
+    """Path relative to the root of the repository, with slashes."""
     return Path(os.path.relpath(path.parent.resolve() / path.name, root)).as_posix()
 
 
 def _text(path: Path, source: str, *, program: bool = False, unsaved: Mapping[Path, str] | None = None) -> str | None:
     try:
         held = unsaved.get(path.resolve()) if unsaved else None
-        if held is None and path.exists() and not path.is_file():  # a pipe, say, is read for ever
+        if held is None and path.exists() and not path.is_file():  # reading a pipe may never end
             raise ScriptError(f"{source}: cannot be read: it is not a regular file")
-        # Half of a surrogate pair is told as what it would be in a file.
+        # Half of a surrogate pair is reported like invalid UTF-8 in a file.
         content = path.read_bytes() if held is None else held.encode(errors="surrogatepass")
         return decode_script(content, source, program)
     except FileNotFoundError:
@@ -112,8 +112,9 @@ def _text(path: Path, source: str, *, program: bool = False, unsaved: Mapping[Pa
         raise ScriptError(f"{source}: cannot be read: {error.strerror}") from None
 
 
-_BY_HAND = (
-    "no query of the program could be read: if it is a job, write [deployments.NAME] with its script into the file"
+_ADD_DEPLOYMENT = (
+    "no query of the program could be read: if the program is a job, add [deployments.NAME] with its script to the "
+    "project file"
 )
 
 
@@ -122,7 +123,7 @@ SUFFIXES = (".sql", *PROGRAM_SUFFIXES)
 
 
 def may_hold_job(path: Path) -> bool:
-    """True if a file may contain a job; a Python file must make a table environment."""
+    """True if a file may contain a job. A Python file must mention a TableEnvironment."""
     if path.suffix not in SUFFIXES or not path.is_file():
         return False
     try:
@@ -132,10 +133,10 @@ def may_hold_job(path: Path) -> bool:
 
 
 def holds_job(side: Side) -> bool:
-    """True if a script or program makes a job: readable, with an INSERT or an executed query."""
+    """True if a script contains an INSERT, or a program executes a query."""
     if side.language != "sql":
         if not side.program.pipelines and (problem := next(iter(side.program.problems), None)):
-            raise ScriptError(f"{problem.span or side.source}: {problem.message}; {_BY_HAND}")
+            raise ScriptError(f"{problem.span or side.source}: {problem.message}; {_ADD_DEPLOYMENT}")
         return bool(side.program.pipelines)
     if Role.JOB not in [role(statement) for statement in side.parsed.statements]:
         return False
@@ -146,7 +147,7 @@ def holds_job(side: Side) -> bool:
 
 
 def unnamed_scripts(project: ProjectFile, names: Iterable[str]) -> tuple[str, ...]:
-    """The scripts and programs that make a job but belong to no deployment, so that nothing judges them."""
+    """Scripts and programs that start a job but have no deployment, so that they are not judged."""
     return () if project.broken else tuple(name for name in names if _is_unnamed(project, name))
 
 
@@ -161,4 +162,4 @@ def _is_unnamed(project: ProjectFile, name: str) -> bool:
         side = side_of_script(path, JobOptions(), project.folder, project.folder)
         return side is not None and holds_job(side)
     except (ScriptError, DeployError, RecursionError):
-        return path.suffix == ".py"  # it makes an environment of tables, whatever of it can be read
+        return path.suffix == ".py"  # it creates a TableEnvironment, even if it cannot be read

@@ -1,4 +1,4 @@
-"""Results for the deployments of a project, as one frozen value for all formats."""
+"""Results for the deployments of a project, as immutable values for all output formats."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from airflow_flinkcompat.model import Outcome
 from airflow_flinkcompat.project.job_options import FAIL_ON
 
 READ = "read"
-"""Result of a script that ``lint`` passes."""
+"""Result of a script in which ``lint`` found nothing."""
 PASSED, FAILED, BAD_INPUT, OUT_OF_REACH = range(4)
-"""The exit codes, best first."""
+"""Exit codes, best first."""
 
 
 class Status(StrEnum):
-    """Result of a deployment.
+    """Status of a deployment in a review.
 
-    ``LINTED``: it was read without a comparison. ``STOPPED``: it was deleted, and the file states that its
-    job was stopped.
+    ``LINTED``: the script was read without a comparison. ``STOPPED``: the deployment was deleted, and the project file
+    states that its job was stopped.
     """
 
     UNCHANGED = "unchanged"
@@ -39,7 +39,7 @@ class Status(StrEnum):
 
 
 class Severity(StrEnum):
-    """Urgency of an annotation; a note is for a waived finding."""
+    """Urgency of an annotation. ``NOTE`` is used for waived findings."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -48,9 +48,9 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True)
 class InputFault:
-    """Fault of a script that cannot be read or deployed, with its remedy and place (from 1).
+    """Fault of a script that cannot be read or deployed; line and column are counted from 1.
 
-    ``path`` is the file, from the root of the repository, if it is not the script.
+    ``path`` is the file, from the root of the repository; "" for the script.
     """
 
     message: str
@@ -64,18 +64,17 @@ class DeploymentReview:
     """Result of one deployment.
 
     Attributes:
-        name: The deployment; the path of a script without one.
-        script: The proposed script from the root of the repository; if there is none, the project file.
-        baseline: Its baseline, in words; "" for nothing.
-        reports: The verdict of each requested engine, worst first.
-        faults: Reasons for a missing verdict, or faults that prevent a deployment whatever the verdict.
-        branch: The branch that the gate in Airflow would take, for each engine; empty if it would reach none.
-        action: The gate's action, in words.
-        known: Facts in addition to the change, for the report.
-        change: Digests of both sides, to which waivers are bound; None without a comparison.
-        files: Paths, from the root of the repository, of its catalog and of a program's files, by their names in
-        messages.
-        stopped: The project file's text about the end of its job; "" without one.
+        name: The deployment, or the path of a script without a deployment.
+        script: The path of the proposed script, or else of the project file, from the root of the repository.
+        baseline: Description of the baseline; "" without a comparison.
+        reports: The report of each requested engine, worst first.
+        faults: Reasons for a missing verdict, or faults that prevent a deployment regardless of the verdict.
+        branch: The branch that the gate in Airflow would take, for each engine; empty if the gate would fail.
+        action: Description of the gate's action.
+        known: Facts about the deployment for the advice in the report.
+        change: Digests of both sides, which waivers must match; None without a comparison.
+        files: Paths of the catalog and of a program's files from the root of the repository, by name in messages.
+        stopped: The project file's text about the stopped job; "" without an entry.
     """
 
     name: str
@@ -99,17 +98,17 @@ class DeploymentReview:
 
     @property
     def gate_outcome(self) -> Outcome | None:
-        """The worst outcome without waived findings; None if nothing was judged."""
+        """The worst outcome apart from waived findings; None if nothing was judged."""
         return Outcome.worst(report.gate_outcome for report in self.reports) if self.reports else None
 
     @property
     def ground(self) -> str:
-        """Reader of the scripts, from the worst report; "" if Flink's planner was not asked."""
+        """Basis of the worst verdict; "" if Flink's planner was not asked."""
         return self.reports[0].ground if self.reports else ""
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """Deciding findings, those of the worst report first; findings that two engines share appear once."""
+        """Deciding findings, from the worst report on; findings of several engines appear once."""
         found: dict[tuple[object, ...], Finding] = {}
         for report in self.reports:
             for each in report.deciding:
@@ -118,14 +117,14 @@ class DeploymentReview:
 
     @property
     def sentence(self) -> str:
-        """The most important fact on one line, secrets masked."""
+        """The most important fact on one line, with masked secrets."""
         if self.faults:
             return format_inline(self.faults[0].message)
         if self.status is Status.UNCHANGED:
-            return "nothing that matters to a running job changed"
+            return "nothing that affects a running job changed"
         if self.status is Status.STOPPED:
-            return format_inline(f"deleted, and its job was stopped, as the file says: {self.stopped}")
-        # Where something of it is waived, and not all: what is left.
+            return format_inline(f"deleted, and its job was stopped according to the project file: {self.stopped}")
+        # If only some findings are waived, show the worst finding that is left.
         left = self.gate_outcome not in (self.outcome, Outcome.COMPATIBLE)
         decides = self.gate_outcome if left else self.outcome
         found = (each for each in self.findings if each.outcome is decides and not (left and each.is_waived))
@@ -135,12 +134,12 @@ class DeploymentReview:
         return format_inline(worst.message)
 
     def exit_code(self, fail_on: str) -> int:
-        """The deployment's exit code under the gate ``fail_on``."""
+        """The exit code of the deployment for the gate ``fail_on``."""
         if self.status is Status.UNREACHABLE:
             return OUT_OF_REACH
         if self.faults:
             return BAD_INPUT
-        if self.status is Status.DELETED:  # its job keeps running, whichever outcome fails
+        if self.status is Status.DELETED:  # the job keeps running, regardless of fail_on
             return FAILED
         gate, outcome = FAIL_ON[fail_on], self.gate_outcome
         fails = gate is not None and outcome is not None and outcome.rank >= gate.rank
@@ -153,9 +152,9 @@ class FleetDiff:
 
     Attributes:
         command: ``diff``, ``plan`` or ``lint``.
-        project: The project file from the root of the repository; "" if there is none.
-        against: The baseline of the deployments, in words; "" for nothing.
-        deployments: The reviews in the order of the file.
+        project: The path of the project file from the root of the repository; "" without a project file.
+        against: Description of the baselines; "" without a comparison.
+        deployments: The reviews in the order of the project file.
     """
 
     command: str
@@ -167,12 +166,12 @@ class FleetDiff:
 
     @property
     def exit_code(self) -> int:
-        """The worst exit code of the deployments: 0 passed, 1 gate, 2 input, 3 ledger out of reach."""
+        """The worst exit code of all deployments."""
         return max((each.exit_code(self.fail_on) for each in self.deployments), default=PASSED)
 
     @property
     def summary(self) -> str:
-        """Number of deployments of each kind, on one line."""
+        """Number of deployments with each result, on one line."""
         words = Counter(result_label(each) for each in self.deployments)
         what = "script" if self.command == "lint" else "deployment"
         total = len(self.deployments)
@@ -182,7 +181,7 @@ class FleetDiff:
 
     @property
     def _planned(self) -> str:
-        """The scripts that Flink planned; empty if none could be read."""
+        """Sentence about the scripts that Flink planned; "" if no script could be read."""
         read = [each.ground for each in self.deployments if each.reports]
         if not read:
             return ""
@@ -196,7 +195,7 @@ class FleetDiff:
 
 
 def result_of(review: DeploymentReview) -> str:
-    """The word for a deployment's result: its outcome if it was judged, else its status."""
+    """Result of a deployment: the outcome if the deployment was judged, else the status."""
     if review.faults and review.reports:
         return "not deployable"
     if review.status in (Status.CHANGED, Status.LINTED) and review.outcome is not None:
@@ -206,7 +205,7 @@ def result_of(review: DeploymentReview) -> str:
 
 
 def result_label(review: DeploymentReview) -> str:
-    """The word of :func:`result_of` for people, with the outcome after waivers if that is better."""
+    """Result for people, with a hint if waivers improve the outcome; see :func:`result_of`."""
     result, left = result_of(review), review.gate_outcome
     if left is None or left is review.outcome:
         return result

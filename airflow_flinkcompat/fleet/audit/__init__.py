@@ -1,1 +1,1 @@
-"""Audit of all jobs at once: many pairs of scripts, judged and counted by outcome and reason."""
+"""Audit of many jobs: pairs of scripts are judged, and counted by outcome and reason."""

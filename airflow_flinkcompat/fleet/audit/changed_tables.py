@@ -1,4 +1,4 @@
-"""Tables and views with changed declarations: their new DDL replaces that in the jobs."""
+"""Replacement of tables and views in jobs by changed declarations."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from airflow_flinkcompat.sql.script import read_script
 
 
 class NotReplacedError(Exception):
-    """A job's declaration of a changed table that cannot be replaced."""
+    """A job declares a changed table in a way that cannot be replaced."""
 
 
 @dataclass(frozen=True)
@@ -26,8 +26,8 @@ class ReplacementTable:
 
     Attributes:
         path: Catalog, database and name; "" for the session's initial catalog or database.
-        head: Its ``CREATE`` statement up to its name.
-        body: The text after its name, without a semicolon.
+        head: The ``CREATE`` statement up to the table's name.
+        body: The text after the table's name, without a semicolon.
     """
 
     path: Path
@@ -48,7 +48,7 @@ class ReplacementTable:
 
 @dataclass(frozen=True)
 class _Declaration:
-    """A ``CREATE`` statement of a script: its object, and the range of its name in the text."""
+    """A ``CREATE`` statement of a script, with the created object and the range of its name in the text."""
 
     statement: Statement
     path: Path
@@ -57,7 +57,7 @@ class _Declaration:
 
 
 def read_changed_tables(file: str) -> tuple[ReplacementTable, ...]:
-    """The tables of a file of DDL."""
+    """Read the changed tables from a DDL file."""
     found: dict[Path, ReplacementTable] = {}
     for statement in read_script(file).statements:
         if statement.error is not None:
@@ -75,10 +75,10 @@ def read_changed_tables(file: str) -> tuple[ReplacementTable, ...]:
 
 
 def with_changed_tables(job: JobSpec, tables: Sequence[ReplacementTable]) -> tuple[JobSpec, tuple[str, ...]]:
-    """A job over the changed tables.
+    """Replace declarations in a job by the changed tables.
 
-    Declarations of the same name in its script or catalog are replaced in place. A table that the script or program
-    only uses, and that nobody declares, is added to the catalog.
+    Declarations of the same name in the script or catalog are replaced in place. A table that the job uses but does not
+    declare is added to the catalog. Returns the changed job and the names of the affected tables.
     """
     if not tables:
         return job, ()
@@ -93,8 +93,8 @@ def with_changed_tables(job: JobSpec, tables: Sequence[ReplacementTable]) -> tup
         return job, ()
     if job.language != "sql" and (declared := [path for path in touched if path in own]):
         raise NotReplacedError(
-            f"{job.source}: the program declares {', '.join(map(dotted, declared))}, and a program's tables "
-            "cannot be replaced; change the program, and compare both versions with flinkcompat check"
+            f"{job.source}: the program declares {', '.join(map(dotted, declared))}, but tables in programs cannot "
+            f"be replaced; change the program, and compare both versions with flinkcompat check"
         )
     script = _edited(job.script, _edits(side.parsed, by_path)) if job.language == "sql" else job.script
     changed = replace(job, script=script)
@@ -110,7 +110,7 @@ def with_changed_tables(job: JobSpec, tables: Sequence[ReplacementTable]) -> tup
 
 @dataclass(frozen=True)
 class _Edit:
-    """Text that takes the place of other text, which begins on a line of a script."""
+    """Replacement of a text that begins on a line of a script."""
 
     line: int
     begin: int
@@ -127,7 +127,7 @@ def _edited(text: str, edits: Iterable[_Edit]) -> str:
 
 
 def _sources_after(sources: Iterable[tuple[str, int]], edits: Sequence[_Edit]) -> tuple[tuple[str, int], ...]:
-    """The files of a catalog, each with its number of lines after the edits."""
+    """Names of a catalog's files, each with its number of lines after the edits."""
     found, first = [], 1
     for name, lines in sources:
         within = (edit for edit in edits if first <= edit.line < first + lines)
@@ -137,7 +137,7 @@ def _sources_after(sources: Iterable[tuple[str, int]], edits: Sequence[_Edit]) -
 
 
 def _edits(script: Script, tables: Mapping[Path, ReplacementTable]) -> Iterator[_Edit]:
-    """Edits that replace declarations of a text by those of the changed tables."""
+    """Edits that replace declarations in a script by the changed declarations."""
     starts = [0]
     for line in script.text.split("\n"):
         starts.append(starts[-1] + len(line) + 1)
@@ -148,7 +148,7 @@ def _edits(script: Script, tables: Mapping[Path, ReplacementTable]) -> Iterator[
             continue
         begin = starts[statement.span.line - 1] + statement.span.column - 1
         text, (name, end) = statement.text, declared.name
-        # TEMPORARY and IF NOT EXISTS are of the script, and no matter of the table.
+        # TEMPORARY and IF NOT EXISTS belong to the script, so they are kept.
         head = text[:end] if declared.kind == table.kind else table.head + text[name:end]
         yield _Edit(statement.span.line, begin, text, head + table.body)
 
@@ -187,11 +187,11 @@ def _in_namespaces(script: Script) -> Iterator[tuple[Statement, Namespace]]:
 
 
 _NOT_DECLARED: Path = ("", "", "")
-"""Key of the references of statements that declare nothing."""
+"""Key for the references of statements that declare no table."""
 
 
 def _references(script: Script) -> dict[Path, frozenset[Path]]:
-    """Declarations of a script with their references, and the references of its other statements."""
+    """Tables that each declaration refers to, and that all other statements refer to."""
     found: dict[Path, frozenset[Path]] = {}
     for statement, namespace in _in_namespaces(script):
         declared = _declaration(statement, namespace)
@@ -204,7 +204,7 @@ def _references(script: Script) -> dict[Path, frozenset[Path]]:
 
 
 def _reached(references: Mapping[Path, frozenset[Path]], begin: Collection[Path]) -> set[Path]:
-    """All paths to which these paths refer, through views and LIKE."""
+    """All paths that are reachable from some paths through views and LIKE."""
     seen: set[Path] = set()
     pending = [*begin]
     while pending:

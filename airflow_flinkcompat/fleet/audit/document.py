@@ -1,6 +1,6 @@
-"""Formats of an audit: text, Markdown, one HTML file, and JSON by ``audit.schema.json``.
+"""Output formats of an audit: text, Markdown, a single HTML file, and JSON (``audit.schema.json``).
 
-The JSON is written row by row. The page loads nothing from the network and runs no script.
+JSON is written row by row. The HTML page loads nothing from the network and runs no script.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SCHEMA_OF_AUDIT = "flinkcompat-audit/1"
 
 
 class AuditDocument:
-    """Writer of the document to a file."""
+    """Writer of the JSON document to a file."""
 
     def __init__(self, file: IO[str]) -> None:
         self._file = file
@@ -102,7 +102,7 @@ def _encoded(value: dict[str, Any]) -> str:
 
 
 QUIET = (AuditResult.COMPATIBLE, AuditResult.NO_JOB)
-"""Results that are only counted."""
+"""Results that need no attention; only their number is shown."""
 _HEADER = ("result", "reason", "jobs", "alone", "for example")
 _EXAMPLES = 3
 _MESSAGES = 5
@@ -110,13 +110,13 @@ _LONGEST_NAME = 60
 
 
 def title_of(reason: str) -> str:
-    """A reason in words."""
+    """Title of a reason."""
     rule = BY_CODE.get(reason)
     return REASONS.get(reason, reason) if rule is None else rule.title
 
 
 def render_audit_text(summary: AuditSummary) -> str:
-    """The audit for a terminal."""
+    """Render the audit for a terminal."""
     rows = [_HEADER, *map(_cells, summary.groups)]
     widths = [max(len(row[i]) for row in rows) for i in range(4)]
     lines = [heading(summary), ""]
@@ -132,7 +132,7 @@ def render_audit_text(summary: AuditSummary) -> str:
 
 
 def render_audit_markdown(summary: AuditSummary) -> str:
-    """The audit as a comment, or as the summary of a CI step."""
+    """Render the audit as a pull-request comment, or as the summary of a CI step."""
     lines = [f"### {plain_words(heading(summary))}", "", f"| {' | '.join(_HEADER)} |", "|---|---|---:|---:|---|"]
     for group in summary.groups:
         mark = "" if group.result in QUIET else "**"
@@ -157,13 +157,13 @@ def render_audit_markdown(summary: AuditSummary) -> str:
 
 
 def heading(summary: AuditSummary) -> str:
-    """The question on one line."""
+    """The question of the audit on one line."""
     subject = summary.subject
     return format_inline(f"flinkcompat audit of {subject.source}: {subject.question}")
 
 
 def what(cause: Cause) -> str:
-    """A reason with its place and Flink's reaction."""
+    """The message of a cause, with its place and its effect in Flink."""
     place = f"{cause.place}: " if cause.place and not cause.message.startswith(cause.place) else ""
     return f"{place}{cause.message}{_ends(cause)}"
 
@@ -179,12 +179,12 @@ def _cells(group: AuditGroup) -> tuple[str, ...]:
 
 
 def common(group: AuditGroup, most: int) -> list[tuple[str, int]]:
-    """Causes that several jobs of a group share, with their number, most frequent first."""
+    """Messages that several jobs of a group share, with their number of jobs, most frequent first."""
     return [(text, count) for text, count in group.messages.most_common(most) if count > 1]
 
 
 def _messages(group: AuditGroup) -> Sequence[str]:
-    """The most frequent causes, then examples; an example does not repeat a cause above it."""
+    """The most frequent messages, then examples; an example does not repeat a message."""
     lines: list[str] = []
     often = common(group, _MESSAGES)
     for text, count in often:
@@ -231,12 +231,12 @@ summary { cursor: pointer; }
 .result { font-weight: 600; white-space: nowrap; }
 """
 
-# A table that is wider than the screen scrolls by itself, by the keyboard too.
+# A table that is wider than the screen can be scrolled separately, also with the keyboard.
 _TABLE = '<div class="scroll" tabindex="0"><table>'
 
 
 def render_audit_page(summary: AuditSummary) -> str:
-    """The audit as a page."""
+    """Render the audit as an HTML page."""
     title = _html(heading(summary))
     results = [result for result in AuditResult if summary.results[result]]
     lines = [
@@ -257,7 +257,7 @@ def render_audit_page(summary: AuditSummary) -> str:
             for result in results
         ),
         "</fieldset>",
-        f"{_TABLE}<caption>By result and reason; a job with several reasons is in each</caption>",
+        f"{_TABLE}<caption>By result and reason. A job with several reasons is in several rows</caption>",
         '<thead><tr><th scope="col">result</th><th scope="col">reason</th>'
         '<th scope="col" class="number">jobs</th><th scope="col" class="number">alone</th></tr></thead><tbody>',
         *map(_overview, summary.groups),
@@ -307,7 +307,7 @@ def _row(name: str, cause: Cause) -> str:
 
 
 def _html(text: str) -> str:
-    """Text escaped for HTML, secrets masked; characters that change the reading direction are spelled out."""
+    """Escape text for HTML, mask secrets, and show unprintable characters as codes."""
     masked = mask_secrets(text)
     return escape("".join(each if each.isprintable() else f"\\u{ord(each):04x}" for each in masked), quote=True)
 
@@ -327,14 +327,14 @@ class AuditWriter(Protocol):
     """Writer of one format."""
 
     def add(self, row: AuditRow) -> None:
-        """Take a row."""
+        """Add a row."""
 
     def end(self, summary: AuditSummary) -> None:
         """Write the totals of all rows."""
 
 
 class _Rendered:
-    """Writer of the summary alone."""
+    """Writer of a format that shows only the summary."""
 
     def __init__(self, render: Callable[[AuditSummary], str], file: IO[str]) -> None:
         self._render, self._file = render, file

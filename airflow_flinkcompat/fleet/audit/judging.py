@@ -1,4 +1,4 @@
-"""The judgement of a pair of scripts as a row of the audit, and the processes that run it."""
+"""Judgement of pairs of scripts as rows of an audit, in one or several processes."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ REASONS = {
     "internal-error": "The check failed because of an error in flinkcompat: please report it",
     "no-query": "The script contains no INSERT and no SELECT",
 }
-"""Reasons for a missing verdict with their titles; all other reasons are codes of rules."""
+"""Titles of the reasons for a missing verdict. All other reasons are codes of rules."""
 
 
 class _NoVerdictError(Exception):
-    """No verdict: the reason and its message."""
+    """A pair has no verdict, for a reason of ``REASONS``."""
 
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)
@@ -43,7 +43,7 @@ class _NoVerdictError(Exception):
 
 
 def audit_pair(pair: AuditPair, tables: tuple[ReplacementTable, ...] = ()) -> AuditRow:
-    """Judge a pair; errors become part of its row."""
+    """Judge a pair; an error becomes part of the row."""
     try:
         return _judged(pair, tables)
     except _NoVerdictError as error:
@@ -54,7 +54,7 @@ def audit_pair(pair: AuditPair, tables: tuple[ReplacementTable, ...] = ()) -> Au
         return failed_row(pair.name, "not-judged", str(error))
     except RecursionError:
         return failed_row(pair.name, "nested-too-deeply", "an expression or query is nested too deeply to be read")
-    except Exception as error:  # one of a hundred thousand scripts never ends an audit
+    except Exception as error:  # a single script must never end an audit
         return failed_row(pair.name, "internal-error", f"{type(error).__name__}: {error}")
 
 
@@ -65,7 +65,7 @@ def failed_row(name: str, reason: str, message: str) -> AuditRow:
 
 
 def _one_line(text: str) -> str:
-    """Text on one line, secrets masked; bytes of file names that are not UTF-8 are spelled out."""
+    """Put a text on one line, mask secrets, and escape bytes of file names that are not UTF-8."""
     return format_inline(text.encode(errors="backslashreplace").decode())
 
 
@@ -97,7 +97,7 @@ def _holds_query(side: Side) -> bool:
 
 
 def _causes(reports: tuple[Report, ...], worst: Outcome) -> tuple[Cause, ...]:
-    """Causes of the worst outcome: the first finding of each rule."""
+    """The causes of the worst outcome, one for each rule."""
     found: dict[str, Cause] = {}
     for report in reports:
         for each in report.deciding if report.outcome is worst else ():
@@ -117,15 +117,15 @@ def _outcome(report: Report, old: JobSpec) -> EngineOutcome:
 
 
 _CHUNK = 16
-"""Pairs per request to a process: enough to outweigh the transfer, few enough to share evenly."""
+"""Pairs per request to a process: large enough to save transfers, small enough to balance the load."""
 _AHEAD = 3
-"""Chunks that are read ahead for each process."""
+"""Number of chunks that are read ahead for each process."""
 
 Tables = tuple[ReplacementTable, ...]
 
 
 def audit_here(pairs: Iterable[AuditPair], tables: Tables = ()) -> Iterator[AuditRow]:
-    """Judge pairs one after the other."""
+    """Judge pairs in this process."""
     for pair in pairs:
         yield audit_pair(pair, tables)
 
@@ -133,8 +133,8 @@ def audit_here(pairs: Iterable[AuditPair], tables: Tables = ()) -> Iterator[Audi
 def audit_in_processes(pairs: Iterable[AuditPair], tables: Tables, processes: int) -> Iterator[AuditRow]:
     """Judge pairs in several processes.
 
-    If a process dies, for lack of memory for example, its pairs are judged again separately. If a process dies again,
-    its pair becomes a row that reports this.
+    If a process ends unexpectedly, for example without memory, each of its pairs is judged again in a separate process.
+    If this process also ends, the row of the pair reports the fault.
     """
     waiting: deque[tuple[list[AuditPair], Future[list[AuditRow]]]] = deque()
     reading = iter(pairs)
@@ -151,7 +151,7 @@ def audit_in_processes(pairs: Iterable[AuditPair], tables: Tables, processes: in
             except BrokenProcessPool:
                 pool.shutdown()
                 rows = [_by_itself(pair, tables) for pair in chunk]
-                # What was given to the pool that broke is given to another one.
+                # Pending requests to the broken pool are sent to a new pool.
                 pool = _pool(processes)
                 waiting = deque((each, pool.submit(_judge, each, tables)) for each, _ in waiting)
             yield from rows
@@ -164,14 +164,16 @@ def _judge(pairs: list[AuditPair], tables: Tables) -> list[AuditRow]:
 
 
 def _by_itself(pair: AuditPair, tables: Tables) -> AuditRow:
-    """The row of a pair, judged in a process of its own."""
+    """Judge a pair in a separate process."""
     with _pool(1) as pool:
         try:
             return pool.submit(audit_pair, pair, tables).result()
         except BrokenProcessPool:
-            return failed_row(pair.name, "process-ended", "the process that judged it ended, killed or out of memory")
+            return failed_row(
+                pair.name, "process-ended", "the process that judged the script was killed, or ran out of memory"
+            )
 
 
 def _pool(processes: int) -> ProcessPoolExecutor:
-    # A fork would copy whatever threads and locks this process has.
+    # A fork would copy the locks of other threads in this process.
     return ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context("spawn"))

@@ -1,4 +1,4 @@
-"""Sources of jobs: files, their changes in a Git history, deployments of a project, or ledgers."""
+"""Sources of jobs for an audit: files, changes in a Git history, a project's deployments, or ledgers."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from airflow_flinkcompat.sql import ScriptError
 from airflow_flinkcompat.sql.script import decode_script
 
 SCRIPTS = (".sql", ".table")
-"""File suffixes of scripts; a Python file may be anything, and is judged only if it is named."""
+"""File suffixes of scripts. A Python file need not be a job, so it must be passed explicitly."""
 _PROGRAM, _OF_FLINK = ".py", b"pyflink"
-"""Suffix and content of a file that is probably an unnamed program."""
+"""Suffix and content of a file that is probably a PyFlink program."""
 _NEVER_LOOKED_INTO = ("node_modules", "site-packages")
 _AT_ONCE = 64
 
 OptionsOf = Callable[[Path], JobOptions]
-"""Options of a script, with its catalog as DDL. Raises InputError or ScriptError if they are unknown."""
+"""Function that returns the options of a script. Raises InputError or ScriptError if they are unknown."""
 OverDeployment = Callable[[JobOptions], JobOptions]
 
 
@@ -35,8 +35,8 @@ class Versions:
     """The requested upgrade.
 
     Attributes:
-        old: The version that runs the jobs; None: the known version of each job.
-        new: The version after the upgrade; None: the same.
+        old: The version that runs the jobs; None for the known version of each job.
+        new: The version after the upgrade; None for no upgrade.
     """
 
     engine: str | None = None
@@ -45,13 +45,13 @@ class Versions:
 
     @property
     def wanted(self) -> bool:
-        """True if a version is named, which excludes jobs of other engines."""
+        """True if a version is set, which excludes jobs of other engines."""
         return self.old is not None or self.new is not None
 
     def pair(self, name: str, job: JobSpec, options: JobOptions) -> AuditPair:
-        """A job against itself, on the version after the upgrade."""
+        """Pair a job with itself on the version after the upgrade."""
         if self.new is not None and self.old is None and job.engine_version is None:
-            why = "the present version of its engine is unknown: name it with --old-engine-version"
+            why = "the present version of its engine is unknown: add --old-engine-version"
             return AuditPair(name, fault=f"{name}: {why}", reason="version-not-known")
         old = job if self.old is None else replace(job, engine_version=self.old)
         return _pair(name, old, old if self.new is None else replace(old, engine_version=self.new), options)
@@ -63,9 +63,9 @@ def _pair(name: str, old: JobSpec, new: JobSpec, options: JobOptions) -> AuditPa
 
 
 class Jobs:
-    """Pairs of one source as they are read, and remarks about skipped jobs at the end.
+    """Iterator of the pairs from one source, with notes about skipped jobs.
 
-    ``pairs`` may add ``notes``, a line each, while they are read; ``words`` name the source.
+    ``notes`` are complete only after all pairs are read. ``words`` describes the source.
     """
 
     def __init__(self, pairs: Iterator[AuditPair], words: str, notes: list[str]) -> None:
@@ -76,7 +76,7 @@ class Jobs:
 
 
 def jobs_of_files(paths: Sequence[Path], root: Path, options_of: OptionsOf, versions: Versions) -> Jobs:
-    """Every script below some paths against itself."""
+    """Pair every script below some paths with itself."""
     if missing := [path for path in paths if not path.exists()]:
         raise InputError(f"{missing[0]}: cannot be read: there is no such file or folder")
     left_out: dict[str, int] = {}
@@ -102,7 +102,9 @@ def jobs_of_files(paths: Sequence[Path], root: Path, options_of: OptionsOf, vers
             else:
                 yield versions.pair(name, plain_job(side), options)
         if programs:
-            notes.append(f"PyFlink programs in folders, which are judged only if named: {programs:,}")
+            notes.append(
+                f"PyFlink programs in folders, which are judged only if they are passed explicitly: {programs:,}"
+            )
 
     return _noting(pairs(), f"the scripts of {', '.join(map(str, paths))}", left_out, notes)
 
@@ -110,7 +112,7 @@ def jobs_of_files(paths: Sequence[Path], root: Path, options_of: OptionsOf, vers
 def jobs_of_history(
     repository: Path, revisions: str, paths: Sequence[str], options_of: OptionsOf, versions: Versions
 ) -> Jobs:
-    """Every change of a script in a Git history: the script before and after the commit."""
+    """Pair a script before and after each commit of a Git history that changes it."""
     left_out: dict[str, int] = {}
     notes: list[str] = []
 
@@ -146,7 +148,7 @@ def _of_commit(
     versions: Versions,
     left_out: dict[str, int],
 ) -> AuditPair | None:
-    """A change of a script; None if its engine was not requested."""
+    """Pair of a script's change; None if its engine was not requested."""
     commit = change.commit[:10]
     name = f"{change.path}@{commit}"
     try:
@@ -176,7 +178,7 @@ def _of_commit(
 
 
 def jobs_of_project(project: ProjectFile, root: Path, laid_over: OverDeployment, versions: Versions) -> Jobs:
-    """The scripts of a project's deployments, each against itself."""
+    """Pair the script of each deployment of a project with itself."""
     left_out: dict[str, int] = {}
 
     def pairs() -> Iterator[AuditPair]:
@@ -201,7 +203,7 @@ def jobs_of_project(project: ProjectFile, root: Path, laid_over: OverDeployment,
 
 
 def jobs_of_ledgers(roots: Sequence[str], versions: Versions, options: JobOptions) -> Jobs:
-    """Deployed jobs of ledgers, each compared with itself."""
+    """Pair each deployed job of some ledgers with itself."""
     from airflow_flinkcompat.deploy.errors import DeployError
     from airflow_flinkcompat.deploy.ledger.history import deployments
 
@@ -228,7 +230,7 @@ def jobs_of_ledgers(roots: Sequence[str], versions: Versions, options: JobOption
 
 
 def _deployed(root: str, names: Sequence[str]) -> Iterator[tuple[str, JobSpec | str]]:
-    """The deployed job of each deployment, or its fault; a few ledgers are read at a time."""
+    """The deployed job of each deployment, or an error message; several ledgers are read in parallel."""
     from airflow_flinkcompat.deploy.errors import DeployError
     from airflow_flinkcompat.deploy.ledger.history import Ledger
     from airflow_flinkcompat.deploy.ledger.store import Store
@@ -248,13 +250,13 @@ def _deployed(root: str, names: Sequence[str]) -> Iterator[tuple[str, JobSpec | 
 
 
 def plain_job(side: Side) -> Side:
-    """The job for another process: without derived values, with the files of its catalog."""
+    """Copy of a job without cached values, to send to a different process."""
     own = {name: getattr(side, name) for name in JobSpec.__dataclass_fields__}
     return Side(**own, catalog_sources=side.catalog_sources)
 
 
 def _of_other_engine(engine: str | None, versions: Versions, left_out: dict[str, int]) -> bool:
-    """True if the requested version belongs to another engine than the job's; such jobs are counted."""
+    """True if the requested version is for a different engine than the job's; counts skipped jobs."""
     if engine is None or not versions.wanted or engine == versions.engine:
         return False
     left_out[engine] = left_out.get(engine, 0) + 1
@@ -267,7 +269,7 @@ def _noting(pairs: Iterator[AuditPair], words: str, left_out: dict[str, int], no
     def read() -> Iterator[AuditPair]:
         yield from pairs
         notes.extend(
-            f"skipped, because another engine was requested: {count:,} of engine {engine}"
+            f"skipped, because a different engine was requested: {count:,} of engine {engine}"
             for engine, count in sorted(left_out.items())
         )
 
@@ -285,7 +287,7 @@ def _files(paths: Iterable[Path]) -> Iterator[Path]:
 
 
 def _holds_flink(path: Path) -> bool:
-    """True if a Python file names PyFlink; False for an unreadable one."""
+    """True if a Python file mentions PyFlink; False if the file is unreadable."""
     try:
         return _OF_FLINK in path.read_bytes()
     except OSError:

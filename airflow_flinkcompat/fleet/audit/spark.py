@@ -1,4 +1,4 @@
-"""Audits on Spark's workers, in batches that bound the memory."""
+"""Audits on Spark's workers, in batches that limit memory use."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _SHIPPED = ("airflow_flinkcompat", "sqlglot")
-"""Packages that a worker needs to judge: this one and its parser, both pure Python."""
+"""Packages that a worker needs: this package and its parser, both in pure Python."""
 _BATCH_BYTES = 32 << 20
 _BATCH_PAIRS = 10_000
 _PARTS_EACH = 8
-"""Tasks per slot of Spark in a batch: scripts differ in size, and a batch waits for its last task."""
+"""Spark tasks per slot in a batch. Small tasks balance scripts of different size."""
 
 
 def audit_on_spark(pairs: Iterable[AuditPair], tables: tuple[ReplacementTable, ...], master: str) -> Iterator[AuditRow]:
-    """Judge pairs on Spark's workers, to which the package is sent."""
+    """Send this package to Spark's workers, and judge pairs there."""
     if missing := [name for name in ("pyspark", "pyarrow") if find_spec(name) is None]:
         raise InputError(
             f"--spark lacks packages ({' and '.join(missing)} missing): {install_command('native')}, on the workers too"
@@ -54,7 +54,7 @@ def audit_on_spark(pairs: Iterable[AuditPair], tables: tuple[ReplacementTable, .
 def _rows(
     session: SparkSession, pairs: Iterable[AuditPair], tables: tuple[ReplacementTable, ...], place: str
 ) -> Iterator[AuditRow]:
-    """The rows of each batch. While Spark works, the next batch is read, and the previous one returned."""
+    """Yield the rows of each batch. While Spark works, the next batch is read."""
     with ThreadPoolExecutor(1) as ahead:
         pending: Future[list[bytes]] | None = None
         for batch in chain(_batches(pairs), (None,)):
@@ -78,7 +78,7 @@ def _batches(pairs: Iterable[AuditPair]) -> Iterator[list[bytes]]:
 
 
 def _judged(session: SparkSession, batch: list[bytes], tables: tuple[ReplacementTable, ...], place: str) -> list[bytes]:
-    """Results of a batch: pickled lists of rows, in order."""
+    """Judge a batch. Returns pickled lists of rows, in order."""
     import pyarrow as pa
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
@@ -86,11 +86,11 @@ def _judged(session: SparkSession, batch: list[bytes], tables: tuple[Replacement
     changed = pickle.dumps(tables)
     parts = min(len(batch), session.sparkContext.defaultParallelism * _PARTS_EACH)
     size = -(-len(batch) // parts)
-    # A row is a task's share: as rows of one pair each they would only be taken apart and put together again.
+    # Each row of the table contains all pairs of a task, which saves splitting and joining them.
     shares = [pickle.dumps(batch[begin : begin + size]) for begin in range(0, len(batch), size)]
     sent = pa.table({"number": pa.array(range(len(shares)), pa.int64()), "pairs": pa.array(shares, pa.binary())})
 
-    # Of values alone, and untyped: it is sent as it is, and only then finds the package.
+    # Untyped, and without imports of this package: Spark sends the function before the worker has the package.
     def judge(batches):  # type: ignore[no-untyped-def]
         import os
         import pickle
@@ -100,7 +100,7 @@ def _judged(session: SparkSession, batch: list[bytes], tables: tuple[Replacement
         from pyspark import SparkFiles
 
         folder = place or SparkFiles.get("flinkcompat_package")
-        if not os.path.isdir(folder):  # noqa: PTH112  # another copy of the package may say something else
+        if not os.path.isdir(folder):  # noqa: PTH112  # a different copy of the package may judge differently
             raise RuntimeError(f"the worker did not receive the package in {folder}")
         if folder not in sys.path:
             sys.path.insert(0, folder)
@@ -124,14 +124,14 @@ def _judged(session: SparkSession, batch: list[bytes], tables: tuple[Replacement
 
 
 def _reason(error: Exception) -> str:
-    """The error of the worker, without Spark's stack traces."""
+    """The worker's error message, without Spark's stack traces."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     named = (line for line in lines if "Error" in line.partition(":")[0] and not line.startswith(("at ", "org.")))
     return next(named, lines[0] if lines else type(error).__name__)
 
 
 def _package(folder: Path) -> Path:
-    """One archive for the workers: this package and its parser, without compiled files."""
+    """Make an archive of this package and its parser for the workers, without compiled files."""
     target = folder / "flinkcompat_package.zip"
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
         for name in _SHIPPED:

@@ -1,4 +1,4 @@
-"""Values of an audit: pairs, rows, and all rows counted by outcome and reason."""
+"""Values of an audit: pairs, rows, and counts of rows by outcome and reason."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from airflow_flinkcompat.model import JobSpec, Outcome, PlannerMode
 from airflow_flinkcompat.project.job_options import FAIL_ON
 
 MOST_KEPT = 200
-"""Number of a group's rows that are displayed; the others are counted, and only the JSON has them all."""
+"""Number of rows that are shown for each group; only JSON contains all rows."""
 _MOST_MESSAGES = 500
-"""Maximum number of different messages that a group counts; each script may have its own."""
+"""Maximum number of different messages that are counted in a group, to limit memory use."""
 
 
 class AuditResult(StrEnum):
-    """Result of a pair, in the order in which results need attention."""
+    """Result of a pair, from most to least urgent."""
 
     INCOMPATIBLE = "incompatible"
     UNREADABLE = "unreadable"
@@ -34,11 +34,11 @@ class AuditPair:
     """A job's present and future version.
 
     Attributes:
-        name: The deployment, or the path of the script; in a history with its commit.
+        name: The deployment, or the path of the script; in a Git history, path and commit.
         old: The present job; None if it cannot be read.
-        new: The future job, whose engine and version judge.
-        engine_named: True if an engine is named for the job; else each engine judges it.
-        fault: The reason why the pair cannot be judged; "" if it can.
+        new: The future job. Its engine and version decide the verdict.
+        engine_named: True if an engine is set for the job; otherwise, each engine judges the job.
+        fault: The reason why the pair cannot be judged; "" if it can be judged.
     """
 
     name: str
@@ -53,10 +53,10 @@ class AuditPair:
 
 @dataclass(frozen=True)
 class EngineOutcome:
-    """Verdict of one engine about a pair: the versions of both sides, and the outcome.
+    """Verdict of one engine on a pair, with the versions of both sides.
 
-    ``ground`` names who read the scripts, "" if Flink's planner was not asked; ``disagrees`` is the outcome by the
-    rules alone, if the planner's answer changes it.
+    ``ground`` is the basis of the verdict; "" if Flink's planner was not asked. ``disagrees`` is the outcome of the
+    rules alone, if the planner's answer changes the outcome.
     """
 
     engine: str
@@ -69,13 +69,13 @@ class EngineOutcome:
 
 @dataclass(frozen=True)
 class Cause:
-    """One reason of a result; secrets are masked.
+    """One reason for a result, with masked secrets.
 
     Attributes:
         reason: The code of the deciding rule, or of the reason why the pair is not judged.
-        message: Its first message, on one line.
-        place: Its place in the new script, or else in the old one; "" if it has none.
-        consequence: The result in Flink if the job is resumed nevertheless; "" if unknown.
+        message: The first message for this reason, on one line.
+        place: The place in the new script, or else in the old script; "" without a place.
+        consequence: The effect in Flink if the job is resumed nevertheless; "" if unknown.
     """
 
     reason: str
@@ -86,15 +86,15 @@ class Cause:
 
 @dataclass(frozen=True)
 class AuditRow:
-    """Result of one pair; secrets are masked.
+    """Result of one pair, with masked secrets.
 
     Attributes:
         name: The name of the pair.
-        result: The worst outcome of the requested engines, or the reason for a missing outcome.
-        engines: Result of each engine, worst first.
+        result: The worst outcome of all requested engines, or ``UNREADABLE`` or ``NO_JOB`` without an outcome.
+        engines: The verdict of each engine, worst first.
         tables: The changed tables that the job declares or uses.
         secrets: Number of literal secrets and unknown placeholders, which prevent a deployment.
-        notice: The remark that no planner is installed; "" if none is missing.
+        notice: The notice that no planner is installed; "" if no planner is missing.
     """
 
     name: str
@@ -115,12 +115,12 @@ class AuditRow:
 
 @dataclass
 class AuditGroup:
-    """The rows of one result and one reason.
+    """The rows with one result and one reason.
 
     Attributes:
         reason: The reason; a row with several reasons belongs to several groups.
-        alone: Number of rows with this reason only.
-        examples: The first rows, with their messages for this reason.
+        alone: Number of rows that have only this reason.
+        examples: Names of the first rows, with their cause.
         messages: Number of occurrences of each message.
     """
 
@@ -145,7 +145,7 @@ class AuditSubject:
     """The question of an audit.
 
     Attributes:
-        source: The source of the jobs, in words.
+        source: Description of the source of the jobs.
     """
 
     source: str
@@ -155,7 +155,7 @@ class AuditSubject:
 
 
 class AuditSummary:
-    """Counts of all rows, in memory that does not grow with their number."""
+    """Counts of all rows; memory use does not grow with the number of rows."""
 
     def __init__(self, subject: AuditSubject) -> None:
         self.subject = subject
@@ -182,12 +182,12 @@ class AuditSummary:
 
     @property
     def jobs(self) -> int:
-        """Number of pairs that were judged or failed; scripts without a query are excluded."""
+        """Number of pairs that were judged or failed, without scripts that contain no query."""
         return self.results.total() - self.results[AuditResult.NO_JOB]
 
     @property
     def groups(self) -> tuple[AuditGroup, ...]:
-        """The rows by result and reason: urgent ones first, then the most frequent."""
+        """The groups of rows by result and reason; most urgent first, then most frequent."""
         order = {result: place for place, result in enumerate(AuditResult)}
         return tuple(sorted(self._groups.values(), key=lambda each: (order[each.result], -each.jobs, each.reason)))
 
@@ -198,7 +198,7 @@ class AuditSummary:
 
     @property
     def exit_code(self) -> int:
-        """The worst exit code; bad input if nothing was judged, or no job has any of the changed tables."""
+        """The worst exit code; bad input if nothing was judged or no job uses a changed table."""
         missed = bool(self.subject.tables) and len(self.unused) == len(self.subject.tables)
         return BAD_INPUT if not self.jobs or missed else self._exit_code
 
@@ -211,14 +211,14 @@ class AuditSummary:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """Further remarks, a line each."""
+        """Notes for the reader, one line each."""
         found = list(self.notes)
         if not self.jobs:
             found.append(f"no job to judge was found in {self.subject.source}, so nothing passes")
         if self.secrets:
             found.append(
-                f"scripts with literal secrets or unknown placeholders: {self.secrets:,}; they are "
-                "judged, but cannot be deployed (flinkcompat lint names them)"
+                f"scripts with literal secrets or unknown placeholders: {self.secrets:,}; they are judged, but "
+                f"cannot be deployed (flinkcompat lint shows them)"
             )
         found += [f"{name}: no job declares or uses it; check its name" for name in self.unused]
         if self.results[AuditResult.NO_JOB]:
@@ -228,7 +228,7 @@ class AuditSummary:
 
 
 def counted(rows: Iterable[AuditRow], subject: AuditSubject) -> AuditSummary:
-    """The summary of rows."""
+    """Summarize rows."""
     summary = AuditSummary(subject)
     for row in rows:
         summary.add(row)

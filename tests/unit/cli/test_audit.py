@@ -107,7 +107,7 @@ class TestFiles:
         Path("jobs").mkdir()
         for name, text in (("job.py", PROGRAM), ("plain.py", "print()"), ("orders.sql", V1)):
             Path(f"jobs/{name}").write_text(text, encoding="utf-8")
-        note = "PyFlink programs in folders, which are judged only if named: 1"
+        note = "PyFlink programs in folders, which are judged only if they are passed explicitly: 1"
         found = run("audit", "jobs", *UPGRADE, "--format", "json")
         assert results(found) == {"jobs/orders.sql": "compatible"}
         assert note in document(found)["notes"]
@@ -139,7 +139,7 @@ class TestProject:
         names = {each["name"] for each in found["rows"]}
         assert {"orders", "fresh", "renamed"} <= names
         assert "retired" not in names
-        assert found["notes"][0] == "skipped, because another engine was requested: 1 of engine vvr"
+        assert found["notes"][0] == "skipped, because a different engine was requested: 1 of engine vvr"
         assert "refunds" not in names
 
     def test_one_that_cannot_be_used(self, run: Run) -> None:
@@ -204,7 +204,7 @@ class TestLedger:
         result = run("audit", "--ledger", str(root), "--engine", "flink", "--engine-version", "2.3", "--format", "json")
         found = document(result)
         assert results(result) == {"nobody_said": "unreadable", "odd": "unknown", "orders": "compatible"}
-        assert found["notes"] == ["skipped, because another engine was requested: 1 of engine vvr"]
+        assert found["notes"] == ["skipped, because a different engine was requested: 1 of engine vvr"]
         (orders,) = (each for each in found["rows"] if each["name"] == "orders")
         assert (orders["engines"][0]["old_version"], orders["engines"][0]["new_version"]) == ("1.20", "2.3")
 

@@ -91,7 +91,7 @@ class TestAgainstGit:
         change("views", V1)
         write("eu/views.sql", V1)
         git(project, "add", "eu")
-        words = "new scripts with a job that no deployment of this file names, so they are not judged"
+        words = "new scripts with a job but without a deployment in the project file, so they are not judged"
         assert notes() == [f"{words}: eu/views.sql, jobs/views.sql"]
         views = ORDERS.replace("orders", "views")
         project_file(HEAD + ORDERS + CLICKS + views)
@@ -135,7 +135,7 @@ class TestAgainstGit:
         result = run(*AGAINST_HEAD)
         assert results(result) == {"orders": "incompatible", "clicks": "unchanged"}
         assert json.loads(result.out)["notes"] == [
-            "HEAD has no flinkcompat.toml: the paths of today's file are used",
+            "HEAD has no flinkcompat.toml: the paths of the present file are used",
             f"{WAY_OUT} orders window-changed --against git:HEAD --reason '…' --until YYYY-MM-DD",
         ]
 
@@ -462,7 +462,7 @@ class TestWhatOfARevisionIsRead:
         result = run("diff", "--against", "git:HEAD")
         assert result.code == 2
         assert "HEAD:flinkcompat.toml:1:10: is not valid TOML" in result.err
-        assert "to pass a correction, compare with another revision (--against git:REF)" in result.err
+        assert "if the correction is intended, compare with a different revision (--against git:REF)" in result.err
         assert run("diff", "--against", "git:HEAD~1").code == 1, "clicks is named no more"
 
     def test_deleted_ones_that_cannot_be_read_leave_the_others(self, project: Path, run: Run) -> None:
@@ -528,7 +528,7 @@ class TestAgainstTheLedger:
         assert result.code == 1
         assert results(result) == {"orders": "unchanged", "fresh": "added", "clicks": "deleted"}
         (note,) = json.loads(result.out)["notes"]
-        assert note == f"{root} contains deployments that this file does not name: of_others"
+        assert note == f"{root} contains deployments that the project file does not contain: of_others"
         assert "its job keeps running" in " ".join(run("diff", "clicks").out.split())
 
     def test_where_the_branch_began_is_not_known(self, project: Path, run: Run, tmp_path: Path) -> None:
@@ -543,7 +543,7 @@ class TestAgainstTheLedger:
         assert verdicts(result) == (2, {"orders": "unchanged", "clicks": "not readable"})
         (review,) = (each for each in json.loads(result.out)["deployments"] if each["name"] == "clicks")
         assert (
-            "contains clicks, which this file does not name; whether the file named it when the change began"
+            "contains clicks, which the project file does not contain. It is unknown if the file contained clicks when"
             in review["sentence"]
         )
         assert run("diff", "orders").code == 0
