@@ -263,7 +263,7 @@ class TestAgainstGit:
             ("git:--help", "--help: is not a revision of"),
             ("git:", "--against 'git:' must be ledger, ledger:URI or git:REF"),
             ("main", "--against 'main' must be ledger, ledger:URI or git:REF"),
-            ("ledger", "deployment 'orders' has no ledger: name it with --against ledger:URI"),
+            ("ledger", "deployment 'orders' has no ledger: set it with --against ledger:URI"),
         ],
     )
     def test_what_cannot_be_compared_with_is_bad_input(
@@ -284,7 +284,7 @@ class TestAgainstGit:
         result = run("diff")
         assert result.code == 2
         assert "is not in a Git repository (or git is not installed), so there is no revision to compare" in result.err
-        assert "Name a ledger: --against ledger:URI" in result.err
+        assert "Set a ledger: --against ledger:URI" in result.err
 
 
 MINIMUM = V1.replace("SUM", "MIN")
@@ -370,7 +370,7 @@ class TestWhatOfARevisionIsRead:
             "module/x.sql": "lies in the submodule module",
             f"../{outside.name}/x.sql": "leads out of the repository",
             str(outside / "x.sql"): "leads out of the repository",
-            "ignored.sql": "there is no such file, although the project file of that revision names it",
+            "ignored.sql": "there is no such file, although deployment",
         }
         tables = [f'\n[deployments.d{i}]\nscript = "{script}"\n' for i, script in enumerate(scripts)]
         project_file(HEAD + ORDERS + "".join(tables))
@@ -427,7 +427,7 @@ class TestWhatOfARevisionIsRead:
         os.chdir("sub")
         result = run(*AGAINST_HEAD)
         assert result.code == 2
-        assert "the former name of this file is unknown" in result.err
+        assert "the former name of the project file is unknown" in result.err
 
     def test_a_table_that_is_new_in_a_pyproject(self, project: Path, run: Run) -> None:
         git(project, "rm", "--quiet", "flinkcompat.toml")
