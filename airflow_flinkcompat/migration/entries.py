@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -13,9 +12,10 @@ from airflow_flinkcompat.exec_graph.migration import OperatorMigration
 from airflow_flinkcompat.exec_graph.model import StateSpec
 from airflow_flinkcompat.exec_graph.rewriting import ROWS, StateRewrite
 from airflow_flinkcompat.migration.fields import NotMigratable, row_change, row_merger
+from airflow_flinkcompat.migration.runs import ValueMapping, value_mapping
 from airflow_flinkcompat.savepoint.binary import KeyedStateKind, SavepointUnreadable, write_int, write_long
 from airflow_flinkcompat.savepoint.keyed_state import Entry, KeyedHeader, KeyedState
-from airflow_flinkcompat.savepoint.row_mapping import RowChange, WordMapping
+from airflow_flinkcompat.savepoint.row_mapping import RowMapping
 
 _BETWEEN = b","
 """Separator between elements of a list state. A list inside a value stores its length instead."""
@@ -66,7 +66,6 @@ NAMESPACE_LENGTHS = {StateNamespace.NONE: 1, StateNamespace.WINDOW_END: 8, State
 """Number of bytes that the namespace occupies in a stored key."""
 _VOID = NAMESPACE_LENGTHS[StateNamespace.NONE]
 _ONE_BYTE = 128
-_SIZE = struct.Struct(">I")
 
 
 def prefix_length(max_parallelism: int) -> int:
@@ -156,8 +155,8 @@ def value_merger(state: NamedState) -> Callable[[bytes, bytes], bytes]:
     return merged
 
 
-def key_change(made: OperatorMigration) -> RowChange | None:
-    """Return a function that rewrites an operator's keys; None if the keys are unchanged."""
+def key_change(made: OperatorMigration) -> RowMapping | None:
+    """Build the mapping of an operator's keys; None if the keys are unchanged."""
     old, new = (key_fields(spec) for spec in (made.old, made.new))
     return row_change(old, new, made.key)
 
@@ -171,14 +170,12 @@ class EntryRewrite:
     """Target state of an old state's entries, with the functions that rewrite the entries.
 
     Attributes:
-        value: Function that rewrites a stored value; None if the value is unchanged.
-        words: Faster variant of ``value`` for single rows; None unless all rows have one size.
+        value: Mapping of the stored value; None if the value is unchanged.
         entry: Function that rewrites the namespace, map key and value together, if all of these change.
     """
 
     number: int
-    value: Callable[[bytes], bytes] | None
-    words: WordMapping | None = None
+    value: ValueMapping | None
     entry: Callable[[bytes, bytes], tuple[bytes, bytes]] | None = None
 
 
@@ -203,49 +200,21 @@ def _ways(
             if each.adds_counts:
                 yield EntryRewrite(number, None, entry=counted_rows(each, now))
             else:
-                yield EntryRewrite(number, value_change(each, now), _of_words(each))
+                yield EntryRewrite(number, value_change(each, now))
 
 
-def _of_words(state: StateRewrite) -> WordMapping | None:
-    """Return a function that rewrites a single-row value; None unless all rows have one size."""
+def value_change(state: StateRewrite, now: int) -> ValueMapping | None:
+    """Build the mapping of a state's values; None if the values are unchanged."""
     old, new = state.old, state.new
     assert old is not None
-    if new.kind is not KeyedStateKind.VALUE or new.value.form != "row" or old.time_to_live or new.time_to_live:
-        return None
-    change = _row_change(state)
-    return change if isinstance(change, WordMapping) and change.sizes is not None else None
-
-
-def value_change(state: StateRewrite, now: int) -> Callable[[bytes], bytes] | None:
-    """Return a function that rewrites a state's values; None if the values are unchanged."""
-    old, new = state.old, state.new
-    assert old is not None
-    row = _row_change(state)
-    rows = row and each_row(row, new)
-    before, after = old.time_to_live, new.time_to_live
-    if new.kind is KeyedStateKind.LIST and before != after:
+    rows = row_change(old.value.fields, new.value.fields, state.fields) if new.value.form in ROWS else None
+    if old.time_to_live == new.time_to_live:
+        return None if rows is None else value_mapping(new, rows, old.time_to_live, new.time_to_live)
+    if new.kind is KeyedStateKind.LIST:
         raise NotMigratable(
             f"the list state {new.name} gains or loses a state TTL, which was not measured and is not supported"
         )
-    flag = _FLAG if new.kind is KeyedStateKind.MAP else 0
-    if before == after:
-        skip = flag + (_STAMP if before else 0)
-        if rows is None or not skip:
-            return rows
-        return lambda value: value[:skip] + rows(value[skip:])
-    stamp = write_long(now)
-
-    def change(value: bytes) -> bytes:
-        rest = value[flag + (_STAMP if before else 0) :]
-        return value[:flag] + (stamp if after else b"") + (rows(rest) if rows is not None else rest)
-
-    return change
-
-
-def _row_change(state: StateRewrite) -> RowChange | None:
-    if state.old is None or state.new.value.form not in ROWS:
-        return None
-    return row_change(state.old.value.fields, state.new.value.fields, state.fields)
+    return value_mapping(new, rows, old.time_to_live, new.time_to_live, now)
 
 
 def counted_rows(state: StateRewrite, now: int) -> Callable[[bytes, bytes], tuple[bytes, bytes]]:
@@ -300,20 +269,3 @@ def add_counts(state: NamedState, one: bytes, other: bytes) -> bytes:
         raise NotMigratable(f"rows that become equal in {state.name} have different match counts and cannot be merged")
     count = int.from_bytes(one[begin:end], "big") + int.from_bytes(other[begin:end], "big")
     return max(one[:begin], other[:begin]) + write_int(count) + one[end:]
-
-
-def each_row(change: RowChange, state: NamedState) -> Callable[[bytes], bytes]:
-    """Return a function that applies a row change to all rows of a value."""
-    if state.value.form != "row" or state.kind is KeyedStateKind.LIST:
-        return lambda value: write_rows((StoredRow(change(row), by) for row, by in stored_rows(value, state)), state)
-
-    def of_one(value: bytes) -> bytes:
-        if int.from_bytes(value[:_LENGTH], "big") != len(value) - _LENGTH:
-            raise SavepointUnreadable(
-                "a value of the form row has unexpected bytes after its row: the savepoint is damaged or its "
-                "format is unknown"
-            )
-        row = change(value[_LENGTH:])
-        return _SIZE.pack(len(row)) + row
-
-    return of_one

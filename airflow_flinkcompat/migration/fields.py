@@ -21,9 +21,8 @@ from airflow_flinkcompat.savepoint.binary_row import (
     write_row,
     zero,
 )
-from airflow_flinkcompat.savepoint.row_mapping import RowChange, row_mapping
+from airflow_flinkcompat.savepoint.row_mapping import Converted, RowMapping, row_mapping
 
-_Take = Callable[[Sequence[Field]], Field]
 _INTEGERS = {"TINYINT": "<b", "SMALLINT": "<h", "INT": "<i", "BIGINT": "<q"}
 _NUMBERS = {**_INTEGERS, "INTEGER": "<i", "DECIMAL": "<q", "DATE": "<i", "TIME": "<i", "TIMESTAMP": "<q",
             "TIMESTAMP_LTZ": "<q", "BOOLEAN": "<?", "FLOAT": "<f", "DOUBLE": "<d"}  # fmt: skip
@@ -34,25 +33,14 @@ class NotMigratable(Exception):
     """A state cannot be rewritten for the new job. The message names the state and the reason."""
 
 
-def row_change(old: Sequence[StateField], new: Sequence[StateField], places: Sequence[int | None]) -> RowChange | None:
-    """Return a function that converts old rows to new rows; None if the rows are equal."""
-    fields = [begin(field) if place is None else place for field, place in zip(new, places, strict=True)]
-    takes = [None if place is None else _take(field, place, old) for field, place in zip(new, places, strict=True)]
+def row_change(old: Sequence[StateField], new: Sequence[StateField], places: Sequence[int | None]) -> RowMapping | None:
+    """Build the mapping of old rows to new ones; None if the rows are equal."""
+    fields = [
+        begin(field) if place is None else _converted(field, place, old)
+        for field, place in zip(new, places, strict=True)
+    ]
     forms = [field_form(field.type) for field in old]
-    if not any(takes):
-        return None if fields == list(range(len(old))) else row_mapping(forms, fields)
-
-    def change(row: bytes) -> bytes:
-        found = read_row(row, forms)
-        return write_row(
-            [
-                taken(found) if taken else found[field] if isinstance(field, int) else field
-                for field, taken in zip(fields, takes, strict=True)
-            ],
-            row[0],
-        )
-
-    return change
+    return None if fields == list(range(len(old))) else row_mapping(forms, fields)
 
 
 def begin(field: StateField) -> Field:
@@ -68,35 +56,25 @@ def begin(field: StateField) -> Field:
     raise NotMigratable(f"the initial value of {field.words} was not measured, so that the field cannot be added")
 
 
-def _take(new: StateField, place: int, old: Sequence[StateField]) -> _Take | None:
-    """Return a function that converts an old row to a new field; None if the field is copied."""
+def _converted(new: StateField, place: int, old: Sequence[StateField]) -> int | Converted:
+    """Return the position of the old field of a new one, or the conversion of the old field."""
+    before, after = old[place].type, new.type
     if sum_changes(old[place], new):
-        return _sum(new, place, old)
-    widened = _widened(old[place].type, new.type)
-    return None if widened is None else lambda row: row[place] if row[place].null else widened(row[place])
+        # A sum of no values is NULL in one job and 0 in the other.
+        if isinstance(new.meaning, CallPart) and not new.meaning.null_at_first:
+            return Converted(place, instead_of_null=zero(after))
+        return Converted(place, null_if_zero=count_position(old[place], old))
+    sizes = _integer_size(before), _integer_size(after)
+    if sizes[0] and sizes[1] and sizes[0] != sizes[1]:
+        return Converted(place, widened=sizes)
+    if field_form(before) is FieldForm.WORD and field_form(after) is FieldForm.DECIMAL:
+        return Converted(place, to_decimal=True)
+    return place
 
 
-def _sum(new: StateField, place: int, old: Sequence[StateField]) -> _Take:
-    """Return a function that converts the sum over no values, which is NULL in one job and 0 in the other."""
-    nothing = zero(new.type)
-    if isinstance(new.meaning, CallPart) and not new.meaning.null_at_first:
-        return lambda row: nothing if row[place].null else row[place]
-    count = count_position(old[place], old)
-    assert count is not None
-    none_counted = zero(old[count].type)
-    return lambda row: NULL if row[count] == none_counted else row[place]
-
-
-def _widened(old: str, new: str) -> Callable[[Field], Field] | None:
-    """Return a function that converts a value to a wider type; None if the stored form is equal."""
-    before, after = (_INTEGERS.get(_root(type)) for type in (old, new))
-    if before and after and before != after:
-        return lambda field: Field(
-            False, struct.pack(after, *struct.unpack_from(before, field.word)).ljust(_WORD, b"\0")
-        )
-    if field_form(old) is FieldForm.WORD and field_form(new) is FieldForm.DECIMAL:
-        return lambda field: decimal_field(int.from_bytes(field.word, "little", signed=True))
-    return None
+def _integer_size(type: str) -> int:
+    form = _INTEGERS.get(_root(type))
+    return 0 if form is None else struct.calcsize(form)
 
 
 def _root(type: str) -> str:

@@ -8,7 +8,7 @@ groups with separate files. Any process with access to both folders can do a par
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from upath import UPath
@@ -25,12 +25,13 @@ from airflow_flinkcompat.migration.entries import (
     prefix_length,
 )
 from airflow_flinkcompat.migration.fields import NotMigratable
+from airflow_flinkcompat.migration.runs import Runs, Scatter, gathered_group
 from airflow_flinkcompat.migration.slices import StoredSlices
 from airflow_flinkcompat.savepoint.binary import KeyedStateKind, SavepointUnreadable, naming_file
 from airflow_flinkcompat.savepoint.keyed_state import (
     END_OF_GROUP,
-    LAST_OF_RUN,
     Entry,
+    KeyedFile,
     KeyedFileWriter,
     KeyedHeader,
     key_group,
@@ -39,11 +40,10 @@ from airflow_flinkcompat.savepoint.keyed_state import (
     write_entries,
 )
 from airflow_flinkcompat.savepoint.metadata import KeyGroups
-from airflow_flinkcompat.savepoint.row_mapping import RowChange, WordMapping
+from airflow_flinkcompat.savepoint.row_mapping import RowMapping
 
 _HELD = 16 << 20
 """Maximum number of bytes of scattered entries in memory."""
-_PIECES = 1 << 13
 _NUMBER, _SIZE = struct.Struct(">H"), struct.Struct(">I")
 _END = _NUMBER.pack(END_OF_GROUP)
 
@@ -105,21 +105,50 @@ class OperatorRewriting:
     def scattered(self, part: tuple[KeyGroups, range]) -> Iterator[tuple[int, bytes]]:
         """Rewrite a range of old key groups, and yield their entries by new key group."""
         keyed, groups = part
-        held: dict[int, bytearray] = {}
-        key, size = key_change(self.made), 0
         with open_keyed(keyed, self.source) as file:
             change = entry_rewrites(self.made, file.header, self.header, self.now)
-            for _, group in file.groups(groups):
-                with naming_file(file.content.name):
-                    for number, entry in self._moved(group, change, file.header, key):
-                        content = held.setdefault(number, bytearray())
-                        before = len(content)
-                        content += pack_entry(entry)
-                        size += len(content) - before
-                        if size > _HELD:
-                            yield from ((each, bytes(some)) for each, some in held.items())
-                            held.clear()
-                            size = 0
+            one_by_one = self.slices is not None or any(way.entry for ways in change for way in ways)
+            scattered = self._scattered_one_by_one if one_by_one else self._scattered_runs
+            yield from scattered(file, groups, change)
+
+    def _scattered_runs(
+        self, file: KeyedFile, groups: range, change: Sequence[Sequence[EntryRewrite]]
+    ) -> Iterator[tuple[int, bytes]]:
+        old, new = map(prefix_length, self.widths)
+        scatter = Scatter((old, new), self.widths[1], key_change(self.made))
+        states = file.header.states
+        for _, group in file.groups(groups):
+            with naming_file(file.content.name):
+                runs = Runs(group)
+                for state in runs:
+                    if state >= len(states):
+                        raise _unknown_state(state)
+                    begin = runs.at
+                    if not change[state]:
+                        _none_lost(file.header, state)
+                        runs.skip()
+                    for way in change[state]:
+                        runs.at = begin
+                        timers = states[state].kind is KeyedStateKind.TIMERS
+                        yield from scatter.run(runs, timers, way.number, way.value)
+        yield from scatter.blocks()
+
+    def _scattered_one_by_one(
+        self, file: KeyedFile, groups: range, change: Sequence[Sequence[EntryRewrite]]
+    ) -> Iterator[tuple[int, bytes]]:
+        held: dict[int, bytearray] = {}
+        key, size = key_change(self.made), 0
+        for _, group in file.groups(groups):
+            with naming_file(file.content.name):
+                for number, entry in self._moved(group, change, file.header, key):
+                    content = held.setdefault(number, bytearray())
+                    before = len(content)
+                    content += pack_entry(entry)
+                    size += len(content) - before
+                    if size > _HELD:
+                        yield from ((each, bytes(some)) for each, some in held.items())
+                        held.clear()
+                        size = 0
         yield from ((each, bytes(some)) for each, some in held.items())
 
     def gathered(self, groups: range, entries: Iterable[tuple[int, bytes]]) -> WrittenPart:
@@ -129,6 +158,9 @@ class OperatorRewriting:
         counts = [0] * len(self.header.states)
         with KeyedFileWriter(UPath(self.target), self.header, groups) as writer:
             for number, content in entries:
+                if unite is None and join is None:
+                    writer.group(number, [gathered_group(content, counts)])
+                    continue
                 group = list(_scattered_entries(content))
                 if join is not None:
                     group, computed = _by_origin(group)
@@ -159,7 +191,7 @@ class OperatorRewriting:
         )
 
     def _moved(
-        self, group: bytes, change: Sequence[Sequence[EntryRewrite]], header: KeyedHeader, key: RowChange | None
+        self, group: bytes, change: Sequence[Sequence[EntryRewrite]], header: KeyedHeader, key: RowMapping | None
     ) -> Iterator[tuple[int, Entry]]:
         """Rewrite an old key group for the new operator, and yield its entries with their new key groups."""
         old, new = map(prefix_length, self.widths)
@@ -196,128 +228,26 @@ class OperatorRewriting:
 def rewritten_group(
     group: bytes, change: Sequence[Sequence[EntryRewrite]], header: KeyedHeader, counts: list[int]
 ) -> Iterator[bytes]:
-    """Rewrite a key group whose keys are unchanged. Unchanged ranges of bytes are copied as a whole."""
-    at, anything = 0, False
-    try:
-        while (state := _NUMBER.unpack_from(group, at)[0]) != END_OF_GROUP:
-            if state >= len(change):
-                raise _unknown_state(state)
-            if not change[state]:
-                _none_lost(header, state)
-            begin = at + 2
-            if not change[state]:
-                at, _ = _end_of_run(group, begin)
-            for way in change[state]:
-                anything = True
-                yield _NUMBER.pack(way.number)
-                at, entries = yield from _run(group, begin, way)
-                counts[way.number] += entries
-    except (struct.error, IndexError):
-        raise SavepointUnreadable("a key group ends before its end marker: the savepoint is damaged") from None
-    if at + 2 != len(group):
-        raise SavepointUnreadable("bytes follow the end marker of a key group: the savepoint is damaged")
+    """Rewrite a key group whose keys are unchanged. The entries of unchanged states are copied as a whole."""
+    runs, anything = Runs(group), False
+    for state in runs:
+        if state >= len(change):
+            raise _unknown_state(state)
+        if not change[state]:
+            _none_lost(header, state)
+            runs.skip()
+        begin = runs.at
+        for way in change[state]:
+            anything, runs.at = True, begin
+            yield _NUMBER.pack(way.number)
+            if way.value is None:
+                _, entries = runs.skip()
+                yield group[begin : runs.at]
+            else:
+                entries = yield from runs.rewritten(way.value)
+            counts[way.number] += entries
     if anything:
         yield _END
-
-
-def _end_of_run(group: bytes, at: int) -> tuple[int, int]:
-    """Return the end offset and the number of a state's entries that start at an offset."""
-    length = _SIZE.unpack_from
-    entries = last = 0
-    while not last:
-        end = at + 4 + length(group, at)[0]
-        last = group[at + 4] & LAST_OF_RUN
-        if end == at + 4:
-            raise _no_key()
-        at = end + 4 + length(group, end)[0]
-        entries += 1
-    return at, entries
-
-
-Run = Generator[bytes, None, tuple[int, int]]
-"""Generator of a state's new entries in blocks. Returns the old entries' end offset and number."""
-
-
-def _run(group: bytes, at: int, way: EntryRewrite) -> Run:
-    if way.words is not None:
-        return (yield from _run_of_words(group, at, way.words))
-    if way.value is not None:
-        return (yield from _run_of_values(group, at, way.value))
-    end, entries = _end_of_run(group, at)
-    yield group[at:end]
-    return end, entries
-
-
-def _run_of_values(group: bytes, at: int, value: Callable[[bytes], bytes]) -> Run:
-    length, pack = _SIZE.unpack_from, _SIZE.pack
-    out: list[bytes] = []
-    entries = last = 0
-    while not last:
-        end = at + 4 + length(group, at)[0]
-        last = group[at + 4] & LAST_OF_RUN
-        after = end + 4 + length(group, end)[0]
-        made = value(group[end + 4 : after])
-        if end == at + 4:
-            raise _no_key()
-        out += (group[at:end], pack(len(made)), made)
-        at = after
-        entries += 1
-        if len(out) > _PIECES:
-            yield b"".join(out)
-            out.clear()
-    yield b"".join(out)
-    return at, entries
-
-
-def _run_of_words(group: bytes, at: int, words: WordMapping) -> Run:
-    """Rewrite entries whose rows have one size, and check the length and null bits of each in one lookup."""
-    assert words.sizes is not None
-    length, pick, added = _SIZE.unpack_from, words.pick, words.added
-    fronts = _Fronts(words)
-    front, whole = 8 + words.head, 8 + words.sizes[0]
-    out: list[bytes] = []
-    entries = last = 0
-    while not last:
-        end = at + 4 + length(group, at)[0]
-        last = group[at + 4] & LAST_OF_RUN
-        body = end + front
-        after = end + whole
-        if end == at + 4:
-            raise _no_key()
-        out += (group[at:end], fronts[group[end:body]], *pick(group[body:after] + added))
-        at = after
-        entries += 1
-        if len(out) > _PIECES:
-            yield b"".join(out)
-            out.clear()
-    yield b"".join(out)
-    return at, entries
-
-
-class _Fronts(dict[bytes, bytes]):
-    """Cache from the first bytes of old values to those of new values: lengths and null bits."""
-
-    def __init__(self, words: WordMapping) -> None:
-        super().__init__()
-        assert words.sizes is not None
-        old, new = words.sizes
-        self._old, self._new = (_SIZE.pack(size + 4) + _SIZE.pack(size) for size in (old, new))
-        self._heads = words.heads
-
-    def __missing__(self, front: bytes) -> bytes:
-        if not front.startswith(self._old):
-            raise SavepointUnreadable(
-                "a value of the form row has unexpected bytes after its row: the savepoint is damaged or its "
-                "format is unknown"
-            )
-        made = self._new + self._heads[front[8:]]
-        if len(self) < _PIECES:
-            self[front] = made
-        return made
-
-
-def _no_key() -> SavepointUnreadable:
-    return SavepointUnreadable("an entry of a key group has no key: the savepoint is damaged")
 
 
 def _unknown_state(state: int) -> SavepointUnreadable:

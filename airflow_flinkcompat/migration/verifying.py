@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import NamedTuple
 
 import mmh3
 
@@ -15,26 +16,33 @@ from airflow_flinkcompat.exec_graph.model import RestoreEffect
 from airflow_flinkcompat.exec_graph.rewriting import ROWS, StateRewrite
 from airflow_flinkcompat.migration.entries import (
     StoredKey,
-    content_begin,
     counted_row,
-    each_row,
     key_change,
     prefix_length,
     row_place,
     value_merger,
 )
 from airflow_flinkcompat.migration.fields import begin, row_change
+from airflow_flinkcompat.migration.loops import CHANGED, OTHER_GROUP
+from airflow_flinkcompat.migration.runs import (
+    UNCHANGED,
+    EntrySum,
+    Runs,
+    ValueMapping,
+    key_plan,
+    value_mapping,
+)
 from airflow_flinkcompat.migration.slices import TIMERS, StoredSlices, slices
 from airflow_flinkcompat.migration.workers import LocalWorkers, Workers, read_parts
 from airflow_flinkcompat.savepoint.binary import KeyedStateKind, SavepointUnreadable, naming_file, write_int
 from airflow_flinkcompat.savepoint.binary_row import field_form
+from airflow_flinkcompat.savepoint.compiled import hash_sum
 from airflow_flinkcompat.savepoint.keyed_state import KeyedState, key_group, keyed_headers, open_keyed, read_entries
 from airflow_flinkcompat.savepoint.metadata import KeyGroups, OperatorState, SavepointMetadata
-from airflow_flinkcompat.savepoint.row_mapping import RowChange, row_mapping
+from airflow_flinkcompat.savepoint.row_mapping import RowMapping, row_mapping
 from airflow_flinkcompat.savepoint.store import BROADCAST, elements, header_of, read_handle, read_metadata
 
 _SUM = (1 << 128) - 1
-ComparedPart = Callable[[bytes], bytes]
 Merge = Callable[[bytes, bytes], bytes]
 Counted = Callable[[bytes, bytes], tuple[int, bytes]]
 
@@ -172,6 +180,11 @@ class _Side:
     in_groups: bool
     slices: StoredSlices | None = None
 
+    @property
+    def merges(self) -> bool:
+        """True if several entries may become one."""
+        return self.slices is not None or (self.line is not None and self.line.merges and not self.new)
+
 
 def _totals(side: _Side, operator: OperatorState, workers: Workers) -> Mapping[str, _Total]:
     totals: dict[str, _Total] = {}
@@ -221,47 +234,74 @@ def _of_part(side: _Side, part: tuple[KeyGroups, range]) -> Mapping[str, _Total]
     """Totals of some key groups of a file, by the name of the new state."""
     stored, groups = part
     totals: dict[str, _Total] = {}
-    mergers = _mergers(side)
-    merges = side.slices is not None or (side.line is not None and side.line.merges and not side.new)
     with open_keyed(stored, side.path) as file:
-        counted = [
-            [
-                (totals.setdefault(name, _Total()), kept, mergers.get(name, _either) if merges else None, rows)
-                for name, kept, rows in _compared_states(side, state)
-            ]
-            for state in file.header.states
-        ]
+        compared = [list(_compared_states(side, state)) for state in file.header.states]
         timers = [state.kind is KeyedStateKind.TIMERS for state in file.header.states]
+        one_by_one = side.merges or any(counted for ways in compared for _, _, counted in ways)
+        add = _add_one_by_one if one_by_one else _add_runs
+        for ways in compared:
+            for name, _, _ in ways:
+                totals.setdefault(name, _Total())
         for number, group in file.groups(groups):
             with naming_file(file.content.name):
-                _count(side, number, group, counted, timers, totals)
+                add(side, number, group, compared, timers, totals)
     return totals
 
 
-def _count(
+_Compared = Sequence[Sequence[tuple[str, "_KeptPart", Counted | None]]]
+
+
+def _add_runs(
     side: _Side,
     number: int,
     group: bytes,
-    counted: Sequence[Sequence[tuple[_Total, ComparedPart, Merge | None, Counted | None]]],
+    compared: _Compared,
     timers: Sequence[bool],
     totals: dict[str, _Total],
 ) -> None:
-    """Add the entries of a key group to the totals. If windows changed, count the timers that slices need."""
+    """Add the entries of a key group to the totals."""
+    prefix, key = prefix_length(side.groups), _key(side)
+    runs = Runs(group)
+    for state in runs:
+        if state >= len(compared):
+            raise _unknown_state(state)
+        begin = runs.at
+        if not compared[state]:
+            runs.skip()
+        for name, part, _ in compared[state]:
+            runs.at = begin
+            keys = key_plan((prefix, prefix), timers[state], side.groups, key is not None)
+            total = hash_sum()
+            entries, found = EntrySum(*part, keys, side.in_groups, key).add(runs, number, total)
+            if found == OTHER_GROUP:
+                raise _in_other_group(side)
+            if found == CHANGED:
+                raise _changed(name)
+            totals[name].entries += entries
+            totals[name].sum = (totals[name].sum + (int(total[1]) << 64 | int(total[0]))) & _SUM
+
+
+def _add_one_by_one(
+    side: _Side,
+    number: int,
+    group: bytes,
+    compared: _Compared,
+    timers: Sequence[bool],
+    totals: dict[str, _Total],
+) -> None:
+    """Add the entries of a key group one by one. If windows changed, count the timers that slices need."""
     key_of, prefix, hashed = _key(side), prefix_length(side.groups), mmh3.mmh3_x64_128_uintdigest
-    head = number.to_bytes(prefix, "big")
+    head, mergers = number.to_bytes(prefix, "big"), _mergers(side)
     for state, key, value in read_entries(group):
-        if state >= len(counted):
-            raise SavepointUnreadable(
-                f"an entry belongs to state {state}, which the file's header does not declare: the savepoint is damaged"
-            )
-        if not counted[state]:
+        if state >= len(compared):
+            raise _unknown_state(state)
+        if not compared[state]:
             continue
         stored_key = key[prefix:]
         if side.in_groups:
             begin_of_row, end_of_row = row_place(stored_key, timers[state])
             if key[:prefix] != head or key_group(stored_key[begin_of_row:end_of_row], side.groups) != number:
-                found = "a key is not in the key group where Flink looks for it"
-                raise MigrationVerificationFailed(found) if side.new else SavepointUnreadable(found)
+                raise _in_other_group(side)
             if key_of is not None:
                 parts = StoredKey.read(stored_key, timers[state])
                 stored_key = replace(parts, row=key_of(parts.row)).to_bytes()
@@ -272,28 +312,44 @@ def _count(
                 stored_key, timer = (each.to_bytes() for each in found_slice)
                 totals.setdefault(TIMERS, _Total()).add(write_int(len(timer)) + timer, b"", _either)
         hashed_key = write_int(len(stored_key)) + stored_key
-        for total, kept, merge, rows in counted[state]:
-            if merge is not None:
-                total.add(hashed_key, kept(value), merge)
-            elif rows is not None:  # Rows that became equal are one entry with a count.
+        for name, kept, counted in compared[state]:
+            total = totals[name]
+            if side.merges:
+                total.add(hashed_key, kept(name, value), mergers.get(name, _either))
+            elif counted is not None:  # Rows that became equal are one entry with a count.
                 parts = StoredKey.read(stored_key, False)
-                times, row = rows(parts.rest, value)
+                times, row = counted(parts.rest, value)
                 total.entries += times
                 total.sum += times * hashed(parts.row + row)
             else:
                 total.entries += 1
-                total.sum += hashed(hashed_key + kept(value))
+                total.sum += hashed(hashed_key + kept(name, value))
 
 
-def _key(side: _Side) -> RowChange | None:
-    """Return a function that rewrites an old key; None if the key is unchanged."""
+def _unknown_state(state: int) -> SavepointUnreadable:
+    return SavepointUnreadable(
+        f"an entry belongs to state {state}, which the file's header does not declare: the savepoint is damaged"
+    )
+
+
+def _in_other_group(side: _Side) -> MigrationVerificationFailed | SavepointUnreadable:
+    found = "a key is not in the key group where Flink looks for it"
+    return MigrationVerificationFailed(found) if side.new else SavepointUnreadable(found)
+
+
+def _changed(state: str) -> MigrationVerificationFailed:
+    return MigrationVerificationFailed(f"a row of the state {state} differs in more than its fields")
+
+
+def _key(side: _Side) -> RowMapping | None:
+    """Return the mapping of old keys to new ones; None if the keys are unchanged."""
     return None if side.line is None or side.new else key_change(side.line)
 
 
-def _compared_states(side: _Side, state: KeyedState) -> Iterator[tuple[str, ComparedPart, Counted | None]]:
+def _compared_states(side: _Side, state: KeyedState) -> Iterator[tuple[str, _KeptPart, Counted | None]]:
     """Yield the new states that a stored state is compared with, and how to extract the compared parts."""
     if side.line is None or state.kind is KeyedStateKind.TIMERS:
-        yield state.name, _whole, None
+        yield state.name, _KeptPart(UNCHANGED), None
         return
     made = [each for each in side.line.states if each.old is not None]
     for each in made:
@@ -301,55 +357,68 @@ def _compared_states(side: _Side, state: KeyedState) -> Iterator[tuple[str, Comp
         if stored is not None and stored.name == state.name:
             yield (
                 each.new.name,
-                _compared_value(each, side.new, side.line.from_history),
+                _kept_part(each, side.new, side.line.from_history),
                 _counted(each, side.new) if each.adds_counts else None,
             )
     if side.new and state.name not in {each.new.name for each in made}:
-        yield state.name, _whole, None  # A state without an old state must be empty.
+        yield state.name, _KeptPart(UNCHANGED), None  # A state without an old state must be empty.
 
 
-def _whole(value: bytes) -> bytes:
-    return value
+class _KeptPart(NamedTuple):
+    """Mapping of a value to its kept part, and a mapping that must restore the whole content."""
+
+    kept: ValueMapping
+    whole: ValueMapping | None = None
+    of_kept: bool = False
+
+    def __call__(self, state: str, value: bytes) -> bytes:
+        found, flag = self.kept(value), self.kept.flag
+        old, new = self.kept.stamps
+        if self.whole is not None:
+            content = value[flag + old :]
+            if self.whole(found[flag + new :] if self.of_kept else content) != content:
+                raise _changed(state)
+        return found
 
 
-def _compared_value(state: StateRewrite, new: bool, from_history: bool) -> ComparedPart:
-    """Return a function that extracts the kept part of a value. New fields must have their initial values."""
+def _kept_part(state: StateRewrite, new: bool, from_history: bool) -> _KeptPart:
+    """Build the mapping of a value to its kept fields, in the new form and the old order.
+
+    New fields must have their initial values.
+    """
     stored, other = (state.new, state.old) if new else (state.old, state.new)
+    assert state.old is not None
     assert stored is not None
     assert other is not None
-    begin_of_rows = content_begin(stored)
     # The last write time is compared only if both jobs store it.
-    end_of_head = content_begin(replace(stored, time_to_live=stored.time_to_live and other.time_to_live))
-    rows = _compared_rows(state, stored, new, from_history)
-    return lambda value: value[:end_of_head] + rows(value[begin_of_rows:])
-
-
-def _compared_rows(state: StateRewrite, stored: NamedState, new: bool, from_history: bool) -> ComparedPart:
-    """Return a function that extracts the kept fields of rows, in the new form and the old order."""
-    assert state.old is not None
+    stamps = stored.time_to_live, stored.time_to_live and other.time_to_live
     if stored.value.form not in ROWS or row_change(state.old.row, state.new.row, state.fields) is None:
-        return _whole
+        return _KeptPart(value_mapping(stored, None, *stamps))
     taken, again = _kept_fields(state, stored, new)
+    kept = value_mapping(stored, taken, *stamps)
     if new and from_history:
-        return each_row(taken, stored)
-    return _only_known(stored, each_row(taken, stored), each_row(again, stored), new)
+        return _KeptPart(kept)
+    return _KeptPart(kept, value_mapping(stored, again, False, False, flag=False), new)
 
 
 def _counted(state: StateRewrite, new: bool) -> Counted:
     """Return a function that extracts the count and the compared part of a row."""
     stored = state.new if new else state.old
     assert stored is not None
-    kept = _only_known(stored, *_kept_fields(state, stored, new), new)
+    taken, again = _kept_fields(state, stored, new)
 
     def counted(rest: bytes, value: bytes) -> tuple[int, bytes]:
         times, row, matched = counted_row(stored, rest, value)
-        return times, kept(row) + matched
+        found = taken(row)
+        if again(found if new else row) != row:
+            raise _changed(stored.name)
+        return times, found + matched
 
     return counted
 
 
-def _kept_fields(state: StateRewrite, stored: NamedState, new: bool) -> tuple[RowChange, RowChange]:
-    """Return two functions: one extracts the kept fields of a row, one rebuilds the row from those fields."""
+def _kept_fields(state: StateRewrite, stored: NamedState, new: bool) -> tuple[RowMapping, RowMapping]:
+    """Build the mapping of a row to its kept fields, and the mapping of these to the whole row."""
     assert state.old is not None
     forms = [field_form(field.type) for field in stored.row]
     pairs = _pairs(state)
@@ -362,17 +431,3 @@ def _kept_fields(state: StateRewrite, stored: NamedState, new: bool) -> tuple[Ro
     return change or row_mapping(forms, places), row_mapping(
         [forms[place] for place in places] if new else forms, whole
     )
-
-
-def _only_known(stored: NamedState, taken: ComparedPart, again: ComparedPart, new: bool) -> ComparedPart:
-    """Return a function that extracts the kept fields. It refuses a value with unexpected other content."""
-
-    def kept(value: bytes) -> bytes:
-        found = taken(value)
-        if again(found if new else value) != value:
-            raise MigrationVerificationFailed(
-                f"rows of the state {stored.name} differ in more than the kept and the new fields"
-            )
-        return found
-
-    return kept

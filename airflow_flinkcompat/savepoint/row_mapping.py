@@ -1,181 +1,281 @@
-"""Rows built from other rows field by field, with a plan compiled once for all rows of a state.
+"""Rows built from other rows field by field, by a plan that is made once for all rows of a state.
 
-Fields in words alone are copied in stretches; variable parts are copied field by field. Null fields are worked out once
-for each pattern of null bits. :mod:`~airflow_flinkcompat.savepoint.binary_row` does the same slowly, one field at a
-time.
+:mod:`~airflow_flinkcompat.savepoint.binary_row` does the same slowly, one field at a time.
 """
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Callable, Sequence
-from itertools import groupby
-from operator import itemgetter
-from typing import Any
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
-from airflow_flinkcompat.savepoint.binary_row import DECIMAL_ROOM, TIMESTAMP_ROOM, Field, FieldForm, null_bytes
+from airflow_flinkcompat.savepoint.binary_row import (
+    DECIMAL_ROOM,
+    TIMESTAMP_ROOM,
+    Field,
+    FieldForm,
+    null_bytes,
+)
+from airflow_flinkcompat.savepoint.compiled import (
+    clear,
+    compiled,
+    copy,
+    little32,
+    numbers,
+    put_little32,
+    readable,
+    writable,
+)
 
 _WORD = 8
-_INLINE = 1 << 63
-_LOW = 0xFFFFFFFF
-_PATTERNS = 4096
-"""Number of remembered patterns of null bits."""
-_ROOM = {FieldForm.DECIMAL: DECIMAL_ROOM, FieldForm.TIMESTAMP: TIMESTAMP_ROOM}
+_INLINE, _TOP_BIT = 1 << 31, 0x80
+_IN_WORD, _BY_WORD = -1, 0
+_ROOM = {FieldForm.WORD: _IN_WORD, FieldForm.DECIMAL: DECIMAL_ROOM, FieldForm.TIMESTAMP: TIMESTAMP_ROOM}
 
-RowChange = Callable[[bytes], bytes]
+_COPIED, _NULL_REPLACED, _NULL_IF_ZERO, _WIDENED, _TO_DECIMAL = range(5)
 
 
-def row_mapping(forms: Sequence[FieldForm], fields: Sequence[int | Field]) -> RowChange:
-    """Compile the construction of new rows from old ones, both as stored without their length.
-
-    ``fields``: for each field of a new row the place of the old one, or the field itself. The result raises
-    SavepointUnreadable if a row is shorter than its fields require.
-    """
-    variable = [
-        place
-        for place, field in enumerate(fields)
-        if (forms[field] is not FieldForm.WORD if isinstance(field, int) else field.variable_part is not None)
-    ]
-    if variable:
-        whole = [fields[place] for place in variable] == _variable_fields(forms)
-        return (_with_whole_tail if whole else _with_tail)(forms, fields, variable)
-    return WordMapping(forms, fields)
-
-
-def _variable_fields(forms: Sequence[FieldForm]) -> list[int]:
-    """Positions of old fields that may have a variable part."""
-    return [place for place, form in enumerate(forms) if form is not FieldForm.WORD]
-
-
-class _Heads(dict[bytes, bytes]):
-    """The first bytes of new rows, the kind of change and the null bits, by those of old ones."""
-
-    def __init__(self, arity: int, fields: Sequence[int | Field]) -> None:
-        super().__init__()
-        self.old = null_bytes(arity)
-        self._fields = fields
-
-    def __missing__(self, old: bytes) -> bytes:
-        if len(old) < self.old:
-            raise SavepointUnreadable(f"a row of {len(old)} bytes is too short for its null bits")
-        bits = int.from_bytes(old, "little")
-        new = bits & 0xFF
-        for place, field in enumerate(self._fields, 8):
-            new |= (bits >> (8 + field) & 1 if isinstance(field, int) else field.null) << place
-        if len(self) >= _PATTERNS:
-            self.clear()
-        made = self[old] = new.to_bytes(null_bytes(len(self._fields)), "little")
-        return made
-
-
-class WordMapping:
-    """Builder of rows of fixed-size fields from ranges of old rows.
+@dataclass(frozen=True)
+class Converted:
+    """A new field that is converted from an old one; NULL stays NULL unless ``instead_of_null`` replaces it.
 
     Attributes:
-        sizes: Bytes of an old and a new row if all rows have one size; else None.
-        head: Length of the first bytes of an old row.
-        heads: First bytes of new rows by those of old ones.
-        added: Bytes that follow an old row's words when ranges are picked.
-        pick: Picks the words of a new row, in pieces, from those of an old one followed by ``added``.
+        source: Position of the old field.
+        instead_of_null: Value of the new field if the old one is NULL.
+        null_if_zero: Position of an old field in eight bytes; if it is 0, the new field is NULL.
+        widened: Bytes of the old and of the new integer.
+        to_decimal: True if a decimal of at most eighteen digits gets more.
     """
 
-    def __init__(self, forms: Sequence[FieldForm], fields: Sequence[int | Field]) -> None:
-        self.heads = _Heads(len(forms), fields)
-        self.head = null_bytes(len(forms))
-        self._end = self.head + _WORD * len(forms)
-        self._arity = len(forms)
-        size = null_bytes(len(fields)) + _WORD * len(fields)
-        self.sizes = (self._end, size) if not _variable_fields(forms) else None
-        self.added = b"".join(field.word for field in fields if not isinstance(field, int))
-        number = iter(range(len(forms), len(forms) + len(fields)))
-        sources = [field if isinstance(field, int) else next(number) for field in fields]
-        # Adjacent words are one stretch.
-        runs = [list(run) for _, run in groupby(enumerate(sources), lambda each: each[1] - each[0])]
-        slices = [slice(_WORD * run[0][1], _WORD * (run[-1][1] + 1)) for run in runs]
-        # A getter of a single stretch would not return a tuple.
-        self.pick: Callable[[bytes], tuple[bytes, ...]] = itemgetter(*slices, *[slice(0, 0)] * max(0, 2 - len(slices)))
+    source: int
+    instead_of_null: Field | None = None
+    null_if_zero: int | None = None
+    widened: tuple[int, int] | None = None
+    to_decimal: bool = False
+
+
+# A plan is one list of numbers, as a compiled loop is slow with tuples of lists: a head, then seven numbers for each
+# new field, then the positions of the new fields with a variable part.
+_STEP = 7
+_SOURCE, _CHANGE, _ARGUMENT, _SPACE, _NULL, _CONSTANT, _PART = range(_STEP)
+_FIELDS, _OLD_HEAD, OLD_END, _SIZED, _NEW_HEAD, NEW_END, _WHOLE, _STEPS = range(8)
+
+ROW_TOO_SHORT, FIELD_OUTSIDE = -1, -2
+_ERRORS = {
+    ROW_TOO_SHORT: "a row is too short for its fields",
+    FIELD_OUTSIDE: "a field of a row begins or ends after the row",
+}
+
+
+@dataclass(frozen=True)
+class RowMapping:
+    """Builder of new rows from old ones, both as stored without their length.
+
+    A new row has at most ``repeats`` times the bytes of the old one, and ``growth`` more. ``constants``: words and
+    variable parts of new fields.
+    """
+
+    plan: list[int]
+    constants: memoryview
+    repeats: int
+    growth: int
 
     def __call__(self, row: bytes) -> bytes:
-        if len(row) < self._end or (self.sizes is not None and len(row) != self._end):
-            raise SavepointUnreadable(f"a row of {len(row)} bytes is too short for {self._arity} fields")
-        picked = self.pick(row[self.head : self._end] + self.added)
-        return self.heads[row[: self.head]] + b"".join(picked)
+        """Build one row; SavepointUnreadable if it is shorter than its fields require."""
+        out = writable(len(row) * self.repeats + self.growth)
+        end = map_row(readable(row), 0, len(row), out, 0, self.plan, self.constants)
+        if end < 0:
+            raise row_error(end)
+        return bytes(out[:end])
 
 
-def _with_whole_tail(forms: Sequence[FieldForm], fields: Sequence[int | Field], variable: Sequence[int]) -> RowChange:
-    """Rows whose variable parts keep their order: only their offset changes."""
-    heads, unpack, pack, pick, added, (begin, end, first) = _words(forms, fields)
-    moved = (first - end) << 32
-    parts = [(place, _part(forms, fields[place])[0]) for place in variable]
-
-    def change(row: bytes) -> bytes:
-        size = len(row)
-        if size < end:
-            raise SavepointUnreadable(f"a row of {size} bytes is too short for {len(forms)} fields")
-        words = list(pick(unpack(row, begin) + added))
-        words.pop()
-        for place, room in parts:
-            word = words[place]
-            if _LOW < word < _INLINE:
-                if (word >> 32) + (room or word & _LOW) > size:
-                    raise SavepointUnreadable("a field of a row begins or ends after the row")
-                words[place] = word + moved
-        return b"".join((heads[row[:begin]], pack(*words), row[end:]))
-
-    return change
+def row_error(code: int) -> SavepointUnreadable:
+    """The error of a row that cannot be mapped."""
+    return SavepointUnreadable(_ERRORS[code])
 
 
-def _with_tail(forms: Sequence[FieldForm], fields: Sequence[int | Field], variable: Sequence[int]) -> RowChange:
-    """Rows whose variable parts are reassembled."""
-    heads, unpack, pack, pick, added, (begin, end, first) = _words(forms, fields)
-    parts = [(place, *_part(forms, fields[place])) for place in variable]
+def row_mapping(forms: Sequence[FieldForm], fields: Sequence[int | Field | Converted]) -> RowMapping:
+    """Plan the construction of new rows from old ones.
 
-    def change(row: bytes) -> bytes:
-        if len(row) < end:
-            raise SavepointUnreadable(f"a row of {len(row)} bytes is too short for {len(forms)} fields")
-        words = list(pick(unpack(row, begin) + added))
-        words.pop()
-        at, tail = first, []
-        for place, room, own_part in parts:
-            word = words[place]
-            if own_part is None:
-                start = word >> 32
-                # In its word, or null without room in the variable part.
-                if not start or (word & _INLINE and not room):
-                    continue
-                low = word & _LOW
-                size = room or low + -low % _WORD
-                stored = row[start : start + size]
-                if len(stored) != size:
-                    raise SavepointUnreadable("a field of a row begins or ends after the row")
-            else:
-                stored = own_part
-                size = len(own_part)
-            words[place] = word & _LOW | at << 32
-            at += size
-            tail.append(stored)
-        return b"".join((heads[row[:begin]], pack(*words), *tail))
-
-    return change
-
-
-def _words(forms: Sequence[FieldForm], fields: Sequence[int | Field]) -> Any:
-    """Heads, word reader and writer, word picker (with an extra word, for a tuple), added words, places."""
-    added = tuple(int.from_bytes(field.word, "little") for field in fields if not isinstance(field, int))
-    number = iter(range(len(forms), len(forms) + len(added)))
-    sources = [field if isinstance(field, int) else next(number) for field in fields]
-    begin = null_bytes(len(forms))
-    return (
-        _Heads(len(forms), fields),
-        struct.Struct(f"<{len(forms)}Q").unpack_from,
-        struct.Struct(f"<{len(fields)}Q").pack,
-        itemgetter(*sources, sources[0]),
-        added,
-        (begin, begin + _WORD * len(forms), null_bytes(len(fields)) + _WORD * len(fields)),
+    ``fields``: for each field of a new row the position of the old one, its conversion, or the field itself.
+    """
+    constants = bytearray()
+    steps: list[int] = []
+    variable: list[int] = []
+    sources: list[int] = []
+    in_order = True
+    for place, field in enumerate(fields):
+        change = None if isinstance(field, Field) else field if isinstance(field, Converted) else Converted(field)
+        constant = field if isinstance(field, Field) else change.instead_of_null if change else None
+        part = None if constant is None else constant.variable_part
+        space = _IN_WORD if change is None else _ROOM.get(forms[change.source], _BY_WORD)
+        code, argument = _change(change)
+        null = constant is not None and constant.null
+        steps += [
+            change.source if change else -1,
+            code,
+            argument,
+            space,
+            null,
+            len(constants),
+            -1 if part is None else len(part),
+        ]
+        if constant is not None:
+            constants += constant.word + (part or b"")
+        if space != _IN_WORD or part is not None or code == _TO_DECIMAL:
+            variable.append(place)
+            sources.append(change.source if change else -len(variable))
+            in_order = in_order and code == _COPIED
+    parts = [place for place, form in enumerate(forms) if form is not FieldForm.WORD]
+    old_end = null_bytes(len(forms)) + _WORD * len(forms)
+    new_end = null_bytes(len(fields)) + _WORD * len(fields)
+    whole = bool(parts) and in_order and sources == parts
+    head = (
+        len(fields), null_bytes(len(forms)), old_end, not parts, null_bytes(len(fields)), new_end, whole,
+    )  # fmt: skip
+    growth = max(0, new_end - old_end) + len(constants) + DECIMAL_ROOM * len(fields)
+    return RowMapping(
+        numbers([*head, *steps, *variable]),
+        readable(bytes(constants or 1)),
+        max(Counter(sources).values(), default=1),
+        growth,
     )
 
 
-def _part(forms: Sequence[FieldForm], field: int | Field) -> tuple[int, bytes | None]:
-    """Size of an old field's variable part, 0 if its word states it; content of a new one."""
-    return (_ROOM.get(forms[field], 0), None) if isinstance(field, int) else (0, field.variable_part)
+def _change(change: Converted | None) -> tuple[int, int]:
+    """The code of a conversion, and its argument."""
+    if change is None:
+        return _COPIED, 0
+    if change.instead_of_null is not None:
+        return _NULL_REPLACED, 0
+    if change.null_if_zero is not None:
+        return _NULL_IF_ZERO, change.null_if_zero
+    if change.widened is not None:
+        return _WIDENED, change.widened[0] << 4 | change.widened[1]
+    return (_TO_DECIMAL if change.to_decimal else _COPIED), 0
+
+
+@compiled
+def map_row(
+    source: memoryview, at: int, size: int, out: memoryview, to: int, plan: list[int], constants: memoryview
+) -> int:
+    """Write a new row for the old one at an offset; returns the end of the new row, or the code of an error."""
+    if size < plan[OLD_END] or (plan[_SIZED] and size != plan[OLD_END]):
+        return ROW_TOO_SHORT
+    old_words, new_words = at + plan[_OLD_HEAD], to + plan[_NEW_HEAD]
+    clear(out, to, new_words)
+    out[to] = source[at]  # the kind of change
+    for field in range(plan[_FIELDS]):
+        step = _STEPS + field * _STEP
+        old, word, code = plan[step + _SOURCE], new_words + 8 * field, plan[step + _CHANGE]
+        null = old >= 0 and _is_null(source, at, old)
+        if old < 0 or (null and code == _NULL_REPLACED):
+            begin = plan[step + _CONSTANT]
+            copy(constants, begin, begin + 8, out, word)
+            null = plan[step + _NULL] > 0
+        elif code == _NULL_IF_ZERO and _is_zero(source, at, old_words, plan[step + _ARGUMENT]):
+            clear(out, word, word + 8)
+            null = True
+        else:
+            begin = old_words + 8 * old
+            copy(source, begin, begin + 8, out, word)
+            if code == _WIDENED and not null:
+                _widen(out, word, plan[step + _ARGUMENT])
+        if null:
+            out[to + ((8 + field) >> 3)] |= 1 << (field & 7)
+    if plan[_WHOLE]:
+        return _moved_tail(source, at, size, out, to, plan)
+    end = to + plan[NEW_END]
+    for number in range(_STEPS + _STEP * plan[_FIELDS], len(plan)):
+        end = _add_part(source, at, size, out, to, end, plan[number], plan, constants)
+        if end < 0:
+            return end
+    return end
+
+
+@compiled
+def _is_null(source: memoryview, at: int, field: int) -> bool:
+    return source[at + ((8 + field) >> 3)] >> (field & 7) & 1 > 0
+
+
+@compiled
+def _is_zero(source: memoryview, at: int, words: int, field: int) -> bool:
+    word = words + 8 * field
+    return not _is_null(source, at, field) and little32(source, word) == 0 and little32(source, word + 4) == 0
+
+
+@compiled
+def _widen(out: memoryview, word: int, sizes: int) -> None:
+    """Extend the sign of an integer."""
+    fill = 0xFF if out[word + (sizes >> 4) - 1] & _TOP_BIT else 0
+    for place in range(sizes >> 4, sizes & 15):
+        out[word + place] = fill
+
+
+@compiled
+def _moved_tail(source: memoryview, at: int, size: int, out: memoryview, to: int, plan: list[int]) -> int:
+    """Copy all variable parts at once: only their offset changes."""
+    copy(source, at + plan[OLD_END], at + size, out, to + plan[NEW_END])
+    for number in range(_STEPS + _STEP * plan[_FIELDS], len(plan)):
+        field = plan[number]
+        word = to + plan[_NEW_HEAD] + 8 * field
+        begin, space = little32(out, word + 4), plan[_STEPS + field * _STEP + _SPACE]
+        if begin == 0 or (begin >= _INLINE and space == _BY_WORD):
+            continue
+        if begin + (little32(out, word) if space == _BY_WORD else space) > size:
+            return FIELD_OUTSIDE
+        put_little32(out, word + 4, begin - plan[OLD_END] + plan[NEW_END])
+    return to + plan[NEW_END] + size - plan[OLD_END]
+
+
+@compiled
+def _add_part(
+    source: memoryview,
+    at: int,
+    size: int,
+    out: memoryview,
+    to: int,
+    end: int,
+    field: int,
+    plan: list[int],
+    constants: memoryview,
+) -> int:
+    """Append the variable part of a new field; returns its end, or the code of an error."""
+    step, word = _STEPS + field * _STEP, to + plan[_NEW_HEAD] + 8 * field
+    old, code = plan[step + _SOURCE], plan[step + _CHANGE]
+    if old < 0 or (code == _NULL_REPLACED and _is_null(source, at, old)):
+        length = plan[step + _PART]
+        begin = plan[step + _CONSTANT] + 8
+        if length < 0:
+            return end
+        copy(constants, begin, begin + length, out, end)
+    elif code == _TO_DECIMAL:
+        if _is_null(source, at, old):
+            return end
+        digits = _put_decimal(out, word, end)
+        put_little32(out, word, digits)
+        length = DECIMAL_ROOM
+    else:
+        low, begin, space = little32(out, word), little32(out, word + 4), plan[step + _SPACE]
+        if begin == 0 or (begin >= _INLINE and space == _BY_WORD):
+            return end
+        length = (low + 7) // 8 * 8 if space == _BY_WORD else space
+        if begin + length > size:
+            return FIELD_OUTSIDE
+        copy(source, at + begin, at + begin + length, out, end)
+    put_little32(out, word + 4, end - to)
+    return end + length
+
+
+@compiled
+def _put_decimal(out: memoryview, word: int, end: int) -> int:
+    """Write the digits of a word as a long decimal has them; returns their number of bytes."""
+    top = 7
+    sign = 0xFF if out[word + 7] & _TOP_BIT else 0
+    while top > 0 and out[word + top] == sign and (out[word + top - 1] ^ sign) & _TOP_BIT == 0:
+        top -= 1
+    clear(out, end, end + DECIMAL_ROOM)
+    for place in range(top + 1):
+        out[end + place] = out[word + top - place]
+    return top + 1

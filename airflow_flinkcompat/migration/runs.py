@@ -1,0 +1,262 @@
+"""Entries of one state in a key group, rewritten, moved to other key groups, or summed up by compiled loops."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass
+
+from airflow_flinkcompat.exec_graph.layout import NamedState
+from airflow_flinkcompat.exec_graph.rewriting import ROWS
+from airflow_flinkcompat.migration.loops import (
+    AFTER_ROWS,
+    CHANGED,
+    COUNTED_ROWS,
+    CUT_OFF,
+    NO_KEY,
+    ONE_ROW,
+    OTHER_GROUP,
+    SEPARATED_ROWS,
+    STAMP,
+    WHOLE,
+    end_of_run,
+    gather,
+    map_value,
+    rewrite_run,
+    scatter_run,
+    size_limit,
+    sort_by_group,
+    sum_run,
+)
+from airflow_flinkcompat.savepoint.binary import KeyedStateKind, SavepointUnreadable
+from airflow_flinkcompat.savepoint.binary_row import FieldForm
+from airflow_flinkcompat.savepoint.compiled import (
+    numbers,
+    readable,
+    uint16,
+    writable,
+)
+from airflow_flinkcompat.savepoint.keyed_state import END_OF_GROUP
+from airflow_flinkcompat.savepoint.row_mapping import RowMapping, row_error, row_mapping
+
+_BUFFER = 1 << 20
+"""Bytes of new entries that a loop writes before they are passed on."""
+_ERRORS = {
+    CUT_OFF: "a key group ends before its end marker: the savepoint is damaged",
+    NO_KEY: "an entry of a key group has no key: the savepoint is damaged",
+    AFTER_ROWS: "a value has unexpected bytes after its rows: the savepoint is damaged or its format is unknown",
+}
+
+
+def _error(code: int) -> SavepointUnreadable:
+    return SavepointUnreadable(_ERRORS[code]) if code in _ERRORS else row_error(code)
+
+
+_ANY_ROW = row_mapping([FieldForm.WORD], [0])
+
+
+@dataclass(frozen=True)
+class ValueMapping:
+    """Mapping of old values to new ones.
+
+    Attributes:
+        flag: Bytes of a map's NULL flag, before the timestamps.
+        stamps: Bytes of the last access timestamp in old and new values.
+    """
+
+    flag: int
+    stamps: tuple[int, int]
+    row: RowMapping
+    plan: list[int]
+
+    def __call__(self, value: bytes) -> bytes:
+        """Build one value."""
+        out = writable(size_limit(len(value), self.plan, self.row.plan))
+        end = map_value(readable(value), 0, len(value), out, 0, self.plan, self.row.plan, self.row.constants)
+        if end < 0:
+            raise _error(end)
+        return bytes(out[:end])
+
+
+def value_mapping(
+    state: NamedState, rows: RowMapping | None, old_stamp: bool, new_stamp: bool, now: int = 0, flag: bool = True
+) -> ValueMapping:
+    """Plan the construction of a state's new values.
+
+    Args:
+        state: State that contains the rows, old or new, which have the same form.
+        rows: Builder of the rows; None if the content is unchanged.
+        old_stamp: True if old values begin with a last access timestamp.
+        new_stamp: True if new values do.
+        now: Milliseconds since 1970, the timestamp of values without an old one.
+        flag: True if the values of a map begin with their NULL flag.
+    """
+    form, listed = state.value.form, state.kind is KeyedStateKind.LIST
+    framing = SEPARATED_ROWS if listed else COUNTED_ROWS if form.startswith("List") else ONE_ROW
+    row = rows or _ANY_ROW
+    has_flag = int(flag and state.kind is KeyedStateKind.MAP)
+    stamps = STAMP * old_stamp, STAMP * new_stamp
+    rest = (WHOLE, 0) if rows is None else (framing, ROWS[form])
+    return ValueMapping(has_flag, stamps, row, numbers([has_flag, *stamps, now, *rest, row.repeats, row.growth]))
+
+
+UNCHANGED = ValueMapping(0, (0, 0), _ANY_ROW, numbers([0, 0, 0, 0, WHOLE, 0, 1, 0]))
+"""Mapping of values to themselves."""
+
+
+def key_plan(prefixes: tuple[int, int], timers: bool, groups: int, changed: bool) -> list[int]:
+    """Plan the reading of stored keys.
+
+    ``prefixes``: bytes of the key group in old and new keys. ``groups``: number of the new operator's key groups.
+    ``changed``: True if keys are rewritten.
+    """
+    return numbers([*prefixes, STAMP * timers, groups, changed])
+
+
+class Runs:
+    """The entries of a key group, one state after the other.
+
+    ``at``: the offset of the next entry; whoever reads entries moves it.
+    """
+
+    def __init__(self, group: bytes) -> None:
+        self.content, self.at = readable(group), 0
+
+    def __iter__(self) -> Iterator[int]:
+        """Yield the number of each state that has entries."""
+        size = len(self.content)
+        while self.at + 2 <= size:
+            state = uint16(self.content, self.at)
+            self.at += 2
+            if state == END_OF_GROUP:
+                break
+            yield state
+        else:
+            raise _error(CUT_OFF)
+        if self.at != size:
+            raise SavepointUnreadable("bytes follow the end marker of a key group: the savepoint is damaged")
+        if size == 2:  # Flink looks for an entry in each group that begins somewhere (measured)
+            raise SavepointUnreadable("a key group with an offset contains no entry")
+
+    def skip(self) -> tuple[int, int]:
+        """Skip the entries of a state; returns their begin and their number."""
+        begin = self.at
+        end, entries = end_of_run(self.content, begin)
+        if end < 0:
+            raise _error(end)
+        self.at = end
+        return begin, entries
+
+    def rewritten(self, mapping: ValueMapping) -> Generator[bytes, None, int]:
+        """Yield the entries of a state with new values, in blocks; the result is their number."""
+        out, count = writable(_BUFFER), 0
+        while True:
+            self.at, end, entries, wanted = rewrite_run(
+                self.content, self.at, out, mapping.plan, mapping.row.plan, mapping.row.constants
+            )
+            if wanted < 0:
+                raise _error(wanted)
+            count += entries
+            if end:
+                yield out[:end].tobytes()
+            if not wanted:
+                return count
+            if wanted > len(out):
+                out = writable(wanted)
+
+
+class Scatter:
+    """Entries on their way to the key groups of another operator, in blocks that are ordered by key group.
+
+    Args:
+        prefixes: Bytes of the key group in old and in new keys.
+        max_parallelism: Number of the new operator's key groups.
+        key: Builder of the new keys; None: keys are unchanged.
+    """
+
+    def __init__(self, prefixes: tuple[int, int], max_parallelism: int, key: RowMapping | None) -> None:
+        self._plans = [key_plan(prefixes, timers, max_parallelism, key is not None) for timers in (False, True)]
+        self._key = key or _ANY_ROW
+        self._out, self._sorted = writable(_SCATTERED), writable(_SCATTERED)
+        self._found, self._ends = numbers([0] * (_SCATTERED // 16)), numbers([0] * max_parallelism)
+        self._end = self._count = 0
+
+    def run(self, runs: Runs, timers: bool, state: int, value: ValueMapping | None) -> Iterator[tuple[int, bytes]]:
+        """Take the entries of an old state for the new state with a number; yields full blocks."""
+        value, key = value or UNCHANGED, self._key
+        while True:
+            runs.at, self._end, self._count, wanted = scatter_run(
+                runs.content, runs.at, state, self._out, self._end, self._found, self._count,
+                self._plans[timers], key.plan, key.constants, key.repeats,
+                value.plan, value.row.plan, value.row.constants,
+            )  # fmt: skip
+            if wanted < 0:
+                raise _error(wanted)
+            if not wanted:
+                return
+            yield from self.blocks()
+            if wanted > len(self._out):
+                self._out, self._sorted = writable(wanted), writable(wanted)
+
+    def blocks(self) -> Iterator[tuple[int, bytes]]:
+        """Yield the scattered entries of each key group, and forget them."""
+        sort_by_group(self._out, self._end, self._found, self._count, self._ends, self._sorted)
+        begin = 0
+        for group, end in enumerate(self._ends):
+            if end > begin:
+                yield group, self._sorted[begin:end].tobytes()
+            begin = end
+        self._end = self._count = 0
+
+
+_SCATTERED = 8 << 20
+"""Bytes of scattered entries in memory before they are passed on."""
+
+
+def gathered_group(content: bytes, counts: list[int]) -> bytes:
+    """The content of a key group from its scattered entries; ``counts`` of entries by state are increased."""
+    found = numbers([0] * len(counts))
+    out = writable(len(content) + 2 * len(counts) + 2)
+    end = gather(readable(content), out, found)
+    for state, count in enumerate(found):
+        counts[state] += int(count)
+    return out[:end].tobytes()
+
+
+@dataclass(frozen=True)
+class EntrySum:
+    """Sum of the hashes of a state's entries, by their keys and the kept fields of their values.
+
+    Attributes:
+        kept: Builder of the kept part of a value.
+        whole: Builder of the whole content of a value after its timestamp; None: it is not compared.
+        of_kept: True if ``whole`` builds it from the kept part.
+        key: Builder of the compared keys; None: keys are compared as they are.
+    """
+
+    kept: ValueMapping
+    whole: ValueMapping | None
+    of_kept: bool
+    keys: list[int]
+    in_groups: bool
+    key: RowMapping | None
+
+    def add(self, runs: Runs, group: int, total: list[int]) -> tuple[int, int]:
+        """Add the entries of a state in a key group.
+
+        Returns:
+            Number of entries, and 0, :data:`CHANGED` or :data:`OTHER_GROUP` of the entry after them.
+        """
+        whole, key, scratch, count = self.whole or UNCHANGED, self.key or _ANY_ROW, writable(_BUFFER), 0
+        while True:
+            runs.at, entries, wanted = sum_run(
+                runs.content, runs.at, group, total, scratch, self.keys, self.in_groups,
+                key.plan, key.constants, key.repeats,
+                self.kept.plan, self.kept.row.plan, self.kept.row.constants,
+                whole.plan, whole.row.plan, whole.row.constants, self.of_kept,
+            )  # fmt: skip
+            count += entries
+            if wanted in (0, CHANGED, OTHER_GROUP):
+                return count, wanted
+            if wanted < 0:
+                raise _error(wanted)
+            scratch = writable(wanted)
