@@ -90,6 +90,7 @@ TRIES: dict[str, tuple[Try, ...]] = {
             said="orders: file:///nowhere",
         ),
     ),
+    "state": (python("from airflow_flinkcompat.savepoint.compiled import COMPILED; print(COMPILED)", "True"),),
     "native": (python("import duckdb, pyarrow, airflow_flinkcompat.backfill.duckdb.partials"),),
     "jars": (
         python("from airflow_flinkcompat.local_flink.jars import pinned; print(len(pinned()))"),

@@ -14,7 +14,7 @@ from typing import Literal
 _DISTRIBUTION = "airflow-flinkcompat"
 _REQUIREMENT = re.compile(r"(?P<name>[\w.-]+).*\bextra == [\"'](?P<extra>[^\"']+)")
 
-Extra = Literal["deploy", "gcs", "local-flink", "lsp", "native", "s3", "spark", "vvr"]
+Extra = Literal["deploy", "gcs", "local-flink", "lsp", "native", "s3", "spark", "state", "vvr"]
 """The extras that messages may name."""
 
 

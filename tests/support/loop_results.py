@@ -1,0 +1,173 @@
+"""Results of the loops over stored bytes for data drawn from seeds: ``python -m tests.support.loop_results 0 60``.
+
+Compiled loops and plain Python print the same lines.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import struct
+import sys
+from collections.abc import Callable, Iterator
+
+from airflow_flinkcompat.exec_graph.layout import NamedState, Stored
+from airflow_flinkcompat.migration.runs import (
+    EntrySum,
+    Runs,
+    Scatter,
+    gathered_group,
+    key_plan,
+    value_mapping,
+)
+from airflow_flinkcompat.savepoint.binary import KeyedStateKind, SavepointUnreadable
+from airflow_flinkcompat.savepoint.binary_row import Field, FieldForm, write_row
+from airflow_flinkcompat.savepoint.compiled import COMPILED, hash_sum
+from airflow_flinkcompat.savepoint.keyed_state import Entry, key_group, write_entries
+from airflow_flinkcompat.savepoint.row_mapping import Converted, RowMapping, row_mapping
+
+GROUPS = 300
+SHAPES = [
+    ("row", KeyedStateKind.VALUE, 0),
+    ("List<row>", KeyedStateKind.MAP, 0),
+    ("List<row>", KeyedStateKind.LIST, 0),
+    ("Tuple<row, Int>", KeyedStateKind.MAP, 4),
+    ("List<Tuple<row, Boolean>>", KeyedStateKind.VALUE, 1),
+]
+
+
+class Drawn:
+    """Rows, mappings and key groups drawn from a seed."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+
+    def field(self, form: FieldForm) -> Field:
+        number = self.random.randbytes
+        if form is FieldForm.WORD:
+            value = self.random.choice((0, 1, -1, 127, -128, 128, -(1 << 40), self.random.getrandbits(62)))
+            return self.random.choice((Field(True, bytes(8)), Field(False, struct.pack("<q", value))))
+        if form in (FieldForm.DECIMAL, FieldForm.TIMESTAMP):
+            space = 16 if form is FieldForm.DECIMAL else 8
+            return Field(self.random.random() < 0.3, struct.pack("<II", self.random.randrange(16), 0), number(space))
+        size = self.random.randrange(20)
+        if form is FieldForm.TEXT and size < 8:
+            return Field(False, number(size).ljust(7, b"\0") + bytes([0x80 | size]))
+        if self.random.random() < 0.3:
+            return Field(True, bytes(8))
+        return Field(False, struct.pack("<II", size, 0), number(size) + bytes(-size % 8))
+
+    def forms(self, most: int = 6) -> list[FieldForm]:
+        return [self.random.choice(list(FieldForm)) for _ in range(self.random.randint(1, most))]
+
+    def row(self, forms: list[FieldForm]) -> bytes:
+        return write_row([self.field(form) for form in forms], self.random.randrange(4))
+
+    def mapping(self, forms: list[FieldForm]) -> RowMapping:
+        places = range(len(forms))
+        if self.random.random() < 0.3:
+            return row_mapping(forms, [*places, Field(False, bytes(8))])
+        return row_mapping(forms, [self.new_field(forms) for _ in range(self.random.randint(1, 80))])
+
+    def new_field(self, forms: list[FieldForm]) -> int | Field | Converted:
+        place, kind = self.random.randrange(len(forms)), self.random.randrange(7)
+        word = forms[place] is FieldForm.WORD
+        if kind == 0:
+            return self.field(self.random.choice(list(FieldForm)))
+        if kind == 1:
+            return Converted(place, instead_of_null=self.field(forms[place]))
+        if kind == 2 and word:
+            return Converted(place, null_if_zero=place)
+        if kind == 3 and word:
+            return Converted(place, widened=self.random.choice(((1, 2), (2, 4), (4, 8), (1, 8))))
+        if kind == 4 and word:
+            return Converted(place, to_decimal=True)
+        return place
+
+    def value(self, forms: list[FieldForm], kind: KeyedStateKind, form: str, trailing: int, stamp: bool) -> bytes:
+        counted = form.startswith("List") and kind is not KeyedStateKind.LIST
+        count = self.random.randint(1, 4) if form.startswith("List") else 1
+        rows = [self.row(forms) for _ in range(count)]
+        parts = [struct.pack(">I", len(row)) + row + self.random.randbytes(trailing) for row in rows]
+        content = (b"," if kind is KeyedStateKind.LIST else b"").join(parts)
+        head = b"\0" * (kind is KeyedStateKind.MAP) + self.random.randbytes(8 * stamp)
+        return head + (struct.pack(">I", count) if counted else b"") + content
+
+    def group(self, value: Callable[[], bytes], timers: bool) -> tuple[int, bytes]:
+        """The number and content of a key group; each key is a row in its group."""
+        wanted, entries = self.random.randrange(GROUPS), []
+        while len(entries) < 8:
+            row = write_row([Field(False, struct.pack("<q", self.random.getrandbits(60)))])
+            number = wanted if timers else key_group(row, GROUPS)
+            if entries and number != wanted:
+                continue
+            wanted = number
+            moment = self.random.randbytes(8) if timers else b""
+            key = number.to_bytes(2, "big") + moment + struct.pack(">I", len(row)) + row + b"\0"
+            entries.append(Entry(int(timers), key, b"" if timers else value()))
+        return wanted, write_entries(entries)
+
+
+def results(seed: int) -> Iterator[bytes]:
+    """The results of all loops for one seed, and of some damaged contents."""
+    drawn = Drawn(seed)
+    forms = drawn.forms()
+    mapping = drawn.mapping(forms)
+    form, kind, trailing = drawn.random.choice(SHAPES)
+    stamps = drawn.random.random() < 0.5, drawn.random.random() < 0.5
+    row = drawn.row(forms)
+    for content in (row, row[: drawn.random.randrange(len(row))]):
+        yield tried(lambda content=content: mapping(content))  # type: ignore[misc]
+    state = NamedState("state", kind, Stored(form))
+    values = value_mapping(state, mapping, *stamps, 1_700_000_000_000)
+    kept = value_mapping(state, row_mapping(forms, list(range(len(forms)))), *stamps)
+    whole = value_mapping(state, row_mapping(forms, list(range(len(forms)))), False, False, flag=False)
+    key = row_mapping([FieldForm.WORD], [Field(False, bytes(8)), 0])
+    number, group = drawn.group(lambda: drawn.value(forms, kind, form, trailing, stamps[0]), False)
+    damaged = bytearray(group)
+    damaged[drawn.random.randrange(len(group))] ^= 1 << drawn.random.randrange(8)
+    for content in (group, group[: drawn.random.randrange(len(group))], bytes(damaged)):
+        yield tried(lambda content=content: b"".join(rewritten(content, values)))  # type: ignore[misc]
+        yield tried(lambda content=content: scattered(content, key, values, False))  # type: ignore[misc]
+        for in_groups in (True, False):
+            summed = EntrySum(
+                kept, whole, drawn.random.random() < 0.5, key_plan((2, 2), False, GROUPS, False), in_groups, None
+            )
+            yield tried(lambda content=content, summed=summed: sums(content, summed, number))  # type: ignore[misc]
+    _, timers = drawn.group(lambda: b"", True)
+    yield tried(lambda: scattered(timers, key, None, True))
+
+
+def tried(work: Callable[[], bytes]) -> bytes:
+    try:
+        return work()
+    except SavepointUnreadable as error:
+        return str(error).encode()
+
+
+def rewritten(group: bytes, values: object) -> Iterator[bytes]:
+    runs = Runs(group)
+    for _ in runs:
+        yield from runs.rewritten(values)  # type: ignore[arg-type]
+
+
+def scattered(group: bytes, key: RowMapping, values: object, timers: bool) -> bytes:
+    scatter, runs = Scatter((2, 1), 100, key), Runs(group)
+    found = [each for _ in runs for each in scatter.run(runs, timers, 1, values)]  # type: ignore[arg-type]
+    found += scatter.blocks()
+    counts = [0, 0]
+    return (
+        b"".join(bytes([number]) + gathered_group(content, counts) for number, content in found) + repr(counts).encode()
+    )
+
+
+def sums(group: bytes, summed: EntrySum, number: int) -> bytes:
+    runs, total = Runs(group), hash_sum()
+    found = [summed.add(runs, number, total) for _ in runs]
+    return repr(([tuple(map(int, each)) for each in found], [int(each) for each in total])).encode()
+
+
+if __name__ == "__main__":
+    for place in range(int(sys.argv[1]), int(sys.argv[2])):
+        print(place, *(hashlib.sha256(each).hexdigest()[:12] for each in results(place)))
+    print("compiled" if COMPILED else "plain", file=sys.stderr)
