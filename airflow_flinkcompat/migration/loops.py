@@ -22,11 +22,17 @@ WHOLE, ONE_ROW, COUNTED_ROWS, SEPARATED_ROWS = range(4)
 
 AFTER_ROWS, CUT_OFF, NO_KEY, CHANGED, OTHER_GROUP = range(-11, -16, -1)
 _FLAG, _OLD_STAMP, _NEW_STAMP, _NOW, _ROWS, _TRAILING, _REPEATS, _GROWTH = range(8)
-"""Numbers of a plan of values: sizes of a map's flag and of the timestamps, the timestamp of values without an old one,
-the form of the rows and the bytes after each, and limits of the size of a new value."""
+"""Numbers of a plan of values.
+
+They are the sizes of a map's flag and of both timestamps, the timestamp of values without an old one, the form of the
+rows, the bytes after each row, and the limits of a new value's size.
+"""
 _PREFIX, _NEW_PREFIX, _MOMENT, _GROUPS, _CHANGED_KEYS = range(5)
-"""Numbers of a plan of keys: bytes of the key group in old and new keys and of a timer's time, the number of key
-groups, and 1 if keys are rewritten."""
+"""Numbers of a plan of keys.
+
+They are the bytes of the key group in old and new keys, the bytes of a timer's time, the number of key groups, and 1 if
+keys are rewritten.
+"""
 
 
 @compiled
@@ -193,7 +199,7 @@ def _map_key(
     row: list[int],
     constants: memoryview,
 ) -> tuple[int, int]:
-    """Write a key after its prefix; returns the ends of its row and of the key, or twice the code of an error."""
+    """Write a key after its prefix; returns the ends of its row and of the key, or an error twice."""
     at = begin + keys[_PREFIX]
     row_at = at + keys[_MOMENT] + 4
     if not keys[_CHANGED_KEYS]:

@@ -1,4 +1,4 @@
-"""Entries of one state in a key group, rewritten, moved to other key groups, or summed up by compiled loops."""
+"""Entries of one state in a key group: rewritten, moved to other key groups, or summed up."""
 
 from __future__ import annotations
 

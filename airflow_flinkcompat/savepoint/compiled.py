@@ -1,81 +1,116 @@
 """Loops over stored bytes, compiled by numba if it is installed; plain Python otherwise.
 
 A loop is one function for both. It receives bytes from :func:`readable` and :func:`writable` and numbers from
-:func:`numbers`, and computes with signed 64-bit integers alone. Only functions that read, write and hash bytes exist
-twice; tests compare both forms.
+:func:`numbers`, and computes with signed 64-bit integers alone. Only the functions below exist twice;
+:mod:`~airflow_flinkcompat.savepoint.numba_bytes` replaces them. Tests compare both forms.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from importlib.util import find_spec
 from os import environ
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import mmh3
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 COMPILED = find_spec("numba") is not None and environ.get("NUMBA_DISABLE_JIT", "0") == "0"
 """True if loops are compiled."""
+_HALF = (1 << 64) - 1
+_KEY_SEED = 42
+"""Seed of Flink's hash of a stored row."""
 
-if TYPE_CHECKING or not COMPILED:
-    from airflow_flinkcompat.savepoint.plain_bytes import (
-        add_hash,
-        clear,
-        compiled,
-        copy,
-        equal,
-        hash_sum,
-        little32,
-        number_hash,
-        numbers,
-        put_little32,
-        put_uint16,
-        put_uint32,
-        readable,
-        row_hash,
-        uint16,
-        uint32,
-        writable,
-    )
-else:
-    from airflow_flinkcompat.savepoint.numba_bytes import (
-        add_hash,
-        clear,
-        compiled,
-        copy,
-        equal,
-        hash_sum,
-        little32,
-        number_hash,
-        numbers,
-        put_little32,
-        put_uint16,
-        put_uint32,
-        readable,
-        row_hash,
-        uint16,
-        uint32,
-        writable,
-    )
 
-__all__ = [
-    "COMPILED",
-    "add_hash",
-    "clear",
-    "compiled",
-    "copy",
-    "equal",
-    "hash_sum",
-    "group_of_key",
-    "little32",
-    "number_hash",
-    "numbers",
-    "put_little32",
-    "put_uint16",
-    "put_uint32",
-    "readable",
-    "row_hash",
-    "uint16",
-    "uint32",
-    "writable",
-]
+def compiled(function: F) -> F:
+    """Leave a loop as it is."""
+    return function
+
+
+def readable(content: bytes) -> memoryview:
+    """Bytes that a loop reads."""
+    return memoryview(content)
+
+
+def writable(size: int) -> memoryview:
+    """A buffer that a loop writes."""
+    return memoryview(bytearray(size))
+
+
+def numbers(values: Iterable[int]) -> list[int]:
+    """Numbers that a loop reads or writes."""
+    return list(values)
+
+
+def copy(source: memoryview, begin: int, end: int, out: memoryview, at: int) -> None:
+    """Copy bytes from one buffer to another."""
+    out[at : at + end - begin] = source[begin:end]
+
+
+def clear(out: memoryview, begin: int, end: int) -> None:
+    """Set bytes to 0."""
+    out[begin:end] = bytes(end - begin)
+
+
+def equal(one: memoryview, begin: int, end: int, other: memoryview, at: int) -> bool:
+    """True if the bytes of a range equal those of another buffer."""
+    return one[begin:end] == other[at : at + end - begin]
+
+
+def uint16(content: memoryview, at: int) -> int:
+    """A big-endian number of two bytes."""
+    return content[at] << 8 | content[at + 1]
+
+
+def uint32(content: memoryview, at: int) -> int:
+    """A big-endian number of four bytes."""
+    return int.from_bytes(content[at : at + 4], "big")
+
+
+def little32(content: memoryview, at: int) -> int:
+    """A little-endian number of four bytes."""
+    return int.from_bytes(content[at : at + 4], "little")
+
+
+def put_uint16(out: memoryview, at: int, value: int) -> None:
+    """Write a big-endian number of two bytes."""
+    out[at : at + 2] = value.to_bytes(2, "big")
+
+
+def put_uint32(out: memoryview, at: int, value: int) -> None:
+    """Write a big-endian number of four bytes."""
+    out[at : at + 4] = value.to_bytes(4, "big")
+
+
+def put_little32(out: memoryview, at: int, value: int) -> None:
+    """Write a little-endian number of four bytes."""
+    out[at : at + 4] = value.to_bytes(4, "little")
+
+
+def hash_sum() -> list[int]:
+    """The lower and the upper half of an empty sum of hashes."""
+    return [0, 0]
+
+
+def add_hash(content: memoryview, begin: int, end: int, total: list[int]) -> None:
+    """Add the 128-bit Murmur hash of a range to a sum."""
+    found = (total[1] << 64 | total[0]) + mmh3.mmh3_x64_128_uintdigest(bytes(content[begin:end]))
+    total[0], total[1] = found & _HALF, found >> 64 & _HALF
+
+
+def row_hash(content: memoryview, begin: int, end: int) -> int:
+    """Flink's hash of a stored row: Murmur, 32 bits, signed."""
+    return mmh3.hash(bytes(content[begin:end]), _KEY_SEED)
+
+
+def number_hash(number: int) -> int:
+    """Flink's hash of a hash, from which it computes a key group."""
+    return mmh3.hash(number.to_bytes(4, "little", signed=True), 0)
+
+
+if COMPILED and not TYPE_CHECKING:
+    from airflow_flinkcompat.savepoint.numba_bytes import *  # noqa: F403 - replaces the functions above
 
 
 @compiled

@@ -12,12 +12,30 @@ import numba
 import numpy as np
 from numba.core.caching import FunctionCache
 
-from airflow_flinkcompat.savepoint.plain_bytes import KEY_SEED
+__all__ = [
+    "add_hash",
+    "clear",
+    "compiled",
+    "copy",
+    "equal",
+    "hash_sum",
+    "little32",
+    "number_hash",
+    "numbers",
+    "put_little32",
+    "put_uint16",
+    "put_uint32",
+    "readable",
+    "row_hash",
+    "uint16",
+    "uint32",
+    "writable",
+]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 int64, uint64, uintp = np.int64, np.uint64, np.uintp
-_M32 = int64(0xFFFFFFFF)
+_M32, _KEY_SEED = int64(0xFFFFFFFF), int64(42)
 _C1, _C2 = uint64(0x87C37B91114253D5), uint64(0x4CF5AD432745937F)
 
 
@@ -200,7 +218,7 @@ def _end32(found: Any, size: int) -> Any:
 
 @compiled
 def row_hash(content: Any, begin: int, end: int) -> Any:
-    found, size = int64(KEY_SEED), end - begin
+    found, size = _KEY_SEED, end - begin
     for at in range(begin, begin + size // 4 * 4, 4):
         found = _next32(found, little32(content, at))
     if size % 4:

@@ -38,7 +38,7 @@ _COPIED, _NULL_REPLACED, _NULL_IF_ZERO, _WIDENED, _TO_DECIMAL = range(5)
 
 @dataclass(frozen=True)
 class Converted:
-    """A new field that is converted from an old one; NULL stays NULL unless ``instead_of_null`` replaces it.
+    """A new field that is converted from an old one. NULL stays NULL without ``instead_of_null``.
 
     Attributes:
         source: Position of the old field.
@@ -160,7 +160,7 @@ def _change(change: Converted | None) -> tuple[int, int]:
 def map_row(
     source: memoryview, at: int, size: int, out: memoryview, to: int, plan: list[int], constants: memoryview
 ) -> int:
-    """Write a new row for the old one at an offset; returns the end of the new row, or the code of an error."""
+    """Write a new row for the old one at an offset; returns the new row's end, or an error code."""
     if size < plan[OLD_END] or (plan[_SIZED] and size != plan[OLD_END]):
         return ROW_TOO_SHORT
     old_words, new_words = at + plan[_OLD_HEAD], to + plan[_NEW_HEAD]
