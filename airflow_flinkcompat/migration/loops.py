@@ -15,12 +15,13 @@ from airflow_flinkcompat.savepoint.compiled import (
 )
 from airflow_flinkcompat.savepoint.keyed_state import END_OF_GROUP, LAST_OF_RUN
 from airflow_flinkcompat.savepoint.row_mapping import NEW_END, OLD_END, map_row
+from airflow_flinkcompat.savepoint.runs import NO_KEY, end_of_entry
 
 STAMP = 8
 _SEPARATOR = ord(",")
 WHOLE, ONE_ROW, COUNTED_ROWS, SEPARATED_ROWS = range(4)
 
-AFTER_ROWS, CUT_OFF, NO_KEY, CHANGED, OTHER_GROUP = range(-11, -16, -1)
+AFTER_ROWS, CHANGED, OTHER_GROUP = range(-21, -24, -1)
 _FLAG, _OLD_STAMP, _NEW_STAMP, _NOW, _ROWS, _TRAILING, _REPEATS, _GROWTH = range(8)
 """Numbers of a plan of values.
 
@@ -114,37 +115,6 @@ def size_limit(size: int, value: list[int], row: list[int]) -> int:
     """The size that a new value cannot exceed."""
     rows = size // (4 + row[OLD_END] + value[_TRAILING]) + 1
     return size * value[_REPEATS] + rows * value[_GROWTH] + STAMP
-
-
-@compiled
-def end_of_entry(source: memoryview, at: int) -> tuple[int, int]:
-    """End of the key and end of the value of an entry, or twice the code of an error."""
-    size = len(source)
-    if at + 4 > size:
-        return CUT_OFF, CUT_OFF
-    key = at + 4 + uint32(source, at)
-    if key == at + 4:
-        return NO_KEY, NO_KEY
-    if key + 4 > size:
-        return CUT_OFF, CUT_OFF
-    end = key + 4 + uint32(source, key)
-    if end > size:
-        return CUT_OFF, CUT_OFF
-    return key, end
-
-
-@compiled
-def end_of_run(source: memoryview, at: int) -> tuple[int, int]:
-    """End and number of the entries of a state; the code of an error replaces the end."""
-    entries = 0
-    while True:
-        key, end = end_of_entry(source, at)
-        if key < 0:
-            return key, 0
-        entries += 1
-        if source[at + 4] & LAST_OF_RUN:
-            return end, entries
-        at = end
 
 
 @compiled

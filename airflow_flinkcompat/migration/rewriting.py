@@ -25,7 +25,7 @@ from airflow_flinkcompat.migration.entries import (
     prefix_length,
 )
 from airflow_flinkcompat.migration.fields import NotMigratable
-from airflow_flinkcompat.migration.runs import Runs, Scatter, gathered_group
+from airflow_flinkcompat.migration.runs import Scatter, gathered_group, rewritten
 from airflow_flinkcompat.migration.slices import StoredSlices
 from airflow_flinkcompat.savepoint.binary import KeyedStateKind, SavepointUnreadable, naming_file
 from airflow_flinkcompat.savepoint.keyed_state import (
@@ -41,6 +41,7 @@ from airflow_flinkcompat.savepoint.keyed_state import (
 )
 from airflow_flinkcompat.savepoint.metadata import KeyGroups
 from airflow_flinkcompat.savepoint.row_mapping import RowMapping
+from airflow_flinkcompat.savepoint.runs import Runs
 
 _HELD = 16 << 20
 """Maximum number of bytes of scattered entries in memory."""
@@ -244,7 +245,7 @@ def rewritten_group(
                 _, entries = runs.skip()
                 yield group[begin : runs.at]
             else:
-                entries = yield from runs.rewritten(way.value)
+                entries = yield from rewritten(runs, way.value)
             counts[way.number] += entries
     if anything:
         yield _END

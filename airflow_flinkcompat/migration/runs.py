@@ -11,14 +11,11 @@ from airflow_flinkcompat.migration.loops import (
     AFTER_ROWS,
     CHANGED,
     COUNTED_ROWS,
-    CUT_OFF,
-    NO_KEY,
     ONE_ROW,
     OTHER_GROUP,
     SEPARATED_ROWS,
     STAMP,
     WHOLE,
-    end_of_run,
     gather,
     map_value,
     rewrite_run,
@@ -32,23 +29,21 @@ from airflow_flinkcompat.savepoint.binary_row import FieldForm
 from airflow_flinkcompat.savepoint.compiled import (
     numbers,
     readable,
-    uint16,
     writable,
 )
-from airflow_flinkcompat.savepoint.keyed_state import END_OF_GROUP
 from airflow_flinkcompat.savepoint.row_mapping import RowMapping, row_error, row_mapping
+from airflow_flinkcompat.savepoint.runs import RUN_ERRORS, Runs, run_error
 
 _BUFFER = 1 << 20
 """Bytes of new entries that a loop writes before they are passed on."""
-_ERRORS = {
-    CUT_OFF: "a key group ends before its end marker: the savepoint is damaged",
-    NO_KEY: "an entry of a key group has no key: the savepoint is damaged",
-    AFTER_ROWS: "a value has unexpected bytes after its rows: the savepoint is damaged or its format is unknown",
-}
 
 
 def _error(code: int) -> SavepointUnreadable:
-    return SavepointUnreadable(_ERRORS[code]) if code in _ERRORS else row_error(code)
+    if code == AFTER_ROWS:
+        return SavepointUnreadable(
+            "a value has unexpected bytes after its rows: the savepoint is damaged or its format is unknown"
+        )
+    return run_error(code) if code in RUN_ERRORS else row_error(code)
 
 
 _ANY_ROW = row_mapping([FieldForm.WORD], [0])
@@ -112,56 +107,22 @@ def key_plan(prefixes: tuple[int, int], timers: bool, groups: int, changed: bool
     return numbers([*prefixes, STAMP * timers, groups, changed])
 
 
-class Runs:
-    """The entries of a key group, one state after the other.
-
-    ``at``: the offset of the next entry; whoever reads entries moves it.
-    """
-
-    def __init__(self, group: bytes) -> None:
-        self.content, self.at = readable(group), 0
-
-    def __iter__(self) -> Iterator[int]:
-        """Yield the number of each state that has entries."""
-        size = len(self.content)
-        while self.at + 2 <= size:
-            state = uint16(self.content, self.at)
-            self.at += 2
-            if state == END_OF_GROUP:
-                break
-            yield state
-        else:
-            raise _error(CUT_OFF)
-        if self.at != size:
-            raise SavepointUnreadable("bytes follow the end marker of a key group: the savepoint is damaged")
-        if size == 2:  # Flink looks for an entry in each group that begins somewhere (measured)
-            raise SavepointUnreadable("a key group with an offset contains no entry")
-
-    def skip(self) -> tuple[int, int]:
-        """Skip the entries of a state; returns their begin and their number."""
-        begin = self.at
-        end, entries = end_of_run(self.content, begin)
-        if end < 0:
-            raise _error(end)
-        self.at = end
-        return begin, entries
-
-    def rewritten(self, mapping: ValueMapping) -> Generator[bytes, None, int]:
-        """Yield the entries of a state with new values, in blocks; the result is their number."""
-        out, count = writable(_BUFFER), 0
-        while True:
-            self.at, end, entries, wanted = rewrite_run(
-                self.content, self.at, out, mapping.plan, mapping.row.plan, mapping.row.constants
-            )
-            if wanted < 0:
-                raise _error(wanted)
-            count += entries
-            if end:
-                yield out[:end].tobytes()
-            if not wanted:
-                return count
-            if wanted > len(out):
-                out = writable(wanted)
+def rewritten(runs: Runs, mapping: ValueMapping) -> Generator[bytes, None, int]:
+    """Yield the entries of a state with new values, in blocks; the result is their number."""
+    out, count = writable(_BUFFER), 0
+    while True:
+        runs.at, end, entries, wanted = rewrite_run(
+            runs.content, runs.at, out, mapping.plan, mapping.row.plan, mapping.row.constants
+        )
+        if wanted < 0:
+            raise _error(wanted)
+        count += entries
+        if end:
+            yield out[:end].tobytes()
+        if not wanted:
+            return count
+        if wanted > len(out):
+            out = writable(wanted)
 
 
 class Scatter:

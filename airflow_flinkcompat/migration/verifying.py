@@ -27,7 +27,6 @@ from airflow_flinkcompat.migration.loops import CHANGED, OTHER_GROUP
 from airflow_flinkcompat.migration.runs import (
     UNCHANGED,
     EntrySum,
-    Runs,
     ValueMapping,
     key_plan,
     value_mapping,
@@ -40,6 +39,7 @@ from airflow_flinkcompat.savepoint.compiled import hash_sum
 from airflow_flinkcompat.savepoint.keyed_state import KeyedState, key_group, keyed_headers, open_keyed, read_entries
 from airflow_flinkcompat.savepoint.metadata import KeyGroups, OperatorState, SavepointMetadata
 from airflow_flinkcompat.savepoint.row_mapping import RowMapping, row_mapping
+from airflow_flinkcompat.savepoint.runs import Runs
 from airflow_flinkcompat.savepoint.store import BROADCAST, elements, header_of, read_handle, read_metadata
 
 _SUM = (1 << 128) - 1

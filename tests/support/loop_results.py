@@ -14,10 +14,11 @@ from collections.abc import Callable, Iterator
 from airflow_flinkcompat.exec_graph.layout import NamedState, Stored
 from airflow_flinkcompat.migration.runs import (
     EntrySum,
-    Runs,
     Scatter,
+    ValueMapping,
     gathered_group,
     key_plan,
+    rewritten,
     value_mapping,
 )
 from airflow_flinkcompat.savepoint.binary import KeyedStateKind, SavepointUnreadable
@@ -25,6 +26,7 @@ from airflow_flinkcompat.savepoint.binary_row import Field, FieldForm, write_row
 from airflow_flinkcompat.savepoint.compiled import COMPILED, hash_sum
 from airflow_flinkcompat.savepoint.keyed_state import Entry, key_group, write_entries
 from airflow_flinkcompat.savepoint.row_mapping import Converted, RowMapping, row_mapping
+from airflow_flinkcompat.savepoint.runs import Runs
 
 GROUPS = 300
 SHAPES = [
@@ -127,7 +129,7 @@ def results(seed: int) -> Iterator[bytes]:
     damaged = bytearray(group)
     damaged[drawn.random.randrange(len(group))] ^= 1 << drawn.random.randrange(8)
     for content in (group, group[: drawn.random.randrange(len(group))], bytes(damaged)):
-        yield tried(lambda content=content: b"".join(rewritten(content, values)))  # type: ignore[misc]
+        yield tried(lambda content=content: b"".join(rewritten_group(content, values)))  # type: ignore[misc]
         yield tried(lambda content=content: scattered(content, key, values, False))  # type: ignore[misc]
         for in_groups in (True, False):
             summed = EntrySum(
@@ -145,15 +147,15 @@ def tried(work: Callable[[], bytes]) -> bytes:
         return str(error).encode()
 
 
-def rewritten(group: bytes, values: object) -> Iterator[bytes]:
+def rewritten_group(group: bytes, values: ValueMapping) -> Iterator[bytes]:
     runs = Runs(group)
     for _ in runs:
-        yield from runs.rewritten(values)  # type: ignore[arg-type]
+        yield from rewritten(runs, values)
 
 
-def scattered(group: bytes, key: RowMapping, values: object, timers: bool) -> bytes:
+def scattered(group: bytes, key: RowMapping, values: ValueMapping | None, timers: bool) -> bytes:
     scatter, runs = Scatter((2, 1), 100, key), Runs(group)
-    found = [each for _ in runs for each in scatter.run(runs, timers, 1, values)]  # type: ignore[arg-type]
+    found = [each for _ in runs for each in scatter.run(runs, timers, 1, values)]
     found += scatter.blocks()
     counts = [0, 0]
     return (

@@ -1,0 +1,87 @@
+"""The content of a key group as runs of entries, one run for each state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
+from airflow_flinkcompat.savepoint.compiled import compiled, readable, uint16, uint32
+from airflow_flinkcompat.savepoint.keyed_state import END_OF_GROUP, LAST_OF_RUN
+
+CUT_OFF, NO_KEY = -11, -12
+RUN_ERRORS = {
+    CUT_OFF: "a key group ends before its end marker: the savepoint is damaged",
+    NO_KEY: "an entry of a key group has no key: the savepoint is damaged",
+}
+"""Messages by the code that a loop returns."""
+
+
+def run_error(code: int) -> SavepointUnreadable:
+    """The error of a run that cannot be read."""
+    return SavepointUnreadable(RUN_ERRORS[code])
+
+
+@compiled
+def end_of_entry(source: memoryview, at: int) -> tuple[int, int]:
+    """End of the key and end of the value of an entry, or twice the code of an error."""
+    size = len(source)
+    if at + 4 > size:
+        return CUT_OFF, CUT_OFF
+    key = at + 4 + uint32(source, at)
+    if key == at + 4:
+        return NO_KEY, NO_KEY
+    if key + 4 > size:
+        return CUT_OFF, CUT_OFF
+    end = key + 4 + uint32(source, key)
+    if end > size:
+        return CUT_OFF, CUT_OFF
+    return key, end
+
+
+@compiled
+def end_of_run(source: memoryview, at: int) -> tuple[int, int]:
+    """End and number of the entries of a state; the code of an error replaces the end."""
+    entries = 0
+    while True:
+        key, end = end_of_entry(source, at)
+        if key < 0:
+            return key, 0
+        entries += 1
+        if source[at + 4] & LAST_OF_RUN:
+            return end, entries
+        at = end
+
+
+class Runs:
+    """The entries of a key group, one state after the other.
+
+    ``at``: the offset of the next entry; whoever reads entries moves it.
+    """
+
+    def __init__(self, group: bytes) -> None:
+        self.content, self.at = readable(group), 0
+
+    def __iter__(self) -> Iterator[int]:
+        """Yield the number of each state that has entries."""
+        size = len(self.content)
+        while self.at + 2 <= size:
+            state = uint16(self.content, self.at)
+            self.at += 2
+            if state == END_OF_GROUP:
+                break
+            yield state
+        else:
+            raise run_error(CUT_OFF)
+        if self.at != size:
+            raise SavepointUnreadable("bytes follow the end marker of a key group: the savepoint is damaged")
+        if size == 2:  # Flink looks for an entry in each group that begins somewhere (measured)
+            raise SavepointUnreadable("a key group with an offset contains no entry")
+
+    def skip(self) -> tuple[int, int]:
+        """Skip the entries of a state; returns their begin and their number."""
+        begin = self.at
+        end, entries = end_of_run(self.content, begin)
+        if end < 0:
+            raise run_error(end)
+        self.at = end
+        return begin, entries
