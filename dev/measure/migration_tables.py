@@ -25,7 +25,7 @@ _CIRCUMSTANCES: Mapping[str, Callable[[_Entry], bool]] = {
     "of these with state in RocksDB on one side or both": lambda entry: "rocksdb" in _values(entry, _BACKEND),
     "of these compressed": lambda entry: "true" in _values(entry, _COMPRESSED),
     "of these with two subtasks": lambda entry: _values(entry, "parallelism.default") == ["2", "2"],
-    "of these with another number of subtasks after": lambda entry: len(set(_values(entry, "parallelism.default"))) > 1,
+    "of these with a changed number of subtasks": lambda entry: len(set(_values(entry, "parallelism.default"))) > 1,
 }
 
 
@@ -45,7 +45,7 @@ def table_of_shares(found: dict[str, Counter[MigrationExtent]]) -> str:
     rows = [(words, found[ending]) for ending, words in ENDINGS.items()]
     rows.append(("all", sum((counts for _, counts in rows), Counter())))
     lines = [
-        f"| what Flink did | changes | {' | '.join(MigrationExtent)} |",
+        f"| result in Flink | changes | {' | '.join(MigrationExtent)} |",
         f"|---|{'---|' * (len(MigrationExtent) + 1)}",
     ]
     for words, counts in rows:
