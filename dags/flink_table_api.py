@@ -53,7 +53,7 @@ date -u +%Y-%m-%dT%H:%M:%SZ
 
 
 def start(task_id: str, start_mode: str, **arguments: Any) -> BashOperator:
-    """The task that starts the program. It has no retries: a second try would stop what the first has started."""
+    """Start the program, without retries: a second try would stop the job of the first try."""
     return BashOperator(
         task_id=task_id,
         bash_command=START,

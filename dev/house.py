@@ -1,7 +1,7 @@
-"""Figures of the house: size, small modules, first lines of docstrings, sentences of the docs.
+"""Figures of the code and the pages: size, small modules, first lines of docstrings, sentences.
 
-``python -m dev.house`` prints them; ``python -m dev.house --check``, which ``make lint`` runs, fails for a first line
-that begins with a clause or is too long.
+``python -m dev.house`` prints the figures. ``python -m dev.house --check``, which ``make lint`` runs, checks the package,
+``dev``, ``scripts`` and ``dags``. It fails if the first line of a docstring begins with a clause or is too long.
 """
 
 from __future__ import annotations
@@ -22,14 +22,19 @@ _LONG_SENTENCE = 40
 _LONG_LINE = 100
 
 
-def modules() -> list[Path]:
-    """The tracked Python modules of the package."""
-    listed = subprocess.run(["git", "ls-files", "*.py"], cwd=PACKAGE, capture_output=True, text=True, check=True)
-    return [PACKAGE / name for name in listed.stdout.split() if (PACKAGE / name).exists()]
+CHECKED = (PACKAGE.name, "dev", "scripts", "dags")
+"""Folders whose docstrings are checked."""
+
+
+def modules(*folders: str) -> list[Path]:
+    """Tracked Python modules of these folders; by default, of the package."""
+    command = ["git", "ls-files", *(f"{folder}/*.py" for folder in folders or (PACKAGE.name,))]
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    return [ROOT / name for name in listed.stdout.split() if (ROOT / name).exists()]
 
 
 def first_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Line number and first line of every docstring of a module, those of attributes included."""
+    """Line number and first line of every docstring of a module, including those of attributes."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         body = node.body if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) else []
         for before, part in zip([node, *body], body, strict=False):
@@ -49,10 +54,10 @@ def sentences(text: str) -> Iterator[int]:
 
 
 def faults() -> list[str]:
-    """First lines that begin with a clause or are too long, each with its place."""
+    """Messages about first lines that begin with a clause or are too long."""
     return [
         f"{path.relative_to(ROOT)}:{number}: {len(line)} of {_LONG_LINE} characters, or begins with a clause: {line}"
-        for path in modules()
+        for path in modules(*CHECKED)
         for number, line in first_lines(path)
         if _CLAUSE.match(line) or len(line) > _LONG_LINE
     ]

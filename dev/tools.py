@@ -1,4 +1,4 @@
-"""Tools that the programs of ``dev`` share: run one by name, publish its result, and count what a command costs."""
+"""Common tools of ``dev``: run a program by name, publish its result, and measure a command's cost."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def publish(lines: Iterable[str], file: Path | None) -> None:
 
 @dataclass(frozen=True)
 class Cost:
-    """Seconds of processor time (user and system, all processes of the tree), seconds by the clock, exit status."""
+    """Processor seconds (user and system, all child processes), elapsed seconds, exit status."""
 
     cpu: float
     wall: float
@@ -91,7 +91,7 @@ def cost_of(command: Sequence[str], timeout: float) -> Cost:
 
 
 def _counted(command: Sequence[str]) -> Cost:
-    """Count a JVM that outlives the Python that started it, too: this process adopts and awaits it (Linux)."""
+    """Cost of a command, including a JVM that outlives its Python: this process adopts it (Linux)."""
     if ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl: cannot adopt processes")
     started = time.monotonic()

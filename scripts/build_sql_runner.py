@@ -23,7 +23,7 @@ _DATE = (1980, 1, 1, 0, 0, 0)  # the earliest that a zip file can hold
 
 
 def compile_source(library: Path, javac: str = "javac") -> dict[str, bytes]:
-    """Class files by their name in the jar. Raises CalledProcessError: javac refused the source, and says why."""
+    """Class files by name in the jar. Raises CalledProcessError with javac's errors."""
     with tempfile.TemporaryDirectory() as folder:
         command = [javac, "--release", "8", "-Xlint:-options", "-proc:none", "-encoding", "UTF-8", "-g:source,lines"]
         subprocess.run([*command, "-cp", f"{library}/*", "-d", folder, str(SOURCE)], check=True)

@@ -32,7 +32,7 @@ class PackageMetadata(MetadataHookInterface):
 
 
 def with_addresses(text: str, repository: str, tag: str) -> str:
-    """The Markdown with each relative link as an address of that tag of the repository, pictures by their content."""
+    """Markdown in which relative links are absolute addresses of a tag, and pictures are raw files."""
     return _LINK.sub(lambda m: f"{m[1]}{m[2]}({repository}/{'raw' if m[1] else 'blob'}/{tag}/{m[3]})", text)
 
 

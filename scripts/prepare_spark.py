@@ -1,4 +1,4 @@
-"""The first start of Spark, made by ``make setup``: PySpark is compiled to byte code, and Spark is seen to run."""
+"""First start of Spark for ``make setup``: compile PySpark to bytecode, and check that Spark runs."""
 
 from __future__ import annotations
 

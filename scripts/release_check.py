@@ -1,4 +1,4 @@
-"""Builds what a release uploads, and tries it: contents, metadata, the wheel with each extra in its own environment.
+"""Build and test the files of a release: contents, metadata, and the wheel with each extra.
 
 Usage: python scripts/release_check.py [--out FOLDER] [--tag vX.Y.Z] [--extra NAME …] [--write FILE]
 
@@ -42,7 +42,7 @@ MODULES = (
 
 @dataclass(frozen=True)
 class Try:
-    """What an environment has to do: a command, its exit code, and words of what it prints."""
+    """Test of an environment: a command, its exit code, and words in its output."""
 
     command: tuple[str, ...]
     code: int = 0
@@ -197,7 +197,7 @@ def metadata_of(wheel: Path) -> Message:
 
 
 def try_extra(wheel: Path, extra: str) -> tuple[int, int]:
-    """How many distributions came, and how many seconds it took. Raises ReleaseError: it does not do what it should."""
+    """Number of installed distributions and seconds. Raises ReleaseError if the extra does not work."""
     begin = time.monotonic()
     wanted = f"{wheel}[{extra}]" if extra else str(wheel)
     with tempfile.TemporaryDirectory(prefix="flinkcompat-release-") as folder:
@@ -231,7 +231,7 @@ def require(each: Try, home: Path, extra: str) -> None:
 
 
 def table(wheel: Path, rows: Sequence[tuple[str, int, int]]) -> str:
-    """What was tried, as Markdown."""
+    """Results of the tests, as Markdown."""
     return "\n".join(_lines(wheel, rows)) + "\n"
 
 
@@ -266,7 +266,7 @@ def uv(*arguments: object) -> str:
 
 
 def call(*command: object, environment: dict[str, str] | None = None) -> str:
-    """What a command prints. Raises ReleaseError: it fails."""
+    """Output of a command. Raises ReleaseError if it fails."""
     words = [str(part) for part in command]
     done = subprocess.run(
         words, env={**os.environ, **(environment or {})}, capture_output=True, text=True, timeout=1800, check=False

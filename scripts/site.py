@@ -1,4 +1,4 @@
-"""Hook of mkdocs: the site's folders are those of the repository, and it holds whatever its pages link to.
+"""Hook of mkdocs: keep the repository's folders in the site, and add every linked file.
 
 A page links to other pages, DAGs, schemas and results by their places in the repository. What is linked to is on the
 site beside the pages, so a link is dead on the site exactly where it is dead in a checkout, and `mkdocs build --strict`
@@ -39,7 +39,7 @@ def _file(path: Path, config: MkDocsConfig) -> File:
 
 
 def _linked(pages: set[Path]) -> Iterator[Path]:
-    """What is linked to: of a folder its README, or its pages."""
+    """Linked files; for a linked folder its README, or else its pages."""
     for page in pages:
         if not page.is_file():
             continue

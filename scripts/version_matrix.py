@@ -1,4 +1,4 @@
-"""Runs the tests that ask something of Airflow and of Python on each version that is taken, and writes a table.
+"""Run the tests that depend on Airflow and Python on each supported version, and write a table.
 
 Usage: python scripts/version_matrix.py [--airflow 3.1 …] [--python 3.12 …] [--slow] [--write FILE]
 
@@ -120,7 +120,7 @@ def _tested(cell: Cell, interpreter: Path, versions: str, *, slow: bool) -> Cell
 def _read_run(
     cell: Cell, interpreter: Path, places: Sequence[str], marked: str
 ) -> tuple[Counter[str], float, list[str]]:
-    """What one run of pytest came to, or why it did not."""
+    """Result of one run of pytest, or the reason for its failure."""
     report = cell.place / "report.xml"
     report.unlink(missing_ok=True)
     command = [interpreter, "-m", "pytest", "-q", "-n0", f"--junitxml={report}", "-m", marked]
@@ -138,7 +138,7 @@ def _read_run(
 
 
 def read_report(text: str) -> tuple[Counter[str], float, list[str]]:
-    """How many tests passed, failed and were skipped, how long that took, and what each that failed says."""
+    """Numbers of passed, failed and skipped tests, their seconds, and the message of each failed test."""
     counts: Counter[str] = Counter()
     wrong = []
     suites = ET.fromstring(text)

@@ -1,4 +1,4 @@
-"""Writes what the plugin's API answers into ``frontend/openapi.json``, which the types of the pages are made of."""
+"""Write the OpenAPI schema of the plugin to ``frontend/openapi.json``, the source of the pages' types."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Write the reference pages anew: what stands between two markers of docs/reference is made of the package itself.
+"""Write the generated parts of docs/reference, between two markers on each page, from the package.
 
 ``python -m scripts.write_reference`` writes the pages. A marker ``<!-- NAME -->`` names a function, class or module, a
 group of commands (``flinkcompat``), the keys of the project file (``keys``), the table of jars (``jars``) or that of
@@ -127,7 +127,7 @@ def _package() -> griffe.Module:
 
 
 def _members(owner: Any, level: int) -> Iterator[str]:
-    """The public functions, classes and documented values of a module or class, in the order of the source."""
+    """Public functions, classes and documented values of a module or class, in source order."""
     own = (each for each in owner.members.values() if not each.is_alias and not each.name.startswith("_"))
     for each in sorted(own, key=lambda each: each.lineno or 0):
         if each.is_class or each.is_function or (each.is_attribute and "property" in each.labels):

@@ -218,7 +218,7 @@ Costs = Mapping[str, float]
 
 @dataclass(frozen=True)
 class Goal:
-    """What a case asks: the ratio of two contenders' costs stays within a limit."""
+    """Goal of a benchmark case: a limit for the cost ratio of two contenders."""
 
     says: str
     one: str
@@ -247,7 +247,7 @@ EMPTY_GOAL_SECONDS = 4.0
 
 
 def fingerprint(place: Path) -> tuple[object, ...]:
-    """How many rows a result has and what is in them, in whatever order and files."""
+    """Row count and hash of a result, independent of the order of rows and files."""
     import duckdb
 
     files = [
@@ -265,7 +265,7 @@ def fingerprint(place: Path) -> tuple[object, ...]:
 
 
 def run(contender: str, case: Case, source: Path, folder: Path) -> tuple[Cost, tuple[object, ...]]:
-    """One run of a contender: its cost and what it wrote. Raises RuntimeError with what it said when it failed."""
+    """Cost and result of one run of a contender. Raises RuntimeError with its output if it failed."""
     sink = folder / "result"
     shutil.rmtree(sink, ignore_errors=True)
     sink.unlink(missing_ok=True)
@@ -290,7 +290,7 @@ def medians(contenders: Sequence[str], case: Case, source: Path, folder: Path, r
 
 
 def as_installed(folder: Path) -> None:
-    """Lets Python keep the bytecode of what it imports, as an installed package has it, whatever the caller's own."""
+    """Let Python store the bytecode of its imports, as for an installed package."""
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     os.environ["PYTHONPYCACHEPREFIX"] = str(folder / "bytecode")
 

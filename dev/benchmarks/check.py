@@ -72,13 +72,13 @@ GROUP BY customer, item, window_start, window_end;
 
 """
 LEVELS = 5
-"""Views above each table: what a query reads is five views deep, and reads ``amount`` 3 to the 5th times."""
+"""Number of views above each table, so a query reads five views deep and ``amount`` 3**5 times."""
 LINES = 50
-"""Of one table, its views, its sink and the query into it."""
+"""Number of lines for one table with its views, its sink and its query."""
 
 
 def large(lines: int) -> str:
-    """A script of about that many lines: chains of five views, each from a table of its own into a sink of its own."""
+    """A script of about ``lines`` lines: chains of five views, each with a separate table and sink."""
     return "".join(_block(n) for n in range(max(1, round(lines / LINES))))
 
 
@@ -116,7 +116,7 @@ class Timing:
 
 
 def best(run: Callable[[], object], rounds: int, seconds: float) -> float:
-    """The best of ``rounds`` timings, in milliseconds of processor time for one run, each long enough to be true."""
+    """The best of ``rounds`` timings, each long enough to be accurate, in milliseconds of processor time."""
     timer = timeit.Timer(run, "import gc; gc.enable()", timer=process_time)
     number = max(1, round(seconds / max(timer.timeit(1), 1e-6)))
     return min(timer.repeat(rounds, number)) / number * 1000

@@ -1,4 +1,4 @@
-"""Downtime of a redeployed job, next to raw REST calls, or to the own upgrade of Flink's operator on Kubernetes.
+"""Downtime of a redeployed job, compared with raw REST calls or with the upgrade of Flink's operator.
 
 Timed is, by the cluster's own clock, from the last row of the old job (the largest of the times that its query writes
 into every row it emits, one each 20 ms) to the first checkpoint that the new one completed. Ours is ``deploy`` with
@@ -67,7 +67,7 @@ second patch of a redeploy may wait there. `make bench-downtime BENCH_ARGS=--kub
 
 @dataclass(frozen=True)
 class Downtime:
-    """Milliseconds from the last row of the old job: to its end, the new one's creation, and its first checkpoint."""
+    """Milliseconds from the old job's last row to its end, to the new job's creation and first checkpoint."""
 
     ended: float
     created: float
@@ -76,7 +76,7 @@ class Downtime:
 
 @dataclass(frozen=True)
 class Job:
-    """What runs, under a name and into a folder of its own."""
+    """A script to run, with the job's name and a separate output folder."""
 
     name: str
     folder: Path
@@ -238,7 +238,7 @@ def _row(name: str, numbers: Sequence[float]) -> str:
 
 
 def _arguments(job: Job, ttl: int) -> list[str]:
-    """What the runner is given; another ``ttl`` is another script for the same state."""
+    """Arguments of the SQL runner. A different ``ttl`` makes a different script with the same state."""
     return ["--statements", encode_statements([f"SET 'table.exec.state.ttl' = '{ttl} d'", *job.setup, JOB])]
 
 

@@ -1,4 +1,4 @@
-"""Savepoints of any size out of those of a real Flink: their headers and values under as many keys as are wanted."""
+"""Savepoints of any size, generated from the headers and values of a savepoint of a real Flink."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class _Model:
 
 
 def generate(source: Path, keys: int, folder: Path, groups: int | None = None, text: int | None = None) -> Path:
-    """A savepoint like another one, with this number of keys, and perhaps other key groups and lengths of texts."""
+    """Copy a savepoint with a given number of keys, and optionally of key groups and text lengths."""
     folder.mkdir(parents=True)
     old = read_metadata(str(source))
     operators = tuple(

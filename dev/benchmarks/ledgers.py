@@ -1,4 +1,4 @@
-"""Time in which a thousand deployments are listed: with the ledger index, without it, and on the pages.
+"""Time to list a thousand deployments: with the ledger index, without it, and on the pages.
 
 Each deployment has the entries of a first start, a redeploy and a check that waits for a person. The ledgers lie on a
 local disk and on a stand-in for S3 on this machine, which answers at once: requests are counted too, because on a real
@@ -102,7 +102,7 @@ class OnlyDags(Rights):
 
 @dataclass(frozen=True)
 class Timed:
-    """Seconds of the best round by the clock and of the processor, requests of one round, and the call's result."""
+    """Elapsed and processor seconds of the best round, requests of one round, and the call's result."""
 
     seconds: float
     processor: float

@@ -96,7 +96,7 @@ class Script:
 
 
 def cluster(gateway: SqlGateway, jobs: JobManager) -> Cluster:
-    """Where a rehearsal takes place, with clients that may be of a test's own."""
+    """The cluster of a rehearsal, with the given clients."""
     addresses = {"gateway": gateway.endpoint.url, "jobmanager": jobs.endpoint.url}
     return Cluster(SqlGatewayTarget(gateway, jobs), TargetLocation(addresses=addresses))
 
@@ -122,7 +122,7 @@ def running(gateway: SqlGateway, jobs: JobManager, side: Script, name: str) -> I
 
 @dataclass
 class Feed:
-    """Rows that arrive while the job reads on: one file after the other, so that every run reads them in one order."""
+    """Rows that arrive one file at a time while the job reads, so that their order is always the same."""
 
     jobs: JobManager
     job_id: str
@@ -132,7 +132,7 @@ class Feed:
     _waves: int = field(default=0, init=False)
 
     def arrive(self, wave: int) -> None:
-        """A file more in each folder, five minutes of event time after the wave before; until the job has read it."""
+        """Add a file to each folder, five minutes of event time after the last wave, and wait for the job."""
         files = dict.fromkeys(self.tables.values(), 0)
         for name in sorted(files):
             text = "\n".join(ROWS[name]) + "\n"
@@ -151,7 +151,7 @@ class Feed:
 def live(
     gateway: SqlGateway, jobs: JobManager, pair: Restore, folder: Path, tag: str = "live"
 ) -> Iterator[tuple[Feed, Script, Script]]:
-    """The old side as a live job that has read the first wave, and both sides; each printed row begins with the tag."""
+    """Run the old script as a live job until it has read the first wave. Yields the feed and both scripts."""
     old = Script(_placed(pair.old, folder, tag), pair.settings_old, "old.sql")
     new = Script(_placed(pair.new, folder, f"beside-{tag}"), pair.settings_new, "new.sql")
     with running(gateway, jobs, old, pair.id) as job_id:
@@ -161,13 +161,13 @@ def live(
 
 
 def rehearsed(gateway: SqlGateway, jobs: JobManager, pair: Restore, folder: Path) -> Rehearsal:
-    """What a rehearsal finds while the old side runs and has read its rows."""
+    """Rehearse a pair while the old script runs and has read its rows."""
     with live(gateway, jobs, pair, folder) as (feed, old, new):
         return rehearse(cluster(gateway, jobs), feed.job_id, old, new, QUICK, log=print)
 
 
 def rehearsed_on_the_way(gateway: SqlGateway, jobs: JobManager, feed: Feed, old: Script, new: Script) -> Rehearsal:
-    """The same with rows that arrive for the live job once the savepoint is taken, and again behind the control."""
+    """Rehearse while rows arrive for the live job: after the savepoint, and after the control."""
     due = iter(MEANWHILE)
 
     def log(line: str) -> None:
@@ -182,7 +182,7 @@ def rehearsed_on_the_way(gateway: SqlGateway, jobs: JobManager, feed: Feed, old:
 
 
 def to_the_end(feed: Feed, printed: Callable[[], Iterable[str]]) -> list[str]:
-    """All rows that the live job has printed, sorted, once it is drained: what its windows still held comes too."""
+    """Drain the live job, and return all rows that it has printed, sorted."""
     jobs, trigger = feed.jobs, uuid.uuid4().hex
     feed.arrive(AFTER)
     jobs.call("POST", f"jobs/{feed.job_id}/stop", {"drain": True, "triggerId": trigger})
@@ -226,7 +226,7 @@ class RehearsalRunner:
     _runs: Iterator[int] = field(default_factory=count)
 
     def rehearse(self, pair: Restore) -> dict[str, Any]:
-        """What was found, and the live job's rows beside those of a run alone."""
+        """The finding of a rehearsal, and the live job's rows next to those of a run without a rehearsal."""
         alone = self._alone(pair)
         run = f"run{next(self._runs)}"
         with live(self.gateway, self.jobs, pair, self.folder / run, run) as (feed, old, new):

@@ -60,7 +60,7 @@ IMPORTS = {
         "from airflow_flinkcompat.airflow.operators import *; from airflow_flinkcompat.airflow.sensors import *"
     ),
 }
-"""What a DAG file may import, from the least to everything."""
+"""Imports of a DAG file, from the smallest set to everything."""
 
 
 def seconds(command: str, rounds: int = ROUNDS) -> float:

@@ -85,7 +85,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def tell(keep: Path | None, narrator: Narrator, *, pictures: bool = False) -> int:
-    """Tells the story in a folder of its own; the exit status. Raises one of FAILURES when a step did not hold."""
+    """Tell the story in a separate folder; returns the exit status. Raises one of FAILURES."""
     with work_folder(keep, narrator.say) as root, ExitStack() as stack:
         world = World(root)
         world.make()
@@ -186,7 +186,7 @@ def down(narrator: Narrator) -> int:
 
 
 def serve(narrator: Narrator, *, story: bool) -> int:
-    """Hold everything until TERM: v1 deployed and orders arriving; with ``story`` all six versions one by one."""
+    """Run v1 with arriving orders until SIGTERM; with ``story``, propose all six versions in turn."""
     world = World(FOLDER)
     with _lock():
         world.make()
@@ -206,7 +206,7 @@ def serve(narrator: Narrator, *, story: bool) -> int:
 
 
 def _publish(parts: Parts) -> None:
-    """What ``up`` and ``down`` need to know; the password stays in Airflow's own file."""
+    """Write the file that ``up`` and ``down`` read. The password stays in Airflow's own file."""
     state = {
         "pid": os.getpid(),
         "airflow": parts.airflow.url,

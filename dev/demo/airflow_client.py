@@ -1,4 +1,4 @@
-"""Airflow's public REST API as a person uses it: switch a DAG on, run it, watch it, read logs, answer approvals."""
+"""Client for Airflow's public REST API: start and watch DAG runs, read logs, answer approvals."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class AirflowClient:
         return bool(self._request("GET", f"/dags/{dag_id}")["is_paused"])
 
     def import_errors(self) -> list[str]:
-        """What keeps DAG files from being loaded: ``file: message`` each."""
+        """Import errors of DAG files, each as ``file: message``."""
         answer = self._request("GET", "/importErrors")
         return [f"{row['filename']}: {row['stack_trace']}" for row in answer["import_errors"]]
 
@@ -180,14 +180,14 @@ class AirflowClient:
         return [line for record in answer["content"] for line in _log_lines(record)]
 
     def xcom(self, dag_id: str, run_id: str, task_id: str, key: str = "return_value") -> Any:
-        """What the task pushed under ``key``."""
+        """The XCom value that the task pushed under ``key``."""
         path = f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}/xcomEntries/{key}"
         return self._request("GET", path, params={"deserialize": False})["value"]
 
     # -- people
 
     def question(self, dag_id: str, run_id: str, task_id: str) -> Mapping[str, Any]:
-        """What a human-in-the-loop task asks: ``subject``, ``body``, ``options``, ``response_received`` …"""
+        """Question of a human-in-the-loop task: ``subject``, ``body``, ``options``, ``response_received`` …"""
         return dict(self._request("GET", self._hitl(dag_id, run_id, task_id)))
 
     def answer(
@@ -200,7 +200,7 @@ class AirflowClient:
         *,
         timeout: float = 240,
     ) -> str:
-        """Wait until the task asks, choose ``option``, and wait until the task took it; the task's final state.
+        """Wait for the task's question, choose ``option``, and return the task's final state.
 
         Airflow can still lose the answer, and asks again in the next try: then this answers again.
         """
@@ -280,7 +280,7 @@ class AirflowClient:
         return _answer(method, path, self._send(method, path, **arguments))
 
     def _send(self, method: str, path: str, **arguments: Any) -> httpx.Response:
-        """One request to the public API: signs in where needed; a safe one is repeated while the server is busy."""
+        """Send a request to the public API, signed in if needed. Repeat a safe request to a busy server."""
         for attempt in range(5):
             if "Authorization" not in self._http.headers:
                 self._sign_in()

@@ -1,4 +1,4 @@
-"""A whole Airflow on this machine: what ``airflow standalone`` runs, as child processes on loopback over SQLite.
+"""A complete Airflow on this machine: the processes of ``airflow standalone``, on loopback.
 
 The parts are started one by one, because ``airflow standalone`` opens its log servers on every interface. About 0.9 GB
 resident; ready in about twenty seconds. For demonstrations and tests, never for production.
@@ -123,7 +123,7 @@ class AirflowStandalone:
         self.stop()
 
     def start(self) -> None:
-        """Make the database, start all parts and wait until each is healthy. Raises AirflowError, LocalFlinkError."""
+        """Create the database and start all processes until healthy. Raises AirflowError, LocalFlinkError."""
         if self._children:
             raise AirflowError("this Airflow runs already")
         (port,) = choose_ports({"Airflow": self._port}).values()

@@ -1,4 +1,4 @@
-"""The real parts of the demo: a local Flink and an Airflow that runs the DAG, and what the story asks of them."""
+"""The services of the demo, a local Flink and an Airflow that runs the DAG, and their state."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Ports:
 
 
 class Parts:
-    """Flink and Airflow for as long as the ``with`` block lasts. A Flink that is given stays up afterwards."""
+    """Flink and Airflow during a ``with`` block. A Flink that the caller passes keeps running afterwards."""
 
     def __init__(
         self, world: World, say: Callable[[str], None], *, flink: LocalFlink | None = None, ports: Ports | None = None
@@ -128,12 +128,12 @@ class Parts:
         self.airflow.check()
 
     def work(self) -> object:
-        """What changes while a task works: the logs and results grow, and its processes use the processor."""
+        """Signs of a working task: sizes of logs and results, and processor time of its processes."""
         grown = tuple(_size(folder) for folder in (self.airflow.home / "logs", *self.world.results, self.world.ledger))
         return grown, int(self.airflow.task_seconds() / _STEP_SECONDS)
 
     def rows(self) -> object:
-        """What changes while the job works: its watermark and its files, those not committed yet included."""
+        """Signs of a working job: its watermark and its files, including uncommitted files."""
         return self.watermark(), tuple(_size(folder) for folder in self.world.results)
 
     @property
@@ -143,7 +143,7 @@ class Parts:
     # -- Flink
 
     def watermark(self) -> datetime | None:
-        """How far the running job has seen event time; None while none runs or it has seen nothing."""
+        """Watermark of the running job; None if no job runs or it has no watermark yet."""
         try:
             running = self._running()
             if len(running) != 1:
@@ -159,7 +159,7 @@ class Parts:
         return _EPOCH + timedelta(milliseconds=min(values)) if values and min(values) > 0 else None
 
     def orders_read(self, job_id: str) -> int:
-        """How many orders this job itself has read since it was started, by Flink's own metric of its source."""
+        """Number of orders that this job has read since its start, by the metric of its source."""
 
         def look() -> str | None:
             source = self.jobs.get(f"jobs/{job_id}")["vertices"][0]["id"]
@@ -193,7 +193,7 @@ class Parts:
         )
 
     def restored_by_flink_alone(self, old: int, new: int) -> Rehearsal:
-        """What becomes of a savepoint of the running job, of version ``old``, under version ``new``."""
+        """Rehearse version ``new`` with a savepoint of the running job of version ``old``."""
         addresses = {"gateway": self.flink.gateway_url, "jobmanager": self.flink.jobmanager_url}
         location = TargetLocation("sql-gateway", addresses)
         before, after = (Side(self.world.version(each), engine="flink", source=f"v{each}") for each in (old, new))
@@ -206,7 +206,7 @@ class Parts:
         return Ledger(self.world.ledger.as_uri(), DEPLOYMENT).entries()
 
     def deployed(self) -> HeadEntry:
-        """What runs now, by the ledger. Raises DemoError."""
+        """The deployed version by the ledger. Raises DemoError."""
         head = next((entry for entry in reversed(self.entries()) if isinstance(entry, HeadEntry)), None)
         if head is None:
             raise DemoError("the ledger holds no deployment")
@@ -229,7 +229,7 @@ class Parts:
         return wait_for(f"run {number} of the DAG", look, moved=self.work, say=self._say, alive=self.check)
 
     def follow(self, run: str, until: Mapping[str, str]) -> dict[str, str | None]:
-        """Narrate a run until its tasks are in the states of ``until``; all states. Raises DemoError if one failed."""
+        """Narrate a run until its tasks reach the states in ``until``; returns all states. Raises DemoError."""
         told = self._told.setdefault(run, {})
 
         def look() -> dict[str, str | None] | None:
@@ -280,7 +280,7 @@ class Parts:
         return states
 
     def verdict(self, run: str) -> Mapping[str, Any]:
-        """What the check of a run found."""
+        """The report of a run's check."""
         return dict(self.client.xcom(DAG_ID, run, "check", "summary"))
 
     def rows_from_scratch(self) -> list[Row]:
@@ -313,7 +313,7 @@ class Parts:
 
 
 def _size(folder: Path) -> int:
-    """How many bytes and files a folder holds, hidden ones included."""
+    """Number of bytes and files in a folder, including hidden files."""
     total = 0
     for place, _, names in os.walk(folder):
         for name in names:

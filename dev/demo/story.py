@@ -33,7 +33,7 @@ Counts = dict[str, int]
 
 @dataclass
 class Story:
-    """Tells the story with running parts. ``moment(name, run id)`` is called where there is something to look at.
+    """Tell the story with running services. ``moment(name, run id)`` marks a page that is worth a look.
 
     Every method raises DemoError (or the error of a part) when something is not as it should be.
     """
@@ -214,7 +214,7 @@ class Story:
     # -- v6
 
     def window_from_history(self) -> Step:
-        """v6: other windows again, and this time history is known: the state is computed, and no row is missing."""
+        """v6: the windows change again, but history is known, so the state is computed and no row is missing."""
         began = self._title("v6: windows of ten minutes, and the DAG knows where past orders are")
         self.world.name_history()
         run, before = self._propose(6, PROPOSE_V6)
@@ -324,7 +324,7 @@ class Story:
     def _resumed(
         self, before: Before, goal: datetime, *, broken: bool = False
     ) -> tuple[tuple[str, ...], dict[str, Any]]:
-        """Proves that the job went on from its savepoint with an open window; the proofs and the values behind them."""
+        """Prove that the job resumed from its savepoint with an open window; returns the proofs and values."""
         entry, stopped_at = self.parts.deployed(), self.parts.stopped_at()
         self.parts.require_running(entry)
         require(entry.start.start_mode == "savepoint", f"the job was started {entry.start.start_mode}")

@@ -26,18 +26,18 @@ _HISTORY = ("deploy=json.loads", 'check={"history": {"orders": ""}},\n          
 
 @dataclass(frozen=True)
 class World:
-    """Where everything of one demo lies, below ``root``."""
+    """Folders of one demo, below ``root``."""
 
     root: Path
 
     @property
     def live(self) -> Path:
-        """Where orders arrive; the job reads it."""
+        """Folder in which orders arrive; the job reads it."""
         return self.root / "orders" / "live"
 
     @property
     def archive(self) -> Path:
-        """Where old orders are kept; only the backfill reads it."""
+        """Folder of old orders; only the backfill reads it."""
         return self.root / "orders" / "archive"
 
     @property
@@ -52,7 +52,7 @@ class World:
 
     @property
     def from_scratch(self) -> Path:
-        """What Flink computes from all orders at once, to compare with."""
+        """Folder of the result that Flink computes from all orders, for the comparison."""
         return self.root / "from_scratch"
 
     @property
@@ -135,7 +135,7 @@ class World:
 
 
 def result_rows(folder: Path, *, by: str = "all") -> list[Row]:
-    """The committed rows of a result folder, sorted: of ``all``, of the ``job`` alone, or of the ``backfill`` alone."""
+    """Sorted committed rows of a result folder: of ``all``, the ``job`` alone, or the ``backfill`` alone."""
     # Flink and Spark write under hidden names until a file is complete.
     files = [path for path in folder.glob("*") if path.is_file() and path.name[0] not in "._"]
     wanted = {

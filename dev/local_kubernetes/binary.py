@@ -1,4 +1,4 @@
-"""Builds etcd, the API server and the controller manager out of their Go modules, once, into the cache.
+"""Build etcd, the API server and the controller manager from their Go modules once, into the cache.
 
 ``python -m dev.local_kubernetes.binary`` builds it where it is not there, and prints its path.
 """
@@ -23,11 +23,11 @@ _REMEDY = "install Go 1.24 or later (https://go.dev/dl/) and put it on the PATH"
 
 
 class KubernetesUnavailable(Exception):
-    """What a Kubernetes of one's own needs is not on this machine; the message is one sentence with the remedy."""
+    """A local Kubernetes cannot be built on this machine; the message contains the remedy."""
 
 
 def control_plane() -> Path:
-    """The one binary of the control plane; the first call builds it, in 12 minutes of processor time and 3 GB."""
+    """Path of the control plane's binary. The first call builds it, with 12 minutes of CPU time and 3 GB."""
     digest = hashlib.sha256()
     for name in ("go.mod", "go.sum", "main.go"):
         digest.update((MODULE / name).read_bytes())

@@ -1,4 +1,4 @@
-"""A Kubernetes without nodes on this machine: etcd, the API server and, on request, controllers and Flink's operator.
+"""A local Kubernetes without nodes: etcd, API server and, on request, controllers and an operator.
 
 It stands beside :class:`~airflow_flinkcompat.local_flink.LocalFlink`: child processes on loopback that never outlive
 the process that started them. What would run in a pod runs elsewhere: the session cluster of
@@ -65,7 +65,7 @@ appender.console.type = CONSOLE
 appender.console.layout.type = PatternLayout
 appender.console.layout.pattern = %d{HH:mm:ss,SSS} %-5p %c{1} %X{resource.name} %m%n
 """
-"""Log4j's configuration of whatever logs to standard output; the operator knows which resource it speaks of."""
+"""Log4j configuration for standard output; the operator adds the resource's name to each line."""
 _OPERATOR_READY = re.compile(r"'flinksessionjobcontroller' controller started", re.IGNORECASE)
 
 
@@ -378,7 +378,7 @@ class LocalKube:
             ) from None
 
     def _missing(self) -> str:
-        """What keeps the API server from being ready, by its own word; empty when it is."""
+        """The API server's own reason for not being ready; "" if it is ready."""
         trust = ssl.create_default_context(cafile=str(self.ca_file))
         try:
             # Loopback is never behind a proxy, whatever the environment says.

@@ -1,4 +1,4 @@
-"""What the main container of a Flink pod is on this machine: its volumes as files, its environment and its command.
+"""The main container of a Flink pod on this machine: volumes as files, environment and command.
 
 A path of the container, of a mount or of what an image is said to hold, is replaced by the path on this machine
 wherever it stands in the command line or in Flink's configuration: there are no file systems of containers.
@@ -157,7 +157,7 @@ class Container:
         return {key: base64.b64decode(value) for key, value in (found.data or {}).items()}
 
     def _environment(self, container: Any) -> dict[str, str]:
-        """The variables of the container, of a Secret or of the pod itself too. Raises ApiException, Unsupported."""
+        """Environment of the container, also from Secrets and the pod. Raises ApiException, Unsupported."""
         found: dict[str, str] = {}
         for source in container.env_from or ():
             if source.secret_ref is not None:

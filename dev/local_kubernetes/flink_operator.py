@@ -1,4 +1,4 @@
-"""The Flink Kubernetes Operator as it is published, or built of its source: its jars, and the CRDs of its release.
+"""The Flink Kubernetes Operator, as published or built from source: its jars and CRDs.
 
 ``operator-<version>.toml`` beside this module holds every jar of the operator's class path with its SHA-256, so that a
 test needs no Maven. ``python -m dev.local_kubernetes.flink_operator VERSION`` resolves another version by Maven and
@@ -75,7 +75,7 @@ def class_path(version: str = VERSION) -> list[Path]:
 
 
 def custom_resource_definitions(version: str) -> list[dict[str, Any]]:
-    """The CRDs of a release: out of the jar of its API where that is pinned, else of its source. Raises JarError."""
+    """CRDs of a release, from the pinned jar of its API or else from its source. Raises JarError."""
     row = tomllib.loads(_CRDS.read_text(encoding="utf-8")).get(version)
     if row is None:
         return [yaml.safe_load(path.read_bytes()) for path in sorted((_built(version) / "crds").glob("*.yml"))]
@@ -86,7 +86,7 @@ def custom_resource_definitions(version: str) -> list[dict[str, Any]]:
 
 @cache
 def flink_version(version: str = VERSION) -> str:
-    """What ``spec.flinkVersion`` is to say of Flink 1.20: the newest 1.x that the CRDs know; it runs 1.20, too."""
+    """Value of ``spec.flinkVersion`` for Flink 1.20: the newest 1.x in the CRDs, which also runs 1.20."""
     crds = custom_resource_definitions(version)
     deployment = next(each for each in crds if each["spec"]["names"]["kind"] == "FlinkDeployment")
     schema = deployment["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
@@ -165,7 +165,7 @@ def _write_lock(version: str) -> Path:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Resolve a version of the operator by Maven and write its lock, or build one of the source of its release."""
+    """Resolve an operator version with Maven and write its lock file, or build it from its source."""
     parser = argparse.ArgumentParser(prog="python -m dev.local_kubernetes.flink_operator", description=main.__doc__)
     which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument("version", nargs="?", help="of Maven Central")

@@ -1,4 +1,4 @@
-"""A kubelet whose containers are JVMs on this machine: it runs the pods of Flink's application clusters.
+"""A kubelet that runs the pods of Flink's application clusters as JVMs on this machine.
 
 It does what a node's kubelet does as far as Flink and its operator can tell: it binds a pod, writes its volumes, starts
 its main container, reports its status, starts it again with a growing back-off where it died, and lets a pod that is
@@ -78,7 +78,7 @@ class ProcessKubelet:
         stop_all([run.child for run in self._runs.values() if run.child])
 
     def check(self) -> None:
-        """Raises LocalKubernetesError: a pod asked for what this kubelet cannot do, or it met an error of its own."""
+        """Raise LocalKubernetesError if a pod needs an unsupported feature, or if the kubelet failed."""
         if self._errors:
             raise LocalKubernetesError(f"the kubelet of the local Kubernetes: {'; '.join(self._errors)}")
 

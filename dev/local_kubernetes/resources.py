@@ -1,4 +1,4 @@
-"""Custom resources of Flink's operator that run a script by the SQL runner, and what their status says."""
+"""Custom resources of Flink's operator that run a script with the SQL runner, and their statuses."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def statements(files: Files, **changes: str) -> list[str]:
 
 
 def arguments(script: Sequence[str]) -> list[str]:
-    """What the runner's ``main`` takes for a script."""
+    """Arguments of the SQL runner's ``main`` for a script."""
     return ["--statements", encode_statements(script)]
 
 
@@ -59,7 +59,7 @@ def session_job(name: str, deployment: str, job: Resource) -> Resource:
 def application(
     name: str, job: Resource, rest_port: int, folder: Path, pod_template: Resource | None = None
 ) -> Resource:
-    """A native FlinkDeployment in application mode with state on this machine; its ``rest_port`` must be its own."""
+    """A native FlinkDeployment in application mode with local state and a unique ``rest_port``."""
     options = {
         "rest.port": str(rest_port),
         "state.savepoints.dir": (folder / "savepoints").as_uri(),
@@ -103,7 +103,7 @@ def mounted_script(config_map: str, path: str) -> Resource:
 
 
 def reconciled_generation(resource: Mapping[str, Any]) -> int | None:
-    """The generation of the spec that the operator has carried out; 1.7.0 says it inside of that spec alone."""
+    """Generation of the spec that the operator has reconciled. Operator 1.7.0 records it only in the spec."""
     status = resource.get("status", {})
     if status.get("observedGeneration"):
         return int(status["observedGeneration"])
@@ -130,7 +130,7 @@ def suspended(resource: Mapping[str, Any]) -> bool:
 
 
 def cancelled(resource: Mapping[str, Any]) -> bool:
-    """True if it was suspended without a savepoint: from 1.10 on it is UPGRADING for ever, and never carried out."""
+    """True if it was suspended without a savepoint. From 1.10 on, it then stays UPGRADING forever."""
     status = resource.get("status", {})
     last = json.loads(status.get("reconciliationStatus", {}).get("lastReconciledSpec") or "{}")
     state = status.get("jobStatus", {}).get("state")
@@ -138,7 +138,7 @@ def cancelled(resource: Mapping[str, Any]) -> bool:
 
 
 def stopped(resource: Mapping[str, Any]) -> bool:
-    """True if an application was suspended and its JobManager is gone, too, so that nothing else is seen of its job."""
+    """True if an application was suspended and its JobManager has ended."""
     return suspended(resource) and str(resource["status"]["jobManagerDeploymentStatus"]) == "MISSING"
 
 
@@ -155,7 +155,7 @@ def savepoint_of(resource: Mapping[str, Any]) -> str | None:
 
 
 def restored_from(jobmanager: JobManager, job: JobRef) -> str | None:
-    """What a job began from by the JobManager's word, once all of its tasks run; None: it began empty."""
+    """Savepoint from which the JobManager restored a running job; None if it started empty."""
 
     def all_run() -> bool:
         vertices = jobmanager.call("GET", f"jobs/{job}")["vertices"]

@@ -1,4 +1,4 @@
-"""Where the target deploys to on a real operator: a session cluster that is a LocalFlink, or application clusters."""
+"""Clusters for the target on a real operator: a session cluster (LocalFlink) or application clusters."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ INLINE = ("--statements", "{statements}")
 
 @dataclass(frozen=True)
 class Place:
-    """How a target is opened, in words that another process can be given."""
+    """Serializable settings with which another process can open the same target."""
 
     kubeconfig: Path
     manifest: Mapping[str, Any]
@@ -73,7 +73,7 @@ class Rig:
         return tuple(job.job_id for job in found if job.name == name and not job.terminal)
 
     def clear(self) -> None:
-        """Delete every resource of deployments, and wait for the end of its pods: all JobManagers have one port."""
+        """Delete all resources of deployments and wait until their pods end, because JobManagers share a port."""
         core = client.CoreV1Api(self.kube.api)
         for left in self.kube.all(self.kind):
             if "job" in left["spec"]:
@@ -112,7 +112,7 @@ def application_rig(work: Path, home: Path, runner_jar: Path, args: Sequence[str
 
 
 def create_session(kube: LocalKube, flink: LocalFlink, name: str = "session") -> dict[str, Any]:
-    """Create the FlinkDeployment of a LocalFlink, report its Deployments available, and wait until it is ready."""
+    """Create the FlinkDeployment of a LocalFlink, report its Deployments available, and await readiness."""
     kube.create(session_deployment(flink, name))
     apps = client.AppsV1Api(kube.api)
     parts = (name, f"{name}-taskmanager")
@@ -149,7 +149,7 @@ def session_deployment(flink: LocalFlink, name: str) -> dict[str, Any]:
 
 
 def _report_available(apps: client.AppsV1Api, name: str) -> None:
-    """Report one replica, as the controller of Deployments does; of a Deployment that is not there yet, nothing."""
+    """Report one available replica, like the controller of Deployments, if the Deployment exists."""
     try:
         deployment = apps.read_namespaced_deployment(name, NAMESPACE)
         wanted = deployment.metadata.generation

@@ -1,4 +1,4 @@
-"""Change pairs on a real Flink: the old SQL, its savepoint, the new SQL from it, and the verdict of ``check``.
+"""Pairs of scripts on a real Flink: old SQL, savepoint, new SQL from it, and the verdict of ``check``.
 
 Pairs are SQL files under ``dev/measure/pairs``, rows under ``dev/measure/data``, results under ``dev/measure/results``.
 """

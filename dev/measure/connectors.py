@@ -142,7 +142,7 @@ def jar_file(coordinates: str) -> Path:
 
 @dataclass
 class Planned:
-    """One plan: stateful ids, their state, serializers of sources and sinks; or the reason for its absence."""
+    """A plan's stateful ids, their state, serializers of sources and sinks; or why there is no plan."""
 
     ids: Kept = ()
     state: Kept = ()
@@ -259,7 +259,11 @@ def _is_of(option: Listed, use: str) -> bool:
 
 
 def moves_of(option: Listed, base: Planned, plan: Callable[[str, bool], Planned], given: str | None) -> Any:
-    """``=`` if all values have one plan; the groups of values that have one and what moves; or why none was planned."""
+    """Effect of an option on the plan.
+
+    ``=`` if all values have the same plan. Otherwise the groups of values with equal plans and their differences,
+    or the reason why no value could be planned.
+    """
     groups: list[tuple[Planned, list[str]]] = [(base, [""])]
     refused = ""
     tried = values(option, given)

@@ -46,7 +46,7 @@ _KEY = re.compile(r"\S+ \+I\[\{.*?\}: ")
 
 @dataclass(frozen=True)
 class Restored:
-    """One change and the end of its restore. ``change`` is the part of it that ran, ``compared`` counts rows."""
+    """One change and the result of its restore. ``change`` is the part that ran, ``compared`` a row count."""
 
     id: str
     origin: str

@@ -34,12 +34,12 @@ _PLANS = FOLDER / "flink-2.3-plans.json.gz"
 AS_RUN = {"parallelism.default": "1"}
 """Settings of the session for every restore, unless the pair overrides them."""
 RIGHT = "restored_right"
-"""The one outcome after which ``compatible`` is right; every other one, "right on this data" too, is not."""
+"""The only outcome that makes ``compatible`` right; "right on this data" does not."""
 
 
 @dataclass(frozen=True, eq=False)
 class Restore:
-    """One pair: both scripts complete with their tables, the settings, and how the restore ended on ``version``.
+    """One pair: both complete scripts with tables, the settings, and the restore's outcome on ``version``.
 
     ``old_version`` is the Flink that took the savepoint, where that is another one.
     """
@@ -161,7 +161,7 @@ def _stored() -> dict[str, Any]:
 
 @cache
 def planned() -> dict[str, Plans]:
-    """The plans of both sides by pair; those whose connectors a plain Flink lacks are in :func:`unplanned`."""
+    """Plans of both sides by pair. Pairs over connectors outside of Flink are in :func:`unplanned`."""
     texts, every = _stored()["texts"], _stored()["pairs"]
     return {
         name: tuple(tuple(read_plan(json.dumps(texts[i])) for i in side) for side in sides)  # type: ignore[misc]

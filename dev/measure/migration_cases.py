@@ -1,4 +1,4 @@
-"""The changes whose state is migrated on a real Flink: measured ones that Flink did not take, and cases of our own.
+"""Changes to migrate on a real Flink: measured changes that Flink refused or misread, and own cases.
 
 * restores measured elsewhere that were refused or wrong, whose compiled plans
   (``dev/measure/measured.py``) say that a migration keeps something, over rows of ours
@@ -62,7 +62,7 @@ NOT_RUN = "not_run"
 
 
 def load(line: str, only: str = "", old_line: str = "") -> list[Migrated]:
-    """Changes to migrate on a line, or from ``old_line`` to it, whose id matches ``only``. Raises FixtureError."""
+    """Changes to migrate on a line, or from ``old_line`` to it, by id. Raises FixtureError."""
     own = list(own_pairs(line))
     every = [*map(Migrated, own), *variants(own)]
     if not old_line:
@@ -78,7 +78,7 @@ def load(line: str, only: str = "", old_line: str = "") -> list[Migrated]:
 
 
 def load_over_connectors(only: str = "") -> list[Migrated]:
-    """Changes over Kafka and PostgreSQL: measured ones that Flink did not take, and those written down for this."""
+    """Changes over Kafka and PostgreSQL: measured changes that Flink did not restore right, and own cases."""
     own = [Migrated(pair) for pair in load_connector_pairs(file=CONNECTORS)]
     every = [*own, *_not_taken(load_connector_pairs(), "2.3", "connectors")]
     return [each for each in every if re.search(only, each.pair.id)]
@@ -105,7 +105,7 @@ def own_pairs(line: str) -> Iterator[Pair]:
 
 @cache
 def migratable() -> frozenset[str]:
-    """Measured restores that failed or were wrong and that the compiled plans can migrate, at least partly."""
+    """Ids of failed or wrong measured restores that the compiled plans can migrate at least partly."""
     found = set()
     for name, plans in planned().items():
         restore = measured_pairs()[name]

@@ -1,4 +1,4 @@
-"""The tables of ``docs/state-migration-reference.md``: migrations that were run, and shares of kept state."""
+"""Print the tables of ``docs/state-migration-reference.md``: migrations, and shares of kept state."""
 
 from __future__ import annotations
 

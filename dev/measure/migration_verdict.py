@@ -92,7 +92,7 @@ class Runs:
         return self._only(lambda row: parts(row)[0] == sink)
 
     def without_fillers(self) -> Runs:
-        """Those of other keys than that of fillers, of which as many come as it takes for each subtask to have one."""
+        """Rows without those of the filler key, whose number depends on the number of subtasks."""
         return self._only(lambda row: _FILLER not in _read(row)[1])
 
     def _only(self, wanted: Callable[[str], bool]) -> Runs:
@@ -136,7 +136,7 @@ def columns_of(old: Side, new: Side) -> dict[str, Columns | None]:
 
 
 def begins_with(old: Side, new: Side, place: str) -> bool:
-    """True if a sink that is new takes rows of a source that is read already, and so those after the switch alone."""
+    """True if a new sink receives rows of an already read source, and so only those after the switch."""
     change = Change(old, new)
     before, after = change._outputs
     known = {source.table for output in before.values() for source in sources(output)}
@@ -210,7 +210,7 @@ def _calls(column: Expression) -> Iterator[AggregateCall]:
 
 
 def _is_made_of(column: Expression, old: Sequence[Expression]) -> bool:
-    """True if Flink stores for the old metrics what this one is made of: of an average its sum and its count."""
+    """True if Flink stores the parts of this metric for the old metrics (sum and count for an average)."""
     stored = {(call.function, call.args, call.distinct, call.filter) for each in old for call in _calls(each)}
 
     def known(call: AggregateCall, *functions: str) -> bool:
@@ -258,7 +258,7 @@ def _is_start(column: Expression) -> bool:
 
 
 def _metrics(columns: Sequence[Expression]) -> set[int]:
-    """The places of metrics; below a DISTINCT, which calls no aggregate, those of the aggregation that it reads."""
+    """Positions of metrics; for a DISTINCT without aggregates, those of the aggregation below."""
     called = {place for place, column in enumerate(columns) if _is_metric(column)}
     return called or {place for place, column in enumerate(columns) if any(map(_is_metric, _keys(column)))}
 
@@ -320,7 +320,7 @@ def _made_fault(runs: Runs, columns: Columns) -> str:
 
 
 def _metrics_fault(runs: Runs, columns: Columns) -> str:
-    """Metrics that begin now equal those of a run over the rows after the switch; nothing where a key has none."""
+    """Fault in new metrics, which must equal a run over the rows after the switch; "" if they do."""
     restored, alone = (_last(rows, columns.keys, columns.metrics) for rows in (runs.restored, runs.alone))
     for key, found in restored.items():
         right = found == alone[key] if key in alone else _NOTHING.issuperset(found)
@@ -339,7 +339,7 @@ def _last(rows: Iterable[str], keys: Sequence[int], metrics: Sequence[int]) -> d
 
 
 def _values_fault(runs: Runs, columns: Columns, kept: Sequence[int]) -> str:
-    """A column that stored rows have not is right in each row, or NULL where that was stored before the switch."""
+    """Fault in an added column, which must be right, or NULL in rows stored before; "" if there is none."""
     if not columns.values:
         return ""
     right, later = (

@@ -82,7 +82,7 @@ _Ended = TypeVar("_Ended", bound=HasOutcome)
 
 @dataclass(frozen=True)
 class Savepoint:
-    """What an old side left: its savepoint, the folder its tables read from, what it had printed and written.
+    """Result of the old side: its savepoint, its input folder, and its printed and written rows.
 
     ``written`` lies where the new side's rows come to lie too; ``old`` is the side as it ran.
     """
@@ -96,7 +96,7 @@ class Savepoint:
 
 @dataclass(frozen=True)
 class Restored:
-    """How a restore ended: ``outcome`` where Flink did not go on, else the rows; what was read and was there to read.
+    """Result of a restore: ``outcome`` if Flink did not resume, else the rows and the row counts.
 
     ``read`` and ``due`` are numbers of rows by table, of those that came after the savepoint.
     """
@@ -109,7 +109,7 @@ class Restored:
 
 
 def _numbered(side: Side) -> str:
-    """Names for the columns of a bare query, two of which may have one name; "" where the query is not resolved."""
+    """Unique names for the columns of a bare query; "" if the query cannot be resolved."""
     outputs, _ = JobSide(side.script, dict(side.settings), engine="flink").outputs
     columns = outputs[max(outputs)].columns if outputs else ()
     return f" ({', '.join(f'f{number}' for number in range(len(columns)))})" if columns else ""
@@ -150,7 +150,7 @@ class PairRunner:
         done: Callable[[_Ended], None],
         run: Callable[[Pair], _Ended],
     ) -> list[str]:
-        """Run all pairs that begin before ``until`` holds, some at a time; errors of those that could not be run."""
+        """Run all pairs that start before ``until`` holds, some in parallel; returns errors of failed runs."""
 
         def one(pair: Pair) -> _Ended:
             measured = run(pair)
@@ -260,7 +260,7 @@ class PairRunner:
         return made
 
     def savepoint(self, old: Side, kept_back: Collection[str] = ()) -> Savepoint:
-        """The savepoint after the rows before; rows after arrive then, but those ``kept_back`` for :meth:`bring`."""
+        """Take a savepoint after the first rows; later rows then arrive, except ``kept_back`` (:meth:`bring`)."""
         with self._first_rows(old) as (folder, run, job_id, _):
             try:
                 poll(
@@ -301,14 +301,14 @@ class PairRunner:
         return (folder / "template").as_uri()
 
     def restored(self, new: Side, savepoint: Savepoint) -> tuple[str, ...]:
-        """Rows that the side prints for the rows after, from a savepoint. Raises MeasureError if it is refused."""
+        """Rows that the side prints for later rows after a restore. Raises MeasureError if it is refused."""
         restored = self.attempt(new, savepoint)
         if restored.outcome is not None:
             raise MeasureError(f"{restored.outcome}: {restored.exception}")
         return restored.rows or ()
 
     def from_scratch(self, new: Side) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Rows that the side prints for the rows before, and for those after; all are after if it ends by itself."""
+        """Rows that the side prints for the earlier and the later rows; if it ends by itself, all are later."""
         return self._once(("from scratch", new), lambda: self._from_scratch(new))
 
     def after_alone(self, new: Side) -> tuple[str, ...]:
@@ -378,7 +378,10 @@ class PairRunner:
 
     @contextmanager
     def _first_rows(self, side: Side, phase: str = "before") -> Iterator[tuple[Path, int, str, ReadRows]]:
-        """The side started from nothing, the rows of a phase read: folder, run number, job, rows read of each table."""
+        """Start a side without state until it has read a phase.
+
+        Yields its folder, run number, job id and the rows read of each table.
+        """
         run = next(self._numbers)
         folder = self._made_folder(side, run)
         self._arrive(_feeds(side), folder, phase)
@@ -479,7 +482,7 @@ class PairRunner:
         return self._services.send(folder, feed, phase)
 
     def _filling(self, side: Side, folder: Path, phase: str) -> Callable[[], Mapping[str, int]]:
-        """Brings the filler of the phase once more each time: rows that weigh nothing, for subtasks without rows."""
+        """Function that adds the filler rows of the phase again, for subtasks that have no rows."""
         numbers = count(1)
 
         def fill() -> Mapping[str, int]:

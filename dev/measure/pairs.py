@@ -52,9 +52,9 @@ FOLDER = Path(__file__).parent / "pairs"
 CACHE = Path(__file__).parents[2] / ".measure"
 """In the checkout, ignored by git: what the last runs left behind."""
 VERSIONS = {line: RELEASES[line] for line in ("2.3", "1.20")}
-"""By line on which every pair is run, its release; on the others of :data:`RELEASES` the base set of pairs is run."""
+"""Release by line, for the lines that run every pair; all other :data:`RELEASES` run the base set."""
 PROGRAMS = Path(__file__).parents[2] / "tests" / "fixtures" / "table_api" / "restores"
-"""Pairs in which a side is a PyFlink program; they need PyFlink beside Flink, and are of its one version."""
+"""Folder of pairs with a PyFlink program; they need PyFlink, and run only on its version."""
 UPGRADES = Path(__file__).parent / "upgrades"
 """Pairs that go from one line of Flink to another: scripts that stay as they are, and near changes."""
 BASE = Path(__file__).parent / "base.toml"
@@ -73,7 +73,7 @@ _ELSEWHERE = (
     (re.compile(r"'connector'='print'"), "'connector' = 'print'"),
     (re.compile(r",'print-identifier'='tag'"), ""),
 )  # fmt: skip
-"""What scripts of ``tests/fixtures/measured`` say of the places they were run in, and what they say here."""
+"""Paths and addresses in scripts of ``tests/fixtures/measured``, and their replacements for a new run."""
 _CASE_HEADERS = frozenset({"about", "settings-old", "settings-new", "rows-before", "on-this-data", "flink"})
 _TITLE = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 CONNECTORS = FOLDER / "connectors.toml"
@@ -88,7 +88,7 @@ _CONNECTOR_CASE = frozenset(
 
 @dataclass(frozen=True)
 class Side:
-    """One script with the settings of its session; ``rows_before`` rows are printed before a savepoint is taken.
+    """A script with its session settings; ``rows_before`` rows are printed before the savepoint.
 
     ``language`` is ``sql``, or ``python`` for a program; ``database`` makes the tables of the database beside it.
     """
@@ -120,7 +120,7 @@ class Pair:
 
 
 def load_pairs(line: str, only: str = "", folder: Path = FOLDER) -> list[Pair]:
-    """Pairs over files on a line of Flink whose id matches ``only``. Raises FixtureError, also if there is none."""
+    """Pairs over files on a line of Flink, by id. Raises FixtureError, also if no id matches ``only``."""
     files = sorted(path for path in folder.iterdir() if path.suffix in (".sql", ".pairs"))
     pairs = [pair for path in files for pair in parse_pairs(path.read_text("utf-8"), path.name)]
     found = [pair for pair in pairs if re.search(only, pair.id) and pair.line in ("", line)]
@@ -130,7 +130,7 @@ def load_pairs(line: str, only: str = "", folder: Path = FOLDER) -> list[Pair]:
 
 
 def load_base(line: str, only: str = "") -> list[Pair]:
-    """Pairs of the base set whose id matches ``only``, in their order. Raises FixtureError, also if there is none."""
+    """Pairs of the base set, by id, in their order. Raises FixtureError, also if no id matches ``only``."""
     written = {pair.id: pair for pair in load_pairs(line)}
     base: dict[str, list[str]] = tomllib.loads(BASE.read_text("utf-8"))
     wide = measured.load(measured.WIDE, only={name for ids in base.values() for name in ids})

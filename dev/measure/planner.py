@@ -40,7 +40,7 @@ RIGHT = ("restored_right", "restored_right_upsert_only", "right", "compatible")
 
 @dataclass(frozen=True)
 class Pair:
-    """A change with how it ended: an outcome of the measurements, or the truth of the attack and field sets."""
+    """A change with its measured outcome, or with its known truth in the attack and field sets."""
 
     set: str
     id: str
@@ -112,7 +112,7 @@ def _declared(pair: Mapping[str, Any], tables: str) -> str:
 
 
 def judged(pair: Pair, planners: Mapping[str, Installation]) -> dict[str, Any]:
-    """What is said of a pair, by the rules alone and with the planner."""
+    """Verdicts on a pair: by the rules alone, and with the planner."""
     row: dict[str, Any] = {"set": pair.set, "id": pair.id, "real": pair.real}
     old, new = pair.sides()
     begin = perf_counter()
@@ -182,7 +182,7 @@ def disagreements(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def faults(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Predicted refusals that did not happen, refusals that were missed, and what is falsely called compatible."""
+    """Predicted refusals that did not happen, missed refusals, and false ``compatible`` verdicts."""
     for row in rows:
         said, real, right = row.get("predicted"), REFUSED.get(row["real"], row["real"]), row["real"].startswith(RIGHT)
         name = f"{row['set']} {row['id']} ({row['real']})"

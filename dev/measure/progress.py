@@ -18,7 +18,7 @@ from dev.measure.pairs import CACHE
 
 DATA = Path(__file__).parent / "data"
 GENERATED = CACHE / "rows"
-"""Rows that a program made for the topics of public scripts, as JSON, in folders like those of :data:`DATA`."""
+"""Folder of generated rows for the topics of public scripts, as JSON, structured like :data:`DATA`."""
 SECONDS = 120.0
 EVERY = 0.3
 # Kafka's connector names its scans itself.
@@ -36,7 +36,7 @@ _PLACE = re.compile(
 _ENDS_BY_ITSELF = re.compile(r"'connector' = 'datagen'|'scan\.bounded\.mode'")
 _DELAY = re.compile(r"WATERMARK FOR (\w+) AS \1 - INTERVAL '(?P<seconds>\d+)' SECOND")
 HELD_BACK = "-- the watermark is held back"
-"""Stands in a script with an operator, such as an interval join, that hands on older watermarks than it gets."""
+"""Marker of a script with an operator that emits older watermarks than it receives."""
 _TIME = re.compile(r"\d{4}-\d\d-\d\d ")
 _NO_WATERMARK = -(2**63)
 
@@ -66,7 +66,7 @@ class Feed:
         return (folder / self.rows / f"{phase}.csv").read_text("utf-8").splitlines()
 
     def in_turn(self, phase: str, partitions: int) -> list[list[str]]:
-        """The rows of a phase as that many partitions of a topic get them; all together where they come by files."""
+        """The rows of a phase by partition of a topic; one list if they arrive as files."""
         lines, parts = self.lines(phase), partitions if self.topic else 1
         return [part for number in range(parts) if (part := lines[number::parts])]
 
@@ -78,7 +78,7 @@ class Feed:
 
 @dataclass(frozen=True)
 class Arrival:
-    """What there is to read of each declared table: how many rows, and the watermark (epoch ms) they end in."""
+    """Available rows of each declared table: their number and their last watermark (epoch ms)."""
 
     rows: Mapping[str, int]
     ends: Mapping[str, int]
@@ -99,7 +99,7 @@ class Arrival:
 
 @dataclass(frozen=True)
 class ReadRows:
-    """How many rows of each table were read, and how many there were to read, fillers included."""
+    """Numbers of read and of available rows for each table, including fillers."""
 
     rows: Mapping[str, int] = field(default_factory=dict)
     due: Mapping[str, int] = field(default_factory=dict)
@@ -114,7 +114,7 @@ class Progress:
 
 
 def tables_read(script: str) -> dict[str, tuple[Feed, ...]]:
-    """Table name → the rows it reads, of the tables declared over ``file://DATA/…`` or over topics of such names."""
+    """Rows by table name, for tables declared over ``file://DATA/…`` or over topics of such names."""
     found = {match["table"]: tuple(_feeds(match)) for match in _PLACE.finditer(script)}
     return {table: feeds for table, feeds in found.items() if feeds}
 
@@ -148,7 +148,7 @@ def ends_by_itself(script: str) -> bool:
 
 
 def arrival(script: str, phase: str, fresh: Collection[Feed] = (), partitions: int = 1) -> Arrival:
-    """What reading ``before`` or ``after`` amounts to; the last column of a row may be its event time, UTC.
+    """Available rows of the phase ``before`` or ``after``. A row's last column may be its event time, UTC.
 
     Of ``fresh`` rows all are still to be read. A topic that is not filled has so many ``partitions``, given rows in
     turn, of which the one that lies furthest behind holds the watermark back.

@@ -1,4 +1,4 @@
-"""Public scripts as the bench can run them, over a Kafka and a PostgreSQL of its own, and rows for them.
+"""Public scripts in a form that the bench can run, over its own Kafka and PostgreSQL, and their rows.
 
 Queries, views, settings and the options of Kafka's tables stay. A source of another connector becomes a topic, its
 metadata plain columns. A lookup becomes a table of PostgreSQL, another sink one with a key or a ``print``. Secrets and
@@ -53,7 +53,7 @@ class NotRunnable(ValueError):
 
 
 class PublicJob:
-    """Both scripts of a change and their tables; ``known`` declares tables that scripts leave to a catalog."""
+    """Both scripts of a change and their tables; ``known`` declares the tables of an external catalog."""
 
     def __init__(self, name: str, old: str, new: str, known: Mapping[str, nodes.CreateTable]) -> None:
         self._name = name

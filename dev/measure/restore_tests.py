@@ -47,7 +47,7 @@ _TRANSFORMATIONS = {
     "temporal-sort": ("sort", "temporal-sort"),
     "window-table-function": ("window",),
 }
-"""Names that Flink's uids have for the operators that keep state, where they differ from the kind of the node."""
+"""Names of operators with state in Flink's uids, if they differ from the kind of the exec node."""
 _MAX_PARALLELISM, _OTHER_MAX_PARALLELISM = 128, 200
 
 

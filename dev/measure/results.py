@@ -1,4 +1,4 @@
-"""Outcomes of pairs: how printed rows are compared, the files of results, and the verdict of ``check`` on each.
+"""Outcomes of pairs: the comparison of printed rows, the result files, and the verdict of ``check``.
 
 A file has the shape of ``tests/fixtures/measured/flink-2.3-restores.json``, so ``dev/measure/measured.py`` reads it
 too: the scripts are whole (``statements_are_dml``), and ``predicted`` holds outcome, consequence and deciding rules.
@@ -69,7 +69,7 @@ Entry = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Measured:
-    """How one pair ended. ``old`` and ``new`` are the scripts as they ran, with ``file://DATA`` for the folder."""
+    """Outcome of one pair. ``old`` and ``new`` are the executed scripts, with ``file://DATA`` as folder."""
 
     pair: Pair
     old: str
@@ -262,7 +262,7 @@ def newest(line: str, name: str = "flink") -> Path | None:
 
 
 def upgrades() -> tuple[Path, ...]:
-    """The newest results file of each pair of lines, one of which took the savepoint and the other restored it."""
+    """The newest results file of each pair of lines: savepoint on the first line, restore on the second."""
     found = sorted(FOLDER.glob(f"{UPGRADE}-*-to-*.json"))
     return tuple({path.name.rsplit("-", 3)[0]: path for path in found}.values())
 
@@ -275,7 +275,7 @@ def merge(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def judge(restored: Sequence[str], expected: Sequence[str], old: Sequence[str] = (), before: Sequence[str] = ()) -> str:
-    """RIGHT, UPSERT_ONLY or WRONG. Rows read ``sink +I[…]``; order does not count, for subtasks print as they like.
+    """RIGHT, UPSERT_ONLY or WRONG for rows like ``sink +I[…]``; their order is ignored.
 
     ``old`` are the rows the old SQL printed up to its savepoint, ``before`` those the new SQL from scratch printed for
     the same rows: where one of them fires early, only all rows together tell what the sink holds in the end.

@@ -67,12 +67,12 @@ HOW = (
     "a start without state would have differed."
 )
 NAMES = ("migrations/flink", f"migrations/{results.UPGRADE}", "migrations/connectors")
-"""What the results on one line of Flink are called, those from one line to another, and those over connectors."""
+"""Names of the result files: for one line of Flink, for upgrades, and over connectors."""
 
 
 @dataclass(frozen=True)
 class Ending:
-    """How the migration of one change ended."""
+    """Outcome of one change's migration."""
 
     pair: Pair
     alone: str
@@ -118,7 +118,7 @@ def judged_again(entry: results.Entry, version: str) -> results.Entry:
 def migrated(
     bench: PairRunner, change: Migrated, taken: Callable[[Pair], Savepoint], versions: tuple[str, str]
 ) -> Ending:
-    """Migrate the state of one change, between ``versions`` of Flink. Raises DeployError if it cannot be run."""
+    """Migrate the state of one change, between ``versions`` of Flink. Raises DeployError if this fails."""
     pair = change.pair
     old, new = bench.complete(pair.old), bench.complete(pair.new)
     made, scripts = migration_of_plans(bench, old, new, versions)
@@ -145,7 +145,7 @@ def migrated(
 
 @dataclass(frozen=True)
 class Attempt:
-    """A savepoint that was rewritten and restored: RIGHT until its rows are judged, or why it does not run."""
+    """A rewritten and restored savepoint: RIGHT until its rows are judged, or the reason why it fails."""
 
     outcome: str
     fault: str = ""

@@ -137,7 +137,7 @@ def _set(options: argparse.Namespace) -> tuple[str, Path]:
 def _upgraded(
     options: argparse.Namespace, folder: Path, pairs: list[Pair], add: Callable[[Measured], None]
 ) -> list[str]:
-    """Take every savepoint on the old line, then restore each on the new one: two clusters are never up at once."""
+    """Take all savepoints on the old line, then restore them on the new line, one cluster at a time."""
     late = deadline(options.minutes)
     with bench_of(options.flink_old, folder / "old") as bench:
         taken, failures = bench.take(pairs, options.threads, say)

@@ -34,7 +34,7 @@ from dev.measure.running import add_arguments, add_drawing, bench_of, deadline, 
 
 FOLDER = results.FOLDER / "random"
 SHARES = {"refused at submit": 0.25, "refused at restore": 0.2, "compatible": 0.35, "not refused": 0.2}
-"""How much of a draw is of each prediction; what is missing of one is drawn of the others."""
+"""Share of each prediction in a draw; missing pairs are replaced by pairs of other predictions."""
 Row = dict[str, Any]
 
 
@@ -49,7 +49,7 @@ def judged(drawn: RandomPair, line: str, planners: Mapping[str, Any]) -> Row:
 
 
 def digest(drawn: RandomPair) -> str:
-    """What tells that a row is of a pair as it is drawn now."""
+    """Digest by which a stored row is matched with the pair that is generated now."""
     sides = [(side.script, side.settings, side.database) for side in (drawn.pair.old, drawn.pair.new)]
     return sha256(repr(sides).encode()).hexdigest()[:12]
 
@@ -85,7 +85,7 @@ def faults(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def table(rows: Sequence[Mapping[str, Any]]) -> str:
-    """What was drawn, predicted and found, as Markdown."""
+    """Generated pairs, predictions and findings, as Markdown."""
     said = Counter(prediction(row) or "a side is refused at plan, or bad input" for row in rows)
     alone = Counter(row["read"].partition(":")[0] for row in rows)
     lines = [

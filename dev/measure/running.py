@@ -1,4 +1,4 @@
-"""What every run of pairs has: a Flink for as long as it lasts, an end, and a word now and then."""
+"""Common parts of all runs of pairs: a Flink for the run, its end, and progress messages."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ JARS = {
 }
 """Flink's connectors of both servers, by line."""
 COLUMNS = ("a", "b", "c", "d", "ts")
-"""What the values of a row in ``dev/measure/data`` are called in a record."""
+"""Field names of a record for the values of a row in ``dev/measure/data``."""
 SIDES = {
     "lefts": ("id", "k", "lv", "lc", "ts"),
     "rights": ("id", "k", "rv", "rc", "ts"),
@@ -84,7 +84,7 @@ class Services:
         self._topics: dict[str, set[str]] = {}
 
     def secret(self, placeholder: object) -> str:
-        """What a placeholder stands for, of which there is one."""
+        """Value of a placeholder; only one placeholder exists."""
         if str(placeholder) != PASSWORD:
             raise KeyError(str(placeholder))
         return self._database.password
@@ -95,7 +95,7 @@ class Services:
         self._database.run(f"CREATE SCHEMA {schema}; SET search_path = {schema}; {tables}")
 
     def send(self, folder: Path, feed: Feed, phase: str) -> int:
-        """Sends the rows of a phase in their order, to partitions in turn, fillers to each; how many were sent."""
+        """Send the rows of a phase in order to partitions in turn, fillers to each; returns their number."""
         topic = self._topic(folder, feed.rows)
         partitions = _FILLED_PARTITIONS if feed.filled else self.partitions
         lines = feed.lines(phase)
@@ -132,7 +132,7 @@ class Services:
         self._broker.delete_below(self._jvm, topic, offsets)
 
     def stored(self, folder: Path) -> Iterator[str]:
-        """What lies in the topics that a run writes and in its tables, as ``place +I[…]``."""
+        """Rows in the topics and tables that a run writes, as ``place +I[…]``."""
         for name in sorted(self._topics.get(_prefix(folder), set()) - known_rows()):
             for key, value in self._broker.received(self._jvm, self._topic(folder, name)):
                 yield f"{name} +I[{value if key is None else f'{key}: {value}'}]"
@@ -187,7 +187,7 @@ class Lakes:
         self._tables: dict[Path, str] = {}
 
     def secret(self, placeholder: object) -> str:
-        """What a placeholder stands for; there is none."""
+        """Value of a placeholder; none exists."""
         raise KeyError(str(placeholder))
 
     def prepare(self, folder: Path, tables: str) -> None:
@@ -207,7 +207,7 @@ class Lakes:
         return script.replace(_LAKE, f"{folder.as_uri()}/lake")
 
     def stored(self, folder: Path) -> Iterator[str]:
-        """What lies in the tables that are not filled and were written, as ``table +I[…]``."""
+        """Rows in the tables that were written and have no input rows, as ``table +I[…]``."""
         filled = known_rows()
         for table, place in _PLACES.findall(self._tables[folder]):
             if table not in filled and (folder / "lake" / place).exists():
@@ -236,7 +236,7 @@ def _literal(value: str) -> str:
 
 
 class DorisStandIn(ThreadingHTTPServer):
-    """A stand-in for Doris: it takes stream loads in two phases, and keeps the rows of committed transactions."""
+    """A stand-in for Doris that accepts two-phase stream loads and stores rows of committed transactions."""
 
     daemon_threads = True
 

@@ -121,7 +121,7 @@ class Flink:
         raise RuntimeError(f"{command} ended before it answered {fields}")
 
     def run(self, given: Mapping[str, str]) -> str:
-        """Why Flink plans or runs no job with these settings; ``taken`` where it does."""
+        """Flink's reason to refuse a job with these settings; ``taken`` if Flink accepts them."""
         return self.ask("run", *(text for pair in given.items() for text in pair))
 
     def close(self) -> None:
@@ -147,7 +147,7 @@ class Flink:
 
 @contextmanager
 def flink(line: str, jars: Sequence[Path] = ()) -> Iterator[Flink]:
-    """Yield the classes of a line and of some more jars; without the logger, which writes between the answers."""
+    """Load the classes of a line and of more jars, without the logger, which would write into answers."""
     library = [path for path in sorted((home(line) / "lib").glob("*.jar")) if not path.name.startswith("log4j")]
     with tempfile.TemporaryDirectory() as folder:
         with ZipFile(next(path for path in library if _LOADER in path.name)) as loader:
@@ -192,7 +192,7 @@ def listed(asked: Flink, what: str = "list", *classes: str) -> tuple[list[Listed
 
 
 def demand(asked: Flink, option: Listed, given: Mapping[str, str], prefix: str = "") -> Demand:
-    """What Flink demands of an option beyond its type: the least number, or one of some names."""
+    """Flink's restriction of an option in addition to its type: a minimum, or a list of values."""
 
     def answer(value: object) -> str:
         return asked.run({**given, prefix + option.key: str(value)})
@@ -225,7 +225,7 @@ def demand(asked: Flink, option: Listed, given: Mapping[str, str], prefix: str =
 
 
 def demands(asked: Flink, options: Iterable[Listed]) -> Iterator[tuple[Listed, Demand]]:
-    """What Flink demands of settings of jobs, by themselves or under the setting by which it reads them."""
+    """Flink's restrictions of job settings, alone or together with the setting that enables them."""
     for option in options:
         if option.where or not _DEMANDING.fullmatch(option.key):
             continue
@@ -241,7 +241,7 @@ def demands(asked: Flink, options: Iterable[Listed]) -> Iterator[tuple[Listed, D
 
 
 def demands_of_tables(asked: Flink, options: Sequence[Listed]) -> Iterator[tuple[Listed, Demand]]:
-    """What Flink demands of the options of connectors and formats when it plans a table, by the use of the table."""
+    """Flink's restrictions of connector and format options when it plans a table, by the table's use."""
     found: dict[Listed, dict[str, Demand]] = {}
     uses: dict[Listed, set[str]] = {}
     for place, given in _TABLES.items():
@@ -312,7 +312,7 @@ def measured(kept: Path | None) -> dict[str, Any]:
 def _of_external(
     rows: dict[tuple[tuple[str, ...], str], dict[str, Any]], own: Collection[object], demanded: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Add the options of connectors and formats that are no part of Flink; the metadata of all that were asked."""
+    """Add the options of external connectors and formats; returns the metadata of all that were queried."""
     read: dict[str, dict[str, str]] = {}
     written: dict[str, dict[str, str]] = {}
     of_formats: dict[str, dict[str, str]] = {}
@@ -383,7 +383,7 @@ def _ranges(lines: Mapping[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
 
 
 def _wider(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
-    """What two releases of a connector both keep to: a value is refused where each of them refuses it."""
+    """Common restriction of two releases of a connector: a value is refused if both releases refuse it."""
     if one["type"] == other["type"]:
         return one if one == other else {"type": one["type"]}
     if "|" in one["type"] and "|" in other["type"]:
@@ -405,7 +405,7 @@ def _written(found: Mapping[str, Any]) -> str:
 
 
 def check(seed: int) -> int:
-    """Compare what the package says of drawn values with what Flink's own parsers say, for every option and line."""
+    """Compare the package's parsing of random values with Flink's parsers, for every option and line."""
     draw = random.Random(seed)
     differing = asked_for = 0
     for line in LINES:

@@ -1,1 +1,1 @@
-"""Kafka, PostgreSQL, object stores, Flink and a job over CSV files, for programs and tests that need real ones."""
+"""Kafka, PostgreSQL, object stores, Flink and a job over CSV files, for programs and tests."""

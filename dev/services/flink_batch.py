@@ -71,12 +71,12 @@ class FlinkBatch:
 
 
 def parquet_jars() -> tuple[Path, ...]:
-    """What Flink's parquet format needs: its jar, and Hadoop's classes, which Spark has."""
+    """Jars for Flink's parquet format: its own jar, and Hadoop's classes from Spark."""
     return (fetch("flink-sql-parquet"), *sorted(SPARK_JARS.glob("hadoop-client-*.jar")))
 
 
 def columnar_jars() -> tuple[Path, ...]:
-    """What Flink's parquet and orc formats need."""
+    """Jars for Flink's parquet and orc formats."""
     return (*parquet_jars(), fetch("flink-sql-orc"))
 
 

@@ -60,7 +60,7 @@ class Broker:
         return name
 
     def send(self, jvm: Any, topic: str, records: Sequence[Record], partition: int = 0, millis: int = 10**12) -> None:
-        """Sends (key, value) records with timestamps ``millis``, ``millis + 1`` …; None for no key, for a tombstone."""
+        """Send (key, value) records with timestamps ``millis``, ``millis + 1`` …; a value None is a tombstone."""
         properties = self._properties(jvm)
         serializer = "org.apache.kafka.common.serialization.ByteArraySerializer"
         properties.setProperty("key.serializer", serializer)
@@ -92,7 +92,7 @@ class Broker:
             admin.deleteRecords(wanted).all().get()
 
     def received(self, jvm: Any, topic: str, isolation: str = "read_committed") -> list[tuple[str | None, str | None]]:
-        """Keys and values that a reader sees, whole topic; ``read_uncommitted``: those of open transactions too."""
+        """Keys and values of a whole topic; with ``read_uncommitted`` also those of open transactions."""
         properties = self._properties(jvm)
         text = "org.apache.kafka.common.serialization.StringDeserializer"
         settings = {"isolation.level": isolation, "key.deserializer": text, "value.deserializer": text}
@@ -174,7 +174,7 @@ def server_jars() -> Path:
 
 
 def ivy_directory() -> Path:
-    """Ivy's own cache, which a fresh machine fills once; with Maven's beside it, it trips over half-filled folders."""
+    """Ivy's own cache, filled once. Without it, Ivy fails on incomplete folders in Maven's cache."""
     return cache_directory() / "ivy"
 
 

