@@ -1,7 +1,8 @@
 """Figures of the code and the pages: size, small modules, first lines of docstrings, sentences.
 
-``python -m dev.house`` prints the figures. ``python -m dev.house --check``, which ``make lint`` runs, checks the package,
-``dev``, ``scripts`` and ``dags``. It fails if the first line of a docstring begins with a clause or is too long.
+``python -m dev.house`` prints the figures. ``python -m dev.house --check``, which ``make lint`` runs, checks the
+package, ``dev``, ``scripts`` and ``dags``. It fails if the first line of a docstring begins with a clause or is too
+long.
 """
 
 from __future__ import annotations
