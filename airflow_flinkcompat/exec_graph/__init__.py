@@ -1,1 +1,1 @@
-"""A job as Flink executes it: operators, ids, and the layout and meaning of their state."""
+"""A job as Flink executes it: its operators, their ids, and the layout and meaning of their state."""

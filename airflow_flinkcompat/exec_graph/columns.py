@@ -1,4 +1,4 @@
-"""Stored columns as fields of state, with Flink's type names."""
+"""State fields for stored columns, with types in SQL notation."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ZONED = re.compile(r"\bTIMESTAMP\((\d)\) WITH LOCAL TIME ZONE")
 
 
 def stored_type(written: Any) -> str:
-    """A compiled plan's type in SQL notation; a time attribute becomes its timestamp type."""
+    """Convert a type of a compiled plan to SQL notation; a time attribute becomes a plain timestamp."""
     if isinstance(written, str):
         return (
             stored_type(json.loads(written)) if written.startswith("{") else _ZONED.sub(r"TIMESTAMP_LTZ(\1)", written)
@@ -37,22 +37,22 @@ def stored_type(written: Any) -> str:
 
 
 def nullable(type: str) -> str:
-    """The type without NOT NULL."""
+    """A type without NOT NULL."""
     return type.removesuffix(_NOT_NULL)
 
 
 def columns(read: ColumnMeanings, places: Iterable[int]) -> tuple[StateField, ...]:
-    """The columns at these positions, as fields."""
+    """State fields for the columns at these positions."""
     return tuple(_column(stored_type(read.types[place]), read.at(place), read.names[place]) for place in places)
 
 
 def _column(type: str, meaning: Hashable, name: str) -> StateField:
-    """A column; it is NULL in rows stored before it existed."""
+    """A state field for a column. The column is NULL in rows that were stored before it existed."""
     return StateField(type, meaning, name, begins=None if type.endswith(_NOT_NULL) else Begins.NULL)
 
 
 def row(read: ColumnMeanings, form: str = "row") -> Stored:
-    """The whole row, as operators store their input."""
+    """The stored form of a whole input row."""
     return Stored(form, columns(read, range(len(read.types))))
 
 
@@ -64,7 +64,7 @@ _PLAIN = frozenset(
 
 
 def stored_as(type: DataType) -> str:
-    """A type in the form in which state stores it."""
+    """The text of a type as state stores it, such as VARCHAR(2147483647) for STRING."""
     if type.name not in _PLAIN or not type.is_known:
         raise CannotLower(f"the stored form of {type} is unknown")
     text = str(type)

@@ -22,20 +22,20 @@ from airflow_flinkcompat.exec_graph.model import (
 )
 
 CHAIN = ("operators up to it",)
-"""The facet that differs where an operator that keeps state has no counterpart."""
+"""The facet of a stateful operator whose id does not exist in the new job."""
 _DEFAULT_MAX_PARALLELISM = 128
-"""Flink's own maximum for a parallelism of at most 85, where none is set."""
+"""Flink's default maximum parallelism for a job with a parallelism of at most 85."""
 _SILENT_BASES = frozenset(("source", "committer", "sink writer"))
-"""Bases of planned operators whose state is known without a start of the operator."""
+"""Values of ``PlannedOperator.basis`` for operators whose state is known without a start."""
 _FILE_SINK = "org.apache.flink.connector.file.table.stream."
-"""Package of the operators of Flink's file sink, whose state does not depend on columns."""
+"""Package of Flink's file sink operators, whose state does not depend on columns."""
 
 
 def diff(old: ExecGraph, new: ExecGraph, *, restored: bool = False) -> Restore:
-    """The effect on each state of the old job, compared by operator id and then by content.
+    """Compare the states of two jobs by operator id, then by content, and return each effect.
 
-    ``restored``: Flink has restored the new job from a savepoint of the old one, and refused nothing. A refusal
-    at submit is the only effect, as no state is read then.
+    ``restored`` is True if Flink restored the new job from a savepoint of the old job and refused nothing. A refusal
+    is returned without other effects, because Flink then reads no state.
     """
     for refusal in _refusals(old, new):
         return Restore((replace(refusal, effect=RestoreEffect.UNKNOWN) if restored else refusal,))
@@ -54,7 +54,7 @@ def diff(old: ExecGraph, new: ExecGraph, *, restored: bool = False) -> Restore:
 def diff_jobs(
     jobs: Sequence[tuple[ExecGraph, ExecGraph]], numbers: tuple[int, int], *, restored: bool = False
 ) -> Restore:
-    """Compare two scripts job by job; an empty sequence of pairs means that their numbers of jobs differ."""
+    """Compare two scripts job by job; ``jobs`` is empty if their numbers of jobs differ."""
     if not jobs and any(numbers):
         texts = f"{numbers[0]} jobs", f"{numbers[1]} jobs"
         return Restore((StateEffect(RestoreEffect.REFUSED_AT_SUBMIT, "script", ("number of jobs",), *texts),))
@@ -62,7 +62,7 @@ def diff_jobs(
 
 
 def _refusals(old: ExecGraph, new: ExecGraph) -> Iterator[StateEffect]:
-    """Flink's refusals in the order of its checks: first at submit, then at the restore."""
+    """Yield Flink's refusals in the order of its checks: first at submit, then at the restore."""
     for spec in old.specs:
         if spec.id and new.has_operator(spec.id) is False:
             stored = {each.id for each in old.specs}
@@ -79,19 +79,19 @@ def _refusals(old: ExecGraph, new: ExecGraph) -> Iterator[StateEffect]:
     for each in kept:
         stored_maximum = each.max_parallelism if each.max_parallelism > 0 else _DEFAULT_MAX_PARALLELISM
         wanted = operators[each.id].max_parallelism
-        if wanted not in (stored_maximum, 0, -1):  # where none is set, Flink takes that of the savepoint
+        if wanted not in (stored_maximum, 0, -1):  # without an explicit maximum, Flink uses the savepoint's
             message = f"the maximum parallelism of {each.name} changes from {stored_maximum} to {wanted}"
             yield StateEffect(RestoreEffect.REFUSED_AT_SUBMIT, each.name, message=message)
     for each in kept:
         if chain := new.submitted.restores.get(each.id):
             migration = any(one["class"].endswith("StateMigrationException") for one in chain)
-            why = "has another layout, which Flink does not migrate" if migration else chain[-1]["message"][:300]
+            why = "has a different layout, which Flink does not migrate" if migration else chain[-1]["message"][:300]
             message = f"the stored state of {each.name} {why}"
             yield StateEffect(RestoreEffect.REFUSED_AT_RESTORE, each.name, message=message)
 
 
 def _new_operator_effect(spec: StateSpec, job: ExecGraph) -> StateEffect:
-    """The effect on an operator without stored state: it lacks the rows of the past (measured)."""
+    """The effect on a new operator: its state is empty, so it lacks all past rows (measured)."""
     facets = ("a new operator, which begins without state",)
     evidence = tuple(each for row in rows_about(spec.operator, "new") for each in row.evidence)
     return StateEffect(
@@ -101,17 +101,17 @@ def _new_operator_effect(spec: StateSpec, job: ExecGraph) -> StateEffect:
 
 
 def _unread(spec: StateSpec, job: ExecGraph, *, restored: bool) -> StateEffect:
-    """The effect on state that no operator of the new job reads: Flink refuses nothing (measured).
+    """The effect on state that no new operator reads; Flink does not refuse such state (measured).
 
-    Where Flink has restored the job, its own record of stored state decides, and the effect is unknown here.
+    If Flink restored the job, the effect is unknown, because only the savepoint shows if the state exists.
     """
     known = spec.id and job.has_operator(spec.id) and not restored
     effect = RestoreEffect.DROPPED if known else RestoreEffect.UNKNOWN
     message = ""
     if job.submitted is not None:
         other = next(each for each in job.submitted.operators if each.id == spec.id)
-        message = f"{spec.name} keeps state, but {other.name} in its place keeps none"
-    facets = ("the operator in its place keeps no state",)
+        message = f"{spec.name} keeps state, but {other.name}, which has the same id, keeps none"
+    facets = ("the new operator with the same id keeps no state",)
     texts = spec.description, "no such state"
     return StateEffect(effect, spec.operator, facets, *texts, job.sinks, message=message, old=spec)
 
@@ -137,14 +137,14 @@ def _compared(
 def _by_facets(
     one: StateSpec, other: StateSpec, job: ExecGraph, changed: set[int], *, restored: bool
 ) -> Iterator[StateEffect]:
-    """Compare an operator with its counterpart; add the places whose rows differ to ``changed``."""
+    """Compare two counterparts, and add the nodes downstream of a difference to ``changed``."""
     assert job.symbols is not None
     differing = differing_facets(one, other, job.symbols)
     if one.compiled and other.compiled:
         (before, _), (after, place) = one.compiled, other.compiled
-        if place in changed:  # what is below differs already
+        if place in changed:  # an upstream operator already differs
             differing = [key for key in differing if key[0] is LAYOUT]
-        if before.version != after.version:  # each line writes keys of its own
+        if before.version != after.version:  # each Flink version writes different keys
             differing = [key if {*one.facets} & {*other.facets} & {key} else (UNSURE, key[1]) for key in differing]
     elif isinstance(one.layout, Unknown) or isinstance(other.layout, Unknown):
         differing = [(UNSURE, "layout")]
@@ -165,7 +165,7 @@ def _by_serializers(
     old: StateLayout | Unknown | None,
     new: StateLayout | Unknown | None,
 ) -> list[tuple[RestoreEffect, str]]:
-    """Decide from two known layouts whether the restore fails or misreads the state."""
+    """Decide by two known layouts if the restore fails or silently misreads the state."""
     if not (isinstance(old, StateLayout) and isinstance(new, StateLayout)):
         return differing
     if _readable(old, new):
@@ -185,7 +185,7 @@ def _by_registered_states(one: PlannedOperator, other: PlannedOperator) -> Itera
     if one.states is None or other.states is None:
         if (one.kind, one.component) != (other.kind, other.component):
             names = other.component or other.kind, one.component or one.kind
-            yield effect(RestoreEffect.DROPPED, f"{one.name}: {names[0]} takes the place of {names[1]}")
+            yield effect(RestoreEffect.DROPPED, f"{one.name}: {names[0]} replaces {names[1]}")
         if other.basis not in _SILENT_BASES and not other.kind.startswith(_FILE_SINK):
             yield effect(RestoreEffect.UNKNOWN, f"{other.name}: its state is unknown")
         return
@@ -195,18 +195,19 @@ def _by_registered_states(one: PlannedOperator, other: PlannedOperator) -> Itera
         elif name not in one.states:
             yield effect(RestoreEffect.EMPTY, f"{other.name}: state {name} begins empty")
         elif one.states[name] != other.states[name]:
-            yield effect(RestoreEffect.UNKNOWN, f"{other.name}: state {name} has other options")
+            yield effect(RestoreEffect.UNKNOWN, f"{other.name}: state {name} has different options")
 
 
 def _readable(old: StateLayout, new: StateLayout) -> bool:
-    """Return whether the key's serializer and those of the states that both have are equal."""
+    """True if the keys and all common states have equal serializers."""
     left, right = old.stored, new.stored
     before, after = _by_name(left.states), _by_name(right.states)
     return left.key == right.key and all(before[name] == after[name] for name in before.keys() & after.keys())
 
 
 def _by_name(states: Iterable[NamedState]) -> Mapping[str, NamedState]:
-    # A time to live that comes or goes is taken over or not by line and backend; a rule decides over it.
+    # Ignore an added or removed time to live: its effect depends on the Flink version and the state backend, and a
+    # rule judges it.
     return {state.name: replace(state, time_to_live=False) for state in states}
 
 
@@ -222,7 +223,7 @@ def _above(plan: CompiledPlan, place: int) -> set[int]:
 
 
 def _path(spec: StateSpec | None) -> str:
-    """The kinds from the sources up to an operator of a compiled plan."""
+    """The kinds of the nodes from the sources to an operator, as text."""
     if spec is None or spec.compiled is None:
         return "no such operator"
     plan, operator = spec.compiled

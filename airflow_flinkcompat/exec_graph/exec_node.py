@@ -1,4 +1,4 @@
-"""Compiled plans of Flink, read into exec nodes."""
+"""Reader of Flink's compiled plans, which converts their JSON to exec nodes."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _WINDOWINGS = frozenset(("windowing", "leftWindowing", "rightWindowing"))
 
 
 class PlanError(ValueError):
-    """Raised for a text that is not a compiled plan; the message names the fault."""
+    """Raised if a text is not a valid compiled plan; the message states the fault."""
 
 
 @dataclass(frozen=True, eq=False)
 class ExecNode:
-    """One exec node: kind, description, and the rest of its JSON.
+    """An exec node: its kind, its description, and the rest of its JSON in ``config``.
 
-    ``names`` and ``types`` describe its output columns. ``inputs`` are positions in :attr:`CompiledPlan.nodes`.
+    ``names`` and ``types`` describe the output columns. ``inputs`` are positions in :attr:`CompiledPlan.nodes`.
     """
 
     place: int
@@ -41,14 +41,14 @@ class ExecNode:
 
 @dataclass(frozen=True, eq=False)
 class CompiledPlan:
-    """One job's plan; ``version`` is the Flink that compiled it, major.minor."""
+    """The compiled plan of one job; ``version`` is the Flink version that compiled it, such as 2.3."""
 
     version: str
     nodes: tuple[ExecNode, ...]
 
     @cached_property
     def readers(self) -> tuple[tuple[int, ...], ...]:
-        """The positions of the readers of each node."""
+        """For each node, the positions of the nodes that read its output."""
         readers: list[list[int]] = [[] for _ in self.nodes]
         for node in self.nodes:
             for place in node.inputs:
@@ -57,7 +57,7 @@ class CompiledPlan:
 
 
 def call_function(call: Mapping[str, Any]) -> str:
-    """The function of a call."""
+    """The name of the function that a call uses."""
     own = call.get("internalName")
     if own is None:
         named = (call.get(key) for key in ("catalogName", "systemName", "class"))
@@ -66,7 +66,7 @@ def call_function(call: Mapping[str, Any]) -> str:
 
 
 def last_name(identifier: str) -> str:
-    """The name of a table without catalog and database."""
+    """The name of a table, without its catalog and database."""
     return identifier.rpartition(".")[2].strip("`")
 
 
@@ -97,7 +97,7 @@ def _node(place: int, row: Mapping[str, Any], inputs: tuple[int, ...]) -> ExecNo
     match = _KIND.fullmatch(row["type"])
     kind = ExecKind(match["kind"] if match else row["type"])
     names, types = row_type(row["outputType"])
-    # What the JSON says beside is what a node of this kind is configured to do.
+    # All other JSON fields configure the node.
     config = {key: value for key, value in row.items() if key not in ("id", "type", "description", "outputType")}
     for key in _WINDOWINGS & config.keys():
         config[key] = {**config[key], "window": _assigned(config[key]["window"])}
@@ -107,20 +107,20 @@ def _node(place: int, row: Mapping[str, Any], inputs: tuple[int, ...]) -> ExecNo
 
 
 def _without_empty(part: Any) -> Any:
-    """A declared table without the empty parts that Flink writes only up to 2.2."""
+    """Remove empty parts of a declared table, which only Flink 2.2 and earlier versions write."""
     if not isinstance(part, Mapping):
         return part
     return {key: _without_empty(each) for key, each in part.items() if key == "options" or each not in ([], {})}
 
 
 def _assigned(window: Mapping[str, Any]) -> dict[str, Any]:
-    """A window with its offset reduced to less than a period, which has the same effect (measured)."""
+    """Reduce a window's offset to less than one period, which has the same effect (measured)."""
     period = window.get("slide") or window.get("maxSize") or window.get("size")
     rest = {key: part for key, part in window.items() if key != "offset"}
     if not window.get("offset") or not period:
         return rest
     length = seconds(period)
-    offset = (seconds(window["offset"]) % length + length) % length  # of the divisor's sign
+    offset = (seconds(window["offset"]) % length + length) % length  # not negative
     return {**rest, "offset": str(offset)} if offset else rest
 
 
@@ -134,7 +134,7 @@ def seconds(duration: str) -> Decimal:
 
 
 def row_type(written: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Names and types of a row type's fields, from ``ROW<`a` BIGINT>`` or from an object."""
+    """The names and types of the fields of a row type, in SQL notation or JSON."""
     if isinstance(written, str):
         fields = [_field(text) for text in _split(written[written.index("<") + 1 : written.rindex(">")])]
         return tuple(name for name, _ in fields), tuple(kind for _, kind in fields)
@@ -147,18 +147,18 @@ def row_type(written: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def type_text(written: Any) -> str:
-    """A type as text; time attributes keep their kind."""
+    """A type as text, including the kind of a time attribute."""
     return written if isinstance(written, str) else json.dumps(written, sort_keys=True)
 
 
 def time_attribute(type: str) -> str:
-    """``ROWTIME`` or ``PROCTIME``; "" for any other type."""
+    """The kind of a time attribute, ``ROWTIME`` or ``PROCTIME``; "" for other types."""
     found = _TIME_ATTRIBUTE.search(type)
     return found[1] if found else ""
 
 
 def _field(text: str) -> tuple[str, str]:
-    """``(name, type)`` of `` `name` type``; a doubled back-tick is part of the name."""
+    """Split `` `name` type`` into name and type; a doubled back-tick is part of the name."""
     end = 1
     while text[end] != "`" or text[end : end + 2] == "``":
         end += 2 if text[end : end + 2] == "``" else 1
@@ -166,7 +166,7 @@ def _field(text: str) -> tuple[str, str]:
 
 
 def _split(text: str) -> list[str]:
-    """The parts of a text separated by commas outside of brackets and quotes."""
+    """Split a text at commas that are outside of brackets and quotes."""
     parts, depth, start, quoted = [], 0, 0, ""
     for place, letter in enumerate(text):
         if quoted:

@@ -1,4 +1,4 @@
-"""Facets, the parts in which two exec nodes may differ, with the effect of a difference on state."""
+"""Facets (parts in which two exec nodes may differ) and the effect of each difference on state."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from airflow_flinkcompat.exec_graph.symbols import Symbols
 
 _ANY = "*"
 COLUMN_INDEPENDENT, BARE = "independent of columns", "nothing in front"
-"""Conditions on sinks: state independent of columns; no materializer before the sink."""
+"""Conditions on a sink: its state does not depend on columns; no materializer precedes it."""
 WAITING = "may be asynchronous"
-"""Condition on a lookup that may be asynchronous, so that rows may wait in its state."""
+"""Condition on a lookup: it may be asynchronous, so that rows may wait in its state."""
 _ROWS_BELOW = (MEANING, "rows below")
 _OF_ACCUMULATORS = frozenset(
     {(LAYOUT, "accumulators"), (LAYOUT, "retraction"), (MEANING, "aggregates"), (UNSURE, "argument types")}
@@ -27,7 +27,7 @@ _OF_ACCUMULATORS = frozenset(
 
 @dataclass(frozen=True)
 class FacetRow:
-    """A row of ``facets.toml``, whose head describes its fields."""
+    """A row of ``facets.toml``. The head of that file describes the fields."""
 
     operator: str
     facet: str
@@ -38,11 +38,11 @@ class FacetRow:
     when: str | Mapping[str, Any] = ""
 
     def covers(self, before: Hashable, after: Hashable) -> bool:
-        """Return whether the row covers this change of its facet's value."""
+        """True if this row applies to a change of the facet's value."""
         return not self.changes or (_word(before), _word(after)) in self.changes
 
     def applies_to(self, config: Mapping[str, Any]) -> bool:
-        """Return whether a node's configuration meets the row's condition."""
+        """True if the configuration of a node meets the condition of this row."""
         if isinstance(self.when, str):
             return not self.when or bool(config.get(self.when))
         return all(
@@ -53,7 +53,7 @@ class FacetRow:
 
 @cache
 def facet_rows() -> Mapping[tuple[str, str], tuple[FacetRow, ...]]:
-    """The rows of the table by operator and facet."""
+    """The rows of ``facets.toml``, by operator and facet."""
     table = tomllib.loads(files(__package__).joinpath("facets.toml").read_text(encoding="utf-8"))
     return {
         (operator, facet): tuple(_read(operator, facet, row) for row in rows)
@@ -71,13 +71,13 @@ def _read(operator: str, facet: str, row: Mapping[str, Any]) -> FacetRow:
 
 
 def rows_about(operator: str, facet: str) -> tuple[FacetRow, ...]:
-    """The rows about a facet of an operator."""
+    """The rows of ``facets.toml`` about one facet of an operator."""
     rows = facet_rows()
     return rows.get((operator, facet)) or rows.get((_ANY, facet), ())
 
 
 def _word(value: Any) -> str:
-    """A value in the notation of the table: the only part of a configuration, "" for none."""
+    """A facet value in the notation of ``facets.toml``; "" for an empty value."""
     while isinstance(value, tuple | Mapping) and len(value) == 1:
         value = next(iter(value.values() if isinstance(value, Mapping) else value))
     if isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], str):
@@ -88,7 +88,7 @@ def _word(value: Any) -> str:
 
 
 def facet_effect(kind: str, facet: str, config: Mapping[str, Any]) -> RestoreEffect | None:
-    """The effect of a node's facet by the table of facets; None if the facet does not affect state."""
+    """The effect of a changed facet by ``facets.toml``; None if the facet does not affect state."""
     rows = [row for row in rows_about(kind, facet) if row.applies_to(config)]
     if not all(row.compared for row in rows):
         return None
@@ -96,7 +96,7 @@ def facet_effect(kind: str, facet: str, config: Mapping[str, Any]) -> RestoreEff
 
 
 def differing_facets(old: StateSpec, new: StateSpec, symbols: Symbols) -> list[tuple[RestoreEffect, str]]:
-    """The facets that differ, except those of accumulators with equal content in equal order."""
+    """The facets that differ between two states; accumulators with equal content do not differ."""
     keys = dict.fromkeys((*old.facets, *new.facets))
     found = [key for key in keys if old.facets.get(key) != new.facets.get(key)]
     if not all(Trait.AGGREGATES in ExecKind(each.operator).traits for each in (old, new)):
@@ -111,7 +111,7 @@ def differing_facets(old: StateSpec, new: StateSpec, symbols: Symbols) -> list[t
 
 
 def _fewer_keys(old: StateSpec, new: StateSpec, symbols: Symbols) -> bool:
-    """Return whether an aggregation reads fewer rows solely due to a condition on its keys."""
+    """True if a condition on the keys is the only reason why an aggregation reads fewer rows."""
     keys = new.facets.get((MEANING, "keys"))
     before, after = (each.facets[_ROWS_BELOW] for each in (old, new))
     if not (isinstance(keys, tuple) and isinstance(before, int) and isinstance(after, int)):
@@ -122,7 +122,7 @@ def _fewer_keys(old: StateSpec, new: StateSpec, symbols: Symbols) -> bool:
 
 
 def _contents(spec: StateSpec) -> Hashable:
-    """The content of each field of an aggregation's states; None if it is unknown."""
+    """The content of each stored field of an aggregation; None if the content of any field is unknown."""
     if not isinstance(spec.layout, StateLayout):
         return None
     fields = [
@@ -136,7 +136,7 @@ def _contents(spec: StateSpec) -> Hashable:
 
 
 def _content(meaning: Hashable) -> Hashable:
-    """The value in a field, regardless of its call; a sum that starts as NULL differs from one at 0."""
+    """The value that a field stores, whichever call uses it; sums that start as NULL or as 0 differ."""
     if isinstance(meaning, CallPart) and meaning.content is not None:
         return meaning.content, meaning.null_at_first
     return meaning
@@ -145,19 +145,19 @@ def _content(meaning: Hashable) -> Hashable:
 def facet_effects(
     old: StateSpec, new: StateSpec, differing: Sequence[tuple[RestoreEffect, str]], *, restored: bool
 ) -> Iterator[tuple[RestoreEffect, tuple[str, ...], tuple[str, ...]]]:
-    """The facets that differ by effect, with the restores that prove some of them harmless."""
+    """Group the facets that differ by effect, with the restores that prove some of them harmless."""
     found = {effect for effect, _ in differing}
     conditions = old.conditions & new.conditions | new.conditions & {COLUMN_INDEPENDENT}
     for effect in (LAYOUT, MEANING, UNSURE):
         if effect is MEANING and LAYOUT in found and not restored:
-            continue  # the restore fails first, so that no row comes of the other meaning
+            continue  # the restore fails first, so the different meaning produces no row
         rows = {key[1]: _row(old, new, key, conditions) for key in differing if key[0] is effect}
         effects = {name: UNSURE if row is None else row.effect for name, row in rows.items()}
         wrong = tuple(name for name, each in effects.items() if each is MEANING)
         unsure = tuple(name for name, each in effects.items() if each is UNSURE)
         if wrong:
             yield MEANING, wrong, ()
-        if unsure:  # where Flink has read the state, another layout by the plan alone is not known to matter
+        if unsure:  # Flink read the state, so a layout that differs only in the plan may be harmless
             yield UNSURE if effect is LAYOUT and restored else effect, unsure, ()
         for name, row in rows.items():
             if row is not None and row.effect is RestoreEffect.RIGHT:
@@ -165,7 +165,7 @@ def facet_effects(
 
 
 def _row(old: StateSpec, new: StateSpec, key: tuple[RestoreEffect, str], conditions: Set[str]) -> FacetRow | None:
-    """The row of the table about a facet that differs; None if there is none."""
+    """The row of ``facets.toml`` that covers a difference; None if there is none."""
     effect, name = key
     if effect is LAYOUT or (effect is MEANING and new.kind is not StateKind.SINK):
         return None

@@ -1,4 +1,4 @@
-"""The exec graph of a compiled plan: its operators, their ids, and the state that each keeps."""
+"""Exec graph of a compiled plan: its operators with their ids and their state."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from airflow_flinkcompat.plan.column_lineage import Composition, together
 
 _SCAN = ExecKind.TABLE_SOURCE_SCAN
 QUERY_SINK = "flinkcompat_query"
-"""Table name of the sink that is added to plan a bare query; it keeps no state."""
+"""Table name of the stateless sink that is added to plan a query without INSERT."""
 
 
 @dataclass(frozen=True)
@@ -43,11 +43,12 @@ class JobSettings:
     """Settings of a job that its compiled plan does not show.
 
     Attributes:
-        chained: Whether operators may share a task, on which their ids depend: ``pipeline.operator-chaining.enabled``
-            (measured: settings-chaining-off).
-        apart: Identifiers of tables whose parallelism differs from the job's. Their operators share no task with an
-        adjacent operator (measured: unchained-tumble-having-p2).
-        expires: Whether idle state expires: ``table.exec.state.ttl``. Plans do not show it for every operator.
+        chained: True if operators may be chained into one task (``pipeline.operator-chaining.enabled``). Operator
+            ids depend on this setting (measured: settings-chaining-off).
+        apart: The identifiers of tables whose parallelism differs from the job's parallelism. Their operators are
+            not chained to an adjacent operator (measured: unchained-tumble-having-p2).
+        expires: True if idle state expires (``table.exec.state.ttl``). Plans do not show this setting for every
+            operator.
     """
 
     chained: bool = True
@@ -60,15 +61,15 @@ DEFAULTS = JobSettings()
 
 @dataclass(frozen=True)
 class PlanFacts:
-    """Declarations and settings of two scripts, by the table names in their compiled plans.
+    """Facts about two scripts that compiled plans do not show; tables have the plans' identifiers.
 
     Attributes:
-        stateless_sinks: Sinks that keep nothing.
-        column_independent_sinks: Sinks whose state is read under other columns of their table.
-        identities: For each source, the rule that identifies its columns across both sides.
-        renamed: The old name of each renamed source, by its new name.
-        waiting: Tables of lookups that may be asynchronous.
-        settings: The settings of the old and of the new job.
+        stateless_sinks: Sinks without state.
+        column_independent_sinks: Sinks whose state remains valid if the columns of their table change.
+        identities: For each source, the rule that matches its columns between the two scripts.
+        renamed: The old name of each renamed source table, by its new name.
+        waiting: Tables whose lookups may be asynchronous.
+        settings: The settings of the old job and of the new job.
     """
 
     stateless_sinks: Set[str] = frozenset()
@@ -82,10 +83,10 @@ class PlanFacts:
 def job_graphs(
     old: Sequence[CompiledPlan], new: Sequence[CompiledPlan], facts: PlanFacts | None = None
 ) -> tuple[tuple[ExecGraph, ExecGraph], ...]:
-    """The exec graphs of each job before and after, with one shared table of meanings.
+    """Pairs of old and new exec graphs, one for each job; each pair shares one table of meanings.
 
-    Jobs are paired by their sinks, else in order; the result is empty if neither fits. Jobs that are only added, or
-    only removed, do not affect the other pairs.
+    Jobs are paired by their sinks, or else in order. The result is empty if neither way fits. If jobs are only added
+    or only removed, the other jobs are still paired.
     """
     facts = facts or PlanFacts()
     jobs = _paired(old, new)
@@ -116,12 +117,12 @@ def _paired(old: Sequence[CompiledPlan], new: Sequence[CompiledPlan]) -> list[tu
 
 
 def sinks_of(plan: CompiledPlan) -> tuple[str, ...]:
-    """The tables that a job writes to, as its plan names them."""
+    """The identifiers of the tables that a job writes to, as in its plan."""
     return tuple(dict.fromkeys(sink_identifier(node) for node in plan.nodes if node.kind is ExecKind.SINK))
 
 
 def sources_of(plans: Iterable[CompiledPlan]) -> list[str]:
-    """The tables that jobs scan, as their plans name them."""
+    """The identifiers of the tables that jobs scan, as in their plans."""
     return list(dict.fromkeys(_scanned(node) for plan in plans for node in plan.nodes if node.kind is _SCAN))
 
 
@@ -131,7 +132,7 @@ def _lookups_of(plans: Iterable[CompiledPlan]) -> list[str]:
 
 
 def _table_names(old: Sequence[CompiledPlan], new: Sequence[CompiledPlan], known: Collection[str]) -> dict[str, str]:
-    """Source tables that only one side reads, paired in order: a rule judges a renamed table.
+    """Pair source tables that only one side reads, in order; a rule judges a renamed table.
 
     Both tables of a pair get the name in the new script, whose state may be computed from history.
     """
@@ -149,15 +150,16 @@ class CompiledGraph:
     """The operators of a compiled plan.
 
     Attributes:
-        graph: All operators.
-        of: For each node of the plan, the positions of its operators; none for a node that becomes an edge.
+        graph: The graph of all operators.
+        of: For each node of the plan, the positions of its operators in the graph; empty for a node that becomes
+            an edge.
     """
 
     graph: StreamGraph
     of: tuple[tuple[int, ...], ...]
 
     def id_of(self, node: ExecNode) -> str:
-        """The id under which the state of a node is stored."""
+        """The id under which Flink stores the state of a node."""
         places = self.of[node.place]
         kinds = [self.graph.nodes[place].kind for place in places]
         held = next(
@@ -169,7 +171,7 @@ class CompiledGraph:
 def compiled_graph(
     plan: CompiledPlan, stateless_sinks: Set[str] = frozenset(), settings: JobSettings = DEFAULTS
 ) -> CompiledGraph:
-    """The operators of a compiled plan in the order in which Flink creates them."""
+    """Derive the operators of a compiled plan, in the order in which Flink creates them."""
     made: list[StreamNode] = []
     of: list[tuple[int, ...]] = []
     out: list[tuple[tuple[int, bool], ...]] = []
@@ -186,7 +188,7 @@ def compiled_graph(
         of.append(tuple(range(first, len(made))))
         if len(made) > first:
             out.append(((len(made) - 1, not (node.kind == _SCAN and _scanned(node) in settings.apart)),))
-        else:  # it becomes edges
+        else:  # a node without an operator becomes edges
             out.append(tuple((place, chained and node.kind is not ExecKind.EXCHANGE) for place, chained in edges))
     return CompiledGraph(StreamGraph(tuple(made)), tuple(of))
 
@@ -194,7 +196,7 @@ def compiled_graph(
 def _operators(
     plan: CompiledPlan, node: ExecNode, stateless_sinks: Set[str], apart: Set[str]
 ) -> Iterator[tuple[OperatorKind, bool]]:
-    """The kinds of a node's operators, each with True if it may be chained to the previous one."""
+    """Yield the operators of a node, each with True if it may be chained to the previous operator."""
     if node.kind in (ExecKind.EXCHANGE, ExecKind.UNION) or is_sort_by_arrival(node):
         return
     if node.kind is ExecKind.MATCH:
@@ -207,7 +209,7 @@ def _operators(
             yield SinkOperator.ENFORCER, True
         if keeps_rows(node):
             yield SinkOperator.MATERIALIZER, False
-            alone = False  # what follows runs at the sink's parallelism, as it does itself
+            alone = False  # the next operators have the sink's parallelism, like the materializer
         if has_rowtime(plan.nodes[node.inputs[0]].types):
             yield SinkOperator.INSERTER, not alone
             alone = False
@@ -228,9 +230,9 @@ class CompiledState:
     """The stateful operators of a compiled plan, with their ids.
 
     Attributes:
-        graph: All its operators.
-        plan: The plan.
-        operators: Operators with state and all sinks, with their ids, in the order in which Flink hashes them.
+        graph: The graph of all operators of the plan.
+        plan: The compiled plan.
+        operators: The stateful operators and all sinks, with their ids, in the order in which Flink hashes them.
     """
 
     plan: CompiledPlan
@@ -239,10 +241,10 @@ class CompiledState:
 
     @cached_property
     def stateful_downstream(self) -> tuple[frozenset[CompiledOperator], ...]:
-        """The stateful operators and sinks that receive rows of each node of the plan."""
+        """For each node of the plan, the stateful operators and sinks downstream of it."""
         of_nodes = {operator.node.place: operator for _, operator in self.operators}
         stateful_downstream: list[set[CompiledOperator]] = [set() for _ in self.plan.nodes]
-        for node in reversed(self.plan.nodes):  # each stands behind its inputs
+        for node in reversed(self.plan.nodes):  # inputs precede their readers
             of_node = {of_nodes[node.place]} if node.place in of_nodes else set()
             for place in node.inputs:
                 stateful_downstream[place] |= stateful_downstream[node.place] | of_node
@@ -258,7 +260,7 @@ def compiled_state(
     settings: JobSettings = DEFAULTS,
     waiting: Set[str] = frozenset(),
 ) -> CompiledState:
-    """Derive the stateful operators of a compiled plan, with their ids."""
+    """Derive the stateful operators of a compiled plan and their ids."""
     if settings.expires:
         plan = replace(plan, nodes=tuple(map(_with_time_to_live, plan.nodes)))
     try:
@@ -274,7 +276,7 @@ def compiled_state(
 
 
 def _with_time_to_live(node: ExecNode) -> ExecNode:
-    """A node with a time to live in the form that other nodes of the plan have."""
+    """Add a time to live to a node whose JSON never shows one."""
     lives = {"state": [{"ttl": "of the job"}]}
     return replace(node, config={**node.config, **lives}) if Trait.HIDES_TTL in node.kind.traits else node
 
@@ -289,7 +291,7 @@ _NAMES: Mapping[StateKind, Callable[[ExecNode], str]] = {
     StateKind.OPERATOR: lambda operator: operator.kind,
 }
 _IN_LAYOUT = frozenset(("keys", "aggregates", "stored columns", "leftUpsertKeys", "rightUpsertKeys"))
-"""Facets that the layout of a state already contains."""
+"""Facets that the layout of a state already describes."""
 
 
 def job_state(compiled: CompiledState, symbols: Symbols, facts: PlanFacts | None = None) -> ExecGraph:
@@ -329,7 +331,7 @@ def _spec(number: str, operator: CompiledOperator, symbols: Symbols, compiled: C
     stored = layout(node, operator.inputs, symbols)
     if isinstance(stored, StateLayout):
         stored = stored.with_compositions(partial(_composition, symbols))
-    # A sink that is known to hold rows says of each column what it is; an unknown layout says nothing.
+    # A known layout of a sink describes each column; an unknown layout describes nothing.
     said = _IN_LAYOUT | ({"declaration"} if isinstance(stored, StateLayout) else set())
     means = {MEANING}
     if isinstance(stored, Unknown) or (stored is None and kind is StateKind.OPERATOR):
@@ -364,7 +366,7 @@ def _spec(number: str, operator: CompiledOperator, symbols: Symbols, compiled: C
 
 
 def _composition(symbols: Symbols, meaning: Hashable) -> Composition | None:
-    """The tables' columns from which a field is computed, by its meaning."""
+    """The table columns from which a field with this meaning is computed."""
     match meaning:
         case CallPart():
             return symbols.composition_of_call(meaning.over)
@@ -374,7 +376,7 @@ def _composition(symbols: Symbols, meaning: Hashable) -> Composition | None:
 
 
 def _with_what_may_change(told: StateSpec, operator: CompiledOperator, symbols: Symbols) -> StateSpec:
-    """Add the meanings of an aggregation without its filter and without its window."""
+    """Add the meaning of an aggregation without its filter, and without its window."""
 
     def meaning(changed: str, change: Callable[[Hashable], Hashable]) -> Hashable:
         return tuple(
@@ -394,15 +396,15 @@ def _with_what_may_change(told: StateSpec, operator: CompiledOperator, symbols: 
 
 
 def _with_outputs(told: StateSpec, operator: CompiledOperator, symbols: Symbols, plan: CompiledPlan) -> StateSpec:
-    """Add the sets of calls from which one value is computed to an operator with calls."""
+    """Add to an operator the sets of aggregate calls from which one value is computed."""
     node, read = operator.node, operator.inputs[0].before or operator.inputs[0]
     over = node.config.get("overSpec")
-    # The output of an OVER is its input columns, then its calls; that of an aggregation, its keys, then its calls.
+    # An OVER outputs its input columns, then its calls. An aggregation outputs its keys, then its calls.
     first = len(read.types) if over else len(node.config["grouping"])
     asked = [call for group in over["groups"] for call in group["aggCalls"]] if over else node.config["aggCalls"]
     calls = {first + place: (call_function(call), call_over(call, read, symbols)) for place, call in enumerate(asked)}
     told = _with_computed(told, node, calls, plan)
-    if not over:  # it stores no rows
+    if not over:  # an aggregation stores no rows
         return told
     columns: dict[int, Set[Hashable]] = {place: {symbol} for place, symbol in enumerate(read.symbols)}
     columns |= {first + place: {read.at(each) for each in columns_of_call(call)} for place, call in enumerate(asked)}
@@ -410,7 +412,7 @@ def _with_outputs(told: StateSpec, operator: CompiledOperator, symbols: Symbols,
 
 
 def _with_columns(told: StateSpec, operator: CompiledOperator, plan: CompiledPlan) -> StateSpec:
-    """Add the sets of columns from which one value is computed to an operator that stores rows."""
+    """Add to an operator with stored rows the sets of columns from which one value is computed."""
     meanings = dict(enumerate(joined(operator.inputs).symbols))
     told = _with_computed(told, operator.node, meanings, plan)
     return _with_sink_columns(told, operator.node, {place: {each} for place, each in meanings.items()}, plan)
@@ -419,7 +421,7 @@ def _with_columns(told: StateSpec, operator: CompiledOperator, plan: CompiledPla
 def _with_sink_columns(
     told: StateSpec, node: ExecNode, meanings: Mapping[int, Set[Hashable]], plan: CompiledPlan
 ) -> StateSpec:
-    """Add the sink columns with the stored columns from which each is computed."""
+    """Add each sink column with the stored columns from which it is computed."""
     outputs = (
         (name, frozenset[Hashable]().union(*(meanings.get(place, frozenset()) for place in columns)))
         for name, columns in outputs_of(plan, node)
@@ -428,7 +430,7 @@ def _with_sink_columns(
 
 
 def _with_computed(told: StateSpec, node: ExecNode, meanings: Mapping[int, Hashable], plan: CompiledPlan) -> StateSpec:
-    """Add the stored meanings that readers combine into one value or filter by."""
+    """Add the stored values that downstream operators combine into one value or use as a filter."""
 
     def of(columns: Columns) -> frozenset[Hashable]:
         return frozenset(meanings[place] for place in columns if place in meanings)

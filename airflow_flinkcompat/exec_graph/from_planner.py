@@ -1,4 +1,4 @@
-"""Jobs as Flink's own planner would submit them."""
+"""Jobs as Flink's planner would submit them."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from airflow_flinkcompat.sql import Statement
 
 _PLACE = re.compile(r"\bline (\d+), column (\d+)")
 _NODE = re.compile(r"\[\d+\]")
-"""The number of an exec node in an operator's name, which grows with every plan of the process."""
+"""Number of an exec node in an operator's name. It increases with every plan of a process."""
 _PROXY = re.compile(r"^jdk\.proxy\d+\.\$Proxy\d+$")
-"""The number in the name of a stand-in class for a connector, which grows in the process."""
+"""Class name of a stand-in for a connector. Its number increases within a process."""
 _EXPECTED = re.compile(r"\s*Was expecting(?: one of)?:.*", re.DOTALL)
 _IN_STATEMENT = re.compile(r",? at line \d+, column \d+\.?$")
-"""The position at the end of an error message, counted from the beginning of the statement."""
+"""Position at the end of an error message, relative to the start of the statement."""
 _NOT_WHOLE = re.compile(
     r"Object '[^']*' not found|Cannot find table|No match found for function signature|"
     r"(?:[Tt]able|View|[Dd]atabase|[Cc]atalog|[Ff]unction|Model)\b.{0,200}(?:does not exist|doesn't exist|not found)|"
@@ -26,12 +26,12 @@ _NOT_WHOLE = re.compile(
     r"ClassNotFound|NoClassDefFound|implementation class",
     re.DOTALL,
 )
-"""Errors about a declaration or jar that is absent here; Flink may plan the script elsewhere."""
+"""Errors about a missing declaration or jar. Flink may plan the script on a different machine."""
 _TROUBLE = (
     "Connect", "Timeout", "UnknownHost", "Socket", "SQLException", "OutOfMemory", "StackOverflow", "IOException",
     "ClassNotFound", "NoClassDef", "Linkage", "NoSuchMethod", "NullPointer", "IndexOutOfBounds",
 )  # fmt: skip
-"""Exceptions caused by this machine rather than by the script."""
+"""Exceptions that this machine causes, rather than the script."""
 _LASTS = re.compile(
     r"(?:(?:DROP|ALTER)(?!\s+TEMPORARY)|CREATE\s+(?:OR\s+ALTER\s+)?MATERIALIZED|CALL|UPDATE|DELETE|TRUNCATE|ANALYZE"
     r"|REFRESH|ADD|REMOVE|(?:UN)?LOAD|STOP|COMPILE|EXECUTE\s+PLAN)\b",
@@ -39,24 +39,25 @@ _LASTS = re.compile(
 )
 _SHOWS = re.compile(r"(?:SHOW|DESC|DESCRIBE|EXPLAIN|HELP|CLEAR|QUIT|EXIT)\b", re.IGNORECASE)
 _PLACEHOLDER = "${"
-"""The start of a placeholder, whose value may have another type."""
+"""Start of a placeholder, whose real value may have a different type."""
 _BEFORE_TABLES = ("SqlParserException", "CalciteContextException", "SqlValidatorException")
 """Exceptions of the parser and validator, which do not depend on connectors."""
 
 
 def readable_name(operator: str) -> str:
-    """Return the name of an operator without the number of its node."""
+    """The name of an operator without the number of its exec node."""
     return _NODE.sub("", operator)
 
 
 @dataclass(frozen=True)
 class PlannerRefusal:
-    """The reason why Flink does not plan a script.
+    """The reason why Flink cannot plan a script.
 
     Attributes:
-        message: Flink's own sentence.
-        place: The statement, or the place in it where Flink names one.
-        conclusive: True if every Flink refuses the script; False if only something missing here prevents a plan.
+        message: Flink's error message.
+        place: The statement, or the position within the statement if Flink reports one.
+        conclusive: True if every Flink refuses the script; False if only something missing on this machine
+            prevents a plan.
     """
 
     message: str
@@ -71,7 +72,11 @@ class PlannerRefusal:
         stand_ins: Collection[str] = (),
         catalogs: Collection[str] = (),
     ) -> PlannerRefusal:
-        """The refusal that a chain of exceptions shows. A catalog in memory has a database from the start."""
+        """Derive the refusal from a chain of exceptions.
+
+        If ``catalogs`` were replaced, an existing database proves nothing, because a catalog in memory starts with a
+        database.
+        """
         texts = [each["message"] for each in chain]
         classes = " ".join(each["class"].rpartition(".")[2] for each in chain)
         located = next((text for text in texts if _PLACE.search(text)), "")
@@ -82,17 +87,17 @@ class PlannerRefusal:
         missing |= bool(stand_ins) and not any(word in classes for word in _BEFORE_TABLES)
         message = _IN_STATEMENT.sub("", _EXPECTED.sub("", message))
         if any(each["class"].endswith("ClassNotFoundException") and each["message"] == message for each in chain):
-            message = f"class {message} is not found; name its jar with --jar FILE"
+            message = f"class {message} was not found: pass its jar with --jar FILE"
         return cls(shorten(message, 400, placeholder=" …"), _placed(located, statement), not missing)
 
 
 def changes_what_lasts(statement: str) -> bool:
-    """Return whether a statement has lasting effects outside of the session, or requires some."""
+    """True if a statement has lasting effects outside of the session, or depends on such effects."""
     return _LASTS.match(statement) is not None
 
 
 def _placed(message: str, statement: Span | None) -> Span | None:
-    """The position within the script of a position within one of its statements."""
+    """Convert a position within a statement to a position within the script."""
     found = _PLACE.search(message)
     if statement is None or found is None:
         return statement
@@ -104,22 +109,23 @@ def _placed(message: str, statement: Span | None) -> Span | None:
 
 @dataclass(frozen=True)
 class PlannedOperator:
-    """An operator of a job before submission.
+    """An operator of a job that Flink planned but did not run.
 
     Attributes:
-        id: Its OperatorID, by which a savepoint knows it.
-        name: Its name in Flink's web interface.
+        id: The OperatorID, under which a savepoint stores the operator's state.
+        name: The operator's name in Flink's web interface.
         kind: The class of the operator.
-        keeps: ``yes``, ``no`` or ``may``.
-        basis: The basis of ``keeps``; ``opened`` if the operator was started.
-        component: The class of its source, sink or function.
-        max_parallelism: Its own maximum parallelism; 0 or less if none is set.
+        keeps: ``yes`` if the operator keeps state, ``no`` if it keeps none, ``may`` if that is uncertain.
+        basis: The evidence for ``keeps``; ``opened`` if the operator was started.
+        component: The class of the operator's source, sink or function.
+        max_parallelism: The operator's explicit maximum parallelism; 0 or less if none is set.
         uid: The uid that the script sets or Flink generates.
-        states: The options of each state that it registers, by name; None if it was not started.
-        counted: True if its OperatorID contains a counter of the client, so that it changes with each start.
-        chain: The task that it shares with other operators; None if the planner does not show it.
-        inputs: The OperatorIDs of the operators that it reads.
-        ends: True if every source upstream is bounded, or may be.
+        states: The options of each state that the operator registers, by name; None if the operator was not
+            started.
+        counted: True if the OperatorID contains a counter of the client, and so changes with each start.
+        chain: The task in which the operator is chained to others; None if the planner does not show it.
+        inputs: The OperatorIDs of the operator's inputs.
+        ends: True if every upstream source is bounded, or may be bounded.
     """
 
     id: str
@@ -138,7 +144,7 @@ class PlannedOperator:
 
     @classmethod
     def of(cls, data: Mapping[str, Any], inputs: Collection[PlannedOperator] = ()) -> PlannedOperator:
-        """Read one operator of an answer, after its inputs; a uid that begins with a number is a counter."""
+        """Read one operator of the planner's answer; a uid that starts with a digit contains a counter."""
         states = {each["name"]: each["options"] for each in data["states"]} if "states" in data else None
         return cls(
             data["id"], readable_name(data["name"]), data["kind"], data["keeps"], data["basis"],
@@ -151,20 +157,20 @@ class PlannedOperator:
 
     @property
     def stateful(self) -> bool:
-        """True if it keeps state, or may."""
+        """True if the operator keeps state or may keep state."""
         return self.keeps != "no"
 
 
 @dataclass(frozen=True)
 class SubmittedJob:
-    """A job before submission.
+    """A job that Flink planned but did not run.
 
     Attributes:
-        operators: Its operators, sources first.
-        plan: Its compiled plan as JSON; None if Flink compiles none.
-        restores: The exceptions of Flink's dry restore from the other side's job, by OperatorID; empty if it accepted
-        the state.
-        savepoint: A savepoint of the job before its first row, in Flink's format and Base64.
+        operators: The operators, sources first.
+        plan: The compiled plan as JSON; None if Flink compiles none.
+        restores: The exceptions of Flink's dry restore from the other side's job, by OperatorID; empty if Flink
+            accepted all state.
+        savepoint: A savepoint of the job before its first row, in Flink's format, encoded in Base64.
     """
 
     operators: tuple[PlannedOperator, ...]
@@ -174,7 +180,7 @@ class SubmittedJob:
 
 
 def _operators(answered: Sequence[Mapping[str, Any]]) -> tuple[PlannedOperator, ...]:
-    """Operators, sources first."""
+    """Read the operators of a job, sources first."""
     found: dict[int, PlannedOperator] = {}
     for place, each in enumerate(answered):
         inputs = [found[node] for node in each.get("inputs", ()) if node in found]
@@ -187,13 +193,13 @@ class PlannedScript:
     """The jobs that Flink plans for a script.
 
     Attributes:
-        flink: The release that planned it.
-        jobs: Its jobs in order.
-        refusal: The reason why Flink does not plan the whole script.
-        stand_ins: The connector or format whose jar is absent, by table.
-        catalogs: The type of each catalog that one in memory replaces, by name.
-        guessed: The kinds of stand-ins with guessed abilities: ``source``, ``sink``.
-        lookups: The tables with a stand-in in which rows are looked up.
+        flink: The Flink release that planned the script.
+        jobs: The jobs of the script, in order.
+        refusal: The reason why Flink cannot plan the whole script; None if it can.
+        stand_ins: The connector or format whose jar is missing, by table.
+        catalogs: The type of each catalog that a catalog in memory replaces, by name.
+        guessed: ``source`` or ``sink`` if the abilities of a stand-in of that kind were guessed.
+        lookups: The tables that have a stand-in and are used in lookups.
         lasting: The statements that would change objects outside of the session, in order.
     """
 
@@ -208,7 +214,7 @@ class PlannedScript:
 
     @classmethod
     def of(cls, answer: Mapping[str, Any], statements: Sequence[Statement]) -> PlannedScript:
-        """Read the planner's answer about a script."""
+        """Read the planner's answer for a script."""
         refusal = None
         if "refusal" in answer:
             place = statements[answer["statement"]].span if "statement" in answer else None

@@ -1,4 +1,4 @@
-"""The operators in a savepoint, and the comparison of their state with a plan's prediction."""
+"""Operators of a savepoint, and comparison of their state with the state that a plan predicts."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ _NAMESPACES = {
     "Long": StateNamespace.WINDOW_END,
     "TimeWindow": StateNamespace.WINDOW,
 }
-_ANOTHER = "so its job runs another script, or other settings (--old-set)"
+_ANOTHER = "so the job runs a different script or different settings (--old-set)"
 _TIMERS = re.compile("^_timer_state/(event|processing)_")
 
 
 @dataclass(frozen=True)
 class StoredJob:
-    """The operators of a job according to the headers of a savepoint; no row is read.
+    """The operators of a job, as described by the headers of a savepoint. No row is read.
 
     Attributes:
         format: The version of the savepoint's metadata.
         operators: All operators, each with the headers of one subtask.
-        stateful: The ids of those that keep state.
+        stateful: The ids of the operators that keep state.
     """
 
     format: int
@@ -49,11 +49,15 @@ class StoredJob:
     stateful: frozenset[str]
 
     def fits(self, script: PlannedScript) -> bool:
-        """Return whether one job of the script has every operator with state."""
+        """True if one job of the script has every stateful operator of the savepoint."""
         return self._place(script) is not None
 
     def over(self, script: PlannedScript) -> PlannedScript:
-        """Return the script with this job in place of the planned one, or alone if they differ."""
+        """Return the script with the operators and states of the savepoint in its matching job.
+
+        If no job matches, the only job of the script is replaced. A script with several jobs is then returned
+        unchanged.
+        """
         place = self._place(script)
         if place is None and len(script.jobs) != 1:
             return script
@@ -62,28 +66,33 @@ class StoredJob:
         return replace(script, jobs=tuple(jobs))
 
     def contradictions(self, script: PlannedScript) -> tuple[str, ...]:
-        """Return the differences between the stored states and the planned ones, a sentence each."""
+        """Return one sentence for each difference between the stored and the planned state."""
         place = self._place(script)
-        if place is None and (script.stand_ins or not script.jobs):  # operators of a stand-in may be others
+        if place is None and (script.stand_ins or not script.jobs):  # a stand-in may have different operators
             return ()
         planned = script.jobs[place or 0]
         wanted = parse_metadata(b64decode(planned.savepoint))
         found = []
         if wanted.format != self.format:
             found.append(
-                f"the savepoint is not from the line of Flink {script.flink}, which plans the deployed script:  "
-                "name the line that wrote it (--old-engine-version)"
+                "the savepoint was not written by the version of Flink that plans the deployed "
+                f"script ({script.flink}): set the version that wrote it with "
+                "--old-engine-version"
             )
         if place is None:
             ids = {each.id for job in script.jobs for each in job.operators}
             strange = [each for each in self.operators if each.id in self.stateful - ids]
-            names = ", ".join(f"{_name(each)} ({each.id})" for each in strange) or "one job, but the script has several"
-            held = f"the savepoint contains state of {names}, which the plan of the deployed script lacks"
-            return (*found, f"{held}, {_ANOTHER}")
+            names = ", ".join(f"{_name(each)} ({each.id})" for each in strange)
+            fault = (
+                f"the savepoint contains state of {names}, which the plan of the deployed script does not contain"
+                if names
+                else "the savepoint contains one job, but Flink plans the deployed script as several jobs"
+            )
+            return (*found, f"{fault}, {_ANOTHER}")
         stored = {each.id: each for each in self.operators}
         registered = {each.id: each for each in wanted.operators}
         absent = ", ".join(dict.fromkeys(script.stand_ins.values()))
-        jars = f", or the jar of {absent} makes the difference (--jar)" if absent else ""
+        jars = f", or the missing jar of {absent} is the reason for the difference (--jar)" if absent else ""
         for each in planned.operators:
             if difference := _difference(each, registered.get(each.id), stored.get(each.id)):
                 words = difference.words("the plan of the deployed script", "the savepoint")
@@ -91,7 +100,7 @@ class StoredJob:
         return tuple(found)
 
     def _place(self, script: PlannedScript) -> int | None:
-        """The first job of the script with every operator that keeps state."""
+        """The position of the first job of the script that has every stateful operator."""
         places = (n for n, job in enumerate(script.jobs) if self.stateful <= {each.id for each in job.operators})
         return next(places, None)
 
@@ -120,8 +129,8 @@ class StoredJob:
 def read_job(path: str) -> StoredJob:
     """Read the operators of a savepoint or checkpoint.
 
-    Only the headers of one subtask of each operator are read, as all subtasks register the same state; no row is read.
-    Raises SavepointUnreadable if the savepoint is out of reach, damaged or of an unknown form.
+    No row is read. All subtasks of an operator register the same state, so the headers of one subtask are enough.
+    Raises SavepointUnreadable if the savepoint is unreachable, damaged or of an unknown form.
     """
     metadata = read_metadata(path, headers=True)
     stateful = frozenset(each.id for each in metadata.operators if each.has_state)
@@ -144,27 +153,27 @@ def _headers_of(operator: OperatorState, path: str) -> OperatorState:
 
 
 def _before(handle: Handle | None, end: int | None, path: str) -> bytes:
-    """The header of a state: the bytes before the first entry, all of them if there is none."""
+    """The header of a state: the bytes before the first entry, or all bytes without an entry."""
     with open_handle(handle, path) as content:
         return content.read(0, content.size if end is None else end)
 
 
 def _unplanned(operator: OperatorState) -> PlannedOperator:
-    """An operator that only the savepoint shows."""
+    """An operator that only the savepoint contains."""
     return PlannedOperator(
         operator.id, _name(operator), "", "no", "savepoint", "", operator.max_parallelism, operator.uid, None
     )
 
 
 def _name(operator: OperatorState) -> str:
-    """The name of an operator; the names of its states if the savepoint stores no name."""
+    """The name of an operator, or the names of its states if the savepoint stores no operator name."""
     return (
         readable_name(operator.name) or f"an operator that stores {', '.join(stored_states(operator)) or 'something'}"
     )
 
 
 def stored_states(operator: OperatorState) -> Mapping[str, Mapping[str, str]]:
-    """The options of the states of an operator by name; empty if their form is unknown."""
+    """The options of each state of an operator, by name; empty if the form of the state is unknown."""
     found: dict[str, Mapping[str, str]] = {}
     for subtask in operator.subtasks or ():
         if subtask.managed is not None:
@@ -181,7 +190,7 @@ def stored_states(operator: OperatorState) -> Mapping[str, Mapping[str, str]]:
 def _difference(
     planned: PlannedOperator, registered: OperatorState | None, stored: OperatorState | None
 ) -> LayoutDifference | None:
-    """Differences between the stored and the planned states of an operator, if both forms are known."""
+    """The difference between the stored and planned state of an operator; None if a form is unknown."""
     if planned.states is None and planned.keeps != "no":
         return None
     try:
@@ -200,9 +209,9 @@ class LayoutDifference:
     """An operator whose stored state differs from the prediction.
 
     Attributes:
-        operator: Its name and id.
-        predicted: The parts of the state that only the plan has, in words.
-        stored: The parts of the state that only the savepoint has, in words.
+        operator: The name and id of the operator.
+        predicted: The parts of the state that only the plan contains, in words.
+        stored: The parts of the state that only the savepoint contains, in words.
     """
 
     operator: str
@@ -210,13 +219,13 @@ class LayoutDifference:
     stored: str
 
     def words(self, plan: str, savepoint: str) -> str:
-        """A sentence that states both sides."""
+        """Describe the difference in one sentence; ``plan`` and ``savepoint`` are names of the two sides."""
         if self.stored == _MISSING:
             kept = "" if self.predicted == _OPERATOR else f", which stores {self.predicted}"
-            return f"{plan} has this operator{kept}; {savepoint} does not"
+            return f"{plan} has this operator{kept}, but {savepoint} does not"
         if self.predicted == _NOTHING:
-            return f"{plan} has no such state, {savepoint} contains {self.stored}"
-        return f"{plan} predicts {self.predicted}, {savepoint} contains {self.stored}"
+            return f"{plan} has no such state, but {savepoint} contains {self.stored}"
+        return f"{plan} predicts {self.predicted}, but {savepoint} contains {self.stored}"
 
 
 def layout_differences(
@@ -224,7 +233,7 @@ def layout_differences(
 ) -> tuple[LayoutDifference, ...]:
     """Compare the state that a plan predicts with the headers of a savepoint of its job.
 
-    An operator whose layout is unknown predicts nothing, so that its state is not compared.
+    An operator with an unknown layout is not compared.
     """
     stored = {operator.id: operator for operator in read_metadata(savepoint).operators}
     predicted = {spec.id: spec for spec in specs}
@@ -261,7 +270,7 @@ def layout_difference(spec: StateSpec, operator: OperatorState, savepoint: str) 
 
 
 def operator_layouts(operator: OperatorState, path: str) -> Iterator[StateLayout | None]:
-    """The layouts of an operator's subtasks, except those that have finished."""
+    """The layouts of an operator's subtasks, except finished subtasks."""
     for subtask in operator.subtasks or ():
         if subtask.index < 0:
             continue
@@ -273,7 +282,7 @@ def operator_layouts(operator: OperatorState, path: str) -> Iterator[StateLayout
 
 
 def _parts(layout: StateLayout | None) -> frozenset[str]:
-    """The key, the states and the timers of a layout as text."""
+    """The key, the states and the timers of a layout, each as text."""
     if layout is None:
         return frozenset()
     timers = {f"timers {layout.timers}"} if layout.timers else set()
@@ -300,7 +309,7 @@ def _columns(fields: Iterable[StateField]) -> str:
 
 
 def layout_of(header: KeyedHeader) -> StateLayout:
-    """The layout in the header of a file of keyed state."""
+    """Read the layout from the header of a file of keyed state."""
     if header.key.name != "RowData":
         raise SavepointUnreadable(f"keys are stored as {header.key} instead of rows; this form is unknown")
     states = tuple(_state(state) for state in header.states if state.kind is not KeyedStateKind.TIMERS)
@@ -312,10 +321,10 @@ def layout_of(header: KeyedHeader) -> StateLayout:
 
 
 def _service(timers: KeyedState, key: Serializer, namespaces: Container[str]) -> str:
-    """The name of a timer service, with its namespace if no state of the operator shares it."""
+    """The name of a timer service, with its namespace unless a state has the same namespace."""
     of_timers, namespace = _two_parts(timers.name, timers.value)
     if str(of_timers) != str(key):
-        raise SavepointUnreadable(f"{timers.name} has keys of {of_timers}, the operator has keys of {key}")
+        raise SavepointUnreadable(f"{timers.name} has keys of {of_timers}, but the operator has keys of {key}")
     name = _TIMERS.sub("", timers.name)
     return name if str(namespace) in namespaces else f"{name} by {namespace}"
 
@@ -323,7 +332,7 @@ def _service(timers: KeyedState, key: Serializer, namespaces: Container[str]) ->
 def _state(state: KeyedState) -> NamedState:
     namespace = _NAMESPACES.get(state.namespace.name if state.namespace else "")
     if namespace is None:
-        raise SavepointUnreadable(f"the state {state.name} has the namespace {state.namespace}, which is unknown")
+        raise SavepointUnreadable(f"the state {state.name} has the unknown namespace {state.namespace}")
     key, value = _two_parts(state.name, state.value) if state.kind is KeyedStateKind.MAP else (None, state.value)
     time_to_live = value.name == "Ttl"
     if time_to_live:
@@ -334,7 +343,7 @@ def _state(state: KeyedState) -> NamedState:
 
 def _two_parts(name: str, serializer: Serializer) -> tuple[Serializer, Serializer]:
     if len(serializer.nested) != 2:
-        raise SavepointUnreadable(f"the state {name} is stored as {serializer}, which is unknown")
+        raise SavepointUnreadable(f"the state {name} has the unknown serializer {serializer}")
     return serializer.nested[0], serializer.nested[1]
 
 

@@ -1,4 +1,4 @@
-"""The state of a job, derived from its script alone where Flink's plan is certain."""
+"""State of a job, derived from its script alone if Flink's plan for the script is certain."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ _TIME_TO_LIVE = "table.exec.state.ttl"
 
 
 def job_state(output: Output, pipeline: Pipeline, program: Program) -> ExecGraph | Unknown:
-    """Derive the state of the job of one query."""
+    """Derive the state of a job with one query."""
     try:
         return _job_state(PlannedJob(output, pipeline, program))
     except CannotLower as error:
@@ -64,13 +64,13 @@ def job_state(output: Output, pipeline: Pipeline, program: Program) -> ExecGraph
 
 
 def query_state(output: Output, pipeline: Pipeline, program: Program, symbols: Symbols) -> ExecGraph | Unknown:
-    """Derive the state of a query with one stateful operator, without ids.
+    """Derive the state of a query with one stateful operator, without operator ids.
 
-    That is enough to derive the state that a rewritten savepoint would keep.
+    Ids are not needed to derive the state that a migration keeps.
     """
     found = operators(output)
     if len(found) != 1:
-        return Unknown("only queries with one operator, directly over tables, are known")
+        return Unknown("only queries with one operator that reads tables directly are supported")
     job, operator = PlannedJob(output, pipeline, program), found[0]
     layout = _operator_layout(job, operator, symbols)
     if isinstance(layout, Unknown):
@@ -87,7 +87,7 @@ def query_state(output: Output, pipeline: Pipeline, program: Program, symbols: S
         return Unknown("a condition after an outer join may turn it into an inner join")
     computed = output.segment.filters or any(isinstance(column, FunctionCall) for column in output.columns)
     if computed and not isinstance(operator, AggregateOperator):
-        return Unknown("a computation after stored rows may read a column that is NULL in them")
+        return Unknown("a computation on stored rows may read a column that is NULL in old rows")
     if len({table.name for table in read}) < len(read):
         return Unknown("a table that is read twice may have one source or two")
     spec = _operator_spec(operator, layout, job.settings.get(_TIME_TO_LIVE, ""))
@@ -105,7 +105,7 @@ def query_state(output: Output, pipeline: Pipeline, program: Program, symbols: S
 
 
 def _with_outputs(spec: StateSpec, aggregation: AggregateOperator, output: Output) -> StateSpec:
-    """Add the sets of calls from which one value is computed."""
+    """Add the sets of aggregate calls from which one value is computed."""
     calls = planned_calls(aggregation, Symbols())
 
     def read(parts: Iterable[Expression]) -> frozenset[Hashable]:
@@ -122,13 +122,13 @@ def _with_outputs(spec: StateSpec, aggregation: AggregateOperator, output: Outpu
 
 
 def _with_windows(spec: StateSpec, aggregation: AggregateOperator, read: Iterable[Table]) -> StateSpec:
-    """Add the windows of an aggregation, and its meaning with other windows."""
+    """Add the windows of an aggregation, and its meaning without these windows."""
     assigned = aggregation.window
     if aggregation.kind is not AggregateKind.WINDOW or assigned is None:
         return spec
     rowtime = TimeAttribute.ROWTIME
     times = {column.type.name for table in read for column in table.columns if column.time_attribute is rowtime}
-    # A time with a time zone shifts windows by it.
+    # A time attribute with a time zone shifts the windows.
     by_itself = aggregation.segment.windows == (assigned,) and times == {"TIMESTAMP"}
     sliced = by_itself and assigned.time_attribute is rowtime and not assigned.partition_by
     return replace(
@@ -144,7 +144,7 @@ def _with_windows(spec: StateSpec, aggregation: AggregateOperator, read: Iterabl
 
 
 def _operator_spec(operator: Operator, layout: StateLayout, time_to_live: str) -> StateSpec:
-    """Describe an operator's state by facts that decide the content of its fields, and facts that may."""
+    """Describe an operator's state by facts that determine its fields, and by facts that may do so."""
     match operator:
         case AggregateOperator():
             name = KINDS[operator.kind]
@@ -153,7 +153,7 @@ def _operator_spec(operator: Operator, layout: StateLayout, time_to_live: str) -
         case RankOperator():
             name = RANKS[operator.kind]
             meaning = operator.segment, operator.window, frozenset(operator.partition), operator.order, operator.last
-            # Emitting the rank does not change the state by window (measured).
+            # The state of a windowed ranking does not depend on the output of the rank (measured).
             number_read = operator.window is None and operator.number_read
             unmeasured_properties = operator.first, number_read, time_to_live
         case JoinOperator():
@@ -186,7 +186,7 @@ def _stored(job: PlannedJob, operator: Operator, symbols: Symbols) -> StateLayou
         return Unknown("a hint may set the time to live of state")
     lives = re.fullmatch(r"(\d+) *[a-z]*", job.settings.get(_TIME_TO_LIVE, "0").strip().lower())
     if lives is None:
-        return Unknown(f"the value of {_TIME_TO_LIVE} was not understood")
+        return Unknown(f"the value of {_TIME_TO_LIVE} cannot be parsed")
     return operator_layout(operator, symbols, time_to_live=int(lives[1]) > 0)
 
 
@@ -206,7 +206,7 @@ def _job_state(job: PlannedJob) -> ExecGraph:
         source, aggregation = aggregated_table(job, top)
         lower = aggregation_operators(job, top, source)
     else:
-        raise CannotLower("only queries over one table, with at most one lookup or aggregation, are known")
+        raise CannotLower("only queries over one table, with at most one lookup or aggregation, are supported")
     sink, state = derive_sink(job)
     graphs = tuple(_line((*below, *behind)) for below, behind in product(dict.fromkeys(lower), sink))
     specs, symbols = [], Symbols()
@@ -225,7 +225,7 @@ def _job_state(job: PlannedJob) -> ExecGraph:
 
 
 def _facets(spec: StateSpec) -> Facets:
-    """The parts of an operator that decide its state."""
+    """The facets of an operator that determine its state."""
     stored = spec.layout if isinstance(spec.layout, StateLayout) else None
     states = frozenset(replace(state, time_to_live=False) for state in stored.states) if stored else None
     return {
@@ -237,7 +237,7 @@ def _facets(spec: StateSpec) -> Facets:
 
 
 def _declared(aggregation: AggregateOperator, source: Table) -> Hashable:
-    """The declarations that decide the values of the columns that an aggregation reads."""
+    """The column declarations that determine the values that an aggregation reads."""
     conditions = (*aggregation.segment.filters, *aggregation.segment.window_filters)
     read = {leaf.column for part in (*aggregation.expressions, *conditions) for leaf in leaves(part)
             if isinstance(leaf, SourceColumn)}  # fmt: skip
@@ -252,7 +252,7 @@ def _declared(aggregation: AggregateOperator, source: Table) -> Hashable:
 
 
 def _input_rows(aggregation: AggregateOperator) -> Hashable:
-    """The rows and windows of an aggregation, without table names."""
+    """The rows and windows that an aggregation reads, without table names."""
     below, assigned = aggregation.segment, aggregation.window
     rows = below.filters, below.window_filters, below.windows[:-1], below.functions
     if assigned is None:
@@ -262,7 +262,7 @@ def _input_rows(aggregation: AggregateOperator) -> Hashable:
 
 
 def _line(kinds: OperatorKinds) -> StreamGraph:
-    """A line of operators, chained except where rows are partitioned by key."""
+    """A linear graph of operators, which are chained except before a keyed operator."""
     return StreamGraph(
         tuple(
             StreamNode(kind, (place - 1,) if place else (), place > 0 and kind not in STATEFUL)
@@ -272,16 +272,16 @@ def _line(kinds: OperatorKinds) -> StreamGraph:
 
 
 def _id(graphs: tuple[StreamGraph, ...], kind: OperatorKind) -> str:
-    """The id of the only operator of a kind, if it is the same in all graphs."""
+    """The id of the only operator of a kind; "" if the possible graphs disagree."""
     found = {graph.ids[next(i for i, node in enumerate(graph.nodes) if node.kind == kind)] for graph in graphs}
     return found.pop() if len(found) == 1 else ""
 
 
 def lower(operator: Operator, symbols: Symbols, time_to_live: bool = False) -> Lowered | Unknown:
-    """Return the exec node that Flink plans for an operator directly above tables."""
+    """Lower an operator that reads tables directly to the exec node that Flink plans."""
     try:
         if any(not isinstance(each.origin, Source) or each.functions for each in operator.segments):
-            raise CannotLower("only operators directly over tables are known")
+            raise CannotLower("only operators that read tables directly are supported")
         match operator:
             case AggregateOperator():
                 return lower_aggregation(operator, symbols, time_to_live)
@@ -295,8 +295,8 @@ def lower(operator: Operator, symbols: Symbols, time_to_live: bool = False) -> L
 
 
 def operator_layout(operator: Operator, symbols: Symbols, time_to_live: bool = False) -> StateLayout | Unknown:
-    """Return the layout of an operator directly above tables."""
+    """The layout of an operator that reads tables directly."""
     lowered = lower(operator, symbols, time_to_live)
     if isinstance(lowered, Unknown):
         return lowered
-    return layout(lowered.node, lowered.inputs, symbols) or Unknown("it keeps nothing by key", str(operator.kind))
+    return layout(lowered.node, lowered.inputs, symbols) or Unknown("it keeps no keyed state", str(operator.kind))

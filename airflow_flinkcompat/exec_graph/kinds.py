@@ -1,4 +1,4 @@
-"""Flink's kinds of exec nodes, and the facts about each kind that no configuration changes."""
+"""Kinds of Flink's exec nodes, with facts that apply to every configuration of a kind."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import TypeAlias
 
 
 class ExecKind(StrEnum):
-    """The exec nodes of streaming jobs, by Flink's names without ``stream-exec-``.
+    """Kinds of exec nodes in streaming jobs: Flink's names without the prefix ``stream-exec-``.
 
-    An unlisted name, from a later Flink, becomes a kind without a family.
+    An unlisted name of a later Flink version becomes a kind without a node family.
     """
 
     ASYNC_CALC = "async-calc"
@@ -73,12 +73,12 @@ class ExecKind(StrEnum):
 
     @property
     def traits(self) -> Trait:
-        """The facts about the kind."""
+        """The facts about this kind."""
         return _TRAITS.get(self, Trait(0))
 
     @property
     def in_one_phase(self) -> ExecKind:
-        """The kind that stores the same state in one phase, for the second of two phases."""
+        """The one-phase kind with the same state; this kind may be the second of two phases."""
         return ExecKind(self.removeprefix("global-"))
 
 
@@ -99,23 +99,23 @@ class Trait(Flag):
     """A fact about a kind of exec node."""
 
     STATELESS = auto()
-    """An operator without state, unless its node has ``state`` or waits for answers."""
+    """The operator has no state, unless its node has a field ``state`` or rows wait for an answer."""
     PASSES_COLUMNS = auto()
-    """An operator that passes on rows, column by column."""
+    """The operator passes rows on, column by column."""
     APPENDS = auto()
-    """An operator that retracts no row, unless its input does."""
+    """The operator retracts no row, unless its input contains retractions."""
     LOCAL = auto()
-    """The first of two phases, read together with the second."""
+    """The operator is the first of two phases; its node is read together with the second."""
     AGGREGATES = auto()
-    """An operator with accumulators by key in a measured layout."""
+    """The operator stores accumulators by key, in a layout that was measured."""
     HOLDS_ROWS = auto()
-    """An operator whose layout consists of its input rows, rewritten by columns unless ``carried_only``."""
+    """The operator stores its input rows. Columns can be rewritten unless the layout is ``carried_only``."""
     WAITS = auto()
-    """An operator whose rows wait for an answer, stored in lists rather than by key."""
+    """Rows of the operator wait for an answer. They are stored in lists rather than by key."""
     HIDES_TTL = auto()
-    """An operator whose node does not show the time to live of the job's state."""
+    """The node of the operator does not show the time to live of the job's state."""
     OF_WINDOWS = auto()
-    """An operator with the rows of each window until the window ends."""
+    """The operator stores the rows of each window until the window ends."""
 
 
 _PASSING = Trait.STATELESS | Trait.PASSES_COLUMNS

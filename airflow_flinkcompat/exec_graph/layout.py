@@ -12,7 +12,7 @@ from airflow_flinkcompat.savepoint.binary import KeyedStateKind
 
 
 class StateNamespace(StrEnum):
-    """The namespace that, with the key, separates the values of a state."""
+    """Namespace of a state. The key and the namespace together identify a value."""
 
     NONE = "nothing"
     WINDOW_END = "end of a window or slice"
@@ -20,7 +20,7 @@ class StateNamespace(StrEnum):
 
 
 class Begins(StrEnum):
-    """The content of a field before the first row."""
+    """Content of a field before the first row."""
 
     NULL = "no value"
     ZERO = "0"
@@ -29,7 +29,7 @@ class Begins(StrEnum):
 
 
 class Merges(StrEnum):
-    """The merged value of a field when two keys become one."""
+    """Merge of a field's values when two keys become one."""
 
     ADDED = "their sum"
     LEAST = "the lesser"
@@ -37,7 +37,7 @@ class Merges(StrEnum):
 
 
 def call_parts(over: Hashable) -> tuple[tuple[Any, ...], bool, Any]:
-    """The arguments of a call, True if they are distinct, and its filter."""
+    """Split a call into its arguments, True for DISTINCT, and its filter."""
     assert isinstance(over, tuple)
     parts = dict(over)
     return tuple(parts.get("argList") or ()), bool(parts.get("distinct")), parts.get("filterArg")
@@ -45,11 +45,11 @@ def call_parts(over: Hashable) -> tuple[tuple[Any, ...], bool, Any]:
 
 @dataclass(frozen=True)
 class CallPart:
-    """The meaning of an accumulator's field: one part of the result of a call.
+    """The meaning of an accumulator field: one part of the result of a call.
 
     Attributes:
-        function: The function's name in compiled plans, without version and signs.
-        over: Arguments, DISTINCT and filter.
+        function: The function's name in compiled plans, without version and special characters.
+        over: The arguments, DISTINCT and filter of the call.
         part: The part, such as ``sum`` or ``count`` of an average.
     """
 
@@ -59,33 +59,35 @@ class CallPart:
 
     @property
     def call(self) -> Hashable:
-        """The call that the part belongs to."""
+        """The call to which this part belongs."""
         return self.function, self.over
 
     @property
     def content(self) -> Hashable:
-        """The sum or count in the field, equal across functions; None for other parts."""
+        """The sum or count that the field stores, equal for all functions; None for other parts."""
         return (self.part, self.over) if self.part in ("sum", "count") else None
 
     @property
     def null_at_first(self) -> bool:
-        """True if a sum is NULL instead of 0 before the first value."""
+        """True if a sum is NULL before the first value; False if it is 0."""
         return (self.function, self.part) == ("SUM", "sum")
 
 
 @dataclass(frozen=True)
 class StateField:
-    """One field of a stored row, or a stored value.
+    """A field of a stored row, or a single stored value.
 
     Attributes:
-        type: Its type in SQL, such as ``BIGINT NOT NULL``.
-        meaning: Its meaning; fields with equal values mean the same. None if it is unknown, as in a savepoint.
-        words: The meaning in words for a reader, such as ``SUM(b)``.
-        begins: Its initial value; None if that was not measured.
-        merges: The merge of two values when their keys become one; None if the values alone do not determine it.
-        sources: The columns that it is computed from, if known.
-        hidden: True if Flink keeps it in addition to what the script requests.
-        composition: The table columns from which it is computed, and how; None if unknown.
+        type: The SQL type, such as ``BIGINT NOT NULL``.
+        meaning: The meaning of the field; fields with equal meanings store the same values. None if unknown, as
+            in a savepoint.
+        words: The meaning as text for users, such as ``SUM(b)``.
+        begins: The initial value; None if it was not measured.
+        merges: The merge of two values when their keys become one; None if the values alone do not determine the
+            result.
+        sources: The columns from which the field is computed, if known.
+        hidden: True if Flink stores the field in addition to everything that the script requests.
+        composition: The table columns from which the field is computed, and how; None if unknown.
     """
 
     type: str
@@ -103,8 +105,8 @@ class Stored:
     """The stored form of a key or a value.
 
     Attributes:
-        form: Its serializers, such as ``List<row>``; ``row`` stands for a row, ``value`` for a single column.
-        fields: The fields of all its rows and values, in order.
+        form: The serializers, such as ``List<row>``; ``row`` means a row, and ``value`` a single column.
+        fields: The fields of all rows and values, in order.
     """
 
     form: str
@@ -113,16 +115,17 @@ class Stored:
 
 @dataclass(frozen=True)
 class NamedState:
-    """One named state of an operator.
+    """A named state of an operator.
 
     Attributes:
-        name: The name that the operator registers.
-        kind: The kind of its content for a key and a namespace: value, map or list.
-        value: The stored value: a map's value, or the whole list.
-        map_key: The stored key of a map.
-        namespace: The namespace that separates values of one key.
+        name: The name under which the operator registers the state.
+        kind: The content for one key and namespace: value, map or list.
+        value: The stored value: the value of a map entry, or the whole list.
+        map_key: The stored key of a map entry; None if the state is not a map.
+        namespace: The namespace that separates values with the same key.
         time_to_live: True if each value stores its last access time.
-        retracting: True if it receives retractions, each of which finds its row by the columns.
+        retracting: True if the state receives retractions. A retraction finds its row by the values of the
+            columns.
     """
 
     name: str
@@ -135,30 +138,31 @@ class NamedState:
 
     @property
     def counts_rows(self) -> bool:
-        """True if it counts equal rows: a map from each row to one or two numbers."""
+        """True if the state counts equal rows: a map from each row to one or two numbers."""
         return self.map_key is not None and self.value.form in ("Int", "Tuple<Int, Int>")
 
     @property
     def counts_matches(self) -> bool:
-        """True if it stores, with each row of one side of a join, how many rows it matched."""
+        """True if the state of a join side stores the number of matches with each row."""
         return self.value.form in ("Tuple<Int, Int>", "Tuple<row, Int>")
 
     @property
     def row(self) -> tuple[StateField, ...]:
-        """The fields of the stored rows, or of the values in place of rows."""
+        """The fields of the stored rows, which are map keys if the state counts equal rows."""
         return self.map_key.fields if self.map_key is not None and self.counts_rows else self.value.fields
 
 
 @dataclass(frozen=True)
 class StateLayout:
-    """All state that an operator keeps by key.
+    """The keyed state of an operator.
 
     Attributes:
-        key: The key.
+        key: The fields of the key.
         states: The named states, in any order.
-        timers: The name of its timer service; "" without one.
-        retracting: True if it receives retractions.
-        carried_only: True if state can only be carried unchanged, because no rewriting of it was measured.
+        timers: The name of the timer service; "" without timers.
+        retracting: True if the operator receives retractions.
+        carried_only: True if state can only be carried unchanged, because no rewriting of this state was
+            measured.
     """
 
     key: tuple[StateField, ...]
@@ -168,7 +172,7 @@ class StateLayout:
     carried_only: bool = field(default=False, compare=False)
 
     def with_compositions(self, told: Callable[[Hashable], Composition | None]) -> StateLayout:
-        """The layout with the composition of each field."""
+        """Add the composition of each field to the layout."""
 
         def fields(row: tuple[StateField, ...]) -> tuple[StateField, ...]:
             return tuple(replace(each, composition=told(each.meaning)) for each in row)
@@ -188,18 +192,18 @@ class StateLayout:
 
 @dataclass(frozen=True)
 class Unknown:
-    """An uncertain answer, in place of an operator, its layout, or the state of a job.
+    """The answer "unknown", in place of an operator, a layout, or the state of a job.
 
     Attributes:
         reason: The reason, as the end of a sentence.
-        place: The table, operator or exec node with the reason; "" for the whole query.
+        place: The table, operator or exec node that causes the answer; "" for the whole query.
     """
 
     reason: str
     place: str = field(default="", compare=False)
 
     def at(self, place: str) -> Unknown:
-        """The same answer with a place, unless it already has one."""
+        """Return this answer with a place, unless it already has a place."""
         return self if self.place else replace(self, place=place)
 
 

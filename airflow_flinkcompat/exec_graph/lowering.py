@@ -1,4 +1,4 @@
-"""The contract of a node family, and lowering: a query of a script as the exec nodes that Flink plans."""
+"""The interface of a node family, and helpers that lower a script's query to exec nodes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from airflow_flinkcompat.plan.types import UNKNOWN, DataType, TimeAttribute
 
 _TIMES = {"TIMESTAMP": "TIMESTAMP_WITHOUT_TIME_ZONE", "TIMESTAMP_LTZ": "TIMESTAMP_WITH_LOCAL_TIME_ZONE"}
 LEAVES_COLUMNS = frozenset({"<", "<=", ">", ">=", "<>", "IS NOT NULL"})
-"""Conditions that fix no column to a constant, which the planner would move (measured)."""
+"""Conditions that fix no column to a constant; the planner moves constant columns (measured)."""
 LIVES = {True: {"ttl": "1 ms"}, False: {"ttl": "0 ms"}}
 
 
@@ -45,7 +45,7 @@ class Lowered:
 
     Attributes:
         node: The exec node.
-        inputs: The columns that it reads, in the order in which they are stored.
+        inputs: The columns that the node reads, in the order in which Flink stores them.
     """
 
     node: ExecNode
@@ -58,14 +58,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class NodeFamily:
-    """The functions for one family of stateful exec nodes; None for an unknown part.
+    """The functions for one family of stateful exec nodes; None for an unsupported function.
 
     Attributes:
-        kinds: The kinds of the family's nodes.
-        meaning: The facets of a node.
-        layout: The layout of a node's state by key.
-        rewrite: The rewriting of the old states into the new ones, or the reason why it would be wrong.
-        lower: The lowering of a logical operator to its exec node.
+        kinds: The kinds of the nodes in the family.
+        meaning: Returns the facets of a node.
+        layout: Returns the layout of a node's keyed state.
+        rewrite: Rewrites the old states into the new states, or returns the reason why the result would be wrong.
+        lower: Lowers a logical operator to its exec node.
     """
 
     kinds: tuple[ExecKind, ...]
@@ -94,7 +94,7 @@ def stored_columns(
     times: Mapping[Any, TimeAttribute],
     side: int = 0,
 ) -> ColumnMeanings:
-    """The columns of a stored row; the position of computed columns is unknown."""
+    """The columns of a stored row; raise CannotLower if the position of a computed column is unknown."""
     bounds = {place for place, column in enumerate(row) if window_field(column)}
     if any(not isinstance(column, SourceColumn) and place not in bounds for place, column in enumerate(row)):
         raise CannotLower("the position of a computed column in a stored row is unknown")
@@ -133,7 +133,7 @@ PossibleChains = tuple[OperatorKinds, ...]
 
 @dataclass(frozen=True)
 class PlannedJob:
-    """The job of one query: its output, its pipeline, and its script."""
+    """The job of one query, with the output, the pipeline and the whole program."""
 
     output: Output
     pipeline: Pipeline
@@ -156,7 +156,7 @@ def check_planning(job: PlannedJob) -> None:
     if len(alone) > 1:
         raise CannotLower("several queries of one statement set are planned together")
     if job.pipeline.steps:
-        raise CannotLower("queries of the Table API have other plans")
+        raise CannotLower("queries of the Table API have different plans")
     settings = job.settings
     for key in settings:
         if key.startswith(_REPLANS):
@@ -185,7 +185,7 @@ def check_no_operators(segment: StatelessSegment) -> None:
 
 
 def check_functions(job: PlannedJob, parts: Iterable[Expression]) -> None:
-    """Raise CannotLower if a function may be planned outside of a Calc, as Python functions are."""
+    """Raise CannotLower if a function may be a separate operator, like a Python function."""
     names = {call.function for call in called(*parts)}
     declared = {each.name.lower(): each for each in job.program.functions}
     for name in sorted(names - ACCESSES):
@@ -197,7 +197,7 @@ def check_functions(job: PlannedJob, parts: Iterable[Expression]) -> None:
             case FunctionDeclaration(language="python"):
                 raise CannotLower(f"the Python function {name} is a separate operator")
         remedy = f"declare it, for instance --function {name}=scalar:java"
-        raise CannotLower(f"{name} may be a separate operator, as Python functions are: {remedy}")
+        raise CannotLower(f"{name} may be a separate operator, like a Python function: {remedy}")
 
 
 def shown_output(column: Expression) -> object:
@@ -214,7 +214,7 @@ _MAY_BE_THE_COLUMN = frozenset({
 
 
 def decided(condition: Expression, *tables: Table) -> bool:
-    """Return whether the planner may find a condition always true or always false."""
+    """True if the planner may recognize a condition as always true or always false."""
     if not any(isinstance(_origin_column(leaf), SourceColumn) for leaf in leaves(condition)):
         return True
     never_null = {column.name for table in tables for column in table.columns if not column.type.nullable}
@@ -231,14 +231,14 @@ def _decided(call: FunctionCall, never_null: set[str]) -> bool:
 
 
 def _origin_column(part: Expression) -> Expression:
-    """The table column of a part that upstream operators pass on unchanged."""
+    """The table column that upstream operators pass on unchanged as this expression."""
     while isinstance(part, OperatorColumn) and isinstance(part.output, PassedOutput):
         part = part.output.column
     return part
 
 
 def contradictory(conditions: Iterable[Expression]) -> bool:
-    """Return whether conditions may exclude each other, or contain an OR that may always be true."""
+    """True if conditions may exclude each other, or contain an OR that may always be true."""
     every = set(conditions)
     negated = {part: _negated(part) for part in every}
     ors = [parts for part, parts in negated.items() if isinstance(part, FunctionCall) and part.function == "OR"]
@@ -250,7 +250,7 @@ def _negated(part: Expression) -> tuple[Expression, ...]:
 
 
 def _no_value_left(conditions: Iterable[Expression]) -> bool:
-    """Return whether no value may satisfy all comparisons with constants."""
+    """True if possibly no value satisfies all comparisons with constants."""
     bounds: dict[Expression, dict[str, list[object]]] = {}
     for part in conditions:
         match part:

@@ -12,19 +12,19 @@ from airflow_flinkcompat.exec_graph.rewriting import means, stored_fields
 
 
 def family(spec: StateSpec) -> str:
-    """The group of operators that may take over each other's state: one kind, or one sink."""
+    """Name of the group of operators that may reuse each other's state: one kind, or one sink."""
     if spec.kind is StateKind.OPERATOR:
         return ExecKind(spec.name).in_one_phase
     return f"sink {spec.name}" if spec.kind is StateKind.SINK else ""
 
 
 def aggregates(spec: StateSpec) -> bool:
-    """Return whether an operator keeps accumulators by key in a known layout."""
+    """True if an operator stores accumulators by key in a known layout."""
     return _has(spec, Trait.AGGREGATES) and isinstance(spec.layout, StateLayout)
 
 
 def holds_rows(spec: StateSpec) -> bool:
-    """Return whether an operator stores rows in a known layout."""
+    """True if an operator stores rows in a known layout."""
     return _has(spec, Trait.HOLDS_ROWS) and isinstance(spec.layout, StateLayout)
 
 
@@ -33,21 +33,21 @@ def _has(spec: StateSpec, trait: Trait) -> bool:
 
 
 def known_layout(spec: StateSpec) -> StateLayout:
-    """The layout of an operator whose layout is known."""
+    """The layout of an operator, which must be known."""
     assert isinstance(spec.layout, StateLayout)
     return spec.layout
 
 
 def key_meanings(spec: StateSpec) -> Counter[object]:
-    """The meanings of the columns by which an operator's state is keyed."""
+    """The meanings of an operator's key columns."""
     return Counter(means(known_layout(spec).key))
 
 
 def states_for(new: StateSpec, pool: Iterable[StateSpec], *, sinks: Iterable[Set[str]]) -> list[StateSpec]:
-    """The old states that a new operator may take over, by the sinks that their results reach.
+    """The old states that a new operator may reuse, selected by the sinks downstream.
 
-    A sink with the results of an operator needs that operator's state. A new sink would receive retractions of rows
-    that it never received.
+    A sink that contains the results of an operator needs the state of that operator. A new sink would receive
+    retractions of rows that it never received.
     """
     if new.kind is not StateKind.OPERATOR:
         return list(pool)
@@ -63,14 +63,14 @@ def states_for(new: StateSpec, pool: Iterable[StateSpec], *, sinks: Iterable[Set
 
 
 def shared_fields(old: StateSpec, new: StateSpec) -> int:
-    """Number of fields that both operators store."""
+    """The number of fields that both operators store."""
     return len(set(stored_fields(known_layout(old))) & set(stored_fields(known_layout(new))))
 
 
 def matching_operators(
     new: StateSpec, left: Iterable[StateSpec], keys: Callable[[Counter[object], Counter[object]], bool]
 ) -> list[StateSpec]:
-    """Operators over the same rows and windows whose keys satisfy a comparison."""
+    """The old operators with the same rows and windows whose keys satisfy a comparison."""
     if not (aggregates(new) or holds_rows(new)):
         return []
     found = [old for old in left if family(old) == family(new) and old.meaning == new.meaning]
@@ -89,13 +89,13 @@ def _aggregate_alike(old: StateSpec, new: StateSpec) -> bool:
 
 
 def other_condition(old: StateSpec, new: StateSpec) -> bool:
-    """Return whether two aggregations differ only in the condition on their rows."""
+    """True if two aggregations differ only in the condition on their rows."""
     if not _aggregate_alike(old, new) or known_layout(old).retracting or known_layout(new).retracting:
         return False
     return old.meaning_without_filter == new.meaning_without_filter is not None
 
 
 def only_windows_differ(old: StateSpec, new: StateSpec) -> bool:
-    """Return whether two aggregations differ only in their windows, both stored in slices."""
+    """True if two aggregations differ only in their windows, and both store slices."""
     sliced = old.windows is not None and new.windows is not None
     return _aggregate_alike(old, new) and sliced and old.meaning_without_window == new.meaning_without_window

@@ -1,7 +1,7 @@
-"""The migration of a job's state to another job by a rewritten savepoint.
+"""Migration of a job's state to a changed job by a rewritten savepoint.
 
-Restores show that Flink reads rewritten savepoints (``docs/state-migration-reference.md``, "What is proven"). Any other
-state is not kept.
+Restores proved that Flink reads these rewritten savepoints (``docs/state-migration-reference.md``, "What is proven").
+A migration keeps no other state.
 """
 
 from __future__ import annotations
@@ -40,28 +40,28 @@ from airflow_flinkcompat.exec_graph.rewriting import (
 from airflow_flinkcompat.exec_graph.windows import SlicedWindow
 
 SAMPLED_KEYS = 20
-"""Default number of keys per operator that are computed a second time in plain Python."""
+"""Default number of keys per operator that a migration also computes in plain Python, as a check."""
 
 
 class Accept(StrEnum):
-    """Consequences of a migration that a user has to accept."""
+    """Consequences of a migration that a user must accept."""
 
     DROPPED = "dropped"
-    """A loss of state."""
+    """State is lost."""
     FILTER = "filter"
-    """Stored state is kept although the operator's input rows change from now on."""
+    """Stored state is kept although the operator reads different rows from now on."""
     SOURCE_MOVED = "source-moved"
-    """A source starts anew, because its stored positions belong to a place that it may no longer read."""
+    """A source restarts, because its stored positions belong to a place that it may no longer read."""
     UNSEEN = "unseen"
-    """Something changed that neither plans nor declarations show, with an unknown effect on state."""
+    """Something changed that neither plans nor declarations show. Its effect on state is unknown."""
     HISTORY = "history"
-    """Stored state is kept although history differs from it; new fields are computed from that history."""
+    """Stored state is kept although it disagrees with history. New fields are computed from history."""
 
 
 _EQUAL, _SAME = "its meaning and layout are unchanged", "it has the same rows, windows and keys"
 UNREMARKABLE = frozenset({_EQUAL, _SAME})
 """Reasons for keeping state that reports do not mention."""
-OTHER_CONDITION = "its condition changed, and the stored state comes from rows of the former condition"
+OTHER_CONDITION = "its condition changed, but the stored state comes from rows that met the former condition"
 """Reason for keeping state that requires :attr:`Accept.FILTER`."""
 
 
@@ -70,15 +70,17 @@ class OperatorMigration:
     """The effect of a migration on the state of one operator.
 
     Attributes:
-        effect: The effect. old: State of the old job, None if it has none here.
-        new: State of the new job, None if it has none here.
+        effect: The effect on the state.
+        old: The state in the old job; None if the old job has no such state.
+        new: The state in the new job; None if the new job has no such state.
         reason: The reason, as a clause.
-        key: For each field of the new key, the position in the old key, if the operator is rewritten.
-        states: The origin of each of its states, if the operator is rewritten.
-        accepted: The exception that the user had to accept to keep it.
-        taken_by_other_operators: The fields of the old state that other new operators take, if several share it.
+        key: For a rewritten operator, the position in the old key of each field of the new key.
+        states: For a rewritten operator, the origin of each of its states.
+        accepted: The exception that the user accepted so that the state is kept; None if none was needed.
+        taken_by_other_operators: The fields of the old state that other new operators reuse, if several share the
+            old state.
         from_history: True if fields without an old value are computed from history.
-        below: The ids of the new job's operators upstream of it.
+        below: The ids of the upstream operators in the new job.
     """
 
     effect: RestoreEffect
@@ -94,51 +96,51 @@ class OperatorMigration:
 
     @property
     def keeps(self) -> bool:
-        """True if any old state is kept, or history replaces it."""
+        """True if some old state is kept, or if history replaces all of it."""
         if self.effect is RestoreEffect.REWRITTEN:
             return any(source is not None for state in self.states for source in state.fields)
         return self.effect in (RestoreEffect.RIGHT, RestoreEffect.MOVED, RestoreEffect.COMPUTED)
 
     @property
     def new_fields(self) -> tuple[str, ...]:
-        """The metrics that begin empty, in SQL's words."""
+        """The metrics that begin empty, as SQL."""
         return () if self.from_history else words(new_fields(self.states))
 
     @property
     def _null_fields(self) -> tuple[StateField, ...]:
-        """The new columns of stored rows."""
+        """The new columns of stored rows, which are NULL."""
         if self.from_history or self.new is None or aggregates(self.new):
             return ()
         return tuple(field for field in new_fields(self.states) if not isinstance(field.meaning, CallPart))
 
     @property
     def null_columns(self) -> tuple[str, ...]:
-        """The columns that are NULL in the stored rows, because they are new, in SQL's words."""
+        """The new columns, which are NULL in the stored rows, as SQL."""
         return words(self._null_fields)
 
     @property
     def null_outputs(self) -> tuple[str, ...]:
-        """The sink columns computed from columns that are NULL in the stored rows."""
+        """The sink columns that are computed from NULL columns of stored rows."""
         null = {field.meaning for field in self._null_fields}
         return tuple(sorted({name for name, of in self.new.outputs if of & null})) if self.new else ()
 
     @property
     def computed(self) -> tuple[str, ...]:
-        """The metrics that are computed from history, in SQL's words."""
+        """The metrics that are computed from history, as SQL."""
         return words(field for field in new_fields(self.states) if not field.hidden) if self.from_history else ()
 
     @property
     def stored_windows_are_open(self) -> bool:
-        """True if the old state contains only windows that were not emitted.
+        """True if the old state contains only windows that were not emitted yet.
 
-        The older group windows store no watermark, and retract emitted results.
+        Legacy group windows store no watermark, and retract results that they emitted.
         """
         beside = self.effect is RestoreEffect.REWRITTEN and self.from_history
         return beside and self.new is not None and self.new.name == ExecKind.GROUP_WINDOW_AGGREGATE
 
     @property
     def dropped_fields(self) -> tuple[str, ...]:
-        """The metrics and keys that the new job drops, in SQL's words."""
+        """The metrics and keys that the new job drops, as SQL."""
         lost = (
             field
             for state in self.states
@@ -149,7 +151,7 @@ class OperatorMigration:
 
     @property
     def merges(self) -> bool:
-        """True if several old keys, or slices of a window, may become one."""
+        """True if several old keys, or several slices of a window, may become one."""
         old = self.old.windows if self.old is not None else None
         return bool(self.dropped_keys) or (self.windows is not None and old is not None and self.windows.merges(old))
 
@@ -162,7 +164,7 @@ class OperatorMigration:
 
     @property
     def dropped_keys(self) -> tuple[StateField, ...]:
-        """The fields of the old key that the new one lacks."""
+        """The fields of the old key that the new key lacks."""
         if (
             self.effect is not RestoreEffect.REWRITTEN
             or self.old is None
@@ -174,15 +176,15 @@ class OperatorMigration:
 
 @dataclass(frozen=True)
 class DdlEffects:
-    """Effects of table declarations on state that compiled plans do not show, by the plans' names.
+    """Effects of table declarations on state that compiled plans do not show; tables have plan names.
 
     Attributes:
-        column_independent_sinks: Sinks whose state is kept under other columns of their table.
-        replaced: Sinks with a new connector, which cannot read the state of the former one.
-        moved: Sources that now read another place, with the reason; stored positions belong to the old place.
-        restarted: Sources that start anew.
-        converted: The reason why stored values differ from values computed now; empty if they do not.
-        stored_otherwise: Operators whose stored form changes with the new line of Flink, with the known facts.
+        column_independent_sinks: Sinks whose state remains valid if the columns of their table change.
+        replaced: Sinks with a new connector, which cannot read the state of the former connector.
+        moved: Sources that now read a different place, with the reason. Stored positions belong to the old place.
+        restarted: Sources that start without stored positions.
+        converted: The reason why stored values differ from newly computed values; "" if they do not.
+        stored_otherwise: Operators whose stored form differs in the new version of Flink, with the known facts.
     """
 
     column_independent_sinks: Set[str] = frozenset()
@@ -194,7 +196,7 @@ class DdlEffects:
 
 
 class MigrationExtent(StrEnum):
-    """Share of the state that a migration keeps."""
+    """The share of the state that a migration keeps."""
 
     WHOLE = "whole"
     PARTIAL = "partial"
@@ -203,12 +205,12 @@ class MigrationExtent(StrEnum):
 
 @dataclass(frozen=True)
 class Migration:
-    """The effects of a migration: a line for each state of both jobs."""
+    """The effects of a migration, with one line for each state of both jobs."""
 
     operators: tuple[OperatorMigration, ...]
 
     def of_savepoint(self, stored: Container[str]) -> Iterator[OperatorMigration]:
-        """The lines for a savepoint, with one for each stored further operator of a sink."""
+        """The lines for a savepoint, including a line for each other stored operator of a sink."""
         for line in self.operators:
             yield line
             if line.old is not None and line.new is not None:
@@ -218,7 +220,7 @@ class Migration:
 
     @property
     def refused(self) -> bool:
-        """True if no savepoint is written, because state cannot be kept or committed."""
+        """True if no savepoint is written, because some state cannot be kept or committed."""
         return any(
             each.effect is RestoreEffect.NOT_MIGRATABLE
             or (each.effect is RestoreEffect.DROPPED and each.old is not None and each.old.kind is StateKind.SINK)
@@ -229,8 +231,8 @@ class Migration:
     def kept(self) -> MigrationExtent:
         """The share of the old state that is kept.
 
-        ``whole`` means that no old state is lost and nothing begins empty. Positions of sources count if no operator
-        of either job keeps state.
+        ``whole`` means that no old state is lost and nothing begins empty. Source positions only matter if no
+        operator of either job keeps state.
         """
         if self.refused:
             return MigrationExtent.NONE
@@ -253,7 +255,7 @@ def migration(
     """Decide for each state of two jobs whether and how a migration keeps it."""
     declared, left = declared or DdlEffects(), list(old.specs)
     found: dict[int, OperatorMigration] = {}
-    # State with the same meaning is assigned first, so that no rewriting takes it.
+    # Assign state with the same meaning first, before a rewrite can use this state.
     carried: _Step = partial(_carried, declared=declared)
     begin_anew = declared.restarted | (declared.moved.keys() if Accept.SOURCE_MOVED in accepted else set())
     moved: _Step = partial(_moved, declared=declared, begin_anew=begin_anew)
@@ -264,7 +266,7 @@ def migration(
     aggregations = list(filter(aggregates, old.specs))
     steps: tuple[tuple[_Step, Sequence[StateSpec]], ...] = (
         *((step, left) for step in (*told, *to_rewrite)),
-        # Where queries no longer share an operator, each resumes from its state.
+        # If queries no longer share an operator, each new operator resumes from the shared state.
         *((partial(_shared, step=step), aggregations) for step in (carried, *to_rewrite)),
         *((step, left) for step in (*on_request, _impossible)),
     )
@@ -299,7 +301,7 @@ def migration(
 
 
 def with_history(found: Migration, computable: Callable[[StateSpec], bool]) -> Migration:
-    """Replace empty and unmigratable states by computed ones if history can supply them."""
+    """Replace empty and unmigratable states by states that are computed from history, if possible."""
     made = {place: _with_history(line, computable) for place, line in enumerate(found.operators)}
     while True:
         partial = {line.new.id for line in made.values() if line.new and _has_partial_history(line)}
@@ -310,7 +312,7 @@ def with_history(found: Migration, computable: Callable[[StateSpec], bool]) -> M
 
 
 def _has_partial_history(line: OperatorMigration) -> bool:
-    """Return whether an operator's state lacks some rows of its history."""
+    """True if an operator's state lacks some rows of its history."""
     if line.new is None or line.new.kind is not StateKind.OPERATOR:
         return False
     return line.effect is RestoreEffect.EMPTY or bool(line.new_fields or line.accepted)
@@ -353,7 +355,7 @@ def _upstream(id: str, job: ExecGraph) -> frozenset[str]:
 
 
 def _below(spec: StateSpec, job: ExecGraph, lines: Iterable[OperatorMigration]) -> list[OperatorMigration]:
-    """The lines of operators upstream of one whose state is kept."""
+    """The lines of the upstream operators whose state is kept."""
     below = _upstream(spec.id, job)
     going_on = (line for line in lines if line.effect in _GOES_ON and line.new is not None)
     return [line for line in going_on if line.new and line.new.kind is StateKind.OPERATOR and line.new.id in below]
@@ -362,28 +364,28 @@ def _below(spec: StateSpec, job: ExecGraph, lines: Iterable[OperatorMigration]) 
 def _refused_above_empty(
     line: OperatorMigration, lines: Iterable[OperatorMigration], job: ExecGraph, empty: Set[str]
 ) -> OperatorMigration:
-    """The line, refused if an operator upstream begins empty or restarts one of its metrics.
+    """Refuse a line if an upstream operator begins empty, or restarts a metric that the line stores.
 
-    An operator that begins empty, one of ``empty``, emits its former results again.
+    The operators in ``empty`` begin without state, and therefore emit their former results again.
     """
     if line.new is None or line.effect not in _GOES_ON or line.new.kind is StateKind.POSITIONS:
         return line
     below = _upstream(line.new.id, job)
     if line.new.layout is not None and (begins := [spec.name for spec in job.specs if spec.id in below & empty]):
-        reason = f"it stores results of {begins[0]}, which begins empty upstream of it"
+        reason = f"it stores results of the upstream operator {begins[0]}, which begins empty"
         return OperatorMigration(RestoreEffect.NOT_MIGRATABLE, line.old, line.new, reason)
     for each in _below(line.new, job, lines):
         if anew := {*each.new_fields} & {*each.dropped_fields}:
-            reason = f"it stores {', '.join(sorted(anew))}, which restarts upstream of it"
+            reason = f"it stores {', '.join(sorted(anew))}, which an upstream operator restarts"
             return OperatorMigration(RestoreEffect.NOT_MIGRATABLE, line.old, line.new, reason)
     return line
 
 
 def _new_state_line(spec: StateSpec, job: ExecGraph, lines: Iterable[OperatorMigration]) -> OperatorMigration:
-    """The line of a state without an old one: empty, unless it would miss rows of the past.
+    """The line of a state without a counterpart: empty, or refused if it would miss past rows.
 
-    An operator that resumes never emits its past rows again, but may retract them (measured: rj-third-add). A window
-    emits all its rows when it ends, so a downstream window of the same length misses nothing.
+    A resumed operator never emits its past rows again, but may retract them (measured: rj-third-add). A window emits
+    all its rows at its end, so a downstream window of the same length misses nothing.
     """
     below = _below(spec, job, lines)
     kinds = {graph.nodes[place].kind for graph in job.graphs for place in graph.upstream_of(spec.id)}
@@ -397,14 +399,16 @@ def _new_state_line(spec: StateSpec, job: ExecGraph, lines: Iterable[OperatorMig
     return OperatorMigration(RestoreEffect.EMPTY, None, spec, "no state of the old job has the same meaning")
 
 
-_ANEW = "it starts where its options set it: rows that it reads again count twice in the kept state downstream"
+_ANEW = (
+    "it starts at the position that its options set: rows that it reads again count twice in the kept state downstream"
+)
 _Step = Callable[[StateSpec, Sequence[StateSpec]], Iterator[OperatorMigration]]
 
 
 def _moved(
     new: StateSpec, left: Sequence[StateSpec], *, declared: DdlEffects, begin_anew: Set[str]
 ) -> Iterator[OperatorMigration]:
-    """A source that begins again, or whose positions belong to another place."""
+    """A source that restarts, or whose stored positions belong to a different place."""
     if new.kind is not StateKind.POSITIONS or new.name not in begin_anew | declared.moved.keys():
         return
     for old in left:
@@ -417,7 +421,7 @@ def _moved(
 def _read_twice(
     new: StateSpec, left: Sequence[StateSpec], *, jobs: tuple[ExecGraph, ExecGraph]
 ) -> Iterator[OperatorMigration]:
-    """A table with several sources, whose positions only ids distinguish."""
+    """Sources of a table that is read several times; only operator ids distinguish their positions."""
     if new.kind is not StateKind.POSITIONS:
         return
     alike = [
@@ -425,7 +429,7 @@ def _read_twice(
     ]
     old_readers, new_readers = ({spec.id: spec.reads for spec in specs} for specs in alike)
     if max(map(len, alike)) > 1 and old_readers != new_readers:
-        reason = "its table is read several times, so that stored positions cannot be assigned to sources"
+        reason = "its table is read several times, so stored positions cannot be assigned to sources"
         yield OperatorMigration(
             RestoreEffect.NOT_MIGRATABLE, next((old for old in left if old in alike[0]), None), new, reason
         )
@@ -444,7 +448,7 @@ def _carried(new: StateSpec, left: Sequence[StateSpec], *, declared: DdlEffects)
     if new.kind is StateKind.SINK and new.name in declared.replaced:
         return
     written = new.kind is StateKind.SINK and new.layout is None and new.name in declared.column_independent_sinks
-    # Each source of one table resumes from its own positions.
+    # If several sources read one table, each resumes from the positions with its id.
     for old in sorted(left, key=lambda old: old.id != new.id) if new.kind is StateKind.POSITIONS else left:
         if old.kind is not new.kind or family(old) != family(new):
             continue
@@ -459,7 +463,7 @@ def _carried(new: StateSpec, left: Sequence[StateSpec], *, declared: DdlEffects)
 
 
 def _rewritten(new: StateSpec, left: Sequence[StateSpec]) -> Iterator[OperatorMigration]:
-    """Operators over the same rows, windows and keys, rewritten field by field."""
+    """Operators with the same rows, windows and keys, rewritten field by field."""
     for old in matching_operators(new, left, Counter.__eq__):
         made = _rewriting(old, new)
         if isinstance(made, OperatorMigration):
@@ -467,23 +471,24 @@ def _rewritten(new: StateSpec, left: Sequence[StateSpec]) -> Iterator[OperatorMi
 
 
 def _merged(new: StateSpec, left: Sequence[StateSpec]) -> Iterator[OperatorMigration]:
-    """Aggregations that lose a key: accumulators of keys that become one are merged."""
+    """Aggregations that lose a key: accumulators of keys that become equal are merged."""
     for old in matching_operators(new, left, Counter.__lt__) if aggregates(new) else ():
         made = _rewriting(old, new)
         if isinstance(made, OperatorMigration) and not any(state.new.row for state in made.states):
-            # Flink emits a result when it changes. A key alone never changes, and the sink has none of these keys.
+            # Flink emits a result only when it changes. A result without a metric never changes, and the sink
+            # contains none of the merged keys.
             yield OperatorMigration(
                 RestoreEffect.NOT_MIGRATABLE,
                 old,
                 new,
-                "it has no metric, so that Flink would emit no result for merged keys",
+                "it has no metric, so Flink would emit no result for merged keys",
             )
         elif isinstance(made, OperatorMigration):
             yield made
 
 
 def _refiltered(new: StateSpec, left: Sequence[StateSpec]) -> Iterator[OperatorMigration]:
-    """Aggregations of the same windows and keys over rows of another condition."""
+    """Aggregations with the same windows and keys, but a different condition on their rows."""
     for old in left:
         if other_condition(old, new):
             made = _rewriting(old, new)
@@ -492,9 +497,9 @@ def _refiltered(new: StateSpec, left: Sequence[StateSpec]) -> Iterator[OperatorM
 
 
 def _shared(new: StateSpec, left: Sequence[StateSpec], *, step: _Step) -> Iterator[OperatorMigration]:
-    """Aggregations that share one old state, if they keep a metric of it.
+    """Aggregations that share one old state and keep at least one of its metrics.
 
-    Their sinks have the former results. A new sink would never receive results of keys without new rows.
+    Their sinks contain the former results. A new sink would never receive results for keys without new rows.
     """
     for line in step(new, [old for old in left if new.sinks <= old.sinks]):
         if line.effect is not RestoreEffect.REWRITTEN or not all(field.hidden for field in reused_fields(line.states)):
@@ -502,7 +507,7 @@ def _shared(new: StateSpec, left: Sequence[StateSpec], *, step: _Step) -> Iterat
 
 
 def _windowed(new: StateSpec, left: Sequence[StateSpec]) -> Iterator[OperatorMigration]:
-    """Aggregations of the same rows and keys whose windows consist of the old slices."""
+    """Aggregations with the same rows and keys, whose windows consist of the old slices."""
     alike = [old for old in left if only_windows_differ(old, new)]
     for old in sorted(alike, key=lambda old: -shared_fields(old, new)):
         made = _in_other_windows(old, new)
@@ -511,7 +516,7 @@ def _windowed(new: StateSpec, left: Sequence[StateSpec]) -> Iterator[OperatorMig
 
 
 def _in_other_windows(old: StateSpec, new: StateSpec) -> OperatorMigration | str:
-    """The aggregation resumed from the old slices, or the reason why it cannot be."""
+    """Rewrite an aggregation for different windows, or return the reason why that is impossible."""
     assert old.windows is not None
     assert new.windows is not None
     if known_layout(old).retracting or known_layout(new).retracting:
@@ -520,7 +525,7 @@ def _in_other_windows(old: StateSpec, new: StateSpec) -> OperatorMigration | str
 
 
 def _impossible(new: StateSpec, left: Sequence[StateSpec]) -> Iterator[OperatorMigration]:
-    """Operators of one kind whose state no rewriting keeps, with the reason."""
+    """Operators of the same kind whose state cannot be rewritten, with the reason."""
     for old in matching_operators(new, left, Counter.__le__):
         made = _rewriting(old, new)
         if isinstance(made, str):
@@ -553,10 +558,10 @@ def _refusal_reason(old: StateSpec, new: StateSpec) -> str:
 
 
 def _rewriting(old: StateSpec, new: StateSpec) -> OperatorMigration | str:
-    """The rewriting of one operator's states for another, or the reason why there is none."""
+    """Rewrite one operator's states for another, or return the reason why that is impossible."""
     before, after = known_layout(old), known_layout(new)
     if before.carried_only or after.carried_only:
-        return "it can only be carried unchanged: no rewriting of such state was measured"
+        return "it can only be carried unchanged: no rewriting of this state was measured"
     key = key_places(before.key, after.key)
     if isinstance(key, str):
         return key
@@ -572,7 +577,7 @@ def _rewriting(old: StateSpec, new: StateSpec) -> OperatorMigration | str:
     if refused := mixed(reused_fields(states), new_fields(states), new.co_dependent_calls, new.having_calls):
         return refused
     if gone := ", ".join(words(made.dropped_keys)):
-        return replace(made, reason=f"{gone} is no longer a key: values of keys that become one are merged")
+        return replace(made, reason=f"{gone} is no longer a key: values of keys that become equal are merged")
     if made.windows:
-        return replace(made, reason="its windows changed, and consist of stored slices")
+        return replace(made, reason="its windows changed, but consist of stored slices")
     return made

@@ -16,7 +16,7 @@ from airflow_flinkcompat.model import Consequence
 
 
 class RestoreEffect(StrEnum):
-    """The effect on a state of a restore from a plain or migrated savepoint, the worst first."""
+    """Effect of a restore from a plain or migrated savepoint on one state, worst first."""
 
     REFUSED_AT_SUBMIT = "no operator has its id: the savepoint is refused at submit"
     REFUSED_AT_RESTORE = "its operator stores something else: the restore fails"
@@ -32,7 +32,7 @@ class RestoreEffect(StrEnum):
 
     @property
     def consequence(self) -> Consequence | None:
-        """The outcome of the whole restore; None if the effect alone does not decide it."""
+        """The consequence for the whole restore; None if this effect alone does not decide it."""
         return _CONSEQUENCES.get(self)
 
 
@@ -45,11 +45,11 @@ _CONSEQUENCES = {
 FAILING_EFFECTS = frozenset(_CONSEQUENCES)
 """Effects on state that does not fit, as seen in measured restores."""
 LAYOUT, MEANING, UNSURE = RestoreEffect.REFUSED_AT_RESTORE, RestoreEffect.SILENTLY_WRONG, RestoreEffect.UNKNOWN
-"""Effects of facets that differ: in the layout, in the meaning, or possibly harmless."""
+"""Effects of a facet that differs: on the layout, on the meaning, or possibly harmless."""
 MERGING_WINDOWS = "window state"
-"""Facet of merging windows, whose restore fails although all serializers fit."""
+"""Facet of merging windows. Their restore fails although all serializers fit."""
 Facets = dict[tuple[RestoreEffect, str], Hashable]
-"""The parts of an operator that decide about its state, by effect of a difference and name."""
+"""The facets of an operator, by effect of a difference and by name."""
 
 
 class StateKind(StrEnum):
@@ -67,23 +67,23 @@ class StateSpec:
     Attributes:
         kind: The owner of the state.
         name: The operator's name in compiled plans; for a source or sink, its table.
-        id: The id under which Flink stores it; "" if unknown.
-        layout: The layout of keyed state; None without keyed state, or if it is unknown.
+        id: The operator id under which Flink stores the state; "" if unknown.
+        layout: The layout of keyed state; None if there is no keyed state or its layout is not known.
         meaning: Facts that determine the content of the fields, such as windows and input rows.
-        unmeasured_properties: Facts that may also determine it: if they differ, the effect is unknown.
-        further_ids: The ids of further operators of a sink: the writer after a materializer, and those that commit.
+        unmeasured_properties: Facts that may also determine the content. If they differ, the effect is unknown.
+        further_ids: The ids of other operators of a sink: the writer after a materializer, and committers.
         meaning_without_filter: An aggregation's meaning without the conditions on its input rows.
-        windows: An aggregation's windows, if they are stored in slices of event time.
+        windows: An aggregation's windows, if they are stored in slices by event time.
         meaning_without_window: An aggregation's meaning without its windows.
-        co_dependent_calls: Calls of an aggregation that together compute one output each.
-        having_calls: The calls that decide which of its results reach the output.
-        reads: A source's rows, with all options, and its readers.
-        sinks: The names of the tables that its rows reach, if a compiled plan shows them.
+        co_dependent_calls: Sets of aggregate calls from which one output value is computed.
+        having_calls: The aggregate calls that filter the results.
+        reads: A source's rows, its options, and the operators that read it.
+        sinks: The names of the sinks downstream, if a compiled plan shows them.
         rows: The input rows of an operator, if a compiled plan shows them.
-        outputs: Columns of sinks, each with the meanings of the operator's columns from which it is computed.
-        compiled: The compiled plan that contains it, and the position of its node; None without one.
-        facets: The parts that decide its state.
-        conditions: The conditions in the table of facets that its node meets.
+        outputs: Sink columns, each with the meanings of the operator's columns from which it is computed.
+        compiled: The compiled plan and the position of the operator's node; None without a compiled plan.
+        facets: The facets that determine the state.
+        conditions: The conditions of ``facets.toml`` that the node meets.
         planned: The operator that Flink's planner would submit; None without a planner.
     """
 
@@ -110,12 +110,12 @@ class StateSpec:
 
     @property
     def operator(self) -> str:
-        """The kind of its exec node, or its name without a compiled plan."""
+        """The kind of the exec node; without a compiled plan, the name of the state."""
         return self.compiled[0].nodes[self.compiled[1]].kind if self.compiled else self.name
 
     @property
     def description(self) -> str:
-        """Flink's description of its exec node."""
+        """Flink's description of the exec node; "" without a compiled plan."""
         return self.compiled[0].nodes[self.compiled[1]].description if self.compiled else ""
 
 
@@ -124,9 +124,9 @@ class ExecGraph:
     """The operators of a job with the state that they keep.
 
     Attributes:
-        graphs: The possible graphs of its operators; several if Flink's plan is uncertain.
-        specs: The states of its operators, sources first.
-        bare_sinks: The sinks of a compiled plan without state.
+        graphs: The possible operator graphs; several if Flink's plan is uncertain.
+        specs: The states of the operators, sources first.
+        bare_sinks: The stateless sinks of a compiled plan.
         sinks: The names of all sinks in a compiled plan.
         symbols: The table of meanings that both jobs of a diff share; None without facets to compare.
         submitted: The job that Flink's planner would submit; None without a planner.
@@ -140,7 +140,7 @@ class ExecGraph:
     submitted: SubmittedJob | None = field(default=None, compare=False, repr=False)
 
     def has_operator(self, operator_id: str) -> bool | None:
-        """Return whether an operator of the job has an id; None if that is uncertain."""
+        """True if an operator of the job has this id; None if that is uncertain."""
         if self.submitted is not None:
             return any(each.id == operator_id for each in self.submitted.operators)
         found = {operator_id in graph.ids for graph in self.graphs}
@@ -154,11 +154,11 @@ class StateEffect:
     Attributes:
         effect: The effect.
         operator: The operator that keeps the state.
-        facets: The facets of the operator that differ, in Flink's words.
-        before: The old operator.
-        after: The new one.
-        sinks: The sinks that the operator reaches, if the diff knows them.
-        evidence: Restores that ended right although these facets differed.
+        facets: The facets that differ, in Flink's words.
+        before: A description of the old operator.
+        after: A description of the new operator.
+        sinks: The sinks downstream of the operator, if known.
+        evidence: Restores that returned the right rows although these facets differed.
         message: A sentence about the effect; "" if the facets are enough.
         old: The state of the old job, if it was derived.
         new: The state of the new job, if it was derived.
@@ -178,7 +178,7 @@ class StateEffect:
 
 @dataclass(frozen=True)
 class Restore:
-    """The effects of a plain restore, one for each state or group of facets that differs."""
+    """The effects of a plain restore, one for each state or each group of facets that differ."""
 
     states: tuple[StateEffect, ...] = ()
 
@@ -190,12 +190,12 @@ class Restore:
 
     @property
     def stored(self) -> Restore:
-        """The effects on the old job's stored states, without states that only the new one has."""
+        """The effects on states of the old job, without states that only the new job has."""
         return Restore(tuple(each for each in self.states if each.effect is not RestoreEffect.EMPTY))
 
     @property
     def refusal(self) -> StateEffect | None:
-        """The state over which Flink refuses the savepoint; None if it refuses nothing."""
+        """The effect for which Flink refuses the savepoint; None if Flink refuses nothing."""
         refused = RestoreEffect.REFUSED_AT_SUBMIT, RestoreEffect.REFUSED_AT_RESTORE
         return next(iter(self.having(*refused)), None)
 
@@ -205,7 +205,7 @@ class Restore:
         return tuple(each for each in self.states if each.effect is not RestoreEffect.RIGHT)
 
     def having(self, *effects: RestoreEffect) -> tuple[StateEffect, ...]:
-        """Return the states with one of these effects."""
+        """The states with one of these effects."""
         return tuple(each for each in self.states if each.effect in effects)
 
 

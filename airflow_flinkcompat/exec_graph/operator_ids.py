@@ -1,8 +1,8 @@
-"""Operator ids: the hash of the operator graph by which Flink finds state.
+"""Operator ids: the hashes of the operator graph by which Flink finds state.
 
-SQL sets no operator ids, so Flink computes them (``StreamGraphHasherV2``, the same in 1.20 to 2.3): an
-operator's id follows from how many operators were hashed before it, from how many readers are chained to it, and from
-the ids of its inputs. Nothing else takes part: no name, no expression, no table.
+SQL sets no operator ids, so Flink computes them (``StreamGraphHasherV2``, the same in 1.20 to 2.3). An operator's id
+depends on the number of operators that were hashed before it, the number of readers that are chained to it, and the
+ids of its inputs. Names, expressions and tables have no influence.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ _C1, _C2 = 0x87C37B91114253D5, 0x4CF5AD432745937F
 
 @dataclass(frozen=True)
 class StreamNode:
-    """One operator of a job.
+    """An operator of a job.
 
     Attributes:
-        kind: Its kind, named as in compiled plans.
-        inputs: The positions of its inputs in the graph, one for each edge, in order.
-        chained: Whether it runs in one task with its input, without an exchange in between. An operator of several
-            inputs never is.
+        kind: The kind, as named in compiled plans.
+        inputs: The positions of the inputs in the graph, one for each edge, in order.
+        chained: True if the operator runs in one task with its input, without an exchange in between. An operator
+            with several inputs is never chained.
     """
 
     kind: OperatorKind
@@ -36,13 +36,13 @@ class StreamNode:
 
 @dataclass(frozen=True)
 class StreamGraph:
-    """The operators of a job in the order of their creation: each after its inputs, sink by sink."""
+    """The operators of a job in the order of creation: each after its inputs, sink by sink."""
 
     nodes: tuple[StreamNode, ...]
 
     @cached_property
     def readers(self) -> tuple[tuple[int, ...], ...]:
-        """The positions of the readers of each node, once for each edge."""
+        """For each node, the positions of its readers, once for each edge."""
         readers: list[list[int]] = [[] for _ in self.nodes]
         for place, node in enumerate(self.nodes):
             for each in node.inputs:
@@ -51,13 +51,13 @@ class StreamGraph:
 
     @cached_property
     def order(self) -> tuple[int, ...]:
-        """The order of hashing: breadth first from the sources, a node after all its inputs."""
+        """The order of hashing: breadth first from the sources, each node after all its inputs."""
         waiting = deque(place for place, node in enumerate(self.nodes) if not node.inputs)
         visited, hashed = set(waiting), dict[int, None]()
         while waiting:
             place = waiting.popleft()
             if not all(each in hashed for each in self.nodes[place].inputs):
-                visited.discard(place)  # an input that comes later brings it back
+                visited.discard(place)  # a later input adds the node again
                 continue
             hashed[place] = None
             for reader in self.readers[place]:
@@ -79,7 +79,7 @@ class StreamGraph:
         return tuple(hashes[place].hex() for place in range(len(self.nodes)))
 
     def upstream_of(self, operator_id: str) -> frozenset[int]:
-        """The positions of all operators upstream of one."""
+        """The positions of all operators upstream of an operator."""
         waiting = [place for place, each in enumerate(self.ids) if each == operator_id]
         found: set[int] = set()
         while waiting:

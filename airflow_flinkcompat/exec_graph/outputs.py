@@ -14,7 +14,7 @@ Columns = frozenset[int]
 
 
 def computed_columns(plan: CompiledPlan, node: ExecNode) -> tuple[frozenset[Columns], Columns]:
-    """The sets of columns from which a reader computes one value, and the columns that filter or rank."""
+    """Columns that downstream operators combine into one value, and columns that filter or rank."""
     co_dependent_calls: set[Columns] = set()
     having_calls: set[int] = set()
     own = [frozenset({place}) for place in range(len(node.names))]
@@ -37,7 +37,7 @@ def computed_columns(plan: CompiledPlan, node: ExecNode) -> tuple[frozenset[Colu
             columns = [_used(rex, columns) for rex in reader.config["projection"]]
             co_dependent_calls |= set(columns)
         elif Trait.PASSES_COLUMNS not in reader.kind.traits:
-            # The columns that a table function, a lookup or grouping sets depend on are not distinguished.
+            # Every column may affect the result of a table function, a lookup or grouping sets.
             having_calls |= frozenset().union(*columns)
             continue
         reached += [(above, place, columns) for above in plan.readers[place]]
@@ -45,7 +45,7 @@ def computed_columns(plan: CompiledPlan, node: ExecNode) -> tuple[frozenset[Colu
 
 
 def outputs_of(plan: CompiledPlan, node: ExecNode) -> frozenset[tuple[str, Columns]]:
-    """Map columns of sinks to the operator's columns from which they are computed."""
+    """Pairs of a sink column and the operator's columns from which it is computed."""
     found: set[tuple[str, Columns]] = set()
     own = [frozenset({place}) for place in range(len(node.names))]
     reached = [(reader, node.place, own) for reader in plan.readers[node.place]]
@@ -60,8 +60,8 @@ def outputs_of(plan: CompiledPlan, node: ExecNode) -> frozenset[tuple[str, Colum
 
 
 def _column_origins(plan: CompiledPlan, reader: ExecNode, read: int, columns: list[Columns]) -> list[Columns]:
-    """Map a reader's columns to the input columns from which they are computed."""
-    # A global aggregation is configured in terms of the rows that its local one reads.
+    """For each output column of a reader, the input columns from which it is computed."""
+    # A global aggregation refers to the input columns of its local aggregation.
     if reader.kind.traits & (Trait.LOCAL | Trait.PASSES_COLUMNS):
         return columns
     if reader.kind is ExecKind.CALC:
@@ -82,7 +82,7 @@ def _column_origins(plan: CompiledPlan, reader: ExecNode, read: int, columns: li
 
 
 def _filled_up(columns: Sequence[Columns], reader: ExecNode, own: Columns) -> list[Columns]:
-    """The columns, followed by columns that the reader adds."""
+    """Append the columns that the reader adds."""
     return [*columns, *[own] * (len(reader.names) - len(columns))]
 
 
@@ -97,10 +97,10 @@ def _at(places: Iterable[int], columns: Sequence[Columns]) -> list[Columns]:
 
 
 def _appended_origins(plan: CompiledPlan, reader: ExecNode, read: int, columns: Sequence[Columns]) -> list[Columns]:
-    """The origin of the columns of a ranking, join or OVER, which appends its inputs' columns.
+    """The origins of the output columns of a ranking, join or OVER, which outputs all input columns.
 
-    Further columns have no origin. If there are fewer columns, as in a lookup join with only the left side's, each
-    has all origins.
+    Additional columns have no origin. A lookup join may output only the left side. If the output has fewer columns
+    than the inputs, each column has all origins.
     """
     sides = [columns if place == read else [frozenset[int]()] * len(plan.nodes[place].names) for place in reader.inputs]
     whole = [column for side in sides for column in side]

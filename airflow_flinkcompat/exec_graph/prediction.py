@@ -1,4 +1,4 @@
-"""The planner's prediction for two scripts: the diff of their jobs, and its limits."""
+"""Prediction of a restore by Flink's planner: the diff of two planned scripts, and its limits."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _JOB_NOT_PLANNED = re.compile(
     r"(?:\s|--[^\n]*\n)*(?:EXECUTE\s+PLAN|COMPILE\s+AND\s+EXECUTE|CREATE\s+(?:OR\s+ALTER\s+)?MATERIALIZED)\b",
     re.IGNORECASE,
 )
-"""Statements that run a job that the planner does not plan."""
+"""Statements that run a job that Flink's planner does not plan."""
 
 
 @dataclass(frozen=True)
@@ -28,15 +28,15 @@ class Prediction:
     """The result of a restore, as predicted by Flink's planner.
 
     Attributes:
-        flink: The release that planned both.
-        restore: The effects on states: refusals in Flink's order; if there is none, state that Flink drops silently,
-        and state that is new or was not opened.
+        flink: The Flink release that planned both scripts.
+        restore: The effects on states. They are refusals in Flink's order; without a refusal, state that Flink
+            drops silently, and state that is new or was not opened.
         doubt: The reason why the planner cannot decide; "" if it can.
-        stand_ins: The connectors and formats whose jars are absent.
-        stubs: The names of the tables with a stand-in.
-        lookups: The tables with a stand-in in which rows are looked up, so that rows may wait for an answer.
-        unproven: Reasons why no change is compatible, regardless of plans and rules.
-        alike: True if every operator has a counterpart of its class.
+        stand_ins: The connectors and formats whose jars are missing.
+        stubs: The names of the tables that have a stand-in.
+        lookups: The tables with a stand-in that are used in lookups, so that rows may wait for an answer.
+        unproven: Reasons why no change can be compatible, regardless of plans and rules.
+        alike: True if every operator has a counterpart of the same class.
         bare_sinks: The tables without a stand-in whose sinks keep no state on either side.
         contradicted: Differences between the deployed job's savepoint and the plan of its script.
     """
@@ -54,12 +54,12 @@ class Prediction:
 
     @property
     def refusal(self) -> StateEffect | None:
-        """The state over which Flink refuses the restore; None if it refuses nothing."""
+        """The effect for which Flink refuses the restore; None if Flink refuses nothing."""
         return self.restore.refusal
 
     @property
     def is_uncertain(self) -> bool:
-        """True if anything prevents equal plans from proving that the state fits."""
+        """True if equal plans do not prove that the state fits."""
         return bool(self.doubt or self.restore.differences or self.unproven or self.contradicted)
 
 
@@ -116,7 +116,7 @@ def _unproven(old: PlannedScript, new: PlannedScript) -> Iterator[str]:
 
 
 def _unfinished(before: SubmittedJob, after: SubmittedJob) -> Iterator[str]:
-    """Finished operators of a bounded source that the new job chains to unfinished ones or feeds by them.
+    """Yield a reason if the new job connects operators that may have finished to unfinished operators.
 
     Flink's ``VertexFinishedStateChecker`` refuses such a restore at submit. Plans do not show if a source has ended.
     """
@@ -127,18 +127,21 @@ def _unfinished(before: SubmittedJob, after: SubmittedJob) -> Iterator[str]:
         chained = {each.id for each in after.operators if each.chain == one.chain and one.chain is not None}
         if others := (one.inputs | chained) - finished:
             name = next(each.name for each in after.operators if each.id in others)
-            yield f"{one.name} may have finished with its source, but {name}, in its task or upstream of it, has not"
+            yield (
+                f"{one.name} may have finished with its source, but {name}, which is chained "
+                "to it or upstream of it, has not"
+            )
             return
 
 
 def _may_have_lasting_effect(statement: str, catalogs: bool) -> bool:
-    """Return whether a skipped statement may have a lasting effect; DROP and ALTER do not in memory."""
+    """True if a skipped statement may have a lasting effect; DROP and ALTER have none in memory."""
     word = statement.split(maxsplit=1)[0].upper() if statement.split() else ""
     return catalogs or word not in ("DROP", "ALTER")
 
 
 def _bare_sinks(script: PlannedScript) -> set[str]:
-    """The tables whose writers all keep no state, by Flink's operator names."""
+    """The tables whose sink operators keep no state, by Flink's operator names."""
     kept: dict[str, bool] = {}
     for each in (operator for job in script.jobs for operator in job.operators):
         if found := _SINK.fullmatch(each.name):
@@ -148,7 +151,7 @@ def _bare_sinks(script: PlannedScript) -> set[str]:
 
 
 def _classes(job: SubmittedJob) -> list[tuple[str, str, str]]:
-    """The class of each operator and of its function, by id, without generated numbers."""
+    """The classes of each operator and its function, by id and without generated numbers."""
     return sorted(
         ("" if each.counted else each.id, _NUMBER.sub("", each.kind), _NUMBER.sub("", each.component))
         for each in job.operators

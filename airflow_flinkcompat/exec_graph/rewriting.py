@@ -1,4 +1,4 @@
-"""Rewritten state: the old field from which each new field takes its value."""
+"""Rewritten state: the old field that supplies the value of each new field."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class StateRewrite:
 
     Attributes:
         new: The state of the new operator.
-        old: The old operator's state from which it is made; None if it begins empty.
-        fields: For each field of its rows, the position of the old field; None for Flink's initial value.
+        old: The old state from which the new state is made; None if the new state begins empty.
+        fields: For each field of the new rows, the position of the old field; None for Flink's initial value.
     """
 
     new: NamedState
@@ -35,25 +35,25 @@ class StateRewrite:
 
     @property
     def used(self) -> frozenset[StateField]:
-        """The fields of the old state that are reused."""
+        """The fields of the old state that the new state reuses."""
         fields = self.old.row if self.old is not None else ()
         return frozenset(fields[place] for place in self.fields if place is not None)
 
     @property
     def dropped_fields(self) -> Iterator[StateField]:
-        """The fields of the old state that are not reused, except hidden ones."""
+        """The fields of the old state that the new state does not reuse, except hidden fields."""
         fields = self.old.row if self.old is not None else ()
         used = self.used
         return (field for field in fields if field not in used and not field.hidden)
 
     @property
     def adds_counts(self) -> bool:
-        """True if rows with a stored count may become equal."""
+        """True if rows with a stored count may become equal, so that their counts must be added."""
         return self.old is not None and self.new.counts_rows and (self.old.row != self.new.row)
 
 
 def words(fields: Iterable[StateField]) -> tuple[str, ...]:
-    """The distinct words of fields."""
+    """The distinct texts of fields, for messages."""
     return tuple(dict.fromkeys(field.words for field in fields))
 
 
@@ -79,7 +79,7 @@ def stored_fields(layout: StateLayout) -> list[StateField]:
 
 
 def by_fields(new: NamedState, before: StateLayout) -> StateRewrite:
-    """Rewrite rows field by field."""
+    """Rewrite stored rows field by field."""
     old = next((state for state in before.states if state.name == new.name and _holds_rows_of(state, new)), None)
     if old is None:
         return StateRewrite(new, None, (None,) * len(new.row))
@@ -94,11 +94,11 @@ def _holds_rows_of(old: NamedState, new: NamedState) -> bool:
 
 
 _COUNTED = {"Int": "row", "Tuple<Int, Int>": "Tuple<row, Int>"}
-"""The form of rows with a unique key, by the form of counts without one."""
+"""The form of rows with a unique key, by the form of counters for rows without a unique key."""
 
 
 def as_it_is(new: NamedState, old: NamedState | None) -> StateRewrite:
-    """Take over a whole state."""
+    """Reuse a whole state unchanged."""
     places = range(len(new.row))
     return StateRewrite(new, old, tuple(place if old else None for place in places))
 
@@ -110,7 +110,7 @@ _GROWING = frozenset({"VARCHAR", "VARBINARY", "DECIMAL"})
 
 
 def source_of(field: StateField, old: Sequence[StateField]) -> int | None:
-    """The position of the old field that a new field takes over; None without one."""
+    """The position of the old field that a new field reuses; None if there is none."""
     same = next((place for place, each in enumerate(old) if each == field), None)
     if same is None:
         alike = (place for place, each in enumerate(old) if each.meaning == field.meaning)
@@ -122,15 +122,19 @@ def source_of(field: StateField, old: Sequence[StateField]) -> int | None:
 
 
 def key_places(old: Sequence[StateField], new: Sequence[StateField]) -> tuple[int, ...] | str:
-    """The positions of the new key's fields in the old key, or the reason why the key does not fit."""
+    """The positions of the new key's fields in the old key, or the reason why the old key does not fit."""
     known = means(old)
     places = tuple(known.index(field.meaning) for field in new)
     other = [field for place, field in zip(places, new, strict=True) if not widens(old[place].type, field.type)]
     if other:
-        return f"the old values of {', '.join(words(other))} do not fit its new type"
-    # Flink stores NULL in another way among longer decimals; a NULL key would have to be rewritten.
+        return f"the old values of {', '.join(words(other))} do not fit the new type"
+    # Flink stores a NULL differently in long decimals, so a NULL key would have to be rewritten.
     longer = [field for place, field in zip(places, new, strict=True) if _outgrows_a_word(old[place].type, field.type)]
-    return f"{', '.join(words(longer))} may be NULL, and its new type has too many digits" if longer else places
+    return (
+        f"{', '.join(words(longer))} may be NULL, and the new type has too many digits for a stored NULL"
+        if longer
+        else places
+    )
 
 
 def _outgrows_a_word(old: str, new: str) -> bool:
@@ -138,7 +142,7 @@ def _outgrows_a_word(old: str, new: str) -> bool:
 
 
 def widens(old: str, new: str) -> bool:
-    """Return whether every value of a type is the same value in another type."""
+    """True if every value of one type is the same value in the other type."""
     if nullable(new) == new:
         old = nullable(old)
     if old == new:
@@ -154,14 +158,14 @@ def widens(old: str, new: str) -> bool:
 
 
 def count_position(field: StateField, fields: Sequence[StateField]) -> int | None:
-    """The position of the count of a sum's values; None without one."""
+    """The position of the count that belongs to a sum; None without a count."""
     assert isinstance(field.meaning, CallPart)
     wanted = ("count", field.meaning.over)
     return next((place for place, each in enumerate(fields) if _content(each) == wanted), None)
 
 
 def sum_changes(old: StateField, new: StateField) -> bool:
-    """Return whether a sum without values is NULL in one of two fields and 0 in the other."""
+    """True if a sum without values is NULL in one of two fields and 0 in the other."""
     parts = [each.meaning for each in (old, new) if isinstance(each.meaning, CallPart)]
     return len(parts) == 2 and parts[0].null_at_first != parts[1].null_at_first
 
@@ -171,7 +175,7 @@ def _content(field: StateField) -> Hashable:
 
 
 def _exact(old: StateField, new: StateField, fields: Sequence[StateField]) -> bool:
-    """Check if a sum of 0 can be distinguished from a sum without values."""
+    """True if a sum of 0 can be distinguished from a sum without values."""
     assert isinstance(new.meaning, CallPart)
     return not (sum_changes(old, new) and new.meaning.null_at_first) or count_position(old, fields) is not None
 
@@ -182,7 +186,7 @@ def mixed(
     co_dependent_calls: Set[frozenset[Hashable]],
     having_calls: Set[Hashable],
 ) -> str:
-    """The reason why outputs would mix old and new metrics, "" if they would not."""
+    """The reason why outputs would mix old and new metrics; "" if they would not."""
     of_all, of_later = _calls(kept), _calls(begun)
     for calls in (*co_dependent_calls, *(frozenset({call}) for call in of_all)):
         if calls & of_all and calls & of_later:
@@ -190,7 +194,7 @@ def mixed(
             return f"a metric combines {old}, which would resume, and {new}, which would start empty"
     if of_all and having_calls & of_later:
         told = ", ".join(words(field for field in begun if _is_of(field, having_calls)))
-        return f"{told}, which would start empty, decides which results continue"
+        return f"{told}, which would start empty, decides which results are emitted"
     return ""
 
 

@@ -1,4 +1,4 @@
-"""The stateful operators of a compiled plan with the facets of their state."""
+"""Stateful operators of a compiled plan, with the facets of their state."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ from airflow_flinkcompat.exec_graph.symbols import ColumnMeanings, Symbol, Symbo
 class CompiledOperator:
     """A stateful operator, or a sink that keeps nothing.
 
-    It has its node, the facets of its state by effect and name, and the columns of its inputs; a source has its rows.
+    ``facets`` describes the state. ``inputs`` are the columns that the operator reads, and ``rows`` are the rows of a
+    source.
     """
 
     node: ExecNode
@@ -42,11 +43,11 @@ def operators(
     identities: Mapping[str, ColumnIdentity] | None = None,
     waiting: Container[str] = (),
 ) -> list[CompiledOperator]:
-    """The stateful operators and all sinks of a plan, in its order.
+    """The stateful operators and all sinks of a plan, in plan order.
 
-    ``tables``: the name of each table's identifier that both sides share. ``stateless_sinks``: identifiers of
-    the sinks without state. ``identities``: the identity of each source's columns. ``waiting``: identifiers of tables
-    whose lookups may wait for an answer, regardless of the plan.
+    ``tables`` maps each table identifier to the name that both sides share. ``stateless_sinks`` contains the
+    identifiers of sinks without state. ``identities`` contains the column identity of each source. ``waiting``
+    contains the tables whose lookups may wait for an answer, even if the plan does not show it.
     """
     columns: list[ColumnMeanings] = []
     found: list[CompiledOperator] = []
@@ -55,7 +56,7 @@ def operators(
         if node.kind is ExecKind.TABLE_SOURCE_SCAN:
             columns.append(scanned(node, symbols, tables, identities))
             found.append(CompiledOperator(node, source_facets(node, tables), rows=columns[-1].rows))
-        elif not inputs:  # rows written in the query, or a source of another kind
+        elif not inputs:  # VALUES in the query, or a source of an unknown kind
             written = frozen({"kind": node.kind, **own(node)})
             rows = symbols.of("source", written)
             columns.append(
@@ -95,7 +96,7 @@ def _handed_up(node: ExecNode, inputs: Sequence[ColumnMeanings], facets: Facets,
         fields = [each["property"]["kind"] for each in node.config.get("namedWindowProperties") or ()]
         parts = [*keys, *calls, *fields]  # type: ignore[misc]
         parts += [(i, calls) for i in range(len(node.names) - len(parts))]
-    elif node.kind in (ExecKind.MATCH, ExecKind.PROCESS_TABLE_FUNCTION):  # columns of their own, in order
+    elif node.kind in (ExecKind.MATCH, ExecKind.PROCESS_TABLE_FUNCTION):  # only new columns, in order
         op = rows_meaning(node.kind, facets, symbols)
         parts = [(i, facets.get((UNSURE, "measures"))) for i in range(len(node.names))]
     else:

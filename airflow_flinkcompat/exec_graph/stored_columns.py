@@ -1,7 +1,8 @@
 """The columns of a script's operator in the stored order of its exec node.
 
-Compiled plans number columns, and have the planner's names for them. A column of the script is found by the table
-columns from which it is computed. If several columns share these, functions and constants decide.
+Compiled plans refer to columns by number and by the planner's names. A column of the script is matched by the table
+columns from which it is computed. If several columns are computed from the same table columns, functions and
+constants decide.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from airflow_flinkcompat.plan.origins import OperatorColumn, PassedOutput, Sourc
 from airflow_flinkcompat.plan.types import DataType, TimeAttribute
 
 _T = TypeVar("_T")
-_AMBIGUOUS = "the position of its {what} in its state is unknown: {words} are computed from the same columns"
+_AMBIGUOUS = "the position of its {what} in the state is unknown: {words} are computed from the same columns"
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,8 @@ class Part:
     """The identity of a stored value: its shape and the columns from which it is computed.
 
     Attributes:
-        shape: Parts that have to be equal: the stored type; for a metric, also its function and the form of its call.
+        shape: The properties that must be equal: the stored type and, for a metric, its function and the form of
+            its call.
         composition: The columns, functions and constants from which it is computed; None if unknown.
     """
 
@@ -59,12 +61,12 @@ class TableColumns:
     tables: tuple[Table, ...]
 
     def named(self, told: Composition | None) -> Composition | None:
-        """A composition with the shared names of its columns; None if one is unknown."""
+        """Replace the columns of a composition by their shared names; None if one is unknown."""
         return told and together([replace(told, columns=frozenset()), *map(self._named, told.columns)])
 
     def _named(self, column: Hashable) -> Composition | None:
         match column:
-            case (kind, str() as identifier, *_, str() | int() as place):  # of a compiled plan
+            case (kind, str() as identifier, *_, str() | int() as place):  # a column of a compiled plan
                 found = [each for each in self.tables if each.path[2] == last_name(identifier)]
                 if len(found) != 1:
                     return None
@@ -99,7 +101,7 @@ class TableColumns:
 def in_stored_order(
     operator: Operator, compiled: StateLayout, columns: TableColumns
 ) -> tuple[Operator, StateLayout] | None:
-    """A script's operator and its layout, with columns in stored order; None if they do not match."""
+    """Put a script's operator and its layout in stored order; None if script and plan do not match."""
     match operator:
         case AggregateOperator():
             return _aggregation(operator, compiled, columns)
@@ -117,7 +119,7 @@ def in_stored_order(
 def _aggregation(
     operator: AggregateOperator, compiled: StateLayout, columns: TableColumns, framed: bool = False
 ) -> tuple[AggregateOperator, StateLayout] | None:
-    """An aggregation of a script in stored order, with its layout."""
+    """Put an aggregation of a script in stored order, and derive its layout."""
     own = [*zip(operator.keys, operator.key_types, strict=True)]
     order = _in_order(compiled.key, own, operator.segment, columns, "keys")
     if order is None:
@@ -167,7 +169,7 @@ def _with_sums_and_counts(operator: AggregateOperator) -> AggregateOperator:
 def _over(
     operator: OverOperator, compiled: StateLayout, columns: TableColumns
 ) -> tuple[OverOperator, StateLayout] | None:
-    """An OVER of a script in stored order, with its layout."""
+    """Put an OVER of a script in stored order, and derive its layout."""
     framed = operator.frame.preceding is not None
     accumulators = tuple(state for state in compiled.states if state.name not in BESIDE_ACCUMULATORS)
     found = _aggregation(operator.as_aggregation, replace(compiled, states=accumulators), columns, framed)
@@ -178,7 +180,7 @@ def _over(
     rows = next((state for state in compiled.states if state.name == OVER_ROWS), None)
     if (rows is None) is (operator.clock is TimeAttribute.ROWTIME):
         return None
-    if rows is not None:  # which of all columns these are depends on the planner
+    if rows is not None:  # the planner decides which columns are stored
         stored = [Part("", columns.named(each.composition)) for each in rows.value.fields]
         given = {each: Part("", columns.named(composition(each, operator.segment))) for each in operator.all_columns}
         kept = [each for each, part in given.items() if part in stored]
@@ -192,7 +194,7 @@ def _over(
 
 
 def _without_match(part: Expression, segment: StatelessSegment) -> bool:
-    """Return whether an expression reads a column of an outer join that is NULL without a match."""
+    """True if an expression reads a column of an outer join that is NULL without a match."""
     join = segment.origin
     if not isinstance(join, JoinOperator):
         return False
@@ -206,9 +208,9 @@ def _without_match(part: Expression, segment: StatelessSegment) -> bool:
 
 
 def _only_grows(operator: AggregateOperator) -> bool:
-    """Return whether no retracted row could have been the minimum or maximum.
+    """True if no retracted row could have been the minimum or maximum.
 
-    Flink's planner assumes this in more cases than are true (FlinkRelMdModifiedMonotonicity).
+    Flink's planner assumes this even in some cases in which it is false (FlinkRelMdModifiedMonotonicity).
     """
     segment, below = operator.segment, operator.segment.origin
     extremes = [call for call in operator.aggregates if call.function in ("MIN", "MAX")]
@@ -223,12 +225,12 @@ def _only_grows(operator: AggregateOperator) -> bool:
 
 
 def _join(operator: JoinOperator, compiled: StateLayout, columns: TableColumns) -> JoinOperator | None:
-    """A regular join of a script in stored order."""
+    """Put a regular join of a script in stored order."""
     if [state.name for state in compiled.states] != ["left-records", "right-records"]:
         return None
     kept = [state.counts_matches for state in compiled.states]
     if kept != [operator.join in ("LEFT", "FULL"), operator.join in ("RIGHT", "FULL")]:
-        return None  # the planner made a simpler join of it, by a condition above
+        return None  # the planner simplified the join because of a later condition
     types = dict(zip(operator.rows[0], operator.row_types[0], strict=True))
     outputs = [one.output for one, _ in operator.keys if isinstance(one, OperatorColumn) and one.output in types]
     own = [(output, types[output]) for output in outputs]
@@ -259,13 +261,13 @@ _APPEND_FAST = {
     RankKind.WINDOW_DEDUPLICATION: (["window_deduplicate"],),
     RankKind.WINDOW_TOP_N: (["window_rank"],),
 }
-"""The states of a ranking of append-only rows."""
+"""The state names of a ranking of append-only rows."""
 _UPDATE_FAST_OR_RETRACT = (["Top1-Rank-State"], ["data-state-with-update"], ["data-state", "sorted-map"])
-"""The states of a Top-N of rows that may be retracted."""
+"""The state names of a Top-N of rows that may be retracted."""
 
 
 def _rank(operator: RankOperator, compiled: StateLayout, columns: TableColumns) -> RankOperator | None:
-    """A ranking of a script in stored order."""
+    """Put a ranking of a script in stored order."""
     known = _APPEND_FAST[operator.kind] if appends(operator.segment) else _UPDATE_FAST_OR_RETRACT
     if [each.name for each in compiled.states] not in known:
         return None
@@ -307,7 +309,7 @@ def _in_order(
     columns: TableColumns,
     what: str,
 ) -> list[int] | None:
-    """The position of the script's column for each stored field; None if they do not match."""
+    """For each stored field, the position of the script's column; None if they do not match."""
     return align(
         [Part(nullable(each.type), columns.named(each.composition)) for each in stored],
         [Part(nullable(stored_as(type)), columns.named(composition(each, segment))) for each, type in own],
@@ -345,13 +347,13 @@ def _part(call: tuple[CallPart, StateField], columns: TableColumns) -> Part:
 
 
 def _shape(over: Any) -> tuple[int, bool, bool]:
-    """The number of arguments of a call, True if they are distinct, and True if they are filtered."""
+    """The number of arguments of a call, True for DISTINCT, and True for a filter."""
     values, distinct, condition = call_parts(over)
     return len(values), distinct, condition is not None
 
 
 def align(wanted: Sequence[Part], given: Sequence[Part], what: str, words: Sequence[str]) -> list[int] | None:
-    """The position of the script's part for each part of a compiled plan; None if they do not match."""
+    """For each part of a compiled plan, the position of the script's part; None if they do not match."""
     sides = [_by_columns(wanted), _by_columns(given)]
     if len(wanted) != len(given) or {key: len(each) for key, each in sides[0].items()} != {
         key: len(each) for key, each in sides[1].items()
@@ -375,7 +377,7 @@ def _by_columns(parts: Sequence[Part]) -> dict[Hashable, list[int]]:
 
 
 def _distinguished(wanted: Sequence[Composition | None], given: Sequence[Composition | None]) -> dict[int, int] | None:
-    """Pair the parts of equal columns by texts that both plans share; None if there are none."""
+    """Pair parts of equal columns by constants or functions that both plans share; None if impossible."""
     if None in wanted or None in given:
         return None
     if len(wanted) == 1:
@@ -400,5 +402,5 @@ def derive_aggregation(
     lowered = lower_aggregation(operator, symbols, time_to_live, True, retracting, unretracted)
     found = layout(lowered.node, lowered.inputs, symbols)
     if not isinstance(found, StateLayout):
-        raise CannotLower(found.reason if found else "it keeps nothing by key")
+        raise CannotLower(found.reason if found else "it keeps no keyed state")
     return found

@@ -1,4 +1,4 @@
-"""Output of stateless nodes: columns, rows, and conditions."""
+"""Output of stateless nodes: columns, rows and conditions."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from airflow_flinkcompat.exec_graph.symbols import (
 )
 
 UNMEANT = frozenset(("inputProperties", "localAggInputRowType", "namedWindowProperties"))
-"""Fields that repeat the input, or describe output that is not stored."""
+"""Configuration fields that repeat the input, or describe output that is not stored."""
 ASIDE = frozenset(("configuration", "state", "generateUpdateBefore"))
-"""Settings, time to live and emission: judged by the job's settings, or unmeasured."""
+"""Configuration fields for settings, time to live and emission: judged elsewhere, or unmeasured."""
 _SAME_ROWS = ASIDE | {"argument types"}
 """Facets that do not change the output rows."""
 
@@ -30,7 +30,8 @@ _SAME_ROWS = ASIDE | {"argument types"}
 def rows_meaning(kind: str, facets: Facets, symbols: Symbols, but: Container[str] = ()) -> Symbol:
     """The meaning of an operator's output rows, including everything upstream.
 
-    The state of an operator may stay right under another condition, join type or rank; its output rows change.
+    An operator's state may remain right after a change of its condition, join type or rank, but its output rows
+    change.
     """
     told = (
         (name, value)
@@ -49,10 +50,12 @@ def types_at(below: ColumnMeanings, places: Sequence[int]) -> tuple[str, ...]:
 
 
 def is_stateless(node: ExecNode) -> bool:
-    """Return whether a node certainly keeps no state."""
-    if node.kind is ExecKind.WINDOW_TABLE_FUNCTION:  # a session has to keep its rows
+    """True if a node certainly keeps no state."""
+    if node.kind is ExecKind.WINDOW_TABLE_FUNCTION:  # an open session stores its rows
         return bool(node.config["windowing"]["window"]["type"] != "SessionWindow")
-    if node.kind is ExecKind.PROCESS_TABLE_FUNCTION:  # Flink has a uid for each that may keep state or timers
+    if (
+        node.kind is ExecKind.PROCESS_TABLE_FUNCTION
+    ):  # Flink assigns a uid to each function that may keep state or timers
         return node.config.get("uid") is None
     if is_sort_by_arrival(node):
         return True
@@ -60,7 +63,7 @@ def is_stateless(node: ExecNode) -> bool:
 
 
 def is_sort_by_arrival(node: ExecNode) -> bool:
-    """Return whether a sort is by processing time alone, for which Flink creates no operator."""
+    """True if a sort is by processing time alone, for which Flink creates no operator."""
     if node.kind is not ExecKind.TEMPORAL_SORT:
         return False
     fields = node.config["orderBy"]["fields"]
@@ -69,7 +72,7 @@ def is_sort_by_arrival(node: ExecNode) -> bool:
 
 
 def own(node: ExecNode, *but: str) -> dict[str, Any]:
-    """The configuration of a node without parts that do not affect state or are compared separately."""
+    """The configuration of a node without fields that do not affect state or are compared separately."""
     return {key: part for key, part in node.config.items() if key not in (*UNMEANT, *ASIDE, *but)}
 
 
@@ -105,7 +108,7 @@ def stateless_output(node: ExecNode, inputs: Sequence[ColumnMeanings], symbols: 
             return output_meanings(
                 node, [symbols.of("made", op, i) for i in range(len(node.names))], symbols.of("rows of", op)
             )
-    # A table function passes on the row's columns by name and creates the others.
+    # A table function passes the columns of its input on by name, and creates the other columns.
     op = symbols.of(node.kind, resolved(own(node), first, symbols), first.rows)
     known = dict(zip(first.names, first.symbols, strict=True))
     every = [known.get(name, symbols.of("made", op, i)) for i, name in enumerate(node.names)]
@@ -113,10 +116,10 @@ def stateless_output(node: ExecNode, inputs: Sequence[ColumnMeanings], symbols: 
 
 
 def _union(node: ExecNode, inputs: Sequence[ColumnMeanings], symbols: Symbols) -> ColumnMeanings:
-    """The rows of all inputs, in any order; each column stands for one column of each input."""
+    """The rows of all inputs in any order. Each output column combines one column of each input."""
     parts = sorted((each.rows, each.symbols) for each in inputs)
     of_rows = [rows for rows, _ in parts]
-    # If inputs have equal rows, only their columns show which of them correspond.
+    # If inputs have equal rows, only their columns distinguish them.
     rows = symbols.of("union", tuple(of_rows if len({*of_rows}) == len(parts) else parts))
     columns = zip(*(columns for _, columns in parts), strict=True)
     return output_meanings(node, [symbols.of("of union", rows, column) for column in columns], rows)

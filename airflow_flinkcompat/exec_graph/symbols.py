@@ -1,6 +1,6 @@
-"""Symbols: numbers that are equal for columns or rows of two compiled plans with the same meaning.
+"""Symbols: equal numbers for columns or rows of two compiled plans that have the same meaning.
 
-Every distinct value gets one number (hash-consing), so that comparing deep plans takes linear time.
+Each distinct value has one number (hash-consing), so comparing deep plans takes linear time.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from airflow_flinkcompat.plan.functions import ANEW_FOR_EACH_ROW
 Symbol = int
 _BOUNDS = ("window_start", "window_end", "window_time")
 _PROPERTIES = {"WindowStart": "window_start", "WindowEnd": "window_end", "Rowtime": "window_time"}
-"""The window bounds, by their names in aggregations."""
+"""Window bounds, by their names in aggregations."""
 
 
 def _named_part(key: str, configured: object) -> Hashable:
-    """The part of a configuration with a name, at any depth; None without one."""
+    """Find the value of a key at any depth of a configuration; None if the key is missing."""
     if not isinstance(configured, tuple | list):
         return None
     if len(configured) == 2 and configured[0] == key:
@@ -30,7 +30,7 @@ def _named_part(key: str, configured: object) -> Hashable:
 
 
 def _called(internal: str) -> str:
-    """The name of a function: ``$CASE$1`` is CASE."""
+    """The plain name of a function: CASE for ``$CASE$1``."""
     return internal.strip("$").rpartition("$")[0] or internal.strip("$")
 
 
@@ -43,7 +43,7 @@ _EXACT_IN_FLOAT = 2**24
 
 
 class Symbols:
-    """A table of numbers for values; equal values have equal numbers."""
+    """A table of numbers for values. Equal values have equal numbers."""
 
     def __init__(self) -> None:
         self._numbers: dict[Hashable, Symbol] = {}
@@ -57,11 +57,11 @@ class Symbols:
         return number
 
     def number(self, value: Symbol | tuple[Hashable, ...]) -> Symbol:
-        """The number of a value; a number stands for itself."""
+        """The number of a value; a number is returned unchanged."""
         return value if isinstance(value, int) else self.of(*value)
 
     def columns_of(self, value: Symbol | tuple[Hashable, ...]) -> frozenset[Hashable]:
-        """The columns from which an expression is computed; unknown shapes stay unchanged."""
+        """The columns from which an expression is computed; a value of unknown shape is returned unchanged."""
         parts = self._values[value] if isinstance(value, int) else value
         match parts:
             case ("call", _, tuple() as operands, *_) if operands:
@@ -71,7 +71,7 @@ class Symbols:
         return frozenset({value})
 
     def is_decided_by(self, value: Symbol | tuple[Hashable, ...], columns: frozenset[Hashable]) -> bool:
-        """Return whether an expression depends on these columns alone and is deterministic."""
+        """True if an expression is deterministic and depends only on these columns."""
         if value in columns:
             return True
         parts = self._values[value] if isinstance(value, int) else value
@@ -82,7 +82,7 @@ class Symbols:
         return False
 
     def composition(self, value: Hashable) -> Composition | None:
-        """The composition of a column, through all operators down to tables."""
+        """The composition of a column, traced through all operators to the tables."""
         if not isinstance(value, int):
             return self._composed(value) if isinstance(value, tuple) else None
         if value not in self._compositions:
@@ -112,7 +112,7 @@ class Symbols:
         return None
 
     def _of_window(self, window: object, bound: str) -> Composition | None:
-        """The composition of a window's bound: the time of its rows."""
+        """The composition of a window bound: the time attribute of its rows."""
         time = _named_part("timeAttributeIndex", window)
         return together([Composition(functions=frozenset({bound})), self.composition(time)])
 
@@ -127,14 +127,14 @@ class Symbols:
         return together([called, *map(self.composition, over)])
 
     def filtered(self, rows: Symbol, conditions: frozenset[Symbol]) -> Symbol:
-        """The rows that meet all conditions; consecutive filters count as one."""
+        """The rows that meet all conditions; consecutive filters become one."""
         match self._values[rows]:
             case ("filtered", int(below), frozenset() as earlier):
                 return self.of("filtered", below, earlier | conditions)
         return self.of("filtered", rows, conditions) if conditions else rows
 
     def narrowed(self, rows: Symbol, below: Symbol) -> frozenset[Symbol] | None:
-        """The conditions that filter one set of rows out of another; None if no filter relates them."""
+        """The conditions that reduce ``below`` to ``rows``; None if no filter relates them."""
         match self._values[rows], self._values[below]:
             case ("filtered", int(one), frozenset() as more), ("filtered", int(other), frozenset() as fewer):
                 return more - fewer if one == other and more > fewer else None
@@ -143,11 +143,11 @@ class Symbols:
         return None
 
     def is_true(self, value: Symbol | tuple[Hashable, ...]) -> bool:
-        """Return whether an expression is the literal TRUE."""
+        """True if an expression is the literal TRUE."""
         return isinstance(value, int) and self._values[value][:2] == ("literal", "true")
 
     def meaning_without_filter(self, rows: Symbol) -> Symbol:
-        """The rows before a filter that is in a Calc or pushed into the source."""
+        """The rows without their filter, which is in a Calc or pushed into the source."""
         match self._values[rows]:
             case ("filtered", int(below), frozenset()):
                 return below
@@ -156,11 +156,11 @@ class Symbols:
 
 @dataclass(frozen=True)
 class ColumnMeanings:
-    """The meaning of a node's output: its columns, with names and types, and its rows.
+    """The meaning of a node's output: its rows, and its columns with names and types.
 
-    ``before`` and ``window`` are the inputs and the window of a local aggregation, as the global one is configured
-    in their terms. ``at_window_end``: all rows are emitted when their window ends. ``appends``: rows are certainly
-    only added.
+    ``before`` and ``window`` are the inputs and the window of a local aggregation, to which its global aggregation
+    refers. ``at_window_end`` is True if all rows are emitted at the end of their window. ``appends`` is True if rows
+    are certainly only added.
     """
 
     symbols: tuple[Symbol, ...]
@@ -173,7 +173,7 @@ class ColumnMeanings:
     appends: bool = False
 
     def at(self, place: int) -> Symbol | tuple[str, int]:
-        """The meaning of a column by position; one beyond the columns, such as a constant's, means itself."""
+        """The meaning of a column by position; a position beyond the columns stands for a constant."""
         return self.symbols[place] if 0 <= place < len(self.symbols) else ("place", place)
 
     def named(self, name: str) -> Symbol | tuple[str, str]:
@@ -191,7 +191,7 @@ def joined(inputs: Sequence[ColumnMeanings]) -> ColumnMeanings:
 
 
 def expression(rex: Mapping[str, Any], columns: ColumnMeanings, symbols: Symbols) -> Symbol:
-    """The meaning of an expression: references resolved, commutative operands sorted."""
+    """The meaning of an expression, with references resolved and commutative operands sorted."""
     match rex.get("kind"):
         case "INPUT_REF":
             return symbols.number(columns.at(rex["inputIndex"]))
@@ -200,7 +200,7 @@ def expression(rex: Mapping[str, Any], columns: ColumnMeanings, symbols: Symbols
                               frozen({k: v for k, v in rex.items() if k not in ("kind", "value", "type")}))  # fmt: skip
         case "FIELD_ACCESS" if rex.get("expr", {}).get("kind") == "CORREL_VARIABLE":
             return symbols.number(columns.named(rex["name"]))
-        case "CALL" if rex.get("internalName") == "$REINTERPRET$1":  # it makes a time attribute of a column
+        case "CALL" if rex.get("internalName") == "$REINTERPRET$1":  # it converts a column to a time attribute
             return expression(rex["operands"][0], columns, symbols)
         case "CALL":
             return _call(rex, columns, symbols)
@@ -211,19 +211,19 @@ def _call(rex: Mapping[str, Any], columns: ColumnMeanings, symbols: Symbols) -> 
     name, parts = _one_spelling(rex.get("internalName", ""), list(rex.get("operands", ())))
     if name in _WIDENS:
         parts = [_without_width(each) for each in parts]
-    # What a call makes of a value may follow from its type: a CAST of 1 to a text, and of 1.0.
+    # The result of a call may depend on operand types, such as CAST(1 AS STRING) and CAST(1.0 AS STRING).
     operands: list[Hashable] = [(expression(each, columns, symbols), plain(each.get("type"))) for each in parts]
     rest = {k: v for k, v in rex.items() if k not in ("kind", "operands", "type", "internalName", "syntax")}
     if name in _MIRRORED:
         name, operands = _MIRRORED[name], operands[::-1]
     if name in _EITHER_WAY:
         operands = sorted(operands, key=repr)
-    # A CAST says what it casts to in its type alone.
+    # Only the result type of a CAST shows its target type.
     return symbols.of("call", name, tuple(operands), plain(rex.get("type")), resolved(rest, columns, symbols))
 
 
 def _one_spelling(name: str, operands: list[Any]) -> tuple[str, list[Any]]:
-    """A call under one name for all names of the same function."""
+    """Use one name for all names of the same function."""
     match name, operands:
         case "$IF$1", [_, _, _]:
             return _CASE, operands
@@ -233,7 +233,7 @@ def _one_spelling(name: str, operands: list[Any]) -> tuple[str, list[Any]]:
 
 
 def _without_width(operand: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A literal without the length of its type, which comparisons widen to the other side's."""
+    """A literal without the length of its type, because comparisons widen to the longer type."""
     if operand.get("kind") != "LITERAL":
         return operand
     kind, value = plain(operand.get("type")), operand.get("value")
@@ -245,7 +245,7 @@ def _without_width(operand: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _texts(literal: Mapping[str, Any]) -> list[Any]:
-    """The values of a literal, possibly a set of ranges."""
+    """The values of a literal, which may be a set of ranges."""
     ranges = literal.get("sarg", {}).get("ranges", ())
     return [literal.get("value"), *(end.get("value") for each in ranges for end in each.values())]
 
@@ -255,7 +255,7 @@ def _ends_blank(text: Any) -> bool:
 
 
 def conjuncts(rex: Mapping[str, Any], columns: ColumnMeanings, symbols: Symbols) -> frozenset[Symbol]:
-    """The conjuncts of a condition."""
+    """Split a condition into conjuncts."""
     if rex.get("kind") == "CALL" and rex.get("internalName") == "$AND$1":
         return frozenset().union(*(conjuncts(each, columns, symbols) for each in rex["operands"]))
     return frozenset({expression(rex, columns, symbols)})
@@ -267,13 +267,13 @@ _PLACE_FIELDS = frozenset(
      "rowtimeFieldIndex", "leftKeys", "rightKeys", "leftTimeIndex", "rightTimeIndex", "leftTimeAttributeIndex",
      "rightTimeAttributeIndex", "primaryKeys", "leftUpsertKeys", "rightUpsertKeys")
 )  # fmt: skip
-"""Fields of a configuration that contain positions of input columns."""
+"""Configuration fields that contain positions of input columns."""
 _NO_MEANING = frozenset(("name", "fieldName", "alias", "approximate", "syntax"))
-"""Fields of a configuration that contain a display name or an unresolved name."""
+"""Configuration fields that contain a display name or an unresolved name."""
 
 
 def resolved(value: Any, columns: ColumnMeanings, symbols: Symbols, *, inside: bool = False) -> Hashable:
-    """A configuration with positions and expressions resolved, without default values."""
+    """Resolve the positions and expressions of a configuration, and drop default values."""
     if isinstance(value, Mapping):
         if not inside and value.get("kind") in ("INPUT_REF", "LITERAL", "CALL", "FIELD_ACCESS"):
             return expression(value, columns, symbols)
@@ -290,7 +290,7 @@ def resolved(value: Any, columns: ColumnMeanings, symbols: Symbols, *, inside: b
 def _places(value: Any, columns: ColumnMeanings, symbols: Symbols) -> Hashable:
     if isinstance(value, list):
         return tuple(_places(part, columns, symbols) for part in value)
-    if isinstance(value, Mapping):  # of a sort key the place is told with its order
+    if isinstance(value, Mapping):  # a sort key contains its position and its order
         return resolved(value, columns, symbols)
     if isinstance(value, int) and not isinstance(value, bool):
         return None if value < 0 else columns.at(value)
@@ -298,17 +298,17 @@ def _places(value: Any, columns: ColumnMeanings, symbols: Symbols) -> Hashable:
 
 
 def _default(value: Any) -> bool:
-    """Return whether a value is a default that some Flink versions do not write."""
+    """True if a value is a default that some Flink versions do not write."""
     return value is None or value is False or value == [] or value == {}
 
 
 def frozen(value: Any) -> Hashable:
-    """JSON as a hashable value."""
+    """Convert JSON to a hashable value."""
     return json.dumps(value, sort_keys=True) if isinstance(value, Mapping | list) else value
 
 
 def plain(kind: Any) -> str:
-    """A type as text without nullability."""
+    """A type as text, without nullability."""
     if isinstance(kind, Mapping):
         return json.dumps({key: part for key, part in kind.items() if key != "nullable"}, sort_keys=True)
     return str(kind).removesuffix(" NOT NULL")

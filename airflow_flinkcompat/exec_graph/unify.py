@@ -1,4 +1,4 @@
-"""The script's operator for each node of a compiled plan."""
+"""Matching of the nodes of a compiled plan to the operators of a script."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _ADDED = frozenset(
         ExecKind.WINDOW_TABLE_FUNCTION,
     }
 )
-"""Stateful kinds without an operator in the script's own plan."""
+"""Stateful kinds of nodes that never correspond to an operator of the script."""
 _JOINS = {**JOINS, JoinForm.TEMPORAL: ExecKind.TEMPORAL_JOIN, JoinForm.LOOKUP: ExecKind.LOOKUP_JOIN}
 _RANKS = frozenset({ExecKind.RANK, ExecKind.DEDUPLICATE})
 _RANKS_OF_WINDOWS = frozenset({ExecKind.WINDOW_RANK, ExecKind.WINDOW_DEDUPLICATE})
@@ -53,26 +53,26 @@ _OTHERS = {
 
 @dataclass(frozen=True)
 class Linked:
-    """An operator of a script, with the place of its query in the program."""
+    """An operator of a script, with the position of its query in the program."""
 
     query: int
     operator: Operator
 
 
 class _Differs(Exception):
-    """Raised if the planned operators of a query differ from the script's."""
+    """Raised if Flink's operators for a query differ from the script's operators."""
 
 
 def unify(
     plan: CompiledPlan, outputs: Mapping[int, Output], tables: Mapping[str, str]
 ) -> Mapping[int, Linked | Unknown]:
-    """Map each node of a compiled plan to the script's operator that it came from.
+    """Map each node of a compiled plan to the script's operator for which it was planned.
 
-    A query is compared from its sink to its tables. Its nodes are linked only if the plan has the same operators in
-    the same order throughout.
+    Each query is compared from its sink to its tables. Nodes are linked only if all operators of the query match in
+    order.
     """
     found: dict[int, dict[Operator, int]] = defaultdict(dict)
-    reason = "the script's own plan has no query of its sink"
+    reason = "the script has no query for this sink"
     for sink in (node for node in plan.nodes if node.kind is ExecKind.SINK):
         name = last_name(sink_identifier(sink))
         for number, output in outputs.items():
@@ -92,7 +92,7 @@ def unify(
                 return Unknown(reason)
             case [(operator, number)]:
                 return Linked(number, operator)
-        return Unknown("several operators of the script match it")
+        return Unknown("several operators of the script match this node")
 
     return {node.place: link(node) for node in plan.nodes}
 
@@ -100,7 +100,7 @@ def unify(
 def _pairs(
     plan: CompiledPlan, place: int, segment: StatelessSegment, tables: Mapping[str, str]
 ) -> Iterator[tuple[int, Operator]]:
-    """Match nodes from a place downstream to the operators below a segment; raise _Differs."""
+    """Match the nodes at and upstream of a place to a segment's operators; raise _Differs."""
     node, origin = _operator_node(plan, place), segment.origin
     if not isinstance(origin, Operator):
         scan = node.config.get("scanTableSource")
@@ -124,7 +124,7 @@ def _pairs(
 
 
 def _operator_node(plan: CompiledPlan, place: int) -> ExecNode:
-    """The nearest node upstream of a place that is an operator of the script, a union, or a source."""
+    """The nearest node at or upstream of a place that is an operator of the script, a union, or a source."""
     node = plan.nodes[place]
     row_by_row = node.kind.traits & (Trait.STATELESS | Trait.WAITS)
     written = node.kind in (ExecKind.LOOKUP_JOIN, ExecKind.UNION) or len(node.inputs) != 1
@@ -133,7 +133,7 @@ def _operator_node(plan: CompiledPlan, place: int) -> ExecNode:
 
 
 def _kinds(operator: Operator) -> frozenset[ExecKind]:
-    """The possible kinds of an operator's node; a two-phase kind appears as its one-phase kind."""
+    """The possible kinds of an operator's node; the one-phase kind also represents two phases."""
     match operator:
         case AggregateOperator():
             return frozenset({KINDS.get(operator.kind, KINDS[AggregateKind.GROUP])})
@@ -174,4 +174,4 @@ def _difference(node: ExecNode, origin: object) -> str:
             written = f"table {origin.table}"
         case _:
             written = "rows"
-    return f"the script's own plan has no such operator: it has {written} where Flink plans {node.kind}"
+    return f"the script and Flink's plan differ: the script has {written} where Flink plans {node.kind}"

@@ -1,25 +1,27 @@
-"""Windows over event time that Flink stores in slices, and reuse of the slices by other windows.
+"""Event-time windows that Flink stores in slices, and reuse of these slices by changed windows.
 
-Taken from the sources of Flink 1.20 and 2.3 (``SliceAssigners``, ``AbstractSliceSyncStateWindowAggProcessor``). A
-slice is identified by its end. A window fires when the watermark reaches the millisecond before its end. Flink keeps a
-slice until the last window with its rows has fired, and drops rows that arrive later. At any watermark, the kept slices
-of TUMBLE and HOP (slide ``s``, size ``S``) are those whose end ``e`` has ``e - s + S`` still to fire. Each has all of
-its rows. CUMULATE keeps all rows of a full-size window until it has fired, those of fired slices merged under the end
-of the first slice.
+The facts are from the source code of Flink 1.20 and 2.3 (``SliceAssigners``,
+``AbstractSliceSyncStateWindowAggProcessor``). A slice is identified by its end. A window fires when the watermark
+reaches the millisecond before its end. Flink keeps a slice until the last window with rows of the slice has fired,
+and drops rows that arrive later. TUMBLE and HOP (slide ``s``, size ``S``) keep a slice with end ``e`` until the
+window with end ``e - s + S`` fires. Each kept slice contains all of its rows. CUMULATE keeps all rows of a full-size
+window until that window fires. Rows of fired slices are merged under the end of the first slice.
 
-Another definition therefore finds every row of its windows that still have to fire, if
+Changed windows therefore find every row of the windows that have not fired yet, if both conditions are met:
 
-* its size is no greater: the last window with a row ends no later than before, so that no row of it was dropped, either
-  with its slice or because it was late;
-* each of its slices consists of whole old slices that can be distinguished (for CUMULATE: of whole sizes). An old slice
-  then belongs to the new slice with the next end at or after its own, and accumulators in one slice are merged.
+* The new size is not greater than the old size. The last window with a row then ends no later than before, so Flink
+  has not dropped the row with its slice or as a late row.
+* Each new slice consists of whole old slices that can be distinguished (for CUMULATE, of whole full-size windows).
+  An old slice then belongs to the first new slice that ends at or after the end of the old slice. Accumulators in one
+  new slice are merged.
 
-Each end of a new window is also the end of an old one, so a window that still has to fire fired under neither
-definition. Rows of new slices whose windows have all fired are left out, as nothing would fire or clear them. These
-include all rows that were too late for the new definition, but not for the old one. For each of its slices, a key needs
-a timer at the end of the first window that still has to fire. When these timers fire, HOP and CUMULATE set the next
-ones. A timer without a slice would make TUMBLE emit an empty row, so none is written. HOP detects empty windows by the
-number of rows.
+Each end of a new window is also the end of an old window. The old job has therefore never emitted a window that the
+new job still has to emit. Rows of new slices whose windows have all fired are left out, because no timer would fire
+or clear these slices. They include all rows that are late for the new windows, but were not late for the old
+windows. For each slice, a key needs a timer at the end of the first window that has not fired. When such a timer
+fires, HOP and CUMULATE set the next timer. A timer without a slice would make TUMBLE emit an empty row, so no such
+timer is written.
+HOP detects empty windows by the number of rows.
 """
 
 from __future__ import annotations
@@ -31,19 +33,19 @@ from decimal import Decimal
 from airflow_flinkcompat.exec_graph.exec_node import seconds
 from airflow_flinkcompat.plan.nodes import Measure, Window, WindowKind
 
-_LONGER = "its windows are longer, and the state of ended windows is deleted"
+_LONGER = "its windows are longer, but the state of ended windows is deleted"
 _SPLIT = "its windows begin or end within a stored slice"
-_UNCOUNTED = "it now has hopping windows, which need a count of the rows in each slice"
+_UNCOUNTED = "it now has hopping windows, which require a count of the rows in each slice"
 
 
 @dataclass(frozen=True)
 class SlicedWindow:
-    """Windows over event time in slices; all lengths in milliseconds.
+    """Event-time windows that are stored in slices. All lengths are in milliseconds.
 
     Attributes:
-        kind: TUMBLE, HOP or CUMULATE.
+        kind: The kind of window: TUMBLE, HOP or CUMULATE.
         size: The length of a window; for CUMULATE, the greatest length.
-        step: The length of a slice: HOP's slide, CUMULATE's step or TUMBLE's size.
+        step: The length of a slice: the slide of HOP, the step of CUMULATE, or the size of TUMBLE.
         offset: The shift of all windows.
     """
 
@@ -54,14 +56,14 @@ class SlicedWindow:
 
     @classmethod
     def of(cls, window: Window) -> SlicedWindow | None:
-        """A window of a script."""
+        """Convert a window of a script; None if it is not stored in slices."""
         step = window.size if window.kind is WindowKind.TUMBLE else window.slide
         if window.kind is WindowKind.SESSION or window.measure is not Measure.TIME or not window.size or not step:
             return None
         return cls(window.kind, window.size, step, window.normalised_offset)
 
     def unfit(self, old: SlicedWindow) -> str:
-        """The reason why these windows cannot resume from the slices of old ones; "" if they can."""
+        """The reason why these windows cannot reuse the slices of old windows; "" if they can."""
         if self.size > old.size:
             return _LONGER
         apart = old.size if old.kind is WindowKind.CUMULATE else old.step
@@ -70,7 +72,7 @@ class SlicedWindow:
         return _UNCOUNTED if self.kind is WindowKind.HOP is not old.kind else ""
 
     def merges(self, old: SlicedWindow) -> bool:
-        """Return whether several slices of the old windows may become one."""
+        """True if several slices of the old windows may become one."""
         return self != old and (self.step != old.step or WindowKind.CUMULATE in (self.kind, old.kind))
 
     def next_end(self, moment: int) -> int:
@@ -78,7 +80,7 @@ class SlicedWindow:
         return moment + (self.offset - moment) % self.step
 
     def place(self, end: int, watermark: int) -> tuple[int, int] | None:
-        """The end of the slice for an old slice's rows, and the first end to fire; None if all have fired."""
+        """The end of an old slice's new slice, and the first end to fire; None if all windows have fired."""
         found = self.next_end(end)
         last = found - self.step + self.size
         if self.kind is WindowKind.CUMULATE:
@@ -96,17 +98,17 @@ _KINDS: Mapping[object, tuple[WindowKind, str, str]] = {
     "HoppingWindow": (WindowKind.HOP, "size", "slide"),
     "CumulativeWindow": (WindowKind.CUMULATE, "maxSize", "step"),
 }
-"""The names of the size and slice length of each kind of window."""
+"""For each kind of window, the names of the fields with its size and its slice length."""
 _BY_EVENT_TIME = {
     "strategy": "TimeAttribute",
     "isRowtime": True,
     "timeAttributeType": (("kind", "ROWTIME"), ("precision", 3), ("type", "TIMESTAMP_WITHOUT_TIME_ZONE")),
 }
-"""Windows that the aggregation assigns by a time equal to that of its timers."""
+"""Properties of windows whose time attribute needs no conversion to the time of their timers."""
 
 
 def sliced_window(windowing: Hashable) -> SlicedWindow | None:
-    """The sliced windows of an aggregation; None for other windows."""
+    """The windows of an aggregation; None if they are not stored in slices."""
     windowing_parts = dict(windowing) if isinstance(windowing, tuple) else {}
     if any(windowing_parts.get(key) != wanted for key, wanted in _BY_EVENT_TIME.items()):
         return None
@@ -121,5 +123,5 @@ def sliced_window(windowing: Hashable) -> SlicedWindow | None:
 
 
 def meaning_without_window(windowing: Hashable) -> Hashable:
-    """The time attribute and other properties of windows, without the windows themselves."""
+    """The properties of an aggregation's windows, such as the time attribute, without the windows."""
     return tuple(pair for pair in windowing if pair[0] != "window") if isinstance(windowing, tuple) else windowing

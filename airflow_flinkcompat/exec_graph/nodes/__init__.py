@@ -1,4 +1,4 @@
-"""One module for each family of exec nodes, and the lookup of a node's family and layout."""
+"""The families of exec nodes, and the lookup of a node's family and layout."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _MODULES = (
 FAMILIES: Mapping[ExecKind, NodeFamily] = {
     kind: family for module in _MODULES for family in module.FAMILIES for kind in family.kinds
 }
-"""The known families, by kind of node."""
+"""The node families, by kind of node."""
 
 
 def family_of(kind: ExecKind) -> NodeFamily:
@@ -42,7 +42,7 @@ def family_of(kind: ExecKind) -> NodeFamily:
         kind: A kind of exec node.
 
     Returns:
-        Its family; for an unknown kind one with the facets of stored rows.
+        The family of the kind. An unknown kind has a family with the facets of stored rows.
     """
     return FAMILIES.get(kind) or NodeFamily((kind,), kept_row_facets)
 
@@ -51,15 +51,15 @@ _NO_TIME = "0 ms"
 
 
 def layout(node: ExecNode, inputs: Sequence[ColumnMeanings], symbols: Symbols) -> StateLayout | Unknown | None:
-    """The layout of a node's state, with its time to live.
+    """The layout of a node's state, including its time to live.
 
     Args:
-        node: An operator that keeps something, a source or a sink.
-        inputs: Its inputs.
+        node: A stateful operator, a source or a sink.
+        inputs: The columns of the node's inputs.
         symbols: The table of meanings.
 
     Returns:
-        Its layout, or the reason why it is unknown; None without keyed state.
+        The layout, or the reason why it is unknown; None without keyed state.
     """
     if not inputs or _keeps_nothing_by_key(node):
         return None
@@ -79,9 +79,11 @@ def _keeps_nothing_by_key(node: ExecNode) -> bool:
 
 
 def _with_time_to_live(node: ExecNode, made: StateLayout) -> StateLayout:
-    """Add the time to live to each state: one for each side of a join, else one for all states."""
+    """Add the node's time to live to its states: one for each side of a join, else one for all."""
     told = [state["ttl"] != _NO_TIME for state in node.config.get("state") or ()]
-    if Trait.HIDES_TTL in node.kind.traits or not any(told):  # their layouts say what a time to live adds
+    if Trait.HIDES_TTL in node.kind.traits or not any(
+        told
+    ):  # such layouts already contain the effect of a time to live
         return made
     of = told if len(told) == len(made.states) else [told[0]] * len(made.states)
     states = (_expiring(state) if lives else state for state, lives in zip(made.states, of, strict=True))
@@ -89,7 +91,7 @@ def _with_time_to_live(node: ExecNode, made: StateLayout) -> StateLayout:
 
 
 def _expiring(state: NamedState) -> NamedState:
-    """A state with a time to live; list elements expire one by one."""
+    """Add a time to live to a state; the elements of a list expire separately."""
     if state.name == rank.WAITING:
         return state
     if state.kind is not KeyedStateKind.LIST:

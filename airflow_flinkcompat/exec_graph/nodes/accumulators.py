@@ -17,7 +17,7 @@ from airflow_flinkcompat.savepoint.binary import KeyedStateKind
 _TEXT = "VARCHAR(2147483647)"
 _PACKAGE = "org.apache.flink.table.runtime.functions.aggregate."
 CARRIED_ONLY = frozenset({"LAG"})
-"""Functions whose accumulators have not been rewritten in a measurement."""
+"""Functions whose accumulators can only be carried unchanged, because no rewriting was measured."""
 MAP_VIEW = "RAW('org.apache.flink.table.api.dataview.MapView')"
 _LIST_VIEW = "RAW('org.apache.flink.table.api.dataview.ListView')"
 _DECIMAL = re.compile(r"DECIMAL\(\d+, (?P<scale>\d+)\)")
@@ -29,8 +29,8 @@ class StateView:
 
     Attributes:
         name: The end of the state's name.
-        value: The type of its values.
-        key: The type of its keys; None for a list.
+        value: The type of the values.
+        key: The type of the keys; None for a list.
     """
 
     name: str
@@ -39,17 +39,17 @@ class StateView:
 
     @property
     def kind(self) -> KeyedStateKind:
-        """Content of the state."""
+        """The kind of the state: a list if there is no key, else a map."""
         return KeyedStateKind.LIST if self.key is None else KeyedStateKind.MAP
 
 
 @dataclass(frozen=True)
 class Accumulator:
-    """The accumulator of one call.
+    """The accumulator of one aggregate call.
 
     Attributes:
-        fields: Meaning and type of each field of the call.
-        views: Views next to them.
+        fields: The meaning and type of each field.
+        views: The maps and lists that are stored in separate states.
     """
 
     fields: tuple[tuple[str, str], ...]
@@ -57,7 +57,7 @@ class Accumulator:
 
 
 def accumulator(function: str, result: str, argument: str, retracting: bool) -> Accumulator | Unknown:
-    """The fields and states of one call."""
+    """The accumulator of an aggregate call, by its function and types."""
     made = (_RETRACTING if retracting else _APPENDING).get(function) or _EITHER.get(function)
     if made is None:
         of = " over retracted rows" if retracting else ""
@@ -66,12 +66,12 @@ def accumulator(function: str, result: str, argument: str, retracting: bool) -> 
 
 
 def is_retractable_extreme(type: str) -> bool:
-    """Return whether MIN or MAX also stores all other values, because rows may be retracted."""
+    """True if MIN or MAX also stores all other values, because rows may be retracted."""
     return type.startswith(_PACKAGE) and "WithRetractAccumulator<`m" in type
 
 
 def begins(function: str, part: str, type: str) -> Begins | None:
-    """The initial value of an accumulator's field."""
+    """The initial value of an accumulator's field; None if it was not measured."""
     if part == "count" or function in ("SUM0", "AVG"):
         return Begins.ZERO
     if part == "spread":
@@ -80,7 +80,7 @@ def begins(function: str, part: str, type: str) -> Begins | None:
 
 
 def merges(function: str, part: str, type: str, distinct: bool) -> Merges | None:
-    """The merge function of an accumulator's field."""
+    """The merge function of an accumulator's field; None if two values cannot be merged."""
     if distinct:
         return None
     if part in ("sum", "count"):
@@ -189,7 +189,7 @@ def call_meaning(call: Mapping[str, Any], read: ColumnMeanings, symbols: Symbols
 
 
 def accumulator_facet(call: Mapping[str, Any], read: ColumnMeanings) -> Hashable:
-    """The accumulator of one call; text lengths and NOT NULL of arguments do not affect it (measured)."""
+    """The accumulator facet of a call; text lengths and NOT NULL do not affect it (measured)."""
     function = call_function(call)
     arguments = tuple(_stored(kind) for kind in types_at(read, call["argList"]))
     kept: tuple[str, ...]
@@ -210,30 +210,30 @@ def _stored(kind: Any) -> str:
 
 _COUNT_ALL: Mapping[str, Any] = {"internalName": "$COUNT$1", "argList": [], "filterArg": -1, "distinct": False}
 _HIDDEN_COUNTER = {**_COUNT_ALL, "name": "hidden"}
-"""The hidden COUNT(*) of an aggregation."""
+"""The hidden COUNT(*) that Flink adds to an aggregation."""
 
 
 def counted(calls: list[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """The calls of an aggregation with retractions, which counts its rows."""
+    """The calls of an aggregation with retractions, including a COUNT(*) of its rows."""
     there = any(all(call.get(key) == value for key, value in _COUNT_ALL.items()) for call in calls)
     return calls if there else [*calls, _HIDDEN_COUNTER]
 
 
 @dataclass(frozen=True)
 class PlannedCall:
-    """One aggregate call of a compiled plan or a script.
+    """An aggregate call of a compiled plan or a script.
 
     Attributes:
         function: The function's name in compiled plans.
-        over: Its arguments, DISTINCT and filter; equal for calls over the same values.
-        words: The call for a reader.
-        result: The type of its result.
-        argument: The type of its first argument; "" without one.
-        retracts: True if it receives retractions.
-        distinct: The columns whose distinct values it aggregates; None without DISTINCT.
-        value_words: The first of these columns, in words for a reader.
-        sources: The columns from which it is computed, if known.
-        hidden: True if Flink keeps it in addition to the calls of the script.
+        over: The arguments, DISTINCT and filter; equal for calls over the same values.
+        words: The call as SQL, for messages.
+        result: The result type.
+        argument: The type of the first argument; "" without arguments.
+        retracts: True if the call receives retractions.
+        distinct: The columns whose distinct values are aggregated; None without DISTINCT.
+        value_words: The name of the first argument column, for messages.
+        sources: The columns from which the call is computed, if known.
+        hidden: True if Flink adds the call to the calls of the script.
     """
 
     function: str
@@ -251,7 +251,7 @@ class PlannedCall:
 def accumulated(
     calls: Sequence[PlannedCall],
 ) -> tuple[tuple[StateField, ...], tuple[NamedState, ...]] | Unknown:
-    """The row of accumulators, and the states next to it."""
+    """The fields of the accumulator row, and the states that are separate from this row."""
     fields: list[StateField] = []
     beside: list[NamedState] = []
     for number, call in enumerate(calls):
@@ -266,7 +266,7 @@ def accumulated(
         over_values = [call for call in calls if call.distinct == values]
         if len(over_values) > 1 and any(call.retracts for call in over_values):
             return Unknown("the shared state of several DISTINCT calls over retracted rows was not measured")
-        # In order: each value has a bit for each call, set if that call has counted the value.
+        # The order matters: each value has one bit for each call, which is set if that call counted the value.
         users = tuple((call.function, call.over) for call in over_values)
         meaning, words = ("distinct", users), f"distinct values of {over_values[0].value_words}"
         fields.append(StateField(MAP_VIEW, (meaning, "view"), words, begins=Begins.EMPTY_VIEW))
@@ -278,14 +278,14 @@ def _call_fields(made: Accumulator, call: PlannedCall) -> Iterator[StateField]:
     for part, type in made.fields:
         first = begins(call.function, part, type)
         if first is Begins.NULL and nullable(call.result) != call.result:
-            first = None  # a result that is NOT NULL cannot begin without a value
+            first = None  # a NOT NULL result cannot begin as NULL
         merged = merges(call.function, part, type, call.distinct is not None)
         meaning = CallPart(call.function, call.over, part)
         yield StateField(type, meaning, call.words, first, merged, call.sources, call.hidden)
 
 
 def _view_state(name: str, view: StateView, call: PlannedCall) -> NamedState:
-    """A map or list next to the accumulators, without a namespace."""
+    """A map or list that is separate from the accumulator row, without a namespace."""
     meaning = CallPart(call.function, call.over, view.name)
     key = None if view.key is None else Stored("value", (StateField(view.key, meaning, call.words),))
     form = "List<value>" if view.key is None else "value"
@@ -293,7 +293,7 @@ def _view_state(name: str, view: StateView, call: PlannedCall) -> NamedState:
 
 
 def _distinct_states(number: int, type: str, meaning: tuple[Any, str], words: str) -> Iterator[NamedState]:
-    """Number of occurrences of each value and of NULL, without a namespace."""
+    """The states that count each distinct value and NULL, without a namespace."""
     count = Stored("value", (StateField("BIGINT NOT NULL", meaning, words),))
     key = Stored("value", (StateField(nullable(type), meaning, words),))
     yield NamedState(f"distinctAcc_{number}", KeyedStateKind.MAP, count, key)
@@ -303,7 +303,7 @@ def _distinct_states(number: int, type: str, meaning: tuple[Any, str], words: st
 def compiled_calls(
     calls: Sequence[Mapping[str, Any]], retracting: Sequence[bool], read: ColumnMeanings, symbols: Symbols
 ) -> list[PlannedCall]:
-    """The calls of a compiled plan."""
+    """Read the aggregate calls of a compiled plan."""
     made = []
     for call, retracts in zip(calls, retracting, strict=True):
         places = [place for place in call["argList"] if place < len(read.types)]
@@ -327,11 +327,11 @@ def compiled_calls(
 
 
 def call_over(call: Mapping[str, Any], read: ColumnMeanings, symbols: Symbols) -> Any:
-    """The input of a call: arguments, DISTINCT and filter, resolved."""
+    """The resolved input of a call: its arguments, DISTINCT and filter."""
     told = {key: part for key, part in call.items() if key not in ("type", "internalName")}
     over: Any = resolved(told, read, symbols)
     types = {plain(read.types[place]) for place in call["argList"] if place < len(read.types)}
-    # AVG adds up both FLOAT and DOUBLE as DOUBLE, of values that are not the same.
+    # AVG sums both FLOAT and DOUBLE values as DOUBLE, but the values differ.
     rounded = "FLOAT" in types and call_function(call) != "COUNT"
     return (*over, ("argument type", "FLOAT")) if rounded else over
 

@@ -1,4 +1,4 @@
-"""Aggregations: accumulators by key, with the maps and lists next to them."""
+"""Aggregations: accumulators by key, and maps and lists in separate states."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ from airflow_flinkcompat.savepoint.binary import KeyedStateKind
 
 
 def local_columns(node: ExecNode, below: ColumnMeanings, symbols: Symbols) -> ColumnMeanings:
-    """Columns of a local aggregation: keys unchanged, then partial results of its input."""
+    """Output columns of a local aggregation: its keys, then partial results."""
     facets = aggregation_facets(node, below, symbols)
     keys = [symbols.number(below.at(place)) for place in node.config["grouping"]]
     op = rows_meaning("aggregate", facets, symbols)
@@ -62,7 +62,7 @@ def local_columns(node: ExecNode, below: ColumnMeanings, symbols: Symbols) -> Co
 
 
 def aggregation_facets(node: ExecNode, below: ColumnMeanings, symbols: Symbols) -> Facets:
-    """Keys, calls and window resolved, through a local aggregation, to its inputs."""
+    """The facets of an aggregation, resolved to the columns below its local aggregation."""
     read = below.before or below
     calls: list[dict[str, Any]] = node.config["aggCalls"]
     window = resolved(node.config.get("windowing") or node.config.get("window") or {}, read, symbols)
@@ -84,7 +84,7 @@ def aggregation_facets(node: ExecNode, below: ColumnMeanings, symbols: Symbols) 
 
 
 def _window_state(config: Mapping[str, Any]) -> str:
-    """Facets of the windows: slices and merged windows have separate states (measured)."""
+    """The facet for the form of window state: hopping and session windows have extra states (measured)."""
     kind = config.get("windowing", {}).get("window", {}).get("type") or config.get("window", {}).get("kind")
     own_state = {"HoppingWindow": "hopping", "SessionWindow": "session", "SESSION": "session"}
     return own_state.get(kind, "plain")
@@ -101,7 +101,7 @@ MERGED_SESSIONS = NamedState(
 
 
 def aggregation_layout(node: ExecNode, below: ColumnMeanings, symbols: Symbols) -> StateLayout | Unknown:
-    """The state of an aggregation."""
+    """The layout of an aggregation."""
     read = below.before or below
     calls = _with_row_counter(node)
     rows = accumulated(compiled_calls(calls, _retractions(node, len(calls)), read, symbols))
@@ -121,7 +121,7 @@ def aggregation_layout(node: ExecNode, below: ColumnMeanings, symbols: Symbols) 
     return StateLayout(
         columns(below, node.config["grouping"]),
         (*states, MERGED_SESSIONS) if session else states,
-        # With mini-batches a global aggregation sets none.
+        # With mini-batches, an aggregation sets no timers.
         ""
         if node.kind is ExecKind.GLOBAL_GROUP_AGGREGATE or (node.kind is ExecKind.GROUP_AGGREGATE and in_batches(node))
         else timers,
@@ -130,9 +130,9 @@ def aggregation_layout(node: ExecNode, below: ColumnMeanings, symbols: Symbols) 
 
 
 def incremental_layout(node: ExecNode, below: ColumnMeanings, symbols: Symbols) -> StateLayout | Unknown:
-    """The state of an incremental aggregation, between a local one and a global one of fewer keys.
+    """The layout of an incremental aggregation, which runs between a local and a global aggregation.
 
-    It keeps distinct values; accumulators live as long as a mini-batch.
+    The operator stores only distinct values. Its accumulators exist only during a mini-batch.
     """
     calls: list[Mapping[str, Any]] = node.config["partialOriginalAggCalls"]
     retracting: list[bool] = node.config["partialAggCallNeedRetractions"]
@@ -146,22 +146,24 @@ def incremental_layout(node: ExecNode, below: ColumnMeanings, symbols: Symbols) 
 
 
 def _window(node: ExecNode) -> str:
-    """The kind of its window, named as in table functions or group windows; "" without one."""
+    """The kind of a node's window, as named by table functions or group windows; "" without a window."""
     function = node.config.get("windowing", {}).get("window", {}).get("type")
     return str(function or node.config.get("window", {}).get("kind") or "")
 
 
 def in_batches(node: ExecNode) -> bool:
-    """Return whether a node collects rows into mini-batches, which use no timers."""
+    """True if a node collects rows into mini-batches, which use no timers."""
     return bool(node.config.get("configuration", {}).get("table.exec.mini-batch.enabled") == "true")
 
 
 def _with_row_counter(node: ExecNode) -> list[Mapping[str, Any]]:
-    """The calls, with the hidden COUNT(*) that retractions and hopping windows add."""
+    """The aggregate calls, including the hidden COUNT(*) for retractions and hopping windows."""
     calls: list[Mapping[str, Any]] = list(node.config["aggCalls"])
     if not node.config.get("needRetraction") and _window(node) != "HoppingWindow":
         return calls
-    if node.config.get("indexOfCountStar", -1) >= 0:  # above an incremental aggregation one call adds up its counts
+    if (
+        node.config.get("indexOfCountStar", -1) >= 0
+    ):  # after an incremental aggregation, one call already sums its counts
         return calls
     return counted(calls)
 
@@ -179,11 +181,11 @@ def accumulator_states(before: StateLayout, after: StateLayout) -> tuple[StateRe
 
 
 def unmerged(states: Sequence[StateRewrite], before: StateLayout, what: str) -> str:
-    """The reason why values of several keys or slices cannot be merged, "" if they can."""
+    """The reason why values of several keys or slices cannot be merged; "" if they can."""
     if any(state.name == MERGED_SESSIONS.name for state in before.states):
         return "sessions of merged keys would have to include ended sessions, which are not stored"
     if any(state.time_to_live for state in before.states):
-        return "the state of some merged keys may have expired before that of their new key"
+        return "the state of some merged keys may have expired earlier than the state of their new key"
     fields = (
         field
         for state in states
@@ -195,21 +197,21 @@ def unmerged(states: Sequence[StateRewrite], before: StateLayout, what: str) -> 
 
 
 def _state(new: NamedState, before: StateLayout) -> StateRewrite:
-    """Rewrite rows field by field, and a map or list by its content."""
+    """Rewrite rows field by field, and a map or list as a whole."""
     if new.value.form in ROWS:
         old = next(state for state in before.states if state.value.form in ROWS)
         return StateRewrite(new, old, _places(new.value.fields, old.value.fields))
-    if not new.value.fields:  # the windows that sessions are merged from
+    if not new.value.fields:  # the windows that sessions merge
         return as_it_is(new, next((state for state in before.states if state.name == new.name), None))
     same = (state for state in before.states if (state.value, state.map_key) == (new.value, new.map_key))
     return as_it_is(new, next((state for state in same if state.kind is new.kind), None))
 
 
 def _places(new: Sequence[StateField], old: Sequence[StateField]) -> tuple[int | None, ...]:
-    """The positions of the old fields that a row of accumulators takes over.
+    """For each field of a new accumulator row, the position of the old field; None if it begins empty.
 
-    A call may take over parts of other calls: an average takes a sum and a count. If one part is missing, the whole
-    call begins empty.
+    A call may reuse parts of other calls: an average reuses a sum and a count. If one part is missing, the whole call
+    begins empty.
     """
     places = [source_of(field, old) for field in new]
     missing = (field.meaning for field, place in zip(new, places, strict=True) if place is None)
@@ -221,12 +223,12 @@ def _places(new: Sequence[StateField], old: Sequence[StateField]) -> tuple[int |
 
 
 def _lent(field: StateField, stored: StateField, calls: Set[Hashable]) -> bool:
-    """Return whether one of these calls would take over a part of another call."""
+    """True if one of these calls would reuse a part of a different call."""
     return isinstance(field.meaning, CallPart) and field.meaning.call in calls and field.meaning != stored.meaning
 
 
 def _refused(states: Sequence[StateRewrite], before: StateLayout, after: StateLayout) -> str:
-    """The reason why rewritten state would be read wrong, "" if it would not."""
+    """The reason why rewritten state would give wrong results; "" if it would not."""
     metrics = words(new_fields(states))
     if not metrics:
         return ""
@@ -236,7 +238,7 @@ def _refused(states: Sequence[StateRewrite], before: StateLayout, after: StateLa
     untold = {words([field])[0].partition("(")[0]: None for field in fields if field.begins is None}
     if untold:
         return f"the initial value of {', '.join(untold)} was not measured"
-    # Plans name a computed argument by its position, so a view is identified by the calls that use it.
+    # Plans name a computed argument by its position, so the calls that use a view identify the view.
     going_on = {field.meaning.call for field in reused_fields(states) if isinstance(field.meaning, CallPart)}
     shared = (field for field in new_fields(states) if _users(field) & going_on)
     kept = words(stored_fields(before))
@@ -245,7 +247,7 @@ def _refused(states: Sequence[StateRewrite], before: StateLayout, after: StateLa
 
 
 def _users(field: StateField) -> frozenset[object]:
-    """The calls that share the stored values of a DISTINCT; none for other fields."""
+    """The calls that share the stored values of a DISTINCT; empty for other fields."""
     match field.meaning:
         case (("distinct", tuple() as users), _):
             return frozenset(users)
@@ -257,7 +259,7 @@ KINDS = {
     AggregateKind.GROUP_WINDOW: ExecKind.GROUP_WINDOW_AGGREGATE,
     AggregateKind.WINDOW: ExecKind.WINDOW_AGGREGATE,
 }
-"""The exec node of an aggregation, in one phase or two."""
+"""The kind of exec node of each aggregation. Its one-phase and two-phase nodes store the same state."""
 _TVF_WINDOWS = {WindowKind.HOP: "HoppingWindow", WindowKind.SESSION: "SessionWindow"}
 """Windows of table functions whose aggregation stores extra state."""
 _Column = tuple[Expression, str]
@@ -271,11 +273,11 @@ def lower_aggregation(
     retracting: bool = False,
     unretracted: Collection[int] = (),
 ) -> Lowered:
-    """Lower an aggregation.
+    """Lower an aggregation of a script to its exec node.
 
-    ``keys_in_order``: the keys are in their stored order, which a script need not show. ``unretracted``: the positions
-    of each MIN and MAX that, as the planner knows, no retraction changes. The expressions of the script serve as
-    meanings of columns.
+    ``keys_in_order`` is True if the keys are in their stored order, which a script may not show. ``unretracted``
+    contains the positions of MIN and MAX calls that no retraction changes, according to the planner. The expressions
+    of the script are the meanings of the columns.
     """
     _require_one_node(operator, keys_in_order)
     columns = _columns_read(operator)
@@ -298,7 +300,7 @@ def lower_aggregation(
 
 
 def planned_calls(operator: AggregateOperator, symbols: Symbols) -> Mapping[AggregateCall, Hashable]:
-    """Map the calls of a script to the calls in the meanings of its layout's fields."""
+    """Map the aggregate calls of a script to the calls in the meanings of layout fields."""
     columns = _columns_read(operator)
     read = _read_meanings(columns, symbols)
     calls = (_planned(*each, columns) for each in zip(operator.aggregates, operator.argument_types, strict=True))
@@ -307,18 +309,18 @@ def planned_calls(operator: AggregateOperator, symbols: Symbols) -> Mapping[Aggr
 
 
 def _columns_read(operator: AggregateOperator) -> list[_Column]:
-    """The columns that an aggregation reads with their stored types, its keys first."""
+    """The columns that an aggregation reads, with their stored types; keys are first."""
     found = [(key, stored_as(type)) for key, type in zip(operator.keys, operator.key_types, strict=True)]
     for call, types in zip(operator.aggregates, operator.argument_types, strict=True):
         if call.language != "builtin" or call.order_by:
-            raise CannotLower("the state of a user-defined aggregate function is not known")
+            raise CannotLower("the state of a user-defined aggregate function is unknown")
         found += _arguments(call, types)
         found += [(call.filter, "BOOLEAN")] if call.filter is not None else []
     return found
 
 
 def _arguments(call: AggregateCall, types: Sequence[DataType]) -> list[_Column]:
-    """The arguments of a call; a COUNT of a constant, or of a column that is never NULL, counts rows."""
+    """The stored arguments of a call; a COUNT of a constant or of a NOT NULL column has none."""
     typed = [*zip(call.args, types, strict=True)]
     never_null = all(isinstance(each, Literal) or not type.nullable for each, type in typed)
     counts_rows = call.function == "COUNT" and never_null and not call.distinct
@@ -326,7 +328,7 @@ def _arguments(call: AggregateCall, types: Sequence[DataType]) -> list[_Column]:
 
 
 def _planned(call: AggregateCall, types: tuple[DataType, ...], columns: Sequence[_Column]) -> Mapping[str, Any]:
-    """A call in the form of a compiled plan."""
+    """A call in the notation of compiled plans."""
     function = functions.lookup(call.function)
     if function is None:
         raise CannotLower(f"the state of {call.function} is unknown")
@@ -346,18 +348,18 @@ def _read_meanings(columns: Sequence[_Column], symbols: Symbols) -> ColumnMeanin
 
 
 def _require_one_node(operator: AggregateOperator, keys_in_order: bool) -> None:
-    """Raise CannotLower if Flink may plan more than one node, or another order of keys."""
+    """Raise CannotLower if Flink may plan several nodes, or a different order of keys."""
     require_plain_form(operator)
     in_sessions = operator.window is not None and operator.window.window.kind is WindowKind.SESSION
     on_event_time = operator.window is not None and operator.window.time_attribute is TimeAttribute.ROWTIME
     certain = keys_in_order or (operator.kind is AggregateKind.WINDOW and on_event_time)
     if operator.segment.filters and len(operator.keys) > 1 and not certain:
-        raise CannotLower("the order of the keys may follow the table's columns or the output")
+        raise CannotLower("the keys may be in the order of the table's columns or of the output")
     if operator.segment.filters and operator.kind is AggregateKind.WINDOW and in_sessions:
-        raise CannotLower("a condition on its keys may move sessions to a separate operator")
+        raise CannotLower("a condition on the keys may move session windows to a separate operator")
     read = {part for call in operator.aggregates if call.function != "COUNT" for part in call.args}
     if read & set(operator.keys):
-        raise CannotLower("Flink may remove a call on a key")
+        raise CannotLower("Flink may remove an aggregate call on a key")
     averaged = any(call.function == "AVG" for call in operator.aggregates)
     if averaged and not operator.keys and any(call.distinct for call in operator.aggregates):
         raise CannotLower("an average with DISTINCT calls and no key may be planned as a sum and a count")
@@ -366,10 +368,10 @@ def _require_one_node(operator: AggregateOperator, keys_in_order: bool) -> None:
 
 
 def require_plain_form(operator: AggregateOperator) -> None:
-    """Raise CannotLower if Flink plans further nodes for an aggregation."""
+    """Raise CannotLower if Flink plans additional nodes for an aggregation."""
     odd = operator.grouping_sets is not None or operator.repeated_keys or operator.repeated_calls
     if odd or operator.pruned_inputs or operator.window_computations or operator.window_aggregates:
-        raise CannotLower("this form of aggregation needs further operators")
+        raise CannotLower("this form of aggregation requires additional operators")
 
 
 FAMILIES = (

@@ -19,14 +19,14 @@ from airflow_flinkcompat.exec_graph.symbols import ColumnMeanings, Symbols
 
 
 def normalize_layout(node: ExecNode, below: ColumnMeanings, symbols: Symbols) -> StateLayout:
-    """The state of a ChangelogNormalize: the last row of each key."""
+    """The layout of a ChangelogNormalize: the latest row of each key."""
     state = NamedState("deduplicate-state", VALUE, row(below))
     timers = "" if in_batches(node) else USER_TIMERS
     return StateLayout(columns(below, node.config["uniqueKeys"]), (state,), timers, carried_only=True)
 
 
 def adds_only(node: ExecNode, inputs: Sequence[bool]) -> bool:
-    """Return whether a node's output certainly only appends."""
+    """True if the output of a node is certainly append-only."""
     if node.kind is ExecKind.TABLE_SOURCE_SCAN:
         return _table_adds_only(node.config["scanTableSource"]["table"])
     if node.kind is ExecKind.VALUES:
@@ -37,7 +37,7 @@ def adds_only(node: ExecNode, inputs: Sequence[bool]) -> bool:
     if node.kind is ExecKind.OVER_AGGREGATE:
         orders = (group["orderBy"]["fields"][0]["index"] for group in node.config["overSpec"]["groups"])
         if not all(time_attribute(node.types[place]) for place in orders):
-            return False  # a row that comes between others changes the results of all after it
+            return False  # a row between other rows changes the results of all later rows
     return (Trait.APPENDS in node.kind.traits or inner or once) and all(inputs)
 
 

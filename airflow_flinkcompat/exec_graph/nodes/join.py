@@ -1,4 +1,4 @@
-"""Regular, window, multi-way, interval and temporal joins: lowering and layouts."""
+"""Lowering and layouts of regular, window, multi-way, interval and temporal joins."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ JOINS = {
     JoinForm.INTERVAL: ExecKind.INTERVAL_JOIN,
     JoinForm.WINDOW: ExecKind.WINDOW_JOIN,
 }
-"""Kinds of joins that store rows."""
+"""Kinds of exec nodes for joins that store rows."""
 
 
 def lower_join(operator: JoinOperator, symbols: Symbols, time_to_live: bool) -> Lowered:
-    """Lower a join of two append-only tables."""
+    """Lower a join of two append-only tables to its exec node."""
     require_certain_columns(operator.segments)
     by_time = operator.clock is TimeAttribute.ROWTIME
     if operator.form is JoinForm.INTERVAL and not by_time:
@@ -49,7 +49,7 @@ def lower_join(operator: JoinOperator, symbols: Symbols, time_to_live: bool) -> 
     )
     keys = [tuple(map(_place, operator.rows, pair)) for pair in operator.keys]
     if not keys:
-        raise CannotLower("a join without a key may need further operators")
+        raise CannotLower("a join without a key may require additional operators")
     if any(nullable(left.types[one]) != nullable(right.types[other]) for one, other in keys):
         raise CannotLower("keys of different types are converted by a computed column")
     spec = {"joinType": operator.join, "leftKeys": [one for one, _ in keys], "rightKeys": [other for _, other in keys]}
@@ -68,7 +68,7 @@ def lower_join(operator: JoinOperator, symbols: Symbols, time_to_live: bool) -> 
 
 
 def _place(row: Sequence[Expression], key: Expression) -> int:
-    """The position of a join key in the row of its input."""
+    """The position of a join key in the row of its input; raise CannotLower for a computed key."""
     if not isinstance(key, OperatorColumn) or key.output not in row:
         raise CannotLower("the position of a computed join key in the stored rows is unknown")
     return row.index(key.output)
@@ -79,9 +79,9 @@ _COUNTS_RIGHT = ("RIGHT", "FULL")
 
 
 def join_layout(node: ExecNode, inputs: Sequence[ColumnMeanings], symbols: Symbols) -> StateLayout | Unknown:
-    """The state of a regular join: rows of each side by unique key, or their number of occurrences.
+    """The layout of a regular join: rows of each side by unique key, or a counter for each row.
 
-    A side whose unmatched rows are emitted too counts its matches next to each row.
+    If a join also emits the unmatched rows of a side, each row of that side has a number of matches.
     """
     spec = node.config["joinSpec"]
     left, right = inputs
@@ -115,15 +115,15 @@ def _records(
 
 
 def side_rows(read: ColumnMeanings, name: str, form: str = "row") -> Stored:
-    """The rows of one side, with the side's name in the words of each field."""
+    """The stored rows of one side; the text of each field starts with the name of the side."""
     rows, side = row(read, form), name.partition("-")[0].lower()
     return replace(rows, fields=tuple(replace(field, words=f"{side}.{field.words}") for field in rows.fields))
 
 
 def multi_join_layout(node: ExecNode, inputs: Sequence[ColumnMeanings], symbols: Symbols) -> StateLayout | Unknown:
-    """The state of a multi-way join: rows of each input by unique key, or their number of occurrences.
+    """The layout of a multi-way join: rows of each input by unique key, or a counter for each row.
 
-    All rows except those of the first input are found by their join columns.
+    The join columns locate all rows, except the rows of the first input.
     """
     conditions = {int(place): pairs for place, pairs in node.config["joinAttributeMap"].items()}
     key = _common_key(conditions)
@@ -155,7 +155,7 @@ def _nested(names: Sequence[str], fields: Sequence[StateField]) -> StateField:
 
 
 def _common_key(conditions: Mapping[int, Sequence[Mapping[str, int]]]) -> list[int] | None:
-    """The columns of the first input that join every other input; None if ambiguous."""
+    """The columns of the first input that join every other input; None if they are ambiguous."""
     equal: list[set[tuple[int, int]]] = []
     steps = []
     for pairs in conditions.values():
@@ -172,7 +172,7 @@ def _common_key(conditions: Mapping[int, Sequence[Mapping[str, int]]]) -> list[i
 
 
 def window_join_layout(node: ExecNode, inputs: Sequence[ColumnMeanings], symbols: Symbols) -> StateLayout:
-    """The state of a window join: the rows of both sides by window."""
+    """The layout of a window join: the rows of both sides by window."""
     states = tuple(
         NamedState(name, KeyedStateKind.LIST, side_rows(side, name, "List<row>"), namespace=StateNamespace.WINDOW_END)
         for name, side in zip(("left-records", "right-records"), inputs, strict=True)
@@ -181,9 +181,9 @@ def window_join_layout(node: ExecNode, inputs: Sequence[ColumnMeanings], symbols
 
 
 def interval_join_layout(node: ExecNode, inputs: Sequence[ColumnMeanings], symbols: Symbols) -> StateLayout | None:
-    """The state of an interval join: rows of both sides by time, each flagged if it had a match.
+    """The layout of an interval join: rows of both sides by time, each with a flag for a match.
 
-    Flink keeps no state if the interval ends before it begins.
+    Flink keeps no state if the end of the interval is before its start.
     """
     spec = node.config["intervalJoinSpec"]
     bounds = spec["windowBounds"]
@@ -202,14 +202,14 @@ def interval_join_layout(node: ExecNode, inputs: Sequence[ColumnMeanings], symbo
 
 
 def temporal_join_layout(node: ExecNode, inputs: Sequence[ColumnMeanings], symbols: Symbols) -> StateLayout | Unknown:
-    """The state of a temporal join by event time: rows that wait for a watermark, and versions."""
+    """The layout of an event-time temporal join: rows that wait for a watermark, and versions."""
     left, right = inputs
     if node.config.get("leftTimeAttributeIndex", -1) < 0 or node.config.get("rightTimeAttributeIndex", -1) < 0:
         return Unknown("the state of a temporal join by processing time was not measured")
     expires = bool(node.config.get("state"))
     states = (
         NamedState("left", MAP, side_rows(left, "left"), LONG, retracting=not left.appends),
-        # A version takes the place of another by its time, and is never compared with one.
+        # A version replaces an older version by its time. Versions are never compared.
         NamedState("right", MAP, side_rows(right, "right"), LONG),
         NamedState("next-index", VALUE, LONG),
         NamedState("timer", VALUE, LONG),

@@ -18,13 +18,13 @@ from airflow_flinkcompat.exec_graph.symbols import ColumnMeanings, Symbols, froz
 from airflow_flinkcompat.savepoint.binary_row import FieldForm, field_form
 
 AT_WINDOW_END = "rows at the end of a window"
-"""A condition in the table of facets: all input rows arrive at the end of a window."""
+"""A condition in ``facets.toml``: all input rows arrive at the end of a window."""
 _NESTED = ("intervalJoinSpec", "joinSpec", "matchSpec", "overSpec")
 _SAME_STATE = {"SEMI": "existence", "ANTI": "existence"}
 
 
 def kept_row_facets(node: ExecNode, inputs: Sequence[ColumnMeanings], symbols: Symbols) -> Facets:
-    """Configuration of an operator and every column that it may store, in order."""
+    """The facets of an operator that stores rows: its configuration and every column that it may store."""
     config = _flat(own(node))
     every = joined(inputs)
     constants = tuple(symbols.of("constant", frozen(each)) for each in config.pop("constants", None) or ())
@@ -38,10 +38,10 @@ def kept_row_facets(node: ExecNode, inputs: Sequence[ColumnMeanings], symbols: S
         if effect is None or (key == "joinType" and join):
             continue
         columns = inputs[0] if key.startswith("left") else inputs[-1] if key.startswith("right") else every
-        if (value := resolved({key: part}, columns, symbols)) != ():  # a default, which some versions leave out
+        if (value := resolved({key: part}, columns, symbols)) != ():  # some Flink versions omit default values
             facets[effect, key] = value
     if node.kind is ExecKind.DEDUPLICATE and config.get("isRowtime"):
-        # The node does not say by which time: rows of one event time come, those of several are not planned.
+        # The node does not name its time column. Flink plans only rows with a single event time.
         times = zip(every.symbols, every.types, strict=False)
         facets[MEANING, "event time"] = tuple(each for each, kind in times if time_attribute(kind) == ROWTIME)
     if "frame" in config:
@@ -51,7 +51,7 @@ def kept_row_facets(node: ExecNode, inputs: Sequence[ColumnMeanings], symbols: S
         facets[UNSURE, "join type"] = join
     facets[facet_effect(node.kind, "rows below", told) or MEANING, "rows below"] = tuple(each.rows for each in inputs)
     facets[LAYOUT, "key types"] = types_at(every, _keys(config))
-    if node.kind is not ExecKind.TEMPORAL_SORT:  # it sorts when a watermark comes (measured)
+    if node.kind is not ExecKind.TEMPORAL_SORT:  # it sorts only when a watermark arrives (measured)
         facets[LAYOUT, "sort key types"] = types_at(every, _sort_keys(config))
     facets[LAYOUT, "accumulators"] = tuple(accumulator_facet(call, every) for call in calls)
     if calls:
@@ -66,7 +66,7 @@ def kept_row_facets(node: ExecNode, inputs: Sequence[ColumnMeanings], symbols: S
 
 
 def _flat(config: dict[str, Any]) -> dict[str, Any]:
-    """Nested specifications as one mapping; the times of an interval join stay separate."""
+    """Merge nested specifications into one mapping; the times of an interval join stay separate."""
     for key in _NESTED:
         if isinstance(config.get(key), Mapping):
             config |= config.pop(key)
@@ -74,7 +74,7 @@ def _flat(config: dict[str, Any]) -> dict[str, Any]:
         bounds = dict(config["windowBounds"])
         times = {key: bounds.pop(key, None) for key in ("isEventTime", "leftTimeIndex", "rightTimeIndex")}
         config |= {**times, "windowBounds": bounds}
-    if "groups" in config:  # of an OVER: where the frame begins is apart from what is computed in it
+    if "groups" in config:  # separate the frame of an OVER from the calls
         ends = ("isRows", "lowerBound", "upperBound")
         frames = [{key: group.get(key) for key in ends} for group in config["groups"]]
         config["groups"] = [{key: part for key, part in group.items() if key not in ends} for group in config["groups"]]
@@ -107,7 +107,7 @@ def _sort_keys(config: Mapping[str, Any]) -> list[int]:
 
 
 def _keeps_no_rows(kind: str, config: Mapping[str, Any], below: ColumnMeanings) -> bool:
-    """Return whether only a flag or accumulators are stored, as by processing time (measured)."""
+    """True if an operator stores only a flag or accumulators, such as by processing time (measured)."""
     if kind == ExecKind.TEMPORAL_SORT:
         return time_attribute(below.types[config["orderBy"]["fields"][0]["index"]]) == PROCTIME
     if kind == ExecKind.DEDUPLICATE:
@@ -120,7 +120,7 @@ def _keeps_no_rows(kind: str, config: Mapping[str, Any], below: ColumnMeanings) 
 
 
 _IN_TWO_WAYS = frozenset({FieldForm.DECIMAL, FieldForm.TIMESTAMP})
-"""Field forms whose NULL is stored either with or without space for a value."""
+"""Forms of fields whose NULL may be stored with or without space for a value."""
 
 
 def row_states(before: StateLayout, after: StateLayout) -> tuple[StateRewrite, ...] | str:
@@ -141,20 +141,20 @@ def _stores_the_same(old: NamedState, new: NamedState) -> bool:
 
 
 def _refused(state: StateRewrite) -> str:
-    """The reason why rewritten rows would be read wrong, "" if they would not."""
+    """The reason why rewritten rows would be read wrongly; "" if they would not."""
     old, new, added = state.old, state.new, new_fields([state])
     if old is None:
         return "its stored layout differs"
     if retyped := {field.meaning for field in added} & set(means(old.row)):
-        return f"{', '.join(words(field for field in added if field.meaning in retyped))} has another type"
+        return f"{', '.join(words(field for field in added if field.meaning in retyped))} has a different type"
     if added and (old.retracting or new.retracting):
-        return f"retracted rows have {', '.join(words(added))}, which stored rows lack"
+        return f"retracted rows contain {', '.join(words(added))}, which stored rows lack"
     if needed := words(field for field in added if field.begins is None):
-        return f"{', '.join(needed)} cannot be NULL, and stored rows lack a value"
+        return f"{', '.join(needed)} cannot be NULL, but stored rows contain no value for it"
     if state.adds_counts and new.retracting:
         twice = words(field for field in new.row if _is_null_in_two_ways(field.type))
         if twice:
-            return f"retracted rows are found by their bytes, and a NULL in {twice[0]} may have different ones"
+            return f"retracted rows are found by their bytes, but a NULL in {twice[0]} may have different bytes"
     return ""
 
 

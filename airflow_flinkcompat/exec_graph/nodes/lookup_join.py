@@ -1,4 +1,4 @@
-"""Lookup joins: columns of inputs and results, rows that wait, and the operators around them."""
+"""Lookup joins: output columns, rows that wait for an answer, and adjacent operators."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ from airflow_flinkcompat.savepoint.binary import KeyedStateKind
 
 
 def looked_up(node: ExecNode, first: ColumnMeanings, table: str, symbols: Symbols) -> ColumnMeanings:
-    """A row with its looked-up columns by name, regardless of the form of the lookup."""
+    """The output of a lookup join: input columns, and looked-up columns identified by name."""
     found = node.config.get("projectionOnTemporalTable")
     conditions = (node.config.get(each) for each in ("filterOnTemporalTable", "joinCondition"))
-    # Places in conditions count the columns that are asked for.
+    # Positions in conditions refer to the projected columns.
     asked = () if any(conditions) else ("projectionOnTemporalTable",)
     but = ("retryOptions", "asyncOptions", "temporalTable", *asked)
     op = symbols.of(node.kind, table, resolved(own(node, *but), first, symbols), first.rows)
@@ -58,16 +58,16 @@ def looked_up(node: ExecNode, first: ColumnMeanings, table: str, symbols: Symbol
 
 
 def lookup_identifier(node: ExecNode) -> str:
-    """The looked-up table as the plan names it; for legacy sources, their whole description."""
+    """The identifier of the looked-up table; for a legacy source, its whole description."""
     table = node.config["temporalTable"]
     return str(table.get("lookupTableSource", {}).get("table", {}).get("identifier") or frozen(table))
 
 
 def lookup_operators(job: PlannedJob, join: JoinOperator) -> tuple[Table, PossibleChains]:
-    """Operators of a synchronous lookup, which keeps no state; Calcs around it are optional."""
+    """The possible operators of a synchronous lookup, which has no state; Calcs around it are optional."""
     left, right = join.segments
     if not isinstance(left.origin, Source) or not isinstance(right.origin, Source):
-        raise CannotLower("only lookups by the rows of a table are known")
+        raise CannotLower("only lookups from the rows of a table are supported")
     for segment in (left, right, job.output.segment):
         check_no_operators(segment)
         if segment.windows:
@@ -90,7 +90,7 @@ def lookup_operators(job: PlannedJob, join: JoinOperator) -> tuple[Table, Possib
 
 
 def _rearranged(job: PlannedJob) -> bool:
-    """Return whether a Calc certainly follows a lookup, which appends its columns to the input's."""
+    """True if a Calc certainly follows a lookup, which appends columns to the columns of its input."""
     if cast_by_calc(job) is Known.YES:
         return True
     inputs = [{each.input for each in _passed_outputs(column)} for column in job.output.columns]
@@ -106,7 +106,7 @@ def _passed_outputs(column: Expression) -> Iterator[PassedOutput]:
 
 
 def _has_condition_only_column(job: PlannedJob, join: JoinOperator) -> bool:
-    """Return whether some input column is read only by a condition after the lookup."""
+    """True if only a condition after the lookup reads some input column."""
     asked, shown = (
         {each.column for part in parts for each in _passed_outputs(part) if each.input == 0}
         for parts in (job.output.segment.filters, job.output.columns)
@@ -117,9 +117,10 @@ def _has_condition_only_column(job: PlannedJob, join: JoinOperator) -> bool:
 
 
 def waiting_rows(job: PlannedJob, join: JoinOperator) -> StateSpec | None:
-    """The rows that wait for an answer; None for a synchronous lookup.
+    """The state of rows that wait for an answer; None for a synchronous lookup.
 
-    A lookup that may be asynchronous may keep such rows. They are carried if all facts that may decide it are equal.
+    A lookup that may be asynchronous may store such rows. A migration carries them if all facts that may affect them
+    are equal.
     """
     looked_up = join.segments[1].origin
     assert isinstance(looked_up, Source)
@@ -131,7 +132,8 @@ def waiting_rows(job: PlannedJob, join: JoinOperator) -> StateSpec | None:
         return None
     if _has_condition_only_column(job, join):
         raise CannotLower(
-            "a column is read only by a condition: if Flink moves it before the lookup, waiting rows lack the column"
+            "a column is read only by a condition: if Flink moves the condition before the "
+            "lookup, waiting rows lack the column"
         )
     computed = computed_in_front(join, job.output.segment.filters)
     decides = connector, given, join.rows[0], join.row_types[0], computed
@@ -139,7 +141,7 @@ def waiting_rows(job: PlannedJob, join: JoinOperator) -> StateSpec | None:
 
 
 def delta_join_layout(node: ExecNode, inputs: Sequence[ColumnMeanings], symbols: Symbols) -> StateLayout:
-    """The state of a delta join, which looks up the other side: rows that wait for an answer."""
+    """The layout of a delta join: the rows that wait for an answer from the other side."""
     left, right = (row(each).fields for each in inputs)
     element = "StreamElement<row>"
     waiting = Stored(f"List<Tuple<{element}, {element}, {element}, Int>>", (*left, *right, *left))

@@ -1,4 +1,4 @@
-"""MATCH_RECOGNIZE: layout of open matches and of the rows in them."""
+"""MATCH_RECOGNIZE: the layout of open matches and their rows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _EDGES = f"LockableType<SharedBufferNodeSerializerSnapshotV2<SharedBufferEdge<{_
 
 
 def match_layout(node: ExecNode, below: ColumnMeanings, symbols: Symbols) -> StateLayout:
-    """The state of MATCH_RECOGNIZE: open matches, their rows, and rows that wait for a watermark."""
+    """The layout of MATCH_RECOGNIZE: open matches, their rows, and rows that wait for a watermark."""
     states = (
         NamedState("nfaStateName", VALUE, Stored(f"NFAState<DeweyNumber, {_NODE_ID}, {_EVENT_ID}>")),
         NamedState("eventQueuesStateName", MAP, row(below, "List<row>"), LONG),

@@ -1,4 +1,4 @@
-"""OVER aggregations: layout and rewriting of accumulators and of rows in the frame."""
+"""OVER aggregations: layout and rewriting of accumulators and of the rows in the frame."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from airflow_flinkcompat.exec_graph.rewriting import StateRewrite, by_fields, st
 from airflow_flinkcompat.exec_graph.symbols import ColumnMeanings, Symbols, frozen, plain
 
 OVER_ROWS, OVER_LAST_SENT = "inputState", "lastTriggeringTsState"
-"""The states of an OVER by event time with its rows and with the time of its last emission."""
+"""States of an event-time OVER: its rows, and the time of its last emission."""
 BESIDE_ACCUMULATORS = frozenset({OVER_ROWS, OVER_LAST_SENT, "cleanupTsState", "processedCountState"})
-"""States of an OVER by event time other than accumulators."""
+"""All states of an event-time OVER except accumulators."""
 _STATES_OF_FRAMES = {
     (ROWTIME, True, True): ("processedCountState", "lastTriggeringTsState"),
     (ROWTIME, True, False): ("lastTriggeringTsState", "cleanupTsState"),
     (PROCTIME, True, True): ("processedCountState", "smallestTSState"),
     (PROCTIME, True, False): ("cleanupTsState",),
 }
-"""Time and count states of OVER, by clock, boundedness of the frame, and True for row intervals."""
+"""Time and counter states of OVER, by time attribute, bounded frame (True) and ROWS frame (True)."""
 _CLEANUP_TIMES = {
     (ROWTIME, True, True): "RowTimeBoundedRowsOverCleanupTime",
     (ROWTIME, False, True): "RowTimeUnboundedOverCleanupTime",
@@ -36,11 +36,11 @@ _CLEANUP_TIMES = {
     ("", False, True): "NonTimeUnboundedPrecedingOverCleanupTime",
     ("", False, False): "NonTimeUnboundedPrecedingOverCleanupTime",
 }
-"""State that a time to live adds to OVER, by the same three properties."""
+"""The state that a time to live adds to OVER, by the same three properties."""
 
 
 def over_layout(node: ExecNode, below: ColumnMeanings, symbols: Symbols) -> StateLayout | Unknown:
-    """The state of OVER: accumulators, and the frame's rows unless it is unbounded in processing time."""
+    """The layout of OVER: accumulators, and rows unless the frame is unbounded in processing time."""
     spec = node.config["overSpec"]
     (group,) = spec["groups"][:1]
     if len(spec["groups"]) != 1:
@@ -48,7 +48,7 @@ def over_layout(node: ExecNode, below: ColumnMeanings, symbols: Symbols) -> Stat
     bounded = is_bounded(group)
     time = time_attribute(below.types[group["orderBy"]["fields"][0]["index"]])
     if bounded and not time:
-        return Unknown("the state of OVER with a frame by a column without time attribute was not measured")
+        return Unknown("the state of OVER with a frame over a column that is no time attribute was not measured")
     calls: list[Mapping[str, Any]] = group["aggCalls"]
     if bounded:  # rows that leave the frame are retracted
         calls = counted(calls)
@@ -60,7 +60,7 @@ def over_layout(node: ExecNode, below: ColumnMeanings, symbols: Symbols) -> Stat
     kind = time, bounded, group["isRows"]
     expires = bool(node.config.get("state"))
     if not time and beside:
-        return Unknown("the maps and lists of OVER by a column without time attribute were not measured")
+        return Unknown("the maps and lists of OVER over a column that is no time attribute were not measured")
     if not time:
         states = _sorted_rows(group, fields, below)
     else:
@@ -86,7 +86,7 @@ def _sorted_rows(
 ) -> tuple[NamedState, ...]:
     """The states of OVER ordered by a plain column: all rows by number, and the sorted numbers.
 
-    Accumulators are kept for each value of that column, or for each row if the frame counts rows.
+    Accumulators are stored for each value of the column, or for each row of a ROWS frame.
     """
     sort_key = sort_key_of(below, group["orderBy"])
     place = Stored("row", (StateField("BIGINT"),)) if group["isRows"] else sort_key
@@ -99,7 +99,7 @@ def _sorted_rows(
 
 
 def _with_constants(constants: Sequence[Mapping[str, Any]], below: ColumnMeanings, symbols: Symbols) -> ColumnMeanings:
-    """The columns for the calls of OVER: the input's columns, then constants, which no row contains."""
+    """The columns that the calls of OVER read: input columns, then constants, which no row contains."""
     return replace(
         below,
         symbols=(*below.symbols, *(symbols.of("constant", frozen(each)) for each in constants)),
@@ -123,7 +123,7 @@ def over_states(before: StateLayout, after: StateLayout) -> tuple[StateRewrite, 
     if reason := next(filter(None, refused), ""):
         return reason
     if _views(before) != _views(after):
-        return "its maps and lists next to the accumulators differ"
+        return "the maps and lists in its separate states differ"
     rows = row_states(*map(_without_accumulators, (before, after)))
     return rows if isinstance(rows, str) else (accumulators, *rows)
 
@@ -133,17 +133,17 @@ def _without_accumulators(layout: StateLayout) -> StateLayout:
 
 
 def _views(layout: StateLayout) -> list[object]:
-    """States of DISTINCT, MIN and MAX next to the accumulators."""
+    """The separate states of DISTINCT, MIN and MAX."""
     return [state for state in layout.states if state.name.startswith(("agg", "distinct"))]
 
 
 def _refused(call: StateField, before: StateLayout) -> str:
-    """The reason why a new call would be computed wrong, "" if it would not."""
+    """The reason why a new call would give wrong results; "" if it would not."""
     if call.begins is None:
         return f"the initial value of {call.words} was not measured"
     read = frozenset().union(*(field.sources for field in stored_fields(before)))
     if before.retracting and (not call.sources or call.sources & read):
-        return f"{call.words} never counted rows that are about to leave the frame, but would subtract them"
+        return f"{call.words} never counted the rows that will leave the frame, but would subtract them"
     return ""
 
 

@@ -1,4 +1,4 @@
-"""Process table functions: state that the function's class declares, by partition key."""
+"""Process table functions, whose class declares state by partition key."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from airflow_flinkcompat.exec_graph.symbols import ColumnMeanings, Symbols, froz
 
 
 def function_facets(node: ExecNode, inputs: Sequence[ColumnMeanings], symbols: Symbols) -> Facets:
-    """The facets of a process table function; another uid is another operator.
+    """The facets of a process table function; a different uid means a different operator.
 
-    The class decides how its state depends on arguments, columns and rows.
+    The class decides how the state depends on arguments, columns and rows.
     """
     call = node.config["functionCall"]
     tables = list(_tables(call))
@@ -40,7 +40,7 @@ def function_facets(node: ExecNode, inputs: Sequence[ColumnMeanings], symbols: S
 
 
 def function_layout(node: ExecNode, inputs: Sequence[ColumnMeanings], symbols: Symbols) -> Unknown:
-    """The state of a process table function with a uid; without a uid it is stateless."""
+    """The unknown layout of a process table function with a uid; without a uid it is stateless."""
     return Unknown("the class of a process table function declares its state, and no plan shows it")
 
 

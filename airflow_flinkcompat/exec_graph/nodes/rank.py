@@ -1,4 +1,4 @@
-"""Top-N and deduplication, with windows or without, and LIMIT and sorts: lowering and layout."""
+"""Lowering and layouts of Top-N, deduplication, LIMIT and sorts."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ RANKS = {
 
 
 def lower_rank(operator: RankOperator, symbols: Symbols, time_to_live: bool) -> Lowered:
-    """Lower a Top-N or a deduplication of append-only rows."""
+    """Lower a Top-N or a deduplication of append-only rows to its exec node."""
     if operator.constant_key or operator.selected:
-        raise CannotLower("the stored columns of this ranking depend on its wording")
+        raise CannotLower("the stored columns of this ranking depend on how the query is written")
     require_certain_columns(operator.segments)
     asked = (*operator.partition, *(key for key, _, _ in operator.order))
     if any(key not in operator.row and not window_field(key) for key in asked):
@@ -68,13 +68,13 @@ def lower_rank(operator: RankOperator, symbols: Symbols, time_to_live: bool) -> 
 
 
 WAITING = "waiting-to-emit-on-timer"
-"""The state of the first row by event time until its emission; it never expires."""
+"""State of the first row by event time until its emission. This state never expires."""
 COUNTER = NamedState("counterState", VALUE, Stored("Int"))
-"""The number of rows of a key: the only state if rows rank by arrival."""
+"""State with the number of rows of a key, which is the only state if rows are ranked by arrival."""
 
 
 def deduplicate_layout(node: ExecNode, below: ColumnMeanings, symbols: Symbols) -> StateLayout | Unknown:
-    """The state of a deduplication: one row of a key, or a flag."""
+    """The layout of a deduplication: one row for each key, or a flag."""
     key, batches = columns(below, node.config["uniqueKeys"]), in_batches(node)
     first, by_event_time = not node.config.get("keepLastRow"), bool(node.config.get("isRowtime"))
     if not (first and by_event_time and node.config.get("outputInsertOnly")):
@@ -92,7 +92,7 @@ def deduplicate_layout(node: ExecNode, below: ColumnMeanings, symbols: Symbols) 
 
 
 def rank_layout(node: ExecNode, below: ColumnMeanings, symbols: Symbols) -> StateLayout | Unknown:
-    """The state of a Top-N by its strategy."""
+    """The layout of a Top-N, by its strategy."""
     config = node.config
     key = columns(below, config["partition"]["fields"])
     sort_key = sort_key_of(below, config["orderBy"])
@@ -116,13 +116,13 @@ def rank_layout(node: ExecNode, below: ColumnMeanings, symbols: Symbols) -> Stat
                 NamedState("sorted-map", VALUE, Stored("SortedMap<row, Long>", sort_key.fields)),
             )
         case _:
-            return Unknown(f"the state of a Top-N of strategy {strategy} was not measured")
+            return Unknown(f"the state of a Top-N with strategy {strategy} was not measured")
     states = tuple(replace(state, retracting=strategy != "AppendFast") for state in states)
     return StateLayout(key, states, USER_TIMERS, carried_only=COUNTER in states)
 
 
 def first_by_arrival(below: ColumnMeanings, order: Mapping[str, Any]) -> bool:
-    """Return whether rows rank by their arrival."""
+    """True if rows are ranked by their arrival."""
     first, *others = order["fields"]
     return not others and first["isAscending"] and time_attribute(below.types[first["index"]]) == PROCTIME
 
@@ -132,13 +132,13 @@ def sort_key_of(below: ColumnMeanings, spec: Mapping[str, Any]) -> Stored:
 
 
 def window_deduplicate_layout(node: ExecNode, below: ColumnMeanings, symbols: Symbols) -> StateLayout:
-    """The state of a deduplication in windows."""
+    """The layout of a windowed deduplication."""
     state = NamedState("window_deduplicate", VALUE, row(below), namespace=StateNamespace.WINDOW_END)
     return StateLayout(columns(below, node.config["partitionKeys"]), (state,), WINDOW_TIMERS)
 
 
 def window_rank_layout(node: ExecNode, below: ColumnMeanings, symbols: Symbols) -> StateLayout:
-    """The state of a Top-N in windows."""
+    """The layout of a windowed Top-N."""
     sort_key = sort_key_of(below, node.config["sortSpec"])
     state = NamedState("window_rank", MAP, row(below, "List<row>"), sort_key, StateNamespace.WINDOW_END)
     return StateLayout(columns(below, node.config["partitionSpec"]["fields"]), (state,), WINDOW_TIMERS)
@@ -153,14 +153,14 @@ _LAYOUTS = {
 
 
 def limit_layout(node: ExecNode, below: ColumnMeanings, symbols: Symbols) -> StateLayout:
-    """The state of a LIMIT: the rows that it emitted."""
+    """The layout of a LIMIT: the rows that it emitted."""
     return StateLayout(
         (), (NamedState("data-state-with-append", MAP, row(below, "List<row>"), Stored("row")),), USER_TIMERS
     )
 
 
 def sort_limit_layout(node: ExecNode, below: ColumnMeanings, symbols: Symbols) -> StateLayout | Unknown:
-    """The state of a sorted LIMIT: the rows that may be emitted, by sort key."""
+    """The layout of a sorted LIMIT: the rows that may be emitted, by sort key."""
     if node.config["rankStrategy"]["type"] != "AppendFast":
         return Unknown("the state of a sorted LIMIT over updated rows was not measured")
     order = node.config["orderBy"]
@@ -169,7 +169,7 @@ def sort_limit_layout(node: ExecNode, below: ColumnMeanings, symbols: Symbols) -
 
 
 def sort_layout(node: ExecNode, below: ColumnMeanings, symbols: Symbols) -> StateLayout | Unknown:
-    """The state of a sort by event time: rows later than the watermark."""
+    """The layout of an event-time sort: the rows that are later than the watermark."""
     first = below.types[node.config["orderBy"]["fields"][0]["index"]]
     if time_attribute(first) != ROWTIME:
         return Unknown("the state of a sort by processing time was not measured")

@@ -1,4 +1,4 @@
-"""Sinks: the operators in front of the writer, the materializer and its state."""
+"""Sinks: the operators before the writer, and the state of the materializer."""
 
 from __future__ import annotations
 
@@ -32,30 +32,30 @@ from airflow_flinkcompat.plan.types import MAX_LENGTH
 
 
 def sink_identifier(node: ExecNode) -> str:
-    """The plan's name for the table of a sink node."""
+    """The identifier of a sink's table in the plan."""
     return str(node.config["dynamicTableSink"]["table"]["identifier"])
 
 
 def keeps_rows(sink: ExecNode) -> bool:
-    """Return whether a materializer precedes the sink."""
+    """True if a materializer precedes the sink."""
     return bool(sink.config.get("state")) or bool(sink.config.get("requireUpsertMaterialize"))
 
 
 def enforcers(sink: ExecNode, input_types: Sequence[str]) -> tuple[Hashable, ...]:
-    """Declarations that decide the operators before the sink's writer."""
+    """The declarations that determine the operators before the sink's writer."""
     schema = sink_schema(sink)
     return _has_not_null(schema), frozen(schema.get("primaryKey")), has_rowtime(input_types)
 
 
 def enforces(sink: ExecNode) -> bool:
-    """Return whether a constraint enforcer checks NOT NULL columns or declared lengths."""
+    """True if a constraint enforcer checks NOT NULL columns or declared lengths."""
     schema = sink_schema(sink)
     lengths = sink.config.get("configuration", {}).get("table.exec.sink.type-length-enforcer", "IGNORE") != "IGNORE"
     return _has_not_null(schema) or (lengths and any(_LIMITED.search(str(kind)) for kind in _physical(schema)))
 
 
 def has_rowtime(types: Sequence[str]) -> bool:
-    """Return whether rows of these types carry an event time, which an inserter sets on the records."""
+    """True if a row contains an event-time attribute, which an inserter copies to the record."""
     return any(time_attribute(kind) == ROWTIME for kind in types)
 
 
@@ -68,7 +68,7 @@ def sink_schema(sink: ExecNode) -> Mapping[str, Any]:
 
 
 def sink_columns(sink: ExecNode) -> tuple[str, ...]:
-    """The columns of a sink by its table's names, if their number fits."""
+    """The names of a sink's columns in its table; the node's names if the numbers of columns differ."""
     declared = [each for each in sink_schema(sink).get("columns", ()) if each.get("kind") != "COMPUTED"]
     names = tuple(each["name"] for each in declared if not each.get("isVirtual"))
     return names if len(names) == len(sink.names) else sink.names
@@ -89,7 +89,7 @@ def _nullable(kind: Any) -> bool:
 
 
 def sink_facets(node: ExecNode, rows: ColumnMeanings, symbols: Symbols, keeps: bool) -> Facets:
-    """The facets of a sink; a stateless one depends only on the operators before its writer."""
+    """The facets of a sink. A stateless sink depends only on the operators before its writer."""
     facets: Facets = {(UNSURE, "enforcers"): enforcers(node, rows.types), **facets_aside(node)}
     if keeps:
         facets[UNSURE, "declaration"] = frozen(sink_schema(node))
@@ -103,7 +103,7 @@ def sink_facets(node: ExecNode, rows: ColumnMeanings, symbols: Symbols, keeps: b
 
 
 def materializer_layout(node: ExecNode, below: ColumnMeanings, symbols: Symbols) -> StateLayout | Unknown:
-    """The state of a materializer: rows as the sink declares them, by its primary key."""
+    """The layout of a materializer: rows as declared by the sink, by primary key."""
     declared = [
         column for column in sink_schema(node).get("columns", ()) if column.get("kind", "PHYSICAL") == "PHYSICAL"
     ]
@@ -125,7 +125,7 @@ _SIZED_TYPES = ("CHAR", "VARCHAR", "BINARY", "VARBINARY")
 
 
 def cast_by_calc(job: PlannedJob) -> Known:
-    """Return whether a Calc casts values to the sink's types, or adds missing columns."""
+    """YES if a Calc casts values to the sink's types, or adds missing columns."""
     if not job.output.sink:
         return Known.NO
     sink = job.table(job.output.sink)
@@ -142,7 +142,7 @@ def cast_by_calc(job: PlannedJob) -> Known:
 
 
 def written_by_its_key(output: Output, read: Table, written: Table) -> bool:
-    """Return whether the sink replaces rows by the key of the source, so that no materializer is planned.
+    """True if the sink's key contains the source's key, so that no materializer is planned.
 
     Flink checks that the sink's primary key includes a key of the rows. A Calc must pass that key on unchanged.
     """
@@ -162,16 +162,16 @@ def written_by_its_key(output: Output, read: Table, written: Table) -> bool:
 def derive_sink(job: PlannedJob) -> tuple[PossibleChains, SinkState]:
     """The possible chains of the sink's operators, and the state of the sink."""
     inserter = (SinkOperator.INSERTER,) if _has_rowtime(job) else ()
-    if not job.output.sink:  # measured for a bare query
+    if not job.output.sink:  # measured for a query without INSERT
         return ((*inserter, SinkOperator.WRITER),), SinkState.NONE
     sink = job.table(job.output.sink)
     facts = registry.sink(sink.option("connector"))
     if facts.state is SinkState.NOT_KNOWN:
-        raise CannotLower(f"the state of a sink of {connector_words(sink)} is unknown", place=sink.name)
+        raise CannotLower(f"the state of a sink with {connector_words(sink)} is unknown", place=sink.name)
     if facts.operators not in (1, 2):
-        raise CannotLower(f"the planned operators of a sink of {connector_words(sink)} are unknown", place=sink.name)
+        raise CannotLower(f"the planned operators of a sink with {connector_words(sink)} are unknown", place=sink.name)
     if sink.option("sink.parallelism") is not None or mentions(job.output.hints, "parallelism"):
-        raise CannotLower("a sink with its own parallelism may not be chained", place=sink.name)
+        raise CannotLower("a sink with a separate parallelism may not be chained", place=sink.name)
     if _rolls_otherwise(sink) or sink.partitioned_by:
         raise CannotLower(
             "the planned operators of a sink that compacts, partitions or commits are unknown", place=sink.name
@@ -199,7 +199,7 @@ def _enforces(job: PlannedJob, sink: Table) -> bool:
 
 
 def _has_rowtime(job: PlannedJob) -> bool:
-    """Return whether a column of event time reaches the sink unchanged, possibly through a lookup."""
+    """True if an event-time column reaches the sink unchanged, possibly through a lookup."""
     source = job.output.segment.origin
     if isinstance(source, JoinOperator) and source.form is JoinForm.LOOKUP:
         source = source.segments[0].origin
@@ -213,14 +213,14 @@ def _has_rowtime(job: PlannedJob) -> bool:
 
 
 def _as_it_came(column: Expression) -> str:
-    """The column of the source table that reaches the sink unchanged; "" for others."""
+    """The source column that reaches the sink unchanged; "" for other columns."""
     if isinstance(column, OperatorColumn) and isinstance(column.output, PassedOutput) and column.output.input == 0:
         column = column.output.column
     return column.column if isinstance(column, SourceColumn) else ""
 
 
 def _materialized(job: PlannedJob, sink: Table) -> bool:
-    """Return whether updates may reach a sink by another key than its own."""
+    """True if updates may reach a sink by a key that differs from the sink's key."""
     mode = job.settings.get("table.exec.sink.upsert-materialize", "AUTO").upper()
     if not sink.primary_key or mode == "NONE":
         return False

@@ -1,4 +1,4 @@
-"""Table sources: columns, facets, and the operators that Flink plans from the scan on."""
+"""Table sources: columns, facets, and the operators that Flink plans after a scan."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from airflow_flinkcompat.plan.types import TimeAttribute
 def scanned(
     node: ExecNode, symbols: Symbols, tables: Mapping[str, str], identities: Mapping[str, ColumnIdentity] | None = None
 ) -> ColumnMeanings:
-    """The columns and rows of a table after projections and filters that were pushed into the scan."""
+    """The output of a scan: columns and rows after pushed-down projections and filters."""
     table = node.config["scanTableSource"]["table"]
     identity = (identities or {}).get(table["identifier"], ColumnIdentity.NAME)
     name = tables.get(table["identifier"], table["identifier"])
@@ -51,19 +51,19 @@ def scanned(
         each["name"]: each.get("metadataKey") or each["name"] for each in schema if each.get("kind") == "METADATA"
     }
 
-    # A projection counts the columns that are stored; metadata columns stand behind them.
+    # Positions in a projection refer to the stored columns; metadata columns follow them.
     stored = [each for each in schema if each.get("kind") not in ("COMPUTED", "METADATA")]
     names = tuple(each["name"] for each in stored)
     places = {each: place for place, each in enumerate(names)}
 
     def column(each: str) -> Symbol:
-        """The meaning of a column, by name or position; of a metadata column by its key."""
+        """The meaning of a column, by its name or position; the meaning of a metadata column, by its key."""
         if each in metadata:
             return symbols.of("metadata", name, metadata[each])
         if identity is ColumnIdentity.NAME or each not in places:
             return symbols.of("column", name, each)
         type_ = json.dumps(stored[places[each]].get("dataType"), sort_keys=True)
-        # The fields of a ROW within it are told by their places too.
+        # The fields of a nested ROW are also identified by position.
         fields = (type_,) if "ROW" in type_ else ()
         named = (each,) if identity is ColumnIdentity.BOTH else ()
         return symbols.of("column", name, *named, places[each], *fields)
@@ -77,8 +77,8 @@ def scanned(
                 names = tuple(shown.names[path[0]] if path[0] < len(shown.names) else "" for path in paths)
                 shown = replace(shown, symbols=tuple(picked), names=names)
             case "ReadingMetadata" | "WatermarkPushDown" | "SourceWatermark":
-                pass  # what a watermark is computed from takes no part in state (measured)
-            case "FilterPushDown":  # a Calc above may repeat some of them, in any order
+                pass  # the watermark expression does not affect state (measured)
+            case "FilterPushDown":  # a downstream Calc may repeat some predicates, in any order
                 predicates = (conjuncts(each, shown, symbols) for each in ability["predicates"])
                 shown = replace(shown, rows=symbols.filtered(shown.rows, frozenset().union(*predicates)))
             case kind:
@@ -86,7 +86,7 @@ def scanned(
                 shown = replace(shown, rows=symbols.of("read", kind, shown.rows, what))
     behind = node.names[len(shown.symbols) :]
     if not schema and identity is not ColumnIdentity.NAME:
-        raise PlanError(f"the plan does not show the columns of {name}, a temporary table")
+        raise PlanError(f"the plan does not show the columns of the temporary table {name}")
     if not schema or len(shown.symbols) + len(behind) != len(node.names) or not set(behind) <= metadata.keys():
         shown = replace(shown, symbols=tuple(map(column, node.names)))
     else:
@@ -97,7 +97,7 @@ def scanned(
 def _picked(
     shown: ColumnMeanings, path: tuple[int, ...], stored: Sequence[Mapping[str, Any]], symbols: Symbols
 ) -> Symbol:
-    """A column, or a field in it; field positions are comparable only within one row type."""
+    """The meaning of a column or of a nested field, whose position is only valid within one row type."""
     column = symbols.number(shown.at(path[0]))
     if len(path) == 1:
         return column
@@ -106,33 +106,33 @@ def _picked(
 
 
 def source_facets(node: ExecNode, tables: Mapping[str, str]) -> Facets:
-    """The table that a scan reads: Flink matches sources by operator id alone (measured)."""
+    """The facets of a scan: its table. Flink matches sources by operator id alone (measured)."""
     identifier = node.config["scanTableSource"]["table"]["identifier"]
     return {(MEANING, "table"): tables.get(identifier, identifier), (UNSURE, "table"): identifier}
 
 
 _APPEND_FORMATS = frozenset({None, "json", "csv", "avro", "avro-confluent", "raw", "protobuf", "parquet", "orc"})
 _READS_OTHERWISE = frozenset({"changelog-mode", "scan.read-changelog-as-append-only.enabled", "scan.full-changelog"})
-"""Options that change the kinds of rows read from a changelog, and so the operators that follow."""
+"""Options that change the row kinds of a changelog, and therefore the operators after the scan."""
 
 
 def derive_source(job: PlannedJob, source: Source) -> Table:
-    """The table that a scan reads; raise CannotLower if its state or output is unknown."""
+    """The table that a scan reads; raise CannotLower if the state or output of the source is unknown."""
     table = job.table(source.table)
     facts = registry.source(table.option("connector"))
     if facts.positions not in (SourceState.PARTITIONS, SourceState.FILES) or facts.appends is not Known.YES:
-        raise CannotLower(f"the state of a source of {connector_words(table)} is unknown", place=table.name)
+        raise CannotLower(f"the state of a source with {connector_words(table)} is unknown", place=table.name)
     options = dict(table.options)
     if "scan.parallelism" in options or mentions(source.hints, "parallelism"):
-        raise CannotLower("a source with its own parallelism may not be chained", place=table.name)
+        raise CannotLower("a source with a separate parallelism may not be chained", place=table.name)
     if mentions(source.hints, "format", "connector"):
         raise CannotLower("a hint sets the format of a source", place=table.name)
     formats = {options.get(key) for key in registry.format_keys(table.option("connector"))}
     if not formats <= _APPEND_FORMATS:
-        raise CannotLower(f"rows of format {', '.join(map(str, formats))} may be retracted", place=table.name)
+        raise CannotLower(f"rows in format {', '.join(map(str, formats))} may be retracted", place=table.name)
     if table.primary_key:
         raise CannotLower(
-            "rows of a source with a primary key may be stored again by another operator", place=table.name
+            "a different operator may store the rows of a source with a primary key again", place=table.name
         )
     if table.partitioned_by:
         raise CannotLower("the planned operators of a partitioned source are unknown", place=table.name)
@@ -140,7 +140,7 @@ def derive_source(job: PlannedJob, source: Source) -> Table:
 
 
 def table_with_only_state(job: PlannedJob, source: Source) -> Table | None:
-    """The table whose source keeps the only state of a job; None if other operators may keep some.
+    """The table whose source has the only state of a job; None if other operators may have state.
 
     The id of a scan does not depend on later operators. The answer is None if the source's options leave doubt.
     """
@@ -153,7 +153,7 @@ def table_with_only_state(job: PlannedJob, source: Source) -> Table | None:
         case SourceState.LOG:
             return table if taken and not _READS_OTHERWISE & options.keys() else None
         case SourceState.PARTITIONS | SourceState.FILES:
-            # Such a format contains all changes of a row, so that no operator stores rows to derive them.
+            # This format contains all changes of a row, so no operator stores rows to derive them.
             whole = facts.appends is Known.YES and _format_appends(table) is Known.NO
             return table if taken and whole and not table.partitioned_by else None
         case SourceState.NOTHING:
@@ -170,7 +170,7 @@ def _has_stateless_sink(job: PlannedJob) -> bool:
 
 
 def _takes_changes(job: PlannedJob, read: Table) -> bool:
-    """Return whether the sink takes every change of a row, so that no operator stores rows for it."""
+    """True if the sink accepts every change of a row, so that no operator stores rows for the sink."""
     if not job.output.sink:
         return True
     written = job.table(job.output.sink)
@@ -183,14 +183,14 @@ def _takes_changes(job: PlannedJob, read: Table) -> bool:
 
 
 def _format_appends(table: Table) -> Known:
-    """Return whether rows of a table's format only append; unknown without a known format."""
+    """YES if rows of a table's format only append; NOT_KNOWN if the format is unknown."""
     given = [name for key in registry.format_keys(table.option("connector")) if (name := table.option(key))]
     format = FORMATS.get(given[0]) if len(given) == 1 else None
     return Known.NOT_KNOWN if format is None else format.appends
 
 
 def stateless_operators(job: PlannedJob, table: Table, *, at_head: bool) -> PossibleChains:
-    """The operators between the scan and the sink of a query without state."""
+    """The operators between the scan and the sink of a stateless query."""
     segment = job.output.segment
     check_no_operators(segment)
     if segment.windows:
@@ -206,7 +206,9 @@ def stateless_operators(job: PlannedJob, table: Table, *, at_head: bool) -> Poss
 def check_conditions(segment: StatelessSegment, *tables: Table) -> None:
     """Raise CannotLower if the planner may remove a condition."""
     if any(decided(condition, *tables) for condition in segment.filters) or contradictory(segment.filters):
-        raise CannotLower("the planner may remove a condition that is true or false for every row, or its source")
+        raise CannotLower(
+            "the planner may remove a condition that is true or false for every row, or remove the source"
+        )
 
 
 def simplified_stretch(table: Table, wanted: tuple[Expression, ...], filtered: bool) -> PossibleChains:
@@ -216,16 +218,16 @@ def simplified_stretch(table: Table, wanted: tuple[Expression, ...], filtered: b
 
 
 def with_output_calc(stretch: PossibleChains, converted: Known) -> PossibleChains:
-    """The chains, with a Calc that casts the output or adds columns, if one may be planned."""
+    """Add a Calc that casts the output or adds columns, if Flink may plan one."""
     with_calc = tuple(kinds if kinds[-1] == CALC else (*kinds, CALC) for kinds in stretch)
     return {Known.YES: with_calc, Known.NO: stretch, Known.NOT_KNOWN: (*stretch, *with_calc)}[converted]
 
 
 def stretch_above(table: Table, wanted: tuple[Expression, ...], filtered: bool, *, ordered: bool) -> PossibleChains:
-    """The operators from a scan to a projection."""
+    """The possible operators from a scan to a projection."""
     facts = registry.source(table.option("connector"))
     if Known.NOT_KNOWN in (facts.projection, facts.watermark):
-        raise CannotLower(f"the push-downs into a source of {connector_words(table)} are unknown")
+        raise CannotLower(f"the push-downs into a source with {connector_words(table)} are unknown")
     names = tuple(part.column if isinstance(part, SourceColumn) else "" for part in wanted)
     stored = all(name in table.physical for name in names)
     assigned = table.watermark is not None and facts.watermark is Known.NO
@@ -241,7 +243,7 @@ def stretch_above(table: Table, wanted: tuple[Expression, ...], filtered: bool, 
 
 
 def _whole(table: Table, names: tuple[str, ...], computed: bool, assigned: bool) -> PossibleChains:
-    """A source that emits all columns: a Calc drops and reorders them."""
+    """The operators after a source that emits all columns: a Calc drops and reorders columns."""
     if assigned:
         raise CannotLower("watermarks after a source that reads all columns were not measured")
     emitted = (*table.physical, *(name for name, _, _ in table.metadata))
@@ -256,13 +258,13 @@ def _whole(table: Table, names: tuple[str, ...], computed: bool, assigned: bool)
 def _projected_below_watermark(
     table: Table, wanted: tuple[Expression, ...], names: tuple[str, ...], computed: bool, ordered: bool
 ) -> PossibleChains:
-    """A source that emits projected columns and the time attribute to a watermark assigner."""
+    """The operators after a source that emits projected columns and the time attribute."""
     time = table.watermark.column if table.watermark is not None else ""
     clocks = {column.name for column in table.columns if column.time_attribute is TimeAttribute.PROCTIME}
     if time not in table.physical or clocks & set(columns_read(wanted)):
-        raise CannotLower("the operator of a computed time attribute is uncertain")
+        raise CannotLower("the operator that computes a time attribute is uncertain")
     if computed and any(name not in clocks for name, _ in table.computed):
-        raise CannotLower("the operator of columns computed before watermarks is uncertain")
+        raise CannotLower("the operator that computes columns before watermarks is uncertain")
     used = {*columns_read(wanted), time}
     if ordered:
         natural = tuple(name for name in table.physical if name in used)
@@ -271,7 +273,7 @@ def _projected_below_watermark(
     upper = (WATERMARK, CALC) if above else (WATERMARK,)
     if used < set(table.physical):
         return ((SCAN, *upper),)
-    if computed:  # a source of which all columns are read may emit them in either order
+    if computed:  # a source may emit all its columns in either order
         return ((SCAN, *upper), (SCAN, CALC, *upper))
     order = names if time in names else (*names, time)
     return ((SCAN, CALC, *upper) if tuple(dict.fromkeys(order)) != table.physical else (SCAN, *upper),)

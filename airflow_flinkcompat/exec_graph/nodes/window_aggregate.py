@@ -1,4 +1,4 @@
-"""Window aggregations: the operators around them, and sessions of a table function."""
+"""Window aggregations: their adjacent operators, and the state of SESSION table functions."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from airflow_flinkcompat.plan.types import TimeAttribute
 
 
 def session_layout(node: ExecNode, below: ColumnMeanings, symbols: Symbols) -> StateLayout:
-    """The state of a SESSION table function: the rows of each open session."""
+    """The layout of a SESSION table function: the rows of each open session."""
     states = (
         NamedState("session-window-tvf-counter", VALUE, LONG),
         NamedState("session-window-tvf-acc", MAP, row(below), LONG, StateNamespace.WINDOW),
@@ -55,7 +55,7 @@ def session_layout(node: ExecNode, below: ColumnMeanings, symbols: Symbols) -> S
 
 
 _IN_TWO_PHASES = frozenset({"SUM", "COUNT", "MAX", "MIN", "AVG"})
-"""Calls that a windowed aggregation computes in two phases."""
+"""Functions that a windowed aggregation computes in two phases."""
 
 
 def aggregated_table(job: PlannedJob, operator: AggregateOperator) -> tuple[Table, AggregateOperator]:
@@ -63,7 +63,7 @@ def aggregated_table(job: PlannedJob, operator: AggregateOperator) -> tuple[Tabl
     check_no_operators(operator.segment)
     check_no_operators(job.output.segment)
     if not isinstance(operator.segment.origin, Source) or job.output.segment.windows:
-        raise CannotLower("only aggregations directly over one table are known")
+        raise CannotLower("only aggregations that read one table directly are supported")
     require_plain_form(operator)
     if any(call.language != "builtin" or call.order_by for call in operator.aggregates):
         raise CannotLower("user-defined aggregate functions are not supported")
@@ -81,13 +81,13 @@ def aggregation_operators(job: PlannedJob, operator: AggregateOperator, table: T
     filtered = bool(operator.segment.filters)
     if operator.kind is AggregateKind.GROUP:
         if operator.segment.windows:
-            raise CannotLower("only aggregations directly over one table are known")
+            raise CannotLower("only aggregations that read one table directly are supported")
         times = {column.name for column in table.columns if column.time_attribute is not None}
         if times & {part.column for part in wanted if isinstance(part, SourceColumn)}:
             raise CannotLower("a grouped or aggregated time attribute is planned as a plain value")
         below = stretch_above(table, wanted, filtered, ordered=False)
         if below == ((SCAN, CALC),) and not filtered and set(columns_read(wanted)) == every_column(table):
-            below = (*below, (SCAN,))  # all columns in another order: the aggregation may take them as they come
+            below = (*below, (SCAN,))  # all columns are read, so the aggregation may keep their order
         return tuple((*kinds, GROUP, *above) for kinds, above in product(below, _above(job, operator)))
     window = operator.window
     if operator.kind is not AggregateKind.WINDOW or window is None or len(operator.segment.windows) != 1:
@@ -104,7 +104,7 @@ def aggregation_operators(job: PlannedJob, operator: AggregateOperator, table: T
 
 
 def _call_inputs(call: AggregateCall) -> Iterator[Expression]:
-    """The input of a call; COUNT of a constant has none."""
+    """The inputs of a call; a COUNT of a constant has none."""
     for part in (*call.args, call.filter):
         if part is not None and not (call.function == "COUNT" and isinstance(part, Literal) and part.value is not None):
             # A filter condition is passed as a separate value.
@@ -112,7 +112,7 @@ def _call_inputs(call: AggregateCall) -> Iterator[Expression]:
 
 
 def _above(job: PlannedJob, operator: AggregateOperator) -> PossibleChains:
-    """The possible operators between an aggregation and the sink: with or without a Calc."""
+    """The possible operators between an aggregation and the sink, with or without a Calc."""
     converted, columns = cast_by_calc(job), job.output.columns
     if job.output.segment.filters or converted is Known.YES:
         return ((CALC,),)
@@ -122,7 +122,7 @@ def _above(job: PlannedJob, operator: AggregateOperator) -> PossibleChains:
     if shown[: len(handed)] == handed and tuple(map(window_field, columns[len(handed) :])) == fields:
         return ((),) if converted is Known.NO else ((), (CALC,))
     if operator.window is None:
-        # A projection of nothing but columns may be merged into an aggregation with a condition below.
+        # Flink may merge a projection of plain columns into an aggregation with a condition on its input.
         merged = operator.segment.filters and len(operator.keys) > 1
         return ((), (CALC,)) if merged else ((CALC,),)
     return ((CALC,),) if not any(map(window_field, columns)) else ((), (CALC,))

@@ -194,7 +194,7 @@ def test_a_live_savepoint_that_holds_something_else_stops_nothing(monkeypatch: p
     made, _ = of(monkeypatch)
     target = with_live_job(made, FOLDER / "a-metric-is-added-to-sessions" / "old")
     with pytest.raises(
-        DeployRefused, match=r"the job keeps running: .*the old plan has this operator, .*; the savepoint"
+        DeployRefused, match=r"the job keeps running: .*the old plan has this operator, .*, but the savepoint"
     ):
         made.prepare()
     assert len(target.disposed) == 1
@@ -204,7 +204,7 @@ def test_a_template_that_holds_something_else_stops_nothing(monkeypatch: pytest.
     made, _ = of(monkeypatch)
     monkeypatch.setattr(module, "kept_template", lambda *_: ADDED / "old")
     with pytest.raises(
-        DeployRefused, match=r"the job keeps running: .*the new plan predicts .*, the template contains"
+        DeployRefused, match=r"the job keeps running: .*the new plan predicts .*, but the template contains"
     ):
         made.prepare()
 
@@ -217,7 +217,7 @@ def test_where_no_live_savepoint_can_be_had_the_one_of_the_stop_is_compared(
     assert made.prepare() is None
     assert said[-1] == "the plan is compared with the savepoint of the stop: the job restarts"
     other = FOLDER / "a-metric-is-added-to-sessions" / "old"
-    with pytest.raises(DeployError, match=r"the old plan has this operator, .*; the savepoint does not"):
+    with pytest.raises(DeployError, match=r"the old plan has this operator, .*, but the savepoint does not"):
         made.write(str(other), f"{tmp_path}/new", None)
     assert not (tmp_path / "new").exists()
 

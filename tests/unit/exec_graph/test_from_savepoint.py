@@ -101,11 +101,15 @@ def _limited(script: PlannedScript, limit: int) -> PlannedScript:
     ("name", "deployed", "said"),
     [
         ("2.3/group-numbers", "2.3/group", ["GroupAggregate c27d"]),
-        ("2.3/group-ttl", "2.3/group-rocksdb", ["with a time to live", "other settings (--old-set)"]),
+        ("2.3/group-ttl", "2.3/group-rocksdb", ["with a time to live", "different settings (--old-set)"]),
         ("2.3/top-1", "2.3/deduplicated", ["predicts deduplicate-state", "contains Top1-Rank-State"]),
-        ("1.20/group", "2.3/group", ["not from the line of Flink 2.3.0", "--old-engine-version"]),
+        ("1.20/group", "2.3/group", ["plans the deployed script (2.3.0)", "--old-engine-version"]),
         ("2.3/inner-join", "2.3/group", ["the savepoint contains state of ", "Source: orders (e3df", "Join (29c6"]),
-        ("1.20/tumble", "2.3/group", ["an operator that stores watermark, window-aggs", "not from the line of"]),
+        (
+            "1.20/tumble",
+            "2.3/group",
+            ["an operator that stores watermark, window-aggs", "not written by the version of Flink"],
+        ),
     ],
 )
 def test_a_savepoint_of_another_job_is_named_by_its_operators(name: str, deployed: str, said: list[str]) -> None:

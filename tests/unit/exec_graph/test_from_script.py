@@ -115,7 +115,7 @@ def test_a_calc_that_comes_in_front_of_a_sink_takes_the_state_of_its_writer() ->
 @pytest.mark.parametrize(
     ("script", "reason"),
     [
-        (KAFKA.format(ROW) + SINK.format("hudi") + "SELECT a, b FROM k;", "a sink of connector hudi"),
+        (KAFKA.format(ROW) + SINK.format("hudi") + "SELECT a, b FROM k;", "a sink with connector hudi"),
         (
             KAFKA.format(ROW).replace("json", "debezium-json") + SINK.format("kafka") + "SELECT a, b FROM k;",
             "may be retracted",

@@ -121,7 +121,7 @@ def test_the_state_of_a_job_holds_it() -> None:
         (script(connector="made-up"), "is unknown"),
         (script("SELECT a, own(b) FROM t GROUP BY a;"), "user-defined"),
         (script("SELECT c, SUM(b) FROM t GROUP BY c;"), "the stored form of ARRAY<INT>"),
-        (script("SELECT a, SUM(b) FROM t GROUP BY GROUPING SETS ((a), ());"), "needs further operators"),
+        (script("SELECT a, SUM(b) FROM t GROUP BY GROUPING SETS ((a), ());"), "requires additional operators"),
         (script("SELECT /*+ STATE_TTL('t' = '1 d') */ a, SUM(b) FROM t GROUP BY a;"), "hint"),
         (script("SELECT a, STDDEV_POP(b) FROM t GROUP BY a;"), "STDDEV_POP"),
     ],

@@ -149,7 +149,7 @@ def test_readers_of_one_table_do_not_take_each_others_positions() -> None:
     symbols = Symbols()
     found = migration(job(old, symbols), job(new, symbols))
     reasons = {each.reason for each in found.operators if each.effect is RestoreEffect.NOT_MIGRATABLE}
-    assert reasons == {"its table is read several times, so that stored positions cannot be assigned to sources"}
+    assert reasons == {"its table is read several times, so stored positions cannot be assigned to sources"}
     assert migration(job(old, symbols), job(old, symbols)).kept is MigrationExtent.WHOLE
 
 

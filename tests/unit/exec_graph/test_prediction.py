@@ -77,7 +77,10 @@ def test_what_the_dry_restore_refuses_is_refused_at_restore() -> None:
     said = predicted(script(operator("a")), script(operator("a"), restores={"a": chain}))
     assert said.refusal is not None
     assert said.refusal.effect is RestoreEffect.REFUSED_AT_RESTORE
-    assert said.refusal.message == "the stored state of GroupAggregate has another layout, which Flink does not migrate"
+    assert (
+        said.refusal.message
+        == "the stored state of GroupAggregate has a different layout, which Flink does not migrate"
+    )
 
 
 def test_state_that_nobody_reads_and_state_that_begins_empty_leave_equal_plans_uncertain() -> None:

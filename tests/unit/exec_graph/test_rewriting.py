@@ -62,7 +62,7 @@ def test_keys_are_found_by_what_they_say() -> None:
     a, c, wide = StateField("VARCHAR(9)", "a", "a"), StateField("INT", "c", "c"), StateField("BIGINT", "c", "c")
     assert key_places([a, c], [wide, a]) == (1, 0)
     assert key_places([a, c], [c]) == (1,)
-    assert key_places([a, wide], [c]) == "the old values of c do not fit its new type"
+    assert key_places([a, wide], [c]) == "the old values of c do not fit the new type"
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_keys_are_found_by_what_they_say() -> None:
     [
         ([{SUM, COUNT}], {}, "a metric combines SUM(b), which would resume, and COUNT(b), which would start empty"),
         ([{SUM}, {COUNT}], {}, ""),
-        ([], {COUNT}, "COUNT(b), which would start empty, decides which results continue"),
+        ([], {COUNT}, "COUNT(b), which would start empty, decides which results are emitted"),
         ([], {SUM}, ""),
     ],
 )

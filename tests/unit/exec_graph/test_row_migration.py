@@ -59,9 +59,9 @@ def test_columns_are_carried_by_what_they_mean(
 @pytest.mark.parametrize(
     ("old", "new", "reason"),
     [
-        (operator(A, B), operator(A, replace(B, type="INT")), "b has another type"),
+        (operator(A, B), operator(A, replace(B, type="INT")), "b has a different type"),
         (operator(A), operator(A, replace(B, begins=None)), "b cannot be NULL"),
-        (operator(A, retracting=True), operator(A, B, retracting=True), "retracted rows have b"),
+        (operator(A, retracting=True), operator(A, B, retracting=True), "retracted rows contain b"),
         (operator(A, B), operator(A, B, form="List<row>"), "its stored layout differs"),
         (operator(A, B), operator(A, unmeasured_properties="another N"), "its stored layout differs"),
     ],
@@ -125,14 +125,14 @@ LONG_DECIMAL, NANOS = (
 @pytest.mark.parametrize(
     ("old", "new", "reason"),
     [
-        (side(A, retracting=True), side(A, B, retracting=True), "retracted rows have b"),
+        (side(A, retracting=True), side(A, B, retracting=True), "retracted rows contain b"),
         (side(A), side(A, B, form="row", unique=(B,)), "its stored layout differs"),
         (side(A), side(A, form="Tuple<Int, Int>"), "its stored layout differs"),
         (side(A, B, form="row", unique=(B,)), side(A, B, form="row", unique=(A,)), "its stored layout differs"),
         (side(A), side(A, replace(B, begins=None)), "b cannot be NULL"),
-        (side(A, B), side(A, replace(B, type="INT")), "b has another type"),
+        (side(A, B), side(A, replace(B, type="INT")), "b has a different type"),
         *(
-            (side(A, wide, retracting=True), side(wide, retracting=True), "a NULL in wide may have different ones")
+            (side(A, wide, retracting=True), side(wide, retracting=True), "a NULL in wide may have different bytes")
             for wide in (LONG_DECIMAL, NANOS)
         ),
     ],
@@ -200,12 +200,12 @@ def test_calls_of_a_frame_are_carried_by_what_they_compute(
         (
             over((ALL,), (A, B)),
             over((ALL, call("COUNT(b)", "b")), (A, B)),
-            "never counted rows that are about to leave the frame",
+            "never counted the rows that will leave the frame",
         ),
         (
             over((call("COUNT(b)", "b"),), (A, B)),
             over((call("COUNT(b)", "b"), ALL), (A, B)),
-            "never counted rows that are about to leave the frame",
+            "never counted the rows that will leave the frame",
         ),
         (over((ALL,), (A,)), over((ALL, call("MAX(c)", "c", begins=None)), (A, C)), "the initial value of "),
         (over((ALL,), (A,)), over((ALL,), (A, replace(C, begins=None))), "c cannot be NULL"),
@@ -232,7 +232,7 @@ def test_calls_of_which_one_output_is_computed_go_on_or_begin_together() -> None
 @pytest.mark.parametrize(
     ("told", "reason"),
     [
-        ({"having_calls": frozenset("b")}, "b, which would start empty, decides which results continue"),
+        ({"having_calls": frozenset("b")}, "b, which would start empty, decides which results are emitted"),
         ({"co_dependent_calls": frozenset({frozenset("ab")})}, "a metric combines a, which would resume, and b"),
         ({"co_dependent_calls": frozenset({frozenset("a"), frozenset("b")})}, ""),
     ],
@@ -255,7 +255,7 @@ def test_an_operator_above_one_that_begins_empty_would_gather_its_rows_twice() -
     assert {line.effect for line in migration(job(True), job(True)).operators} == {RestoreEffect.RIGHT}
     begins, above = migration(job(False), job(True)).operators
     assert (begins.effect, above.effect) == (RestoreEffect.EMPTY, RestoreEffect.NOT_MIGRATABLE)
-    assert above.reason == "it stores results of group-aggregate, which begins empty upstream of it"
+    assert above.reason == "it stores results of the upstream operator group-aggregate, which begins empty"
 
 
 @pytest.mark.parametrize(
@@ -317,7 +317,7 @@ def test_a_constant_of_an_over_is_what_it_is_and_not_where_it_stands() -> None:
     assert {line.effect for line in migration(with_sum_of(2), with_sum_of(2)).operators} == {RestoreEffect.RIGHT}
     (line,) = (each for each in migration(with_sum_of(2), with_sum_of(3)).operators if each.new and each.new.layout)
     assert line.effect is RestoreEffect.NOT_MIGRATABLE
-    assert line.reason == "SUM(3) never counted rows that are about to leave the frame, but would subtract them"
+    assert line.reason == "SUM(3) never counted the rows that will leave the frame, but would subtract them"
 
 
 def of_sinks(*told: tuple[tuple[StateField, ...], str, str]) -> ExecGraph:

@@ -60,7 +60,7 @@ def test_which_part_is_which(wanted: list[Part], given_parts: list[Part], places
     ],
 )
 def test_what_is_not_told_apart(parts: list[Part]) -> None:
-    with pytest.raises(CannotLower, match="the position of its metrics in its state"):
+    with pytest.raises(CannotLower, match="the position of its metrics in the state"):
         align(parts, parts, "metrics", ["one", "other"])
 
 
@@ -126,7 +126,7 @@ def test_metrics_of_one_type_are_told_apart(query: str, swapped: bool) -> None:
 )
 def test_what_is_alike_is_refused(query: str) -> None:
     operator, layout, columns = aggregation(query)
-    with pytest.raises(CannotLower, match="in its state is unknown"):
+    with pytest.raises(CannotLower, match="in the state is unknown"):
         in_stored_order(operator, layout, columns)
 
 

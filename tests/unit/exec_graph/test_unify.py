@@ -71,7 +71,7 @@ def test_each_operator_is_linked_in_its_place(script: str) -> None:
             UNION,
             "sink",
             {"config": {"dynamicTableSink": {"table": {"identifier": "`c`.`d`.`two`"}}}},
-            "no query of its sink",
+            "no query for this sink",
         ),
     ],
 )

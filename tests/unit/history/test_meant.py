@@ -25,7 +25,7 @@ CREATE TABLE orders (a STRING, b BIGINT, came AS PROCTIME(), ts TIMESTAMP(3)) WI
 CREATE TABLE printed (a STRING, b BIGINT) WITH ('connector' = 'print');
 INSERT INTO printed SELECT """
 TWO = GROUPED.replace("INSERT", "EXECUTE STATEMENT SET BEGIN INSERT")
-ALIKE = "several operators of the script match it"
+ALIKE = "several operators of the script match this node"
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ COUNTED = "(SELECT a, COUNT(*) AS b FROM orders GROUP BY a)"
             "a, SUM(b) FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY a ORDER BY came DESC) AS n FROM orders) "
             "WHERE n <= 3 GROUP BY a",
             (),
-            "this form|directly over tables|are told",
+            "this form|tables directly|are told",
         ),
     ],
 )

@@ -201,7 +201,7 @@ VISITS = (
             VISITS
             + f"a, SUM(b) FROM {WINDOWED.format('SESSION', ' PARTITION BY a')} GROUP BY a, window_start, window_end",
             {},
-            "only operators directly over tables",
+            "only operators that read tables directly",
         ),
         (VISITS.replace("b + 1,", "3,") + "a, SUM(b) FROM visits GROUP BY a", {}, "different column types"),
     ],
@@ -286,7 +286,7 @@ OF_ROWS = HIGHEST.format("TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1
         (
             HIGHEST.format(SUMS.format("'1' MINUTE")).replace("window_end, window_start", "a"),
             "",
-            "only operators directly over tables are known",
+            "only operators that read tables directly are supported",
         ),
     ],
 )

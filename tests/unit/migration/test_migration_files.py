@@ -113,7 +113,9 @@ def test_a_savepoint_of_another_job_is_refused(tmp_path: Path) -> None:
 def test_state_that_no_line_tells_of_is_not_lost(tmp_path: Path) -> None:
     made = change(ADDED)
     left = Migration(tuple(each for each in made.operators if each.effect is not RestoreEffect.REWRITTEN))
-    with pytest.raises(NotMigratable, match=r"the old plan has no such state, the savepoint contains .*window-aggs"):
+    with pytest.raises(
+        NotMigratable, match=r"the old plan has no such state, but the savepoint contains .*window-aggs"
+    ):
         write_migrated(str(FOLDER / ADDED / "old"), str(FOLDER / ADDED / "template"), str(tmp_path / "new"), left, NOW)
 
 
@@ -131,7 +133,9 @@ def test_a_wrong_layout_model_of_a_carried_operator_writes_nothing(tmp_path: Pat
     made = migration_of(plan, plan)
     carried = Migration(tuple(replace(each, old=wrong(each.old), new=wrong(each.new)) for each in made.operators))
     assert {each.effect for each in carried.operators} == {RestoreEffect.RIGHT}
-    with pytest.raises(NotMigratable, match=r"predicts accState VALUE .*, the savepoint contains accMapState MAP .*"):
+    with pytest.raises(
+        NotMigratable, match=r"predicts accState VALUE .*, but the savepoint contains accMapState MAP .*"
+    ):
         migrate_savepoint(str(place), str(place), str(tmp_path / "new"), carried, NOW)
     assert not (tmp_path / "new").exists()
 

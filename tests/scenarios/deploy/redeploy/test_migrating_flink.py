@@ -326,7 +326,7 @@ def test_state_that_is_not_understood_stops_nothing(
     # The template is compared first, and finds the same.
     monkeypatch.setattr(SavepointWriting, "prepare", lambda self: None)
     with pytest.raises(
-        DeployRefused, match=r"the old plan predicts window-aggs-list .*, the savepoint contains window-agg"
+        DeployRefused, match=r"the old plan predicts window-aggs-list .*, but the savepoint contains window-agg"
     ):
         migrated(local_flink, target, ledger, script(files, **NEW))
     assert target.running(ledger.deployment) == (entry.job_id,)

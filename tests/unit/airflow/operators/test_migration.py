@@ -118,8 +118,8 @@ def test_what_a_migration_keeps_whole_is_migrated(running: Site) -> None:
     [
         (None, "no savepoint of the running job could be compared"),
         (
-            DeployRefused("the old plan predicts A, the savepoint contains B"),
-            "the old plan predicts A, the savepoint contain",
+            DeployRefused("the old plan predicts A, but the savepoint contains B"),
+            "the old plan predicts A, but the savepoint contain",
         ),
         (AirflowFailException("no planner is to be had"), "no planner is to be had"),
     ],
@@ -347,7 +347,7 @@ def test_rows_of_another_condition_go_on_only_where_it_was_asked_for(
     with pytest.raises(AwaitingAnswer):
         run.execute(dag.get_task("approve"))
     assert (MIGRATE in asked[0]["options"]) is bool(accept)
-    assert ("the stored state comes from rows of the former condition" in asked[0]["body"]) is bool(accept)
+    assert ("the stored state comes from rows that met the former condition" in asked[0]["body"]) is bool(accept)
     if accept:
         run.complete(dag.get_task("approve"), event(MIGRATE, {"id": "7", "name": "ada"}))
         run.execute(dag.get_task("migrate"))
