@@ -1,7 +1,7 @@
 """``airflow flinkcompat``: the commands of ``flinkcompat ledger`` with the connections of Airflow.
 
-A connection replaces the addresses of ledger, Gateway and JobManager. ``airflow --help`` needs the definition alone, so
-the commands load when they are called.
+An Airflow connection replaces the addresses of ledger, Gateway and JobManager. ``airflow --help`` needs only the
+definitions, so each command is loaded when it is called.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _CONNECTION = Arg(
 _LEDGER = Arg(
     ("--ledger",),
     metavar="URI",
-    help="Folder or object-store address of the ledgers, if the DAG names a different one than the connection",
+    help="Folder or object-store address of the ledgers, if the DAG uses a different ledger than the connection",
 )
 _FORMAT = Arg(
     ("--format",), choices=("text", "json"), default="text", dest="style", help="Output format (default: text)"
@@ -50,7 +50,7 @@ def _command(name: str, words: str, *arguments: Arg) -> ActionCommand:
 
 
 def get_flinkcompat_cli_commands() -> list[GroupCommand]:
-    """The group ``flinkcompat`` of Airflow's command line; Airflow finds it by the provider's key ``cli``."""
+    """Command group ``airflow flinkcompat``, which Airflow finds through the provider's key ``cli``."""
     commands = (
         _command(
             "list",
@@ -60,11 +60,17 @@ def get_flinkcompat_cli_commands() -> list[GroupCommand]:
         _command("index", "Rebuild the index that `list` reads"),
         _command(
             "show",
-            "Show the deployed version, and a redeploy that has not ended",
+            "Show the deployed version, and its unfinished redeploy if there is one",
             _DEPLOYMENT,
-            Arg(("--entry",), type=_NUMBER, metavar="N", dest="number", help="Entry to show instead of the head"),
+            Arg(
+                ("--entry",),
+                type=_NUMBER,
+                metavar="N",
+                dest="number",
+                help="Entry to show instead of the deployed version",
+            ),
         ),
-        _command("history", "List all entries of the ledger, oldest first, one line each", _DEPLOYMENT),
+        _command("history", "List all ledger entries, oldest first, one per line", _DEPLOYMENT),
         _command(
             "diff",
             "Compare entries A and B: script, files, settings, functions, catalog",
@@ -74,7 +80,7 @@ def get_flinkcompat_cli_commands() -> list[GroupCommand]:
         ),
         _command(
             "adopt",
-            "Record a running job with the script that it runs",
+            "Record a running job and its script in the ledger",
             _DEPLOYMENT,
             Arg(("--job-id",), required=True, metavar="ID", help="The job's id on its target"),
             Arg(("--script",), required=True, metavar="FILE", help="Script or program that the job runs"),
@@ -90,24 +96,25 @@ def get_flinkcompat_cli_commands() -> list[GroupCommand]:
                 action="append",
                 dest="settings",
                 metavar="K=V",
-                help="Setting that applies before the script's own",
+                help="Setting that applies before the settings of the script",
             ),
             Arg(
                 ("--function",),
                 action="append",
                 dest="functions",
                 metavar="NAME=KIND[:LANGUAGE]",
-                help="Function that the script uses and does not declare",
+                help="Function that the script uses but does not declare",
             ),
             Arg(
                 ("--catalog",),
                 action="append",
                 dest="catalog",
                 metavar="FILE",
-                help="DDL of tables that the script does not declare; several files are read as one, in this order",
+                help="DDL of tables that the script does not declare; several files are read as one, in the listed "
+                "order",
             ),
-            Arg(("--target",), metavar="NAME", help="Target of the job, if the connection names none"),
-            Arg(("--engine-version",), metavar="V", help="Flink version; it must be the version of the cluster"),
+            Arg(("--target",), metavar="NAME", help="Target of the job, if the connection sets none"),
+            Arg(("--engine-version",), metavar="V", help="Flink version, which must be the version of the cluster"),
             Arg(
                 ("--former-ended",),
                 action="store_true",
@@ -129,7 +136,7 @@ _OF_CONNECTION = ("root", "config", "gateway", "jobmanager", "target")
 
 
 def run_command(name: str, args: Namespace) -> NoReturn:
-    """Run a command of the ledger, and exit as ``flinkcompat ledger`` does: 0, or 2 with a clear message."""
+    """Run a command of the ledger, and exit with the exit code of ``flinkcompat ledger``."""
     from airflow.providers.common.compat.sdk import AirflowException
     from airflow.utils.cli import action_cli
 
@@ -144,7 +151,7 @@ def run_command(name: str, args: Namespace) -> NoReturn:
             arguments = [
                 "--ledger",
                 hook.ledger_uri(args.ledger),
-                "--config",  # no project file lies where Airflow runs, or another one
+                "--config",  # a project file in Airflow's working directory must not apply
                 os.devnull,
                 *_options(command, args),
                 "--",
@@ -168,13 +175,15 @@ def _hook(conn_id: str, target: str | None) -> FlinkHook:
     from airflow_flinkcompat.airflow.hooks.flink import FlinkHook
     from airflow_flinkcompat.model import InputError
 
-    # Like Airflow's own commands about connections, it finds those in the database too.
+    # Finds connections in the database, too, like Airflow's own commands.
     os.environ["_AIRFLOW_PROCESS_CONTEXT"] = "server"
     hook = FlinkHook(conn_id, target=target)
     try:
         hook.connection  # noqa: B018
     except AirflowNotFoundException:
-        raise InputError(f"there is no Airflow connection {conn_id!r}: name one of type flink with --conn-id") from None
+        raise InputError(
+            f"there is no Airflow connection {conn_id!r}: pass a connection of type flink with --conn-id"
+        ) from None
     return hook
 
 

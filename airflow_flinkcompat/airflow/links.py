@@ -1,4 +1,4 @@
-"""Addresses of the pages of deployments inside Airflow, and the links on a task's page."""
+"""Addresses of the deployment pages in Airflow, and the links on a task's page."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from airflow.sdk.types import TaskInstanceKey
 
 PAGE_ROUTE = "flink"
-"""The page in the navigation, as the plugin registers it."""
+"""URL route of the page in the navigation."""
 
 
 def path_of_airflow() -> str:
@@ -23,26 +23,26 @@ def path_of_airflow() -> str:
 
 
 def change_page(ledger_id: str, deployment: str, number: int) -> str:
-    """Path of a change's page for a browser that is signed in to Airflow; ``number``: an entry about it."""
+    """Path of a change's page in Airflow's UI; ``number`` is any ledger entry of the change."""
     place = urlencode({"ledger": ledger_id, "deployment": deployment, "change": number})
     return f"{path_of_airflow()}/plugin/{PAGE_ROUTE}?{place}"
 
 
 class FlinkChangeLink(BaseOperatorLink):
-    """The page of the change that a task is about; operators keep its address in ``change_url``."""
+    """Link to the page of a task's change; operators store the address in ``change_url``."""
 
     name = "Flink change"
 
     def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:
-        """Read the link in the worker after the task ran or was parked; Airflow keeps the result as an XCom."""
+        """Return the link. Airflow calls this in the worker after the task ran or was parked."""
         return getattr(operator, "change_url", "") or ""
 
 
 class FlinkJobLink(BaseOperatorLink):
-    """The job's page in Flink's own UI; operators that know a job keep its address in ``job_url``."""
+    """Link to the job's page in Flink's UI; operators store the address in ``job_url``."""
 
     name = "Flink job"
 
     def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:
-        """Read the link in the worker after the task ran; Airflow keeps the result as an XCom."""
+        """Return the link. Airflow calls this in the worker after the task ran."""
         return getattr(operator, "job_url", "") or ""

@@ -1,4 +1,4 @@
-"""Metadata of the provider (entry point ``apache_airflow_provider``). Imports nothing heavy."""
+"""Metadata of the provider (entry point ``apache_airflow_provider``), which is cheap to import."""
 
 from __future__ import annotations
 
@@ -60,9 +60,9 @@ _CONFIG = {
         "options": {
             "connections": {
                 "description": (
-                    "Comma-separated ids of connections whose ledgers the pages show. Connections in the "
-                    "metadata database are found automatically: name here those in environment variables "
-                    "and secrets backends, which Airflow cannot list."
+                    "Comma-separated ids of connections whose ledgers the pages show. Connections in the metadata "
+                    "database are found automatically. List here connections in environment variables and secrets "
+                    "backends, which Airflow cannot list."
                 ),
                 "version_added": "0.1.0",
                 "type": "string",
@@ -70,7 +70,7 @@ _CONFIG = {
                 "default": "",
             },
             "ledgers": {
-                "description": "Comma-separated addresses of ledgers that no connection names.",
+                "description": "Comma-separated addresses of ledgers that no connection uses.",
                 "version_added": "0.1.0",
                 "type": "string",
                 "example": "s3://bucket/ledger",
@@ -82,9 +82,9 @@ _CONFIG = {
 
 
 def _for_jobmanager(fields: dict[str, Any]) -> dict[str, Any]:
-    """The same fields for the JobManager alone; empty means as for the Gateway.
+    """The same fields for the JobManager; an empty field means the value for the Gateway.
 
-    A toggle or a number cannot be empty in the form: ``verify`` and ``timeout`` are taken from the extra's JSON only.
+    A toggle or a number cannot be empty in the form, so ``verify`` and ``timeout`` are read only from the extra's JSON.
     """
     return {
         f"jobmanager_{name}": {
@@ -102,7 +102,7 @@ def get_provider_info() -> dict[str, Any]:
     return {
         "package-name": "airflow-flinkcompat",
         "name": "Flink SQL compatibility",
-        "description": "Know what a change to a Flink SQL job does to its state, and let Airflow act on it.",
+        "description": "Check how a change to a Flink SQL job affects its state, and let Airflow act on the verdict.",
         "integrations": [
             {
                 "integration-name": _INTEGRATION,
@@ -151,8 +151,7 @@ def get_provider_info() -> dict[str, Any]:
                     "target": _field(
                         "Target",
                         "Where jobs run: sql-gateway (default), jobmanager, kubernetes, aws, "
-                        "realtime-compute or another target; its page lists the keys of the extra that it "
-                        "reads",
+                        "realtime-compute or another target; the page of the target lists its keys of the extra",
                     ),
                     **_LEDGER,
                     **_ACCESS,

@@ -160,11 +160,11 @@ export interface components {
              * @description Number of the entry of the check, or of the first entry of a version without a check.
              */
             number: number;
-            /** @description Version in force at that time; null before the first deployment, or if the user may not read that entry. */
+            /** @description Version that was then in force; null before the first deployment, or if the user may not read its entry. */
             old: components["schemas"]["VersionTexts"] | null;
             /**
              * Old Number
-             * @description Number of the entry in force at that time; null before the first deployment.
+             * @description Number of the entry that was then in force; null before the first deployment.
              */
             old_number: number | null;
             /**
@@ -176,7 +176,7 @@ export interface components {
             } | null;
             /**
              * Report Error
-             * @description Error of reading the report.
+             * @description Error if the report cannot be read.
              */
             report_error: string | null;
             /** Sha256 */
@@ -193,7 +193,7 @@ export interface components {
             by: string | null;
             /**
              * Message
-             * @description Decision in words, with the chosen option.
+             * @description Description of the decision, with the chosen option.
              */
             message: string;
             /**
@@ -207,7 +207,7 @@ export interface components {
             run: components["schemas"]["TaskOfRun"] | null;
             /**
              * State
-             * @description not asked: the policy decided. not decided: a person was asked, but the question became obsolete, because another version was proposed or this one failed.
+             * @description not asked: the policy decided. not decided: a person was asked, but the question became obsolete, because a different version was proposed or this version failed.
              * @enum {string}
              */
             state: "waiting" | "approved" | "rejected" | "not asked" | "not decided";
@@ -230,14 +230,14 @@ export interface components {
             entry: components["schemas"]["EntrySummary"] | null;
             /**
              * Error
-             * @description Error of reading the ledger; all other values are then null.
+             * @description Error if the ledger cannot be read; all other values are then null.
              */
             error: string | null;
             /** @description Last failure of a redeploy or version, until the next redeploy begins. If entry.kind is rolled-back: the failure that caused the rollback. */
             failed: components["schemas"]["EntrySummary"] | null;
             /**
              * Job Url
-             * @description Address of the job in Flink's UI or the platform's console, if only one connection names the ledger.
+             * @description Address of the job in Flink's UI or the platform's console, if exactly one connection has the ledger.
              */
             job_url: string | null;
             /**
@@ -249,7 +249,7 @@ export interface components {
             owned_by: string | null;
             /** @description Check that waits for a person's decision. */
             pending: components["schemas"]["EntrySummary"] | null;
-            /** @description Null if no stop left a savepoint, if it was deleted, or if the user may read neither the entry of the stop nor that of a start from it. */
+            /** @description Null if no stop left a savepoint, if the savepoint was deleted, or if the user may read neither the stop's entry nor the entry of a start from the savepoint. */
             savepoint: components["schemas"]["LastSavepoint"] | null;
             /** Team */
             team: string | null;
@@ -325,7 +325,7 @@ export interface components {
             approved_by: string | null;
             /**
              * At
-             * @description Time at which it was written.
+             * @description Time at which the entry was written.
              */
             at: string;
             /**
@@ -385,12 +385,12 @@ export interface components {
             owner: string;
             /**
              * Reason
-             * @description Reason of the decision, as the person who decided wrote it.
+             * @description Reason of the decision, in the words of the person who decided.
              */
             reason: string | null;
             /** Report Path */
             report_path: string | null;
-            /** @description The task that wrote it, if the user may read its DAG. */
+            /** @description The task that wrote the entry, if the user may read its DAG. */
             run: components["schemas"]["TaskOfRun"] | null;
             /** Savepoint */
             savepoint: string | null;
@@ -429,7 +429,7 @@ export interface components {
             approved_by: string | null;
             /**
              * At
-             * @description Time at which it was written.
+             * @description Time at which the entry was written.
              */
             at: string;
             /**
@@ -481,7 +481,7 @@ export interface components {
             message: string;
             /**
              * Migrated From
-             * @description Original of the rewritten savepoint from which the job starts.
+             * @description The savepoint that was rewritten for the start of the job.
              */
             migrated_from: string | null;
             /** Migrated To */
@@ -534,7 +534,7 @@ export interface components {
             range_to: string | null;
             /**
              * Reason
-             * @description Reason of the decision, as the person who decided wrote it.
+             * @description Reason of the decision, in the words of the person who decided.
              */
             reason: string | null;
             /**
@@ -551,7 +551,7 @@ export interface components {
              * @description For a failed redeploy: number of the entry whose script is started again.
              */
             rolls_back_to: number | null;
-            /** @description The task that wrote it, if the user may read its DAG. */
+            /** @description The task that wrote the entry, if the user may read its DAG. */
             run: components["schemas"]["TaskOfRun"] | null;
             /** Savepoint */
             savepoint: string | null;
@@ -603,19 +603,19 @@ export interface components {
         LedgerItem: {
             /**
              * Connections
-             * @description Ids of the connections that name the ledger and that the user may read.
+             * @description Ids of the connections with this ledger that the user may read.
              */
             connections: string[];
             /**
              * Error
-             * @description Error of listing the ledger.
+             * @description Error if the ledger cannot be listed.
              */
             error: string | null;
             /** Id */
             id: string;
             /**
              * Uri
-             * @description Null for users who may not read any connection that names it.
+             * @description Null for users who may not read any connection with this ledger.
              */
             uri: string | null;
         };
@@ -686,7 +686,7 @@ export interface components {
             steps: components["schemas"]["RedeployStep"][];
             /**
              * Stopped At
-             * @description Time at which the former job was found ended.
+             * @description Time at which the former job had ended.
              */
             stopped_at: string | null;
         };
@@ -723,7 +723,7 @@ export interface components {
             bytes: number | null;
             /**
              * Disposed
-             * @description Number of the entry that records its deletion; null if it still exists.
+             * @description Number of the entry that records the deletion; null if the savepoint still exists.
              */
             disposed: number | null;
             /**
@@ -739,7 +739,7 @@ export interface components {
             starts: components["schemas"]["SavepointStart"][];
             /**
              * Stopped
-             * @description Number of the entry of the stop that took it.
+             * @description Number of the stop's entry.
              */
             stopped: number;
             /** Taken At */
@@ -763,12 +763,12 @@ export interface components {
             kind: string;
             /**
              * Migrated
-             * @description True if it started from the rewritten savepoint.
+             * @description True if the job started from the rewritten savepoint.
              */
             migrated: boolean;
             /**
              * Number
-             * @description Number of the entry in force at that time.
+             * @description Number of the entry that was then in force.
              */
             number: number;
         };
@@ -820,7 +820,7 @@ export interface components {
             language: string;
             /**
              * Number
-             * @description Number of the entry that contains it; null if it is stored with the report of a check.
+             * @description Number of the entry that contains the version; null if the version is stored with the report of a check.
              */
             number: number | null;
             /** Script */
@@ -874,7 +874,7 @@ export interface operations {
                     "application/json": components["schemas"]["DeploymentList"];
                 };
             };
-            /** @description Nobody is signed in. */
+            /** @description No user is signed in. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -883,7 +883,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorDetail"];
                 };
             };
-            /** @description The user may not read it. */
+            /** @description The user may not read this resource. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -924,7 +924,7 @@ export interface operations {
                     "application/json": components["schemas"]["DeploymentPage"];
                 };
             };
-            /** @description Nobody is signed in. */
+            /** @description No user is signed in. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -933,7 +933,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorDetail"];
                 };
             };
-            /** @description The user may not read it. */
+            /** @description The user may not read this resource. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -942,7 +942,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorDetail"];
                 };
             };
-            /** @description Not found. Only users who may read the ledger get this answer. */
+            /** @description Not found. Only users who may read the ledger receive this response. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -993,7 +993,7 @@ export interface operations {
                     "application/json": components["schemas"]["ChangePage"];
                 };
             };
-            /** @description Nobody is signed in. */
+            /** @description No user is signed in. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -1002,7 +1002,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorDetail"];
                 };
             };
-            /** @description The user may not read it. */
+            /** @description The user may not read this resource. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -1011,7 +1011,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorDetail"];
                 };
             };
-            /** @description Not found. Only users who may read the ledger get this answer. */
+            /** @description Not found. Only users who may read the ledger receive this response. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -1064,7 +1064,7 @@ export interface operations {
                     "application/json": components["schemas"]["RunChanges"];
                 };
             };
-            /** @description Nobody is signed in. */
+            /** @description No user is signed in. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -1073,7 +1073,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorDetail"];
                 };
             };
-            /** @description The user may not read it. */
+            /** @description The user may not read this resource. */
             403: {
                 headers: {
                     [name: string]: unknown;

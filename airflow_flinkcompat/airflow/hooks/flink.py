@@ -33,19 +33,19 @@ _NAMED_AS_IN_FLINK = ("sql-gateway", "jobmanager")
 
 
 class FlinkHook(BaseHook):
-    """Hook of a connection of type ``flink``, which opens the target and ledger that it names.
+    """Hook of a connection of type ``flink``, which opens the connection's target and ledger.
 
-    Host, port and schema (http or https) are the SQL Gateway's; login and password are basic authentication, a
-    password alone is a bearer token. Extra: ``target`` (a name of ``deploy.targets``; default: the SQL Gateway),
-    ``jobmanager_url`` (default: the Gateway's host, port 8081), ``ui_url`` (where people open Flink's UI; default:
-    ``jobmanager_url``), ``ledger`` (URI), and access to both by the keys of ``deploy.access``: ``ca_file``,
-    ``client_cert``, ``proxy`` …, each with the prefix ``jobmanager_`` where the JobManager differs;
-    ``planner_conn_id``: another connection, of a SQL Gateway of the same version, for a target that plans no scripts.
+    Host, port and schema (http or https) locate the SQL Gateway. Login and password are used for basic authentication;
+    a password alone is a bearer token. Keys of the extra: ``target`` (a name of ``deploy.targets``; default: the SQL
+    Gateway), ``jobmanager_url`` (default: the Gateway's host, port 8081), ``ui_url`` (address of Flink's UI in a
+    browser; default: ``jobmanager_url``) and ``ledger`` (URI). The keys of ``deploy.access`` configure access to both
+    servers: ``ca_file``, ``client_cert``, ``proxy`` …, each with the prefix ``jobmanager_`` if the JobManager differs.
+    ``planner_conn_id`` is a connection to a SQL Gateway of the same version, for a target that cannot plan scripts.
 
     Args:
         flink_conn_id: The id of the connection.
-        target: The target that a task requires. It applies if the connection names none, and must match the one that
-            the connection names.
+        target: The target that a task requires. It applies if the connection sets no target. Otherwise, both must be
+            equal.
     """
 
     conn_name_attr = "flink_conn_id"
@@ -91,9 +91,9 @@ class FlinkHook(BaseHook):
             asking: True if the target may be queried, which blocks until it answers.
 
         Returns:
-            The address. If the target has job ids of its own, the target is queried. Without an answer, the address
-            is ``ui_url``, or empty if that is not set. Without ``asking``, an address that only the target knows is
-            empty.
+            The address. If the target does not use Flink's job ids, the target is queried. Without an answer, the
+            address is ``ui_url``, or empty without a ``ui_url``. If ``asking`` is False, an address that only the
+            target knows is empty.
         """
         from airflow_flinkcompat.deploy.target import JobPages
 
@@ -116,18 +116,18 @@ class FlinkHook(BaseHook):
         try:
             with self.get_conn() as target:
                 found = target.page_of(JobRef(job_id), ui_url) if isinstance(target, JobPages) else None
-        except (DeployError, AirflowException) as error:  # a link is not worth a failure
+        except (DeployError, AirflowException) as error:  # a missing link must not fail a task
             self.log.info("the page of job %s is unknown: %s", job_id, mask_secrets(str(error)))
             found = None
         return found or ("" if "{" in ui_url else ui_url)
 
     @property
     def names_jobs_as_flink(self) -> bool:
-        """True if jobs have their Flink ids as names, so that Flink's own commands and pages accept them."""
+        """True if the target identifies jobs by Flink's ids, which Flink's own commands and pages accept."""
         return not self.exists or self.target_name in _NAMED_AS_IN_FLINK
 
     def target_has(self, capability: type) -> bool:
-        """True if the target is unknown or has a capability, which is a protocol of ``deploy.target``."""
+        """True if the target has a capability (a protocol of ``deploy.target``), or is unknown."""
         from airflow_flinkcompat.deploy import DeployError
         from airflow_flinkcompat.deploy.targets import target_class
 
@@ -163,7 +163,7 @@ class FlinkHook(BaseHook):
 
     @property
     def target_name(self) -> str:
-        """The target of ``deploy.targets``; raises AirflowFailException if task and connection disagree."""
+        """Name of the target in ``deploy.targets``. Raises AirflowFailException if task and connection differ."""
         from airflow_flinkcompat.deploy.targets import DEFAULT
 
         named = self._extra.get("target") or _TARGET_OF_TYPE.get(self.connection.conn_type or "")
@@ -175,7 +175,7 @@ class FlinkHook(BaseHook):
         return str(named or self.target or DEFAULT)
 
     def get_conn(self) -> OpenTarget:
-        """The target that the extra's ``target`` names, for a ``with``. Raises AirflowFailException."""
+        """Open the connection's target, for a ``with`` block. Raises AirflowFailException."""
         from airflow_flinkcompat.deploy import DeployError
         from airflow_flinkcompat.deploy.targets import Access, target_class
 
@@ -189,7 +189,7 @@ class FlinkHook(BaseHook):
 
     @contextmanager
     def rehearsal_cluster(self) -> Iterator[Cluster]:
-        """The place of a rehearsal. Raises AirflowFailException if it is not usable."""
+        """Open the cluster for a rehearsal. Raises AirflowFailException if the target is unusable."""
         from airflow_flinkcompat.deploy.restore_test.place import Cluster
 
         with self.get_conn() as target:
@@ -197,7 +197,7 @@ class FlinkHook(BaseHook):
 
     @contextmanager
     def planner(self) -> Iterator[Cluster]:
-        """The SQL Gateway of ``planner_conn_id``, else a Flink started here. Raises AirflowFailException."""
+        """Open the SQL Gateway of ``planner_conn_id``, or else a local Flink. Raises AirflowFailException."""
         from airflow_flinkcompat.local_flink import LocalFlinkError, local_cluster
 
         with ExitStack() as stack:
@@ -223,45 +223,45 @@ class FlinkHook(BaseHook):
         )
 
     def location(self) -> TargetLocation:
-        """The data that another process needs to open the target, secrets included."""
+        """Addresses and credentials with which a different process can open the target."""
         from airflow_flinkcompat.deploy.targets import TargetLocation
 
         addresses = {}
         for which, url in self._addresses.items():
-            with suppress(AirflowFailException):  # the target was opened without it, so it does not need it
+            with suppress(AirflowFailException):  # the target does not need this address
                 addresses[which] = url()
         return TargetLocation(self.target_name, addresses, self.access)
 
     def _address(self, which: str) -> str:
-        """Address of a target's part; ``WHICH_url`` of the extra for parts that only the target knows."""
+        """Address of one server of the target; for other servers, the value of ``<which>_url`` in the extra."""
         if which in self._addresses:
             return self._addresses[which]()
         address = str(self._extra.get(f"{which}_url") or "").rstrip("/")
         if not address:
             raise AirflowFailException(
-                f"connection {self.flink_conn_id!r}: target {self.target_name!r} is reached by its {which}: set "
+                f"connection {self.flink_conn_id!r}: target {self.target_name!r} needs the address of its {which}: set "
                 f"{which}_url in the extra"
             )
         return address
 
     @property
     def _addresses(self) -> Mapping[str, Callable[[], str]]:
-        """Functions that return the address of each part of a target, or raise AirflowFailException."""
+        """For each server, a function that returns its address or raises AirflowFailException."""
         return {"gateway": lambda: self.gateway_url, "jobmanager": lambda: self.jobmanager_url}
 
     @property
     def access(self) -> dict[str, Any]:
-        """Input of ``deploy.access`` for endpoints, secrets included."""
+        """Values for ``deploy.access``, including secrets."""
         return {**self._extra, "login": self.connection.login, "password": self.connection.password}
 
     def engine(self) -> tuple[str, str]:
-        """Engine and version that the target names: ``("flink", "2.3.0")``. Raises DeployError."""
+        """Engine and version of the target, such as ``("flink", "2.3.0")``. Raises DeployError."""
         with self.get_conn() as target:
             found = target.engine()
         return found.engine, found.version
 
     def explain_plans(self, old: Side, new: Side, folder: str | None = None) -> Plans:
-        """Both sides' plans, compiled by the target or its planner; ``folder`` is where they are written."""
+        """Compile both sides on the target or its planner, which writes the plans to ``folder``."""
         from airflow_flinkcompat.deploy import explain_plans
         from airflow_flinkcompat.deploy.target import PlanCompiler, Target
 
@@ -274,11 +274,11 @@ class FlinkHook(BaseHook):
             return explain_plans(old, new, planner, folder=folder)
 
     def ledger_uri(self, uri: str | None = None) -> str:
-        """The argument, else the connection's ``ledger``, else ``$FLINKCOMPAT_LEDGER``; raises without any."""
+        """``uri``, else the connection's ledger, else ``$FLINKCOMPAT_LEDGER``. Raises AirflowFailException."""
         if found := uri or self._ledger_of_connection() or os.environ.get(LEDGER_VARIABLE):
             return str(found)
         raise AirflowFailException(
-            f"no ledger is named: pass ledger=…, or set `ledger` in the extra of connection {self.flink_conn_id!r}, "
+            f"no ledger is set: pass ledger=…, or set `ledger` in the extra of connection {self.flink_conn_id!r}, "
             f"or the environment variable {LEDGER_VARIABLE}"
         )
 
@@ -287,7 +287,7 @@ class FlinkHook(BaseHook):
 
     @cached_property
     def exists(self) -> bool:
-        """True if the connection exists: check (with a named engine), approval and sensor work without it."""
+        """True if the connection exists. Check (with an engine), approval and sensor can work without one."""
         from airflow.providers.common.compat.sdk import AirflowNotFoundException
 
         try:
@@ -296,13 +296,13 @@ class FlinkHook(BaseHook):
             return False
 
     def ledger(self, deployment: str, uri: str | None = None) -> Ledger:
-        """The ledger of one deployment."""
+        """Open the ledger of one deployment."""
         from airflow_flinkcompat.deploy import Ledger
 
         return Ledger(self.ledger_uri(uri), deployment)
 
     def test_connection(self) -> tuple[bool, str]:
-        """Test that the target answers, and describe it; never raises, secrets masked."""
+        """Test the connection. Returns True and a description of the target, or False and the masked error."""
         from airflow_flinkcompat.deploy.target import JobDescriptions
         from airflow_flinkcompat.deploy.targets import DEFAULT
         from airflow_flinkcompat.secrets import mask_secrets
@@ -316,7 +316,7 @@ class FlinkHook(BaseHook):
                     f"connection {self.flink_conn_id!r}: ui_url {self._configured_ui_url!r} is not an address for "
                     "a browser: write https://host/path"
                 )
-        except Exception as error:  # the UI shows the text; whatever goes wrong belongs there
+        except Exception as error:  # the UI shows every error
             return False, mask_secrets(str(error))
         runs = "SQL Gateway" if self.target_name == DEFAULT else f"target {self.target_name}, engine {found.engine}"
         known = "" if jobs is None else f"; it has {len(jobs)} job{'' if len(jobs) == 1 else 's'}"
@@ -337,7 +337,7 @@ def _bare(url: str) -> str:
 
 
 def mask_in_logs(value: str) -> None:
-    """Have Airflow mask a secret in later logs of this process, unless it is too short."""
+    """Mask a secret in later Airflow logs of this process, unless the secret is too short."""
     from airflow_flinkcompat.secrets.redact import SHORTEST
     from airflow_flinkcompat.secrets.spellings import variants
 

@@ -8,11 +8,12 @@ from airflow_flinkcompat.airflow.hooks.flink import FlinkHook
 
 
 class RealtimeComputeHook(FlinkHook):
-    """Hook of a connection of type ``alibaba_realtime_compute``, which opens the target that it names.
+    """Hook of a connection of type ``alibaba_realtime_compute``, which opens a namespace and its ledger.
 
-    Login and password are the id and the secret of an access key. Extra: ``endpoint`` or ``region``, ``workspace``,
-    ``namespace``, ``alibaba_conn_id`` (a connection of type ``alibaba_cloud`` whose access key is borrowed),
-    ``engine_version``, ``deployment_target``, ``ledger``, and ``ui_url`` (where people open the console).
+    Login and password are the id and the secret of an access key. Keys of the extra: ``endpoint`` or ``region``,
+    ``workspace``, ``namespace``, ``alibaba_conn_id`` (a connection of type ``alibaba_cloud`` whose access key is used
+    instead), ``engine_version``, ``deployment_target``, ``ledger``, and ``ui_url`` (address of the console in a
+    browser).
     """
 
     conn_name_attr = "realtime_compute_conn_id"

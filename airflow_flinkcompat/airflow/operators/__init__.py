@@ -1,4 +1,4 @@
-"""Airflow operators. Names load on first use: a DAG file pays only for what it imports."""
+"""Airflow operators. Each name is loaded on first use, so that DAG files import only what they use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The human decision, on Airflow's own human-in-the-loop operators."""
+"""FlinkSqlApprovalOperator, which asks a person with Airflow's human-in-the-loop operators."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _CHOICES: Mapping[str, str] = {
     REJECT: "reject",
 }
 _BRANCHES = tuple(dict.fromkeys(_CHOICES.values()))
-# Default retries, because a retry asks again for an answer that Airflow lost.
+# Default number of retries. A retry asks again if Airflow lost an answer.
 _RETRIES = 2
 # Longer bodies slow the page down and do not help the decision.
 _LONGEST_BODY = 20_000
@@ -59,40 +59,41 @@ NOBODY = "nobody (time-out)"
 
 
 class FlinkSqlApprovalOperator(UnmappedMixin, DeploymentOperator, AskingAgain, BranchMixIn):
-    """Show the report of the check, and let a person resume, migrate, restart without state, or reject.
+    """Show the report of the check, and let a person choose to resume, migrate, restart or reject.
 
-    The answer is recorded in the ledger (who, what, when, and the reason from the form) and pushed to XCom (key
+    The answer is recorded in the ledger (person, choice, time, and the reason from the form) and pushed to XCom (key
     ``decision``) before branching. ``FlinkSqlChangeSensor`` does not offer a rejected version again. A missing answer
-    never means resume. Like the gate, it is not mapped.
+    never means resume. Like the gate, this operator cannot be mapped.
 
     Args:
         deployment: Name of the Flink job. (templated)
-        branches: ``resume`` and ``restart`` → task id, task group id or a list of them; ``migrate``, which is offered
-            where a migration keeps some of the state, may be left out, and ``reject``: everything downstream is skipped
-            then.
-        check_task_id: The FlinkSqlCompatibilityOperator whose report is shown; by default the only one upstream.
-        subject: The question's title; by default one that names the deployment. (templated)
+        branches: ``resume`` and ``restart`` → task id, task group id or a list of them. ``migrate`` is optional, and is
+            offered if a migration keeps some of the state. ``reject`` is optional; without this branch, all downstream
+            tasks are skipped.
+        check_task_id: The FlinkSqlCompatibilityOperator whose report is shown; by default, the only one upstream.
+        subject: The title of the question; the default names the deployment. (templated)
         body: Text above the report. (templated, Markdown)
-        backfill: True if history is recomputed after a restart; its option is then "Restart with backfill".
-            Default: True if a FlinkBackfillOperator of the deployment comes after this task.
-        retries: At least 1: Airflow 3.3 can lose an answer that comes just as the waiting task is parked; then it
-            asks again. Fewer in ``default_args`` are raised to 1, with a warning.
+        backfill: True if history is recomputed after a restart; the option is then "Restart with backfill". Default:
+            True if a FlinkBackfillOperator of the deployment is downstream.
+        retries: At least 1, because Airflow 3.3 can lose an answer that arrives while the task is parked; the retry
+            asks again. A lower value in ``default_args`` is raised to 1, with a warning.
         retry_delay: The pause before a retry.
-        defaults: None (without an answer the task fails after ``response_timeout``) or "Reject".
-        params: Fields of the form in addition to ``reason``, whose answer goes into the ledger. Airflow's form cannot
-            require one for some answers alone, so it may be left empty.
-        approvers_needed: 2 for four eyes: the question is asked again until two users have chosen the same. One
-            "Reject" is enough. Needs Airflow 3.3, like all arguments below.
-        author_may_approve: True if the author of the change, by the ledger's origin, may approve it. Default: True with
-            one approver, False with two. An approval by the author is refused, and the question is asked again.
-        authors: Address or name of a Git author → id or name of the user in Airflow, or a list of them; without it a
-            user is the author with the same name or address. If the author is unknown, the ledger records that.
-        escalate_to: Further users (ids, or tables of id and name) who may answer after ``escalate_after``; before that
-            their answers are refused. ``assigned_users`` may answer at once.
-        escalate_after: How long only ``assigned_users`` may answer; a timedelta or seconds.
-        notifiers: Called when the question is asked, is asked again, and when others may answer, too.
-        decision_notifiers: Called after the decision, also after one by the time-out. A notifier that fails is a
-            warning in the log.
+        defaults: None (the task fails if there is no answer within ``response_timeout``) or "Reject".
+        params: Additional fields of the form. The form always has the field ``reason``, which is recorded in the
+            ledger. The field may be empty, because Airflow cannot require it for some answers only.
+        approvers_needed: With 2, the question is asked again until two users have chosen the same answer. One "Reject"
+            is enough. Requires Airflow 3.3, like all arguments below.
+        author_may_approve: True if the author of the change may approve the change. The author is part of the origin in
+            the ledger. Default: True with one approver, False with two. If False, an approval by the author is refused,
+            and the question is asked again.
+        authors: Address or name of a Git author → id or name of the Airflow user, or a list of them. Without an entry,
+            a user with the same name or address is the author. If the author is unknown, the ledger records this doubt.
+        escalate_to: Additional users (ids, or tables of id and name) who may answer after ``escalate_after``. Their
+            earlier answers are refused. ``assigned_users`` may answer immediately.
+        escalate_after: Period in which only ``assigned_users`` may answer; a timedelta or seconds.
+        notifiers: Called when the question is asked, when it is asked again, and when it escalates.
+        decision_notifiers: Called after the decision, also if the time-out decided. A notifier that fails results in a
+            warning.
     """
 
     role = TaskRole.APPROVAL
@@ -145,7 +146,7 @@ class FlinkSqlApprovalOperator(UnmappedMixin, DeploymentOperator, AskingAgain, B
         self.decision_notifiers = telemetry.each("decision_notifiers", decision_notifiers)
 
     def execute(self, context: Context) -> Any:
-        """Ask, and park the task until somebody answers."""
+        """Ask, and park the task until a person answers."""
         with readable_errors():
             summary = self._summary(context)
             self.options = self._effective_options(summary)
@@ -154,7 +155,7 @@ class FlinkSqlApprovalOperator(UnmappedMixin, DeploymentOperator, AskingAgain, B
         return self._ask(context)
 
     def execute_complete(self, context: Context, event: dict[str, Any], asked: Mapping[str, Any] | None = None) -> Any:
-        """Record the decision, then branch; ask again if the answer does not decide."""
+        """Record the decision and branch, or ask again if the answer does not decide."""
         with readable_errors():
             summary = self._summary(context)
             self.options = self._effective_options(summary)
@@ -200,7 +201,7 @@ class FlinkSqlApprovalOperator(UnmappedMixin, DeploymentOperator, AskingAgain, B
             return text
         cut = text[:_LONGEST_BODY].rsplit("\n", 1)[0]
         fence = "\n```" if cut.count("\n```") % 2 else ""
-        return f"{cut}{fence}\n\n*(cut here; the full report is {summary.report})*"
+        return f"{cut}{fence}\n\n*(shortened; the full report is {summary.report})*"
 
     def _record(
         self, context: Context, choice: str, answer: Mapping[str, Any], agreed: Sequence[Answer] = ()
@@ -236,7 +237,7 @@ def restart_option(backfill: bool | None) -> str:
 
 
 def _form(params: Mapping[str, Any] | None) -> ParamsDict:
-    """The fields of the form: the task's own, and the reason, unless the task has one of that name."""
+    """The fields of the form: the task's own fields, and ``reason`` unless the task defines it."""
     reason = Param(
         None,
         title="Reason",
@@ -245,7 +246,7 @@ def _form(params: Mapping[str, Any] | None) -> ParamsDict:
         format="multiline",
     )
     fields = params if isinstance(params, ParamsDict) else ParamsDict(dict(params or {}))
-    # Airflow adds the DAG's parameters, which are not fields of this form.
+    # Airflow adds the DAG's parameters, which must not be fields of this form.
     own = {name: param for name, param in fields.items() if getattr(param, "source", None) != "dag"}
     return ParamsDict({REASON: reason, **own})
 
@@ -255,7 +256,7 @@ def _options(backfill: bool | None, migrates: bool = False) -> list[str]:
 
 
 def _retries(arguments: Mapping[str, Any]) -> int:
-    """The retries of this task, at least 1. Raises ValueError if the task itself sets fewer."""
+    """The number of retries, at least 1. Raises ValueError if the task itself sets a lower number."""
     why = "Airflow 3.3 can lose an answer; the next try asks again"
     if (retries := arguments.get("retries")) is not None:
         if retries < 1:
@@ -281,7 +282,7 @@ def _checked_branches(branches: Mapping[str, Any]) -> dict[str, list[str]]:
 
 
 def _name(user: Any) -> str:
-    """Name of ``{"id", "name"}``; nobody if the time-out answered."""
+    """Name of a user ``{"id", "name"}``, or ``NOBODY`` if the time-out decided."""
     if not user:
         return NOBODY
     row = user if isinstance(user, Mapping) else vars(user)
@@ -297,7 +298,7 @@ def _authorship(summary: Summary) -> str:
 
 
 def _from_zero(summary: Summary) -> str:
-    """Cost of a resume, shown above a report that may be cut: every metric that starts from zero."""
+    """List of the metrics that a resume starts from zero, shown above the report, which may be cut."""
     if not summary.from_zero:
         return ""
     from airflow_flinkcompat.compat.reports.markdown import code_span

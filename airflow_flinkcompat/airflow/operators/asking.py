@@ -1,8 +1,8 @@
-"""A question asked again (second approver, reviewer, escalation), and the answers that decide it.
+"""Questions that are asked again (second approver, reviewer, escalation), and their answers.
 
-A reviewer is someone other than the author. Airflow stores one answer of a task, and the question's text and users.
-Everybody who may ever answer is therefore named to Airflow at once. An answer that does not count (yet) is refused
-here, and the question is open again.
+A reviewer is a person other than the author. Airflow stores only one answer of a task, and never changes the text and
+the users of a question. Therefore, the question lists everybody who may ever answer. An answer that does not apply
+(yet) is refused here, and the question is asked again.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from typing import Self
 
 REJECT = "Reject"
 REASON = "reason"
-"""The field of the form for the reason."""
+"""Name of the form field for the reason."""
 _LONGEST_REASON = 2_000
 
 
@@ -48,7 +48,7 @@ class AskingAgain(HITLOperator):
         escalate_to: str | Mapping[str, str] | Sequence[str | Mapping[str, str]],
         escalate_after: timedelta | float | None,
     ) -> None:
-        """Set who may answer; raise ValueError if nobody could decide, or this Airflow asks only once."""
+        """Set the rules for answers. Raises ValueError if nobody could decide, or Airflow is too old."""
         if approvers_needed not in (1, 2):
             raise ValueError(f"approvers_needed is {approvers_needed!r}: write 1 or 2")
         self.approvers_needed = approvers_needed
@@ -59,7 +59,7 @@ class AskingAgain(HITLOperator):
         self._check_who()
 
     def _check_who(self) -> None:
-        """Raise ValueError if nobody could decide by these arguments, or this Airflow asks only once."""
+        """Raise ValueError if nobody could decide, or this Airflow cannot ask again."""
         if bool(self.escalate_to) != (self.escalate_after is not None):
             missing, present = (
                 ("escalate_after", "escalate_to") if self.escalate_to else ("escalate_to", "escalate_after")
@@ -67,12 +67,12 @@ class AskingAgain(HITLOperator):
             raise ValueError(f"{present} needs {missing}: set both, or neither")
         if self.escalate_to and not self.assigned_users:
             raise ValueError(
-                "escalate_to: everybody may answer at once; restrict the users with assigned_users (or approvers)"
+                "escalate_to: everybody may already answer; restrict the users with assigned_users (or approvers)"
             )
         after, total = self.escalate_after, self.response_timeout
         if after is not None and total is not None and after >= total.total_seconds():
             raise ValueError(
-                "escalate_after must be shorter than response_timeout, because nobody may answer after that"
+                "escalate_after must be shorter than response_timeout, because nobody may answer after response_timeout"
             )
         may = {str(user["id"]) for user in self.assigned_users or ()} | {person.id for person in self.escalate_to}
         if may and len(may) < self.approvers_needed:
@@ -105,7 +105,7 @@ class AskingAgain(HITLOperator):
             self.assigned_users = users
 
     def _note(self, context: Context, asked: AskedQuestion, refused: str = "") -> None:
-        """Record the state of the question for the page: Airflow stores only its first form."""
+        """Record the state of the question for the page, because Airflow stores only the first state."""
         if self._asks_again:
             question = {
                 "approvers_needed": self.approvers_needed,
@@ -115,7 +115,7 @@ class AskingAgain(HITLOperator):
             context["ti"].xcom_push(key=summaries.QUESTION, value=question)
 
     def _park(self, asked: AskedQuestion) -> NoReturn:
-        """Wait for the next answer, at most until the question escalates or ends."""
+        """Park the task until the next answer, at most until the question escalates or ends."""
         from airflow.sdk.exceptions import TaskAwaitingInput
 
         left = None if asked.next_time is None else timedelta(seconds=max(asked.next_time - time.time(), 1.0))
@@ -125,7 +125,7 @@ class AskingAgain(HITLOperator):
         names = [person.name for person in self.escalate_to]
         self.log.warning("No decision so far: from now on, %s may also answer", ", ".join(names))
         if event.get("timedout"):
-            # Airflow has a single time-out, and took the default when it expired. Nobody could answer since.
+            # Airflow has only one time-out, and chose the default when it expired. Since then, nobody can answer.
             self._ask_airflow_again(context)
         telemetry.notify(self, context, self.notifiers, self._facts("escalated", summary, to=names))
         self._park(replace(asked, escalates_at=None))
@@ -133,7 +133,7 @@ class AskingAgain(HITLOperator):
     def _agreed(
         self, context: Context, summary: Summary, asked: AskedQuestion, answer: Mapping[str, Any]
     ) -> tuple[Answer, ...]:
-        """The answers that decide. Asks again if there are too few, or if this one does not count."""
+        """The answers that decide. Asks again if they are too few, or if the new answer does not apply."""
         user = answer["responded_by_user"]
         by, option = Person.of(user if isinstance(user, Mapping) else vars(user)), answer["chosen_options"][0]
         author = summary.origin.get("author")
@@ -144,9 +144,9 @@ class AskingAgain(HITLOperator):
             at = datetime.fromtimestamp(asked.escalates_at, UTC).isoformat(timespec="seconds")
             refusal = f"{by.name} may answer from {at} on, if none of {', '.join(sorted(own))} decides earlier"
         elif option != REJECT and by_author:
-            refusal = f"{by.name} made this change ({author}), so somebody else must approve it"
+            refusal = f"{by.name} made this change ({author}), so a different person must approve it"
         if refusal:
-            why = f"The answer {option!r} does not count: {refusal}"
+            why = f"The answer {option!r} does not apply: {refusal}"
             self._note(context, asked, why)
             self._ask_again(context, summary, asked, why)
         unknown = "" if self.author_may_approve or option == REJECT else doubt(by, author, by_author)
@@ -162,7 +162,7 @@ class AskingAgain(HITLOperator):
             context,
             summary,
             asked,
-            f"{answers}. The question returns until {self.approvers_needed} people choose the same",
+            f"{answers}. The question returns until {self.approvers_needed} people choose the same answer",
         )
 
     def _ask_again(self, context: Context, summary: Summary, asked: AskedQuestion, why: str) -> NoReturn:
@@ -172,7 +172,7 @@ class AskingAgain(HITLOperator):
         self._park(asked)
 
     def _ask_airflow_again(self, context: Context) -> None:
-        """Ask once more: Airflow then clears the answer, and keeps the first text of the question."""
+        """Ask again: Airflow clears the answer, but keeps the first text of the question."""
         upsert_hitl_detail(
             context["ti"].id,
             options=self.options,
@@ -182,19 +182,19 @@ class AskingAgain(HITLOperator):
         )
 
     def _facts(self, event: str, summary: Summary, **more: Any) -> dict[str, Any]:
-        """Values for a notifier's template under ``flinkcompat``."""
+        """Facts for a notifier, under the key ``flinkcompat`` of the context."""
         known = {"outcome": summary.outcome, "report": summary.report, "author": summary.origin.get("author")}
         return {"event": event, "deployment": self.deployment, **known, **more}
 
     def _who(self, summary: Summary) -> str:
-        """Text about required approvers; it stays the same when the question is asked again."""
+        """Text about the required approvers, which stays the same when the question is asked again."""
         from airflow_flinkcompat.compat.reports.markdown import code_span
 
         lines = []
         if self.approvers_needed > 1:
             lines.append(
-                f"**{self.approvers_needed} people must choose the same.** This question returns until they "
-                f"do; one *{REJECT}* is enough."
+                f"**{self.approvers_needed} people must choose the same answer.** This question is asked again until "
+                f"they do; one *{REJECT}* is enough."
             )
         if not self.author_may_approve:
             author = summary.origin.get("author")
@@ -206,17 +206,17 @@ class AskingAgain(HITLOperator):
         if self.escalate_to and self.escalate_after is not None:
             names = ", ".join(code_span(person.name) for person in self.escalate_to)
             after = timedelta(seconds=self.escalate_after)
-            lines.append(f"Answers of {names} count if nobody else decides within {after}.")
+            lines.append(f"Answers of {names} apply if nobody else decides within {after}.")
         return "\n\n".join(lines)
 
 
 def is_time_up(event: Mapping[str, Any]) -> bool:
-    """True if nobody answered in time: Airflow reports it, or has taken the default."""
+    """True if nobody answered in time: Airflow reports a time-out, or chose the default."""
     return bool(event.get("timedout")) or event.get("error_type") == "timeout"
 
 
 def reason_of(answers: Mapping[str, Any] | None) -> str | None:
-    """The reason in the answer, secrets masked; None without one."""
+    """The reason in an answer, with masked secrets; None without a reason."""
     from airflow_flinkcompat.secrets.redact import mask_secrets, shortened
 
     text = mask_secrets(str((answers or {}).get(REASON) or "").strip())
@@ -243,14 +243,14 @@ def _seconds(span: timedelta | float | None) -> float | None:
 
 @dataclass(frozen=True)
 class Person:
-    """A user as Airflow names one."""
+    """An Airflow user."""
 
     id: str
     name: str
 
     @classmethod
     def of(cls, user: str | Mapping[str, Any]) -> Person:
-        """A user by id, or by ``{"id", "name"}``. Raises ValueError for anything else."""
+        """Parse a user from an id or from ``{"id", "name"}``. Raises ValueError."""
         if isinstance(user, str) and user:
             return cls(user, user)
         if isinstance(user, Mapping) and user.get("id") and set(user) <= {"id", "name"}:
@@ -264,7 +264,7 @@ class Person:
 
 @dataclass(frozen=True)
 class Answer:
-    """A user's choice and reason. ``doubt``: unknown facts about the user."""
+    """A user's choice and reason. ``doubt`` describes unknown facts about the user."""
 
     by: Person
     choice: str
@@ -276,8 +276,8 @@ class Answer:
 class AskedQuestion:
     """A question in its present state. Times are seconds since the epoch.
 
-    ``at`` is when it was first asked, ``until`` its end, None: never. ``escalates_at`` is when others may answer too,
-    None: there are none, or they may by now. ``answers`` are those that count, one for each user.
+    ``at`` is the time of the first question, and ``until`` its end (None: no end). From ``escalates_at`` on, more users
+    may answer (None: there are none, or they may already answer). ``answers`` are the valid answers, one for each user.
     """
 
     at: float
@@ -286,7 +286,7 @@ class AskedQuestion:
     answers: tuple[Answer, ...] = field(default=())
 
     def with_answer(self, answer: Answer) -> AskedQuestion:
-        """The question with one more answer; a user who answers again has changed their mind."""
+        """Add an answer to the question, which replaces an earlier answer of the same user."""
         others = (each for each in self.answers if each.by.id != answer.by.id)
         return replace(self, answers=(*others, answer))
 
@@ -294,12 +294,12 @@ class AskedQuestion:
         return tuple(each for each in self.answers if each.choice == choice)
 
     def answers_so_far(self) -> list[dict[str, str | None]]:
-        """The answers so far, for the next person who answers."""
+        """The answers so far, to show to the next person."""
         return [{"by": each.by.name, "choice": each.choice, "reason": each.reason} for each in self.answers]
 
     @property
     def next_time(self) -> float | None:
-        """Time at which the question escalates or ends without an answer; None: never."""
+        """Time at which the question escalates or ends without an answer; None if never."""
         return min(filter(None, (self.escalates_at, self.until)), default=None)
 
     def to_dict(self) -> dict[str, Any]:
@@ -323,7 +323,7 @@ def is_author(person: Person, author: str | None, known: Mapping[str, Sequence[s
 
 
 def doubt(person: Person, author: str | None, by_author: bool | None) -> str:
-    """Doubt about a user who is assumed, but not known, not to be the author; "" without one."""
+    """Doubt that a user might be the author; "" if it is known."""
     if by_author is not None:
         return ""
     if author is None:

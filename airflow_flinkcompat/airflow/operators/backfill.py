@@ -1,8 +1,9 @@
-"""FlinkBackfillOperator: recompute history with the proposed script in a Spark job.
+"""FlinkBackfillOperator, which recomputes history with the proposed script in a Spark job.
 
-In the DAG of a redeploy this task fills the windows that a start without state, or a migration, leaves incomplete.
-``execute`` plans the backfill in this process, and submits ``backfill/job.py`` with SparkSubmitOperator. It records the
-counts in the ledger. With a boundary it also returns the hand-over record for FlinkSqlDeployOperator.
+In the DAG of a redeploy, this task recomputes the windows that a start without state, or a migration, leaves
+incomplete. ``execute`` plans the backfill in this process, and submits ``backfill/job.py`` with SparkSubmitOperator.
+Then it records the counts in the ledger. With a boundary, it also returns the hand-over record for
+FlinkSqlDeployOperator.
 """
 
 from __future__ import annotations
@@ -51,33 +52,35 @@ _COUNTS = (
 class FlinkBackfillOperator(ScriptOperator):
     """Run the proposed script over bounded history with the apache-spark provider's SparkSubmitOperator.
 
-    Publishes exactly the windows that are wholly inside [``from_``, ``to``). Everything that can be decided without
-    Spark is decided before anything is submitted. Placeholders (``${conn.<id>.<attribute>}``) are resolved from Airflow
-    connections and reach Spark's driver in its environment: no argument, setting or file contains their values.
+    The operator publishes exactly the windows that lie wholly inside [``from_``, ``to``). All checks that need no Spark
+    run before the submission. Placeholders (``${conn.<id>.<attribute>}``) are resolved from Airflow connections, and
+    passed to Spark's driver as environment variables. No argument, setting or file contains their values.
 
     Returns the counts of the run (if the driver runs on this machine) and, with a boundary, the ``hand_over`` record
     for FlinkSqlDeployOperator.
 
     Args:
-        tables: Table of the script → URI of its history (default: the place the script declares). (templated)
-        sinks: Sink of the script → URI to write to; that place then holds exactly this run's rows. (templated)
-        from_: Begin of the span, inclusive, ISO 8601; default: the beginning of history. (templated)
-        to: End of the span, exclusive, ISO 8601; default: the end of history. (templated)
-        sent_before: Task id of a FlinkStateMigrationOperator, in place of ``to``. The windows that were emitted before
-            it, without the state that it computed from history, are recomputed. If there are none, the task is skipped.
-        order_by: Table of the script → columns, ``a,b``, which define the order in which its rows arrived; "" stands
-            for all others. (templated)
-        late: ``include`` or ``drop`` rows that a live job's watermark would have found too late. (templated)
-        native: ``auto`` or ``off``: whether DuckDB may aggregate files inside Spark's tasks. (templated)
-        chunk: Compute the range in parts this long (``1d``, ``6h``); a run after a failed one reuses the finished ones.
+        tables: Table of the script → URI of its history (default: the location in the script). (templated)
+        sinks: Sink of the script → URI for the output; this location then contains exactly the rows of this run.
             (templated)
-        journal: Folder where finished parts are kept; default: next to a sink's folder. (templated)
-        boundary: Time at which the live job's own windows begin, ISO 8601; the backfill ends there. (templated)
-        allow_incomplete: Accept a source that went quiet before it passed the boundary.
-        allow_empty: True if a run that reads no row succeeds; otherwise it fails and leaves every sink unchanged.
-            The shipped gate sets False if the backfill follows a restart without state.
-        hand_over: File or URI to write the hand-over record to. (templated)
-        dry_run: Log the planned reads, computations and writes; submit nothing.
+        from_: Begin of the range, inclusive, in ISO 8601; default: the beginning of history. (templated)
+        to: End of the range, exclusive, in ISO 8601; default: the end of history. (templated)
+        sent_before: Task id of a FlinkStateMigrationOperator, in place of ``to``. The backfill recomputes the windows
+            that were emitted before the migration, without the state that the migration computed from history. Without
+            such windows, the task is skipped.
+        order_by: Table of the script → columns, such as ``a,b``, that define the arrival order of its rows; the key ""
+            stands for all other tables. (templated)
+        late: ``include`` or ``drop`` rows that a live job would have dropped as late. (templated)
+        native: ``auto`` if DuckDB may aggregate files inside Spark's tasks, else ``off``. (templated)
+        chunk: Compute the range in chunks of this length (``1d``, ``6h``). A run after a failed run reuses the finished
+            chunks. (templated)
+        journal: Folder for finished chunks; default: next to a sink's folder. (templated)
+        boundary: Time at which the windows of the live job begin and the backfill ends, in ISO 8601. (templated)
+        allow_incomplete: Accept a source whose rows end before the boundary.
+        allow_empty: True if a run that reads no row succeeds. Otherwise, such a run fails and leaves every sink
+            unchanged. ``gated_redeploy`` sets False for a backfill after a restart without state.
+        hand_over: Path or URI of the file for the hand-over record. (templated)
+        dry_run: Log the planned reads, computations and writes, and submit nothing.
         conn_id: Connection of type ``spark``. (templated)
         spark: Further arguments of SparkSubmitOperator (conf, packages, executor_memory …). (templated)
     """
@@ -131,10 +134,10 @@ class FlinkBackfillOperator(ScriptOperator):
         self.allow_incomplete = allow_incomplete
         self.allow_empty = allow_empty
         self.hand_over = hand_over
-        self.only_plan = dry_run  # BaseOperator has a method of the other name
+        self.only_plan = dry_run  # BaseOperator has a method named dry_run
         self.conn_id = conn_id
         self.spark = spark
-        # Unrendered values: a task declares its outlets before rendering.
+        # Unrendered values, because a task declares its outlets before rendering.
         self._tables = assets.tables_alias(self.deployment, flink_conn_id=self.flink_conn_id)
         if not dry_run:
             self.outlets = [*self.outlets, self._tables]
@@ -142,7 +145,7 @@ class FlinkBackfillOperator(ScriptOperator):
         self._lineage: RunLineage | None = None
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """Request and result of the backfill; raises AirflowException, with Spark's reason, if the job fails."""
+        """Run the backfill. Returns request and counts; raises AirflowException if the job fails."""
         from airflow_flinkcompat.backfill import explain, plan
 
         if self.sent_before:
@@ -153,7 +156,7 @@ class FlinkBackfillOperator(ScriptOperator):
             request = self.request()
             planned = plan(request)
             record = planned.hand_over
-            # The masked sinks, because Airflow shows the result.
+            # Masked sinks, because Airflow shows the result.
             asked = {
                 "deployment": self.deployment,
                 "from": self.from_,
@@ -175,7 +178,7 @@ class FlinkBackfillOperator(ScriptOperator):
         about = {"deployment": self.deployment, "from": asked["from"], "to": asked["to"]}
         with telemetry.span("backfill", about), _private_folder(request.to_dict()) as folder, _environment(secrets):
             self._submission = self._operator(folder, planned.work.needs)
-            # Unwrapped, because Airflow warns about an operator that runs inside another one.
+            # Unwrapped, because Airflow warns about an operator that runs inside another operator.
             try:
                 inspect.unwrap(type(self._submission).execute)(self._submission, context)
             except AirflowException:
@@ -197,7 +200,7 @@ class FlinkBackfillOperator(ScriptOperator):
         counts: Mapping[str, int],
         entry: BackfilledEntry | None,
     ) -> None:
-        """Emit asset events for the written tables: places of the task, else those that the script declares."""
+        """Emit asset events for the written tables, at the locations of the task or else of the script."""
         extra = {
             "event": "backfilled",
             "deployment": self.deployment,
@@ -212,7 +215,7 @@ class FlinkBackfillOperator(ScriptOperator):
             self._lineage = replace(self._lineage, facts=extra)
 
     def _lineage_of(self, request: BackfillRequest, planned: BackfillPlan, facts: Mapping[str, Any]) -> RunLineage:
-        """Tables read and written: places of the task, else those that the script declares."""
+        """Lineage of the tables read and written, at the locations of the task or else of the script."""
         from airflow_flinkcompat.airflow.tasks.assets import RunLineage
         from airflow_flinkcompat.compat import Side
         from airflow_flinkcompat.plan.datasets import dataset_at, read
@@ -228,7 +231,7 @@ class FlinkBackfillOperator(ScriptOperator):
         return RunLineage(side, about, read=inputs, written=self._written(planned))
 
     def get_openlineage_facets_on_complete(self, task_instance: Any) -> Any:
-        """OpenLineage facets of a backfill; called by its provider, in the task's own process.
+        """OpenLineage facets of a backfill, requested by the OpenLineage provider in the task's process.
 
         Args:
             task_instance: The task instance.
@@ -247,7 +250,7 @@ class FlinkBackfillOperator(ScriptOperator):
             task_instance: The task instance.
 
         Returns:
-            ``OperatorLineage``; None if it was refused before anything was submitted.
+            ``OperatorLineage``; None if the backfill was refused before the submission.
         """
         from airflow_flinkcompat.airflow.tasks.assets import operator_lineage
 
@@ -265,7 +268,7 @@ class FlinkBackfillOperator(ScriptOperator):
         }
 
     def _record(self, context: Context, asked: Mapping[str, Any], counts: Mapping[str, int]) -> BackfilledEntry | None:
-        """Record the recomputation in the ledger; an error of the ledger does not fail a finished backfill."""
+        """Record the backfill in the ledger. An error of the ledger does not fail a finished backfill."""
         from airflow_flinkcompat.deploy import DeployError
         from airflow_flinkcompat.deploy.ledger.entries import BackfilledEntry, JobVersion
         from airflow_flinkcompat.secrets import mask_secrets
@@ -273,7 +276,7 @@ class FlinkBackfillOperator(ScriptOperator):
         try:
             ledger = self.open_ledger()
             head = ledger.head()
-            # The digest of the running version, if this is the same version.
+            # With the engine of the running version, so that the same version has the same digest.
             engine = (head.job.engine, head.job.engine_version) if head else ("flink", None)
             return ledger.append(
                 BackfilledEntry(
@@ -291,7 +294,7 @@ class FlinkBackfillOperator(ScriptOperator):
             return None
 
     def on_kill(self) -> None:
-        """End the Spark job; places that were not published yet stay unchanged."""
+        """End the Spark job. Sinks that are not published yet stay unchanged."""
         if self._submission is not None:
             self._submission.on_kill()
         self.log.warning(
@@ -302,11 +305,11 @@ class FlinkBackfillOperator(ScriptOperator):
         """The request for the Spark job, from the rendered arguments.
 
         Returns:
-            The request; it holds placeholders and no secret.
+            The request, which contains placeholders but no secret.
 
         Raises:
             AirflowFailException: The script contains a literal secret, which no file should contain.
-            BackfillError: A bound is not a time, or the span is empty.
+            BackfillError: A bound is not a time, or the range is empty.
         """
         from airflow_flinkcompat.backfill import BackfillRequest
         from airflow_flinkcompat.backfill.request import parse_duration, parse_time
@@ -334,10 +337,10 @@ class FlinkBackfillOperator(ScriptOperator):
         )
 
     def _secrets(self, request: BackfillRequest) -> dict[str, str]:
-        """Values of the request's placeholders by the driver's variables. Raises AirflowFailException."""
+        """Values of the request's placeholders, by environment variable. Raises AirflowFailException."""
         from airflow_flinkcompat.secrets.placeholders import EnvPlaceholder
 
-        # Variables of the environment come from the driver's own environment.
+        # ${env.…} placeholders are read from the driver's own environment.
         found = [each for each in request.placeholders if not isinstance(each, EnvPlaceholder)]
         if found and self._deploy_mode() == "cluster":
             raise AirflowFailException(
@@ -355,7 +358,7 @@ class FlinkBackfillOperator(ScriptOperator):
         return str(mode or BaseHook.get_connection(self.conn_id).extra_dejson.get("deploy-mode") or "client")
 
     def _operator(self, folder: Path, needs: Needs) -> Any:
-        """The provider's operator; its module takes seconds to load, because it imports kubernetes."""
+        """Create the SparkSubmitOperator, whose module is slow to load because it imports kubernetes."""
         from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 
         from airflow_flinkcompat.backfill.spark import submit_configuration
@@ -363,7 +366,7 @@ class FlinkBackfillOperator(ScriptOperator):
         options = dict(self.rendered("spark") or {})
         arguments = ["--request", str(folder / _REQUEST), "--result", str(folder / _RESULT)]
         if self._deploy_mode() == "cluster":
-            # The driver finds the request in its start folder; its output is not visible here.
+            # The driver finds the request in its working directory. Its output is not visible here.
             arguments = ["--request", _REQUEST]
             options["files"] = ",".join(filter(None, [options.get("files"), str(folder / _REQUEST)]))
         master = BaseHook.get_connection(self.conn_id).host or ""
@@ -383,7 +386,7 @@ class FlinkBackfillOperator(ScriptOperator):
         )
 
     def _environment(self) -> dict[str, str]:
-        """Environment for a local master: this Python, this package, and spark-submit next to it."""
+        """Environment for a local master, with this Python, this package and its spark-submit."""
         if not (BaseHook.get_connection(self.conn_id).host or "").startswith("local"):
             return {}
         root, scripts = str(_application().parents[2]), str(Path(sys.executable).parent)
@@ -396,7 +399,7 @@ class FlinkBackfillOperator(ScriptOperator):
 
 
 def _result(folder: Path) -> dict[str, Any]:
-    """Output of the driver; empty if it runs on another machine or died."""
+    """Output of the driver; empty if the driver ran on a different machine or crashed."""
     file = folder / _RESULT
     return dict(json.loads(file.read_text(encoding="utf-8"))) if file.is_file() else {}
 
@@ -418,7 +421,7 @@ def _written(place: str, text: str) -> None:
 
 @contextmanager
 def _private_folder(request: Mapping[str, Any]) -> Iterator[Path]:
-    """A folder that only this user can enter, for as long as the block lasts, with the request in it."""
+    """A temporary folder with the request, which only this user can open."""
     with tempfile.TemporaryDirectory(prefix="flinkcompat-") as name:  # mode 0700
         folder = Path(name)
         (folder / _REQUEST).touch(mode=0o600)

@@ -1,4 +1,4 @@
-"""The gate: check the proposed script against the deployed one, and branch."""
+"""The gate, which checks the proposed script against the deployed script and branches."""
 
 from __future__ import annotations
 
@@ -63,47 +63,48 @@ _NO_OWNER = "airflow"
 
 @takes("engine", "engine_version", "policy", "planner", "jars", NETWORK)
 class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
-    """Check the effect of a script on the state of the deployed one, and follow the verdict's branch.
+    """Check the effect of a proposed script on the deployed job's state, and branch by the verdict.
 
-    The ledger's head is the old side. The verdict goes to the log, a summary to XCom (keys ``summary`` and
-    ``return_value``) with a pointer to the full report (key ``report``), which the ledger stores as JSON and Markdown.
+    The ledger's head is the old side of the check. The task logs the verdict, and pushes a summary to XCom (keys
+    ``summary`` and ``return_value``). The XCom ``report`` points to the full report, which the ledger stores as JSON
+    and Markdown.
 
-    Waivers next to the script's file (``flinkcompat accept``) appear in the report and in the ledger. They let a
-    partial change through. If state may not fit, a person decides with the waiver in view, even if the policy rejects.
+    Waivers next to the script's file (``flinkcompat accept``) appear in the report and in the ledger. A waived partial
+    change passes. If state may not fit, a person sees the waiver and decides, even if the policy rejects.
 
-    The task fails for a script with a syntax error or a literal secret, and for one that a FlinkSqlDeployOperator
-    downstream would refuse: nobody is asked about a script that cannot be deployed. There is one gate for each
-    deployment; it is not mapped.
+    The task fails for a script with a syntax error or a literal secret, and for a script that a FlinkSqlDeployOperator
+    downstream would refuse. Nobody is asked about a script that cannot be deployed. Each deployment needs a separate
+    gate, which cannot be mapped.
 
     Args:
-        branches: Branch → task id, task group id or a list of them. ``first``: nothing is deployed yet; ``resume``,
-            ``restart``, ``approve``: the policy's branch for the outcome; ``migrate``, a FlinkStateMigrationOperator,
-            may be left out, and nothing is migrated then; ``unchanged`` and ``reject`` too: everything downstream is
-            skipped then.
-        redeploy_unchanged: Branch if nothing changed that matters to the job, and the deployed job runs. By default
-            (False) it is ``unchanged``, and the job is left alone. True: the policy's branch for a compatible change,
-            to restart a job on purpose (for another JAR of a function, for example). (templated: ``true`` or ``false``)
-        explain_plan: True is ``planner="always"``, but a worker without a planner has the target compile both scripts
-            and compares the plans.
-        plan_dir: Path or URI of a folder that the SQL Gateway writes plans to and this worker sees too; needed where
-            the target compiles plans on another machine. (templated)
-        savepoint_directory: Folder for a savepoint of the running job, which is compared before a migration that no
-            person decides; default: the cluster's. (templated)
-        accept: Exceptions that a migration makes only on request: ``filter``, to keep aggregations under another
-            condition, with the state of rows that passed the former one; ``source-moved``, to let a source that may
-            read another place now (topic, path, …) begin by its own options (the migration is partial then, so that a
-            person is asked); ``history``, to keep state that differs from the result of history. It needs the branch
-            ``migrate``.
-        history: Tables with a known history, each with the place of the rows that the job had read; "" is the place in
-            the script. State that a migration would begin empty counts as kept if it is computed from them, which the
-            task of the branch ``migrate`` does. (templated)
-        deferrable: Wait in the triggerer while the target does not answer; False: the task fails then, and is retried
-            by ``retries``.
-        gateway_timeout: Seconds after which a target that does not answer fails the task, for good.
-        settle_seconds: Seconds for which the job of a plan (``plan_only``) must run without failure before it is
+        branches: Branch → task id, task group id or a list of them. ``first``: nothing is deployed yet. ``resume``,
+            ``restart``, ``approve``: the policy's branch for the outcome. ``migrate`` leads to a
+            FlinkStateMigrationOperator; without this branch, nothing is migrated. Without the branches ``unchanged``
+            and ``reject``, all downstream tasks are skipped.
+        redeploy_unchanged: The choice of a branch if the change does not affect the job, and the deployed job runs.
+            False: the branch ``unchanged``, which leaves the job alone. True: the policy's branch for a compatible
+            change, to restart a job on purpose, for example with a different JAR of a function. (templated: ``true`` or
+            ``false``)
+        explain_plan: True means ``planner="always"``. If the worker has no planner, the target compiles both scripts,
+            and the plans are compared.
+        plan_dir: Path or URI of a folder to which the SQL Gateway writes plans, and which this worker can read.
+            Required if the target compiles plans on a different machine. (templated)
+        savepoint_directory: Folder for a savepoint of the running job. This savepoint is compared with the plan before
+            a migration that no person decides. Default: the cluster's folder. (templated)
+        accept: Effects that a migration allows only on request. ``filter`` keeps aggregations under a changed
+            condition, with the state of rows that met the old condition. ``source-moved`` lets a source start by its
+            own options if its location (topic, path, …) may have changed; the migration is then partial, so that a
+            person is asked. ``history`` keeps state that differs from the state computed from history. Requires the
+            branch ``migrate``.
+        history: Tables with known history, each with the location of the rows that the job has read; "" means the
+            location in the script. State that would start empty is treated as kept if the task of the branch
+            ``migrate`` can compute the state from these rows. (templated)
+        deferrable: Wait in the triggerer while the target does not answer. If False, the task fails and is retried
+            (``retries``).
+        gateway_timeout: Seconds after which the task fails without a retry if the target does not answer.
+        settle_seconds: Seconds for which the job of a plan (``plan_only``) must run without a failure before it is
             recorded as deployed.
-        team: Team that is responsible for the deployment, for the ledger, in addition to the task's ``owner``.
-            (templated)
+        team: The responsible team, which the ledger records in addition to the task's ``owner``. (templated)
     """
 
     role = TaskRole.CHECK
@@ -188,17 +189,17 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
 
         Args:
             context: Airflow's context of the task.
-            event: Event of the trigger: ``until``, seconds since the epoch after which the task fails, and ``silent``,
-                whether the target did not answer the triggerer either, at least once.
+            event: Event of the trigger. ``until``: seconds since the epoch after which the task fails. ``silent``: True
+                if the target did not answer the triggerer at least once.
 
         Returns:
             The result of :meth:`execute`.
         """
-        # If only this task gets no answer, it would wait all day.
+        # If the target answers the triggerer but not the worker, the task must not wait again.
         return self._check_or_wait(context, float(event["until"]), may_wait=event["silent"])
 
     def _check_or_wait(self, context: Context, until: float, *, may_wait: bool = True) -> Any:
-        """Branch, or wait in the triggerer for a target's answer; ``until``: seconds since the epoch."""
+        """Check and branch, or defer until the target answers; ``until`` is in seconds since the epoch."""
         from airflow_flinkcompat.airflow.triggers.deploy import SqlGatewayTrigger
         from airflow_flinkcompat.deploy import DeployError
 
@@ -231,7 +232,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         return self.do_branch(context, self.branches.get(summary.branch) or None)
 
     def _record_carried_out(self, context: Context, ledger: Ledger) -> None:
-        """Record a plan that was carried out; its job is then the old side of the check."""
+        """If a plan was carried out, record its job, which is then the old side of the check."""
         from airflow_flinkcompat.deploy import Options
         from airflow_flinkcompat.deploy.redeploy.planning import pending_plans, record_carried_out
 
@@ -242,7 +243,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
             record_carried_out(target, ledger, owner=run_name(context), options=options, log=self.log_lines)
 
     def _record_check(self, context: Context, ledger: Ledger, new: Side, summary: Summary) -> Summary:
-        """Record the finding in the ledger, unless a former try of this task has; add the origin."""
+        """Record check and origin in the ledger, unless an earlier try of this task has recorded them."""
         from airflow_flinkcompat.deploy.ledger.entries import CheckedEntry, JobVersion, Review
 
         origin, why = self._origin(context)
@@ -264,7 +265,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         return replace(summary, origin=origin.to_dict(), checked_entry=recorded.number)
 
     def _origin(self, context: Context) -> tuple[Origin, str]:
-        """Origin of the proposed version, and the reason if no commit is known."""
+        """Origin of the proposed version, and the reason for an unknown commit."""
         from airflow_flinkcompat.airflow.tasks.files import git_origin
         from airflow_flinkcompat.deploy.ledger.entries import Origin
 
@@ -303,7 +304,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
             ScriptError,
             InputError,
             ScriptRefused,
-        ) as error:  # the version itself is at fault: it is not offered again
+        ) as error:  # the version itself is faulty, so it is not offered again
             record_failure(context, ledger, new, str(error))
             raise
 
@@ -312,12 +313,12 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         return Summary(ledger.deployment, "first", new.sha256, new.engine, new.engine_version)
 
     def _ask_target(self, ledger: Ledger, head: HeadEntry | None) -> tuple[Side, DeployedJob | None]:
-        """The proposed side on its engine, and the deployed job, read from the target through one connection."""
+        """The proposed side, and facts about the deployed job, read from the target through one connection."""
         from airflow_flinkcompat.deploy import DeployError
 
         if wrong := wrong_choice("engine", self.engine, "auto"):
             raise AirflowFailException(wrong)
-        # Rendered as a native object, a template that says 2.3 is a number.
+        # With native rendering, a template with the value 2.3 becomes a number.
         stated = str(self.engine_version) if self.engine_version else None
         if self.engine == "auto":
             with self.hook.get_conn() as target:
@@ -374,7 +375,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         from_zero = metrics_from_zero(report) if report.outcome is Outcome.PARTIAL else ()
         branch, policy = self._branch(ledger, head, report)
         if branch == "migrate" and (why := self._not_compared(head, old, new, report)):
-            self.log.warning("The policy asks nobody, but a person is asked now: %s", masked_text(why))
+            self.log.warning("The policy would migrate without a question, but a person is asked: %s", masked_text(why))
             branch, report = "approve", replace(report, warnings=(*report.warnings, why))
         known = self._circumstances(head, new, branch)
         kept = {**report.to_dict(), "context": known.to_dict()}
@@ -402,7 +403,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         )
 
     def _judged(self, job: DeployedJob | None, old: Side, new: Side) -> Report:
-        """The verdict of the worker's planner, or the target's if more facts are needed."""
+        """Judge with the worker's planner, or with the target's planner if the policy needs more facts."""
         from airflow_flinkcompat.compat import check
         from airflow_flinkcompat.compat.gate import planner_decides
         from airflow_flinkcompat.compat.report import PLANNED
@@ -432,7 +433,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         except PlannerUnavailable as error:
             if not self.explain_plan:
                 raise AirflowFailException(
-                    f'planner is "always", and Flink\'s planner did not answer: {error}'
+                    f'planner is "always", but Flink\'s planner did not answer: {error}'
                 ) from None
             self.log.info("The target plans instead of a planner on this worker: %s", masked_text(str(error)))
             return by_target()
@@ -460,7 +461,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         return mode
 
     def _jar_files(self) -> list[Path]:
-        """Jars that the scripts need. Raises AirflowFailException if a named one does not exist."""
+        """Jar files that match the patterns in ``jars``. Raises AirflowFailException if there are none."""
         found: list[Path] = []
         for pattern in map(str, self.jars or ()):
             places = [Path("/")] if Path(pattern).is_absolute() else self._folders
@@ -471,7 +472,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         return found
 
     def _with_waivers(self, report: Report, change: ChangeIdentity) -> Report:
-        """The report with the waivers next to the script; superfluous ones are a warning."""
+        """Apply the waivers next to the script; superfluous waivers result in a warning."""
         from airflow_flinkcompat.compat.gate import apply_waivers, utc_day
 
         judged = apply_waivers([report], self.waivers(), change, utc_day(), (self.deployment, self.deployment))
@@ -479,7 +480,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         return replace(report, warnings=(*report.warnings, *judged.notes))
 
     def _circumstances(self, head: HeadEntry, new: Side, branch: str) -> ReportContext:
-        """Facts about the change from the ledger and this DAG."""
+        """Context for the advice in the report, from the ledger and this DAG."""
         from airflow_flinkcompat.backfill.planning import why_refused
         from airflow_flinkcompat.compat import ReportContext
         from airflow_flinkcompat.deploy.target import SourceTables
@@ -497,7 +498,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         )
 
     def _branch(self, ledger: Ledger, head: HeadEntry, report: Report) -> tuple[str, str | None]:
-        """The branch to follow, and the one that the policy alone would choose; None if it was not consulted."""
+        """The branch to follow, and the branch of the policy alone; None if the policy was not used."""
         from airflow_flinkcompat.compat.gate import branch_of, is_unchanged, policy_branch
 
         if is_unchanged(report) and not _switch("redeploy_unchanged", self.redeploy_unchanged):
@@ -508,7 +509,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         return branch_of(report, policy, migrates=migrates), policy_branch(report, policy, migrates=migrates)
 
     def _not_compared(self, head: HeadEntry, old: Side, new: Side, report: Report) -> str:
-        """Reason why a migration rests on plans alone, if any. Raises DeployError without an answer."""
+        """Reason why no savepoint confirms the plan of a migration; "" if one does. Raises DeployError."""
         from airflow_flinkcompat.compat.gate import kept_by_migration
         from airflow_flinkcompat.deploy import DeployError
         from airflow_flinkcompat.deploy.migration import SavepointMigration
@@ -548,10 +549,10 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         return Policy.of(self.policy, backfill=summaries.has_backfill(self))
 
     def _is_in_force(self, ledger: Ledger, head: HeadEntry) -> bool:
-        """True if the deployed job runs and no redeploy is under way.
+        """True if the deployed job runs and no redeploy is unfinished.
 
-        If the cluster cannot be asked, as with a deployment without a connection, the job is assumed to run: leaving it
-        alone stops nothing.
+        If the cluster cannot be asked, for example without a connection, the job is assumed to run, because leaving the
+        job alone is safe.
         """
         from airflow_flinkcompat.deploy import DeployError
         from airflow_flinkcompat.deploy.ledger.entries import RunEntry
@@ -600,7 +601,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
 
 
 def _recorded_finding(entry: CheckedEntry, entries: Sequence[LedgerEntry]) -> LedgerEntry | None:
-    """The recorded finding of this task; None if it is missing or a later step was taken."""
+    """The check that this task has already recorded; None if it is missing or a later step followed."""
     from airflow_flinkcompat.deploy.ledger.entries import CheckedEntry, DecisionEntry, FindingEntry
 
     for other in reversed(entries):
@@ -619,7 +620,7 @@ def _may_compile(engine: str) -> bool:
 
 
 def _switch(name: str, value: bool | str | None) -> bool:
-    """A switch as passed or rendered; raises AirflowFailException if it is neither on nor off."""
+    """Parse a Boolean or its rendered text. Raises AirflowFailException for any other value."""
     known = {"true": True, "false": False, "none": False, "": False}
     text = str(value).strip().lower()
     if text not in known:

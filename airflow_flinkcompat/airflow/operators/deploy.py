@@ -48,48 +48,48 @@ _RETURNED = (
 class FlinkSqlDeployOperator(ScriptOperator):
     """Stop the running job with a savepoint, and start the checked script from it or without state.
 
-    It acts on the checked change: the script, settings, functions and catalog must match the hashes in the check's
-    summary, and the ledger's head and the running job must be the old side of that check. Placeholders
-    (``${conn.<id>.<attribute>}``) are resolved from Airflow connections at submission only; literal secrets are
-    refused. A start counts only when the job has proved that it runs from the requested state.
+    The operator deploys the checked change. The script, settings, functions and catalog must match the digests in the
+    check's summary. The ledger's head and the running job must be the old side of the check. Placeholders
+    (``${conn.<id>.<attribute>}``) are resolved from Airflow connections at submission only. Literal secrets are
+    refused. A start succeeds only after the job has proved that it runs from the requested state.
 
-    If the new job does not start, the former script is started again from the savepoint and verified, and the task
-    fails with both reasons. A retry after a kill finds the completed steps and resumes after them.
+    If the new job does not start, the former script is restarted from the savepoint and verified, and the task fails
+    with both reasons. A retry after a kill finds the completed steps, and resumes after these steps.
 
     Args:
-        start_mode: ``savepoint`` (resume), ``checkpoint`` (the former job's latest retained one; for compatible
-            changes, also of a job that failed), ``stateless``, or ``auto-first``: stateless if nothing is deployed,
-            else savepoint. (templated)
-        check_task_id: The FlinkSqlCompatibilityOperator to follow; by default the only one upstream of this task for
-            the same deployment.
-        approval_task_id: The approval whose answer goes into the ledger; found in the same way.
-        savepoint_directory: Where savepoints go; default: the cluster's. (templated)
-        settle_seconds: Seconds for which the new job must run without failure.
-        stop_timeout: Seconds the stop with savepoint may take.
-        start_timeout: Seconds the new job has to prove itself.
-        roll_back: Start the former script again when the new one does not run.
-        keep_savepoints: Number of savepoints of this deployment's stops to keep. Older ones are deleted, except the one
-            that a rollback needs. None: all.
-        deferrable: Wait for the cluster in the triggerer when it takes long.
-        patience: Seconds a worker waits before the triggerer does.
-        poll_interval: Seconds between two looks there.
-        allow_ended: Start stateless even if something else than this deployment ended the deployed job.
-        hand_over: The record of a backfill with a boundary: a mapping (``hand_over`` of a FlinkBackfillOperator's
-            result), JSON text, or a path or URI. It must belong to exactly this script, and the start must be
-            stateless. The log shows the required starting positions of the sources, and the ledger keeps the record.
+        start_mode: ``savepoint`` (resume), ``checkpoint`` (resume from the former job's latest retained checkpoint; for
+            compatible changes, also of a failed job), ``stateless``, or ``auto-first`` (``stateless`` if nothing is
+            deployed, else ``savepoint``). (templated)
+        check_task_id: The FlinkSqlCompatibilityOperator whose version is deployed; by default, the only one upstream
+            for the same deployment.
+        approval_task_id: The approval whose answer is recorded in the ledger; by default, the one upstream.
+        savepoint_directory: Folder for savepoints; default: the cluster's folder. (templated)
+        settle_seconds: Seconds for which the new job must run without a failure.
+        stop_timeout: Maximum seconds for the stop with savepoint.
+        start_timeout: Maximum seconds until the new job has proved that it runs.
+        roll_back: Restart the former script if the new script does not run.
+        keep_savepoints: Number of savepoints to keep from stops of this deployment. Older savepoints are deleted,
+            except for the savepoint that a rollback needs. None: keep all.
+        deferrable: Wait in the triggerer if the cluster takes long.
+        patience: Seconds for which the worker waits before the task is deferred.
+        poll_interval: Seconds between two queries in the triggerer.
+        allow_ended: Start stateless even if the deployed job was ended by something other than this deployment.
+        hand_over: The hand-over record of a backfill with a boundary: a mapping (``hand_over`` in the result of a
+            FlinkBackfillOperator), JSON text, or a path or URI. The record must belong to exactly this script, and the
+            start must be stateless. The log shows the required starting positions of the sources, and the ledger stores
+            the record. (templated)
+        source_offsets: Starting positions of the sources: ``as-stored``, ``earliest``, ``latest``, a time in ISO 8601
+            with its zone, or ``script`` (the options in the script). Pass one value for all sources, or a mapping by
+            table (or JSON). A start from a savepoint or checkpoint accepts only ``as-stored``. The default of a
+            stateless start is ``script``, or the position that a hand-over needs, if the source supports this position.
             (templated)
-        source_offsets: Starting positions of the sources: ``as-stored``, ``earliest``, ``latest``, a moment in
-            ISO 8601 with its zone, or ``script`` (by the script's own options); one for all, or a mapping by table
-            (or its JSON). A start from a savepoint or checkpoint accepts only ``as-stored``. The default of a
-            stateless start is ``script``, or the position that a hand-over needs, for sources that support it.
-            (templated)
-        plan_only: Change nothing. The target returns the spec that runs the script, for a platform that others
-            configure (by a pull request to the repository that Argo CD or Flux follows). The plan goes to the log, to
-            XCom (``plan``) and to ``plan_to``, and the ledger records it. Once it was carried out, the next check
-            records the running job. Needs the target ``kubernetes``.
-        plan_to: Path or URI of the file to write the plan to; an existing file is replaced. (templated)
-        rollback_notifiers: Airflow's notifiers, called when the new job did not run and the former script was started
-            again. One that fails is a warning in the log.
+        plan_only: Change nothing. The target returns the spec that runs the script, for a platform that is configured
+            otherwise (by a pull request to the repository that Argo CD or Flux follows). The plan is logged, pushed to
+            XCom (``plan``), written to ``plan_to``, and recorded in the ledger. After the plan was carried out, the
+            next check records the running job. Requires the target ``kubernetes``.
+        plan_to: Path or URI of the file for the plan; an existing file is replaced. (templated)
+        rollback_notifiers: Airflow notifiers, called after the new job failed and the former script was restarted. A
+            notifier that fails results in a warning.
     """
 
     role = TaskRole.DEPLOY
@@ -154,7 +154,7 @@ class FlinkSqlDeployOperator(ScriptOperator):
         self.poll_interval = poll_interval
         self.allow_ended = allow_ended
         self.hand_over = hand_over
-        # Unrendered values: a task declares its outlets before rendering.
+        # Unrendered values, because a task declares its outlets before rendering.
         self._about = {"flink_conn_id": self.flink_conn_id, "deployment": self.deployment}
         if not plan_only:
             self.outlets = [*self.outlets, assets.deployment_alias(**self._about), assets.tables_alias(**self._about)]
@@ -167,7 +167,7 @@ class FlinkSqlDeployOperator(ScriptOperator):
         return self._plan(context) if self.plan_only else self._deploy_or_defer(context, None)
 
     def _plan(self, context: Context) -> dict[str, Any]:
-        """The ledger entry of a plan, and the plan. Raises AirflowFailException if it is refused."""
+        """Plan the change. Returns ledger entry and plan; raises AirflowFailException if it is refused."""
         from airflow_flinkcompat.deploy import ScriptRefused, TargetError
         from airflow_flinkcompat.deploy.ledger.entries import Origin, Review
         from airflow_flinkcompat.deploy.redeploy.planning import plan_change
@@ -191,7 +191,7 @@ class FlinkSqlDeployOperator(ScriptOperator):
                         owner=run_name(context),
                         log=self._note,
                     )
-            except (ScriptRefused, TargetError) as error:  # the version's own fault
+            except (ScriptRefused, TargetError) as error:  # the version itself is faulty
                 if not error.unanswered:
                     record_failure(context, ledger, side, str(error))
                 raise
@@ -203,7 +203,7 @@ class FlinkSqlDeployOperator(ScriptOperator):
         self.log_lines(plan.text)
         self.log.info("::endgroup::")
         if self.plan_to:
-            self.log_lines(f"Written to {self.plan_to}: merge it there, and the next check records the new job")
+            self.log_lines(f"Written to {self.plan_to}: after you merge it there, the next check records the new job")
         result = {key: value for key, value in entry.to_dict().items() if key in _RETURNED}
         place = {"place": plan.place, "plan": plan.text, "patch": plan.patch, "plan_to": self.plan_to}
         return {**result, **place, "deployment": self.deployment, "job_url": ""}
@@ -260,13 +260,13 @@ class FlinkSqlDeployOperator(ScriptOperator):
         return {}
 
     def get_openlineage_facets_on_complete(self, task_instance: Any) -> Any:
-        """OpenLineage facets of a deploy; called by its provider, in the task's own process.
+        """OpenLineage facets of a deploy, requested by the OpenLineage provider in the task's process.
 
         Args:
             task_instance: The task instance.
 
         Returns:
-            ``OperatorLineage``; None for a plan, which touches nothing.
+            ``OperatorLineage``; None for a plan, which changes nothing.
         """
         from airflow_flinkcompat.airflow.tasks.assets import operator_lineage
 
@@ -301,7 +301,7 @@ class FlinkSqlDeployOperator(ScriptOperator):
                 telemetry.duration(f"downtime.{name}", took, self.deployment)
 
     def _emit(self, context: Context, side: Side, summary: Summary, entry: DeployedEntry) -> None:
-        """Asset events on the deployment and on the tables that its script writes."""
+        """Emit asset events for the deployment and for the tables that its script writes."""
         from airflow_flinkcompat.airflow.tasks.assets import RunLineage
         from airflow_flinkcompat.plan.datasets import written
 
@@ -328,9 +328,9 @@ class FlinkSqlDeployOperator(ScriptOperator):
         self._lineage = RunLineage(side, extra)
 
     def _side(self, context: Context, summary: Summary) -> Side:
-        """The checked side: from the task, or from the ledger if this run has begun and its files changed.
+        """The checked side: from the task's files, or from the ledger if they changed during this run.
 
-        By then the former job may be stopped, and must be replaced by the checked version or restored.
+        At that point, the former job may already be stopped. It must be replaced by the checked version, or restored.
         """
         from airflow_flinkcompat.deploy.ledger.entries import DeployingEntry
         from airflow_flinkcompat.deploy.ledger.status import Progress
@@ -392,7 +392,7 @@ class FlinkSqlDeployOperator(ScriptOperator):
                     migration=migration,
                     options=options,
                     resumed=Wait.from_dict(wait) if wait else None,
-                    # Airflow sets it again when a task of an ended run is cleared, but not for a retry.
+                    # Airflow renews this date when a task of an ended run is cleared, but not for a retry.
                     asked_at=getattr(context.get("dag_run"), "start_date", None),
                     log=self._note,
                 )
@@ -403,18 +403,18 @@ class FlinkSqlDeployOperator(ScriptOperator):
             why = {"event": "rolled back", "deployment": self.deployment, "why": masked(str(error))}
             telemetry.notify(self, context, self.rollback_notifiers, {**why, "outcome": summary.outcome})
             raise
-        except (ScriptRefused, TargetError) as error:  # the version itself is at fault, and nothing was touched
+        except (ScriptRefused, TargetError) as error:  # the version itself is faulty, and nothing was changed
             record_failure(context, ledger, side, str(error))
             raise
 
     def _migration(
         self, target: Target, ledger: Ledger, side: Side, summary: Summary, opened: ExitStack
     ) -> StateMigration | None:
-        """The migration that rewrites the savepoint, for operators that migrate; closed by ``opened``."""
+        """The migration that rewrites the savepoint, for subclasses; ``opened`` closes its resources."""
         return None
 
     def on_kill(self) -> None:
-        """Log the progress; the end of this task stops no job."""
+        """Log the progress. The end of this task stops no job."""
         self.log.warning(
             "Killed while: %s. Running jobs keep running, and the completed steps are in the ledger of %s. "
             "Clear this task to resume where it stopped.", self._step, self.deployment,
@@ -425,7 +425,7 @@ class FlinkSqlDeployOperator(ScriptOperator):
         self.log_lines(message)
 
     def _approver(self, context: Context, summary: Summary) -> tuple[str | None, str | None]:
-        """Approver and reason of this run. Raises AirflowFailException if the decision excludes this start."""
+        """Approver and reason. Raises AirflowFailException if the decision does not allow this start."""
         decided, by, reason = summary.branch, None, None
         if summary.branch == "approve" and (found := self._approvals()):
             answers = (context["ti"].xcom_pull(task_ids=task_id, key=summaries.DECISION) for task_id in found)
@@ -440,12 +440,12 @@ class FlinkSqlDeployOperator(ScriptOperator):
             )
         if decided == "restart" and self.start_mode != "stateless":
             raise AirflowFailException(
-                f"the decision on {self.deployment} is {decided!r}, and this task would resume (start_mode "
+                f"the decision on {self.deployment} is {decided!r}, but this task would resume (start_mode "
                 f"{self.start_mode!r}): connect that branch to a task with start_mode 'stateless'"
             )
         if (decided == "migrate") != (self.start_mode == StartMode.MIGRATED.value):
             raise AirflowFailException(
-                f"the decision on {self.deployment} is {decided!r}, and this task starts with start_mode "
+                f"the decision on {self.deployment} is {decided!r}, but this task starts with start_mode "
                 f"{self.start_mode!r}: connect only the branch 'migrate' to a FlinkStateMigrationOperator"
             )
         return by, reason
@@ -463,13 +463,13 @@ def _write(place: str, text: str) -> None:
         file.write_text(text, encoding="utf-8")
     except (OSError, ValueError, ImportError) as error:
         raise AirflowException(
-            f"the plan cannot be written to {place}: {error}. It is in the ledger, a retry plans it again, "
-            "and nothing was changed"
+            f"the plan cannot be written to {place}: {error}. The plan is in the ledger, a retry plans it again, and "
+            f"nothing was changed"
         ) from None
 
 
 def _check_offsets(argument: str | Mapping[str, str] | None, start_mode: str) -> None:
-    """Raise ValueError for bad offsets, which the import of the DAG shows."""
+    """Raise ValueError for invalid offsets, so that Airflow shows an import error."""
     from airflow_flinkcompat.deploy.errors import DeployRefused
     from airflow_flinkcompat.deploy.offset_choices import SourceOffsets
 

@@ -1,7 +1,7 @@
-"""Deployments as configuration: one file, a table for each Flink job, validated before a DAG is made.
+"""Deployments from a file with a table for each Flink job, validated before DAGs are created.
 
-The file is the project file of the command line, read by the same reader. Only the file itself is opened: no script, no
-connection, no ledger.
+The command line reads the same project file with the same reader. Only the project file is opened: no script,
+connection or ledger.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from airflow_flinkcompat.model import InputError
 from airflow_flinkcompat.project.file import DEPLOYMENT_KEYS, flat_options, read_tables, unknown_key
 from airflow_flinkcompat.project.positions import TomlPositions
 
-# Arguments that a deployment sets once for all of its tasks, and those that the order of tasks decides.
+# Arguments that a deployment sets once for all tasks, and arguments that the structure of the DAG decides.
 _SHARED = {
     "deployment", "script", "settings", "functions", "catalog", "variables", "language", "flink_conn_id", "target",
     "ledger", "team",
@@ -60,13 +60,13 @@ _DECIDED = {"branches", "start_mode", "check_task_id", "approval_task_id", "dry_
 
 
 class DeploymentsError(ValueError):
-    """A file of deployments, or part of it, cannot be used; the text names each place."""
+    """A file of deployments is unusable, in whole or in part; the text names each place."""
 
 
 def _table(
     operator: type[Any], *, airflow: Mapping[str, Any] | None = None, without: Collection[str] = (), **more: Any
 ) -> Any:
-    """The type of a table that holds arguments of ``operator`` and of Airflow's own classes."""
+    """Type of a table with the arguments of ``operator`` and of Airflow's base classes."""
     known = dict(more)
     for cls in operator.__mro__:
         if cls.__module__.startswith("airflow_flinkcompat.") and "__init__" in vars(cls):
@@ -87,7 +87,7 @@ def _annotation(annotation: Any, cls: type[Any]) -> Any:
         # Names of the operator's module, and the types of arguments, which are imported only for type checkers.
         home = vars(sys.modules[cls.__module__])
         found = eval(annotation, home, vars(arguments)) if isinstance(annotation, str) else annotation
-    except NameError:  # imported for typing only, because it is heavy: the operator itself checks the value
+    except NameError:  # a heavy import, for type checkers only; the operator itself checks the value
         return Any
     return str if Template in get_args(found) else found
 
@@ -128,7 +128,7 @@ _Texts = Annotated[dict[str, str], BeforeValidator(flat_options)]
 
 
 class Approver(BaseModel):
-    """A user who may answer: the auth manager's id, and a name to show."""
+    """A user who may answer, with the id of the auth manager and a display name."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     id: str
@@ -138,28 +138,30 @@ class Approver(BaseModel):
 class Deployment(BaseModel):
     """One Flink job and its redeploy settings.
 
-    ``script`` to ``ledger`` are arguments that all of its tasks share. ``target`` names the target if the connection
-    does not; a conflict is refused. ``approvers``: the only users who may answer (id, or ``{"id", "name"}``); empty:
-    everybody who may answer in that DAG. ``owner`` is the owner of the tasks; the ledger records it and ``team`` as
-    responsible.
+    All tasks share the arguments ``script`` to ``ledger``. ``target`` sets the target if the connection does not; a
+    conflict is refused. ``approvers`` are the only users who may answer (an id, or ``{"id", "name"}``). If it is empty,
+    everybody with this right in the DAG may answer. ``owner`` is the owner of the tasks. The ledger records ``owner``
+    and ``team`` as responsible.
 
-    ``changed``, ``check``, ``approve``, ``deploy``, ``migrate``, ``rehearse`` and ``backfill`` hold further arguments
-    of that task's operator, durations in seconds, and any that Airflow's tasks accept (callbacks, outlets, pool_slots
-    …); ``default_args`` those of every task that accepts them. Callbacks and notifiers are objects or import paths,
-    ``package.module:name``, also in a table of ``path`` and ``arguments``. ``notifiers`` are called when a decision is
-    needed, when it was taken, and when a redeploy was rolled back, unless ``approve`` and ``deploy`` have their own.
+    ``changed``, ``check``, ``approve``, ``deploy``, ``migrate``, ``rehearse`` and ``backfill`` are tables of arguments
+    for the task's operator, with durations in seconds. They also accept the arguments of every Airflow task (callbacks,
+    outlets, pool_slots …). ``default_args`` applies to every task that accepts the argument. Callbacks and notifiers
+    are objects or import paths, ``package.module:name``, also in a table of ``path`` and ``arguments``. ``notifiers``
+    are called when a decision is needed, after a decision, and after a rollback, unless ``approve`` and ``deploy`` set
+    others.
 
-    Without ``backfill`` (None or False) history is left alone; with a ``boundary`` in it the job starts with a
-    hand-over. With ``migrate`` (True or a table) an incompatible change keeps its state if it can be rewritten; the
-    table ``deploy`` applies to that task, too. With ``backfill_sent`` a backfill follows a migration that computed
-    state from history: for windows emitted before, with the places and arguments of ``backfill``. With ``warm_restart``
-    a restart without state begins with state computed from history, if history supplies all of it. It is for changes
-    whose state no migration keeps in full. Its tables are the ``history`` of ``check``. With ``rehearse`` (True or a
-    table) a restore is rehearsed before the job resumes; a refused one, or another finding in its ``fail_on``, prevents
-    the resume. With ``plan_only`` no task starts or stops anything: the spec is planned, into the file ``plan_to`` if
-    set, and the check records it once it was carried out. Nothing is then recomputed, rehearsed or migrated by a task.
+    Without ``backfill`` (None or False), history is not recomputed. If ``backfill`` has a ``boundary``, the job starts
+    with a hand-over. With ``migrate`` (True or a table), an incompatible change keeps its state if the state can be
+    rewritten; the table ``deploy`` applies to the migration task, too. With ``backfill_sent``, a backfill follows a
+    migration that computed state from history. This backfill recomputes the windows that were already emitted, with the
+    locations and arguments of ``backfill``. With ``warm_restart``, a restart begins with state computed from history,
+    if history supplies all of the state. Use it for changes whose state no migration keeps in full. The tables are the
+    ``history`` of ``check``. With ``rehearse`` (True or a table), a restore is rehearsed before the job resumes. A
+    refused restore, or any finding in ``fail_on`` of this table, prevents the resume. With ``plan_only``, no task
+    starts or stops a job. The spec is planned, and written to the file ``plan_to`` if set. After the plan was carried
+    out, the check records the job. No task then recomputes, rehearses or migrates.
 
-    Raises pydantic's ValidationError, a ValueError.
+    Raises pydantic's ValidationError, which is a ValueError.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -252,7 +254,7 @@ class Deployment(BaseModel):
 
     @property
     def hands_over(self) -> bool:
-        """True if the backfill ends at a boundary, where the live job's own windows begin."""
+        """True if the backfill ends at a boundary, at which the windows of the live job begin."""
         return bool(self.backfill and self.backfill.get("boundary"))
 
 
@@ -266,14 +268,14 @@ class Deployments:
     problems: tuple[str, ...] = ()
 
     def problem(self, deployment: Deployment, error: Exception) -> str:
-        """Return the line for a deployment that an operator refuses."""
+        """Problem line for a deployment whose arguments an operator refuses."""
         return _placed(self.positions, deployment.name, str(error))
 
 
 def read_deployments(path: str | os.PathLike[str]) -> Deployments:
-    """Read ``[deployments.<name>]`` tables, each over ``[defaults]`` and the top of the file.
+    """Read the deployments of a file. Each table overrides ``[defaults]`` and the top of the file.
 
-    An unusable deployment is a problem that does not affect the others.
+    An unusable deployment is reported as a problem, and does not affect the other deployments.
 
     Args:
         path: A TOML file in UTF-8; in a ``pyproject.toml``, the table ``[tool.flinkcompat]``.
@@ -299,16 +301,16 @@ def read_deployments(path: str | os.PathLike[str]) -> Deployments:
 
 
 def _placed(positions: TomlPositions, name: str, line: str, key: str = "") -> str:
-    """A problem of a deployment at its place: that of its key, or of the one that it begins with."""
+    """Problem line with the place of ``key``, or of the key at the beginning of the message."""
     key = key or _KEY.split(line, 1)[0]  # "policy: …", "engine 'spark' is not one of …"
     return f"{positions.place(key, name)}: deployment {name!r}: {line}"
 
 
 def _readable(error: ValidationError) -> Iterator[tuple[str, str]]:
-    """Key and message of each mistake. Values are not shown: they may be secrets."""
+    """Key and message of each mistake. Values are not shown, because they may be secrets."""
     for row in error.errors(include_url=False, include_input=False, include_context=False):
-        # Pydantic names the members of a union too; a user has written none of these.
-        loc = (part + 1 if isinstance(part, int) else part for part in row["loc"])  # as people count
+        # Pydantic also names the members of unions, which are not in the file.
+        loc = (part + 1 if isinstance(part, int) else part for part in row["loc"])  # people count from 1
         place = [str(part) for part in loc if not str(part).startswith(("literal[", "function-", "TypedDict"))]
         place = [part for part in place if part != FlinkBackfillOperator.__name__]
         key = ".".join(place)

@@ -21,13 +21,13 @@ from airflow_flinkcompat.airflow.operators.watching import check_schedule, scrip
 from airflow_flinkcompat.airflow.sensors.change import FlinkSqlChangeSensor
 from airflow_flinkcompat.model import PROGRAM_SUFFIXES, Outcome, Policy, StartModeName
 
-_JOINED = {"trigger_rule": "none_failed_min_one_success"}  # runs on one of two branches
+_JOINED = {"trigger_rule": "none_failed_min_one_success"}  # runs after either of two branches
 _FIRST = "nothing deployed yet"
 _SENT = "windows already emitted"
 _OF_HISTORY = ("plan_dir", "rehearse", "spark_master", "history", "sample")
-"""Keys of the table ``migrate`` that apply to a warm restart too."""
+"""Keys of the table ``migrate`` that also apply to a warm restart."""
 _PLACES = ("plan_dir", "savepoint_directory")
-"""Migration options that its check shares."""
+"""Options of a migration that also apply to its check."""
 # A run may request a redeploy without a change: `airflow dags trigger --conf '{"redeploy_unchanged": true}'`.
 _ON_PURPOSE = "{{ params.get('redeploy_unchanged', False) }}"
 _BEGINNING = datetime(2026, 1, 1)
@@ -42,31 +42,30 @@ def gated_redeploy(
     watch: bool | Literal["asset"] = True,
     deploy: Callable[..., BaseOperator] | None = None,
 ) -> TaskGroup:
-    """The tasks of one gated redeploy, in the DAG or task group that is open.
+    """Create the tasks of one gated redeploy in the current DAG or task group.
 
     ``changed`` → ``check`` → ``deploy_first`` | ``resume`` | ``restart`` → ``backfill`` | ``approve`` (→ ``resume`` or
-    ``restart``). With a boundary ``hand_over`` comes before ``restart``, and the first start goes that way too; with
-    ``rehearse`` a rehearsal before ``resume``; with ``migrate`` check and approval lead to a task of that name as well,
-    and with ``backfill_sent`` from there to a backfill of the windows that were sent before.
-    A change that does not matter to the running job ends the run; with the conf ``{"redeploy_unchanged": true}`` the
-    run redeploys anyway. An incompatible change needs a person's decision; if a backfill follows a restart, it
-    restarts.
+    ``restart``). With a boundary, ``hand_over`` runs before ``restart``, also for the first start. With ``rehearse``, a
+    rehearsal runs before ``resume``. With ``migrate``, check and approval can also lead to a task ``migrate``. With
+    ``backfill_sent``, a backfill of the windows that were already emitted follows ``migrate``. A change that does not
+    affect the running job ends the run, unless the run has the conf ``{"redeploy_unchanged": true}``. An incompatible
+    change needs a person's decision, but if a backfill follows the restart, the job restarts without a question.
 
     Args:
         deployment: The Flink job and the arguments of its tasks.
-        group_id: The name of a task group to put the tasks into; None: the DAG or task group that is open.
-        watch: False leaves ``changed`` out, for a DAG that is triggered; ``"asset"`` does too, for one that follows
-            the script's asset (``schedule=[script_asset(deployment)]``), so that no run waits.
-        deploy: Makes the tasks that start the job, in place of FlinkSqlDeployOperator. It is called with ``task_id``,
-            ``start_mode`` (``savepoint`` or ``stateless``), ``trigger_rule`` if several branches lead to the task, and
-            ``hand_over`` if there is one. A program of the Table API requires it, because targets run SQL scripts
-            only.
+        group_id: The id of a new task group for the tasks. None: the current DAG or task group.
+        watch: False omits ``changed``, for a DAG that is triggered. ``"asset"`` also omits ``changed``, for a DAG that
+            follows the script's asset (``schedule=[script_asset(deployment)]``), so that no run waits.
+        deploy: Function that creates the tasks that start the job, in place of FlinkSqlDeployOperator. It is called
+            with ``task_id``, ``start_mode`` (``savepoint`` or ``stateless``), ``trigger_rule`` if several branches lead
+            to the task, and ``hand_over`` if the backfill has a boundary. Required for a Table API program, because
+            targets run only SQL scripts.
 
     Returns:
-        The group the tasks are in.
+        The task group that contains the tasks.
 
     Raises:
-        ValueError: The DAG may have two runs at once (``max_active_runs=1`` is needed), does not follow the asset that
+        ValueError: The DAG allows two runs at the same time (set ``max_active_runs=1``), does not follow the asset that
             ``watch`` requires, or an operator does not accept an argument.
     """
     with TaskGroup(group_id) if group_id else nullcontext():
@@ -77,7 +76,7 @@ def gated_redeploy(
     if check.dag.max_active_runs != 1:
         raise ValueError(
             f"DAG {check.dag.dag_id!r} redeploys {deployment.name!r} and may run {check.dag.max_active_runs} "
-            "times at once: set max_active_runs=1, so that a second run waits for the first"
+            "times at the same time: set max_active_runs=1, so that a second run waits for the first"
         )
     if watch == "asset":
         check_schedule(deployment, check.dag)
@@ -90,19 +89,19 @@ def gated_redeploy(
 def redeploy_dag(
     deployment: Deployment, *, prefix: str = "redeploy_", watch: Literal["sensor", "asset"] = "sensor", **dag: Any
 ) -> DAG:
-    """A DAG of one deployment, ``redeploy_<name>``.
+    """Create the DAG ``redeploy_<name>`` for one deployment.
 
-    Airflow finds it as a global of the DAG file.
+    Assign the DAG to a global variable of the DAG file, so that Airflow finds the DAG.
 
     Args:
         deployment: The Flink job and the arguments of its tasks.
         prefix: Beginning of the DAG id, before the deployment's name.
-        watch: ``"sensor"``: one run always waits for a change or handles one. ``"asset"``: the triggerer watches the
-            script, sought in the folders of ``template_searchpath``, and a run begins when it changes.
-        **dag: Further arguments of the DAG, before these defaults: ``schedule="@continuous"``, or the script's asset;
-            ``max_consecutive_failed_dag_runs=5``, after which Airflow pauses the DAG;
-            ``disable_bundle_versioning=True``, because a run that waits for weeks must read today's script, not that
-            of the commit it began with.
+        watch: ``"sensor"``: one run always waits for a change or handles a change. ``"asset"``: the triggerer watches
+            the script, and a run starts when the script changes. The script is searched for in ``template_searchpath``.
+        **dag: Further arguments of the DAG, which override these defaults: ``schedule="@continuous"``, or the script's
+            asset; ``max_consecutive_failed_dag_runs=5``, after which Airflow pauses the DAG;
+            ``disable_bundle_versioning=True``, because a run that waits for weeks must read the present script, not the
+            script at the start of the run.
 
     Returns:
         The DAG.
@@ -145,8 +144,9 @@ def redeploy_dags(
 ) -> dict[str, DAG]:
     """A DAG for each deployment of a file: ``globals().update(redeploy_dags("deployments.toml"))``.
 
-    Scripts are relative to the file. If some deployments are unusable, the others get their DAGs, and Airflow shows one
-    import error that names each of them. A worker, which runs a task of one DAG, gets that DAG alone.
+    Paths of scripts are relative to the file. If some deployments are unusable, the other deployments still get DAGs,
+    and Airflow shows one import error that names all unusable deployments. In a worker, only the DAG of the running
+    task is created.
 
     Args:
         path: The file of deployments.
@@ -179,7 +179,7 @@ def redeploy_dags(
 
 
 class _Broken(DAG):
-    """Object that makes Airflow report an import error next to the file's good DAGs."""
+    """DAG whose validation fails, so that Airflow shows an import error next to the usable DAGs."""
 
     def __init__(self, problems: list[str]) -> None:
         super().__init__("problems", schedule=None)
@@ -191,17 +191,17 @@ class _Broken(DAG):
 
 
 class _Tasks:
-    """The tasks of one deployment, from the ends of the branches back to the check."""
+    """Builder of a deployment's tasks, from the ends of the branches back to the check."""
 
     def __init__(self, deployment: Deployment, deploy: Callable[..., BaseOperator] | None = None) -> None:
         if deploy is None and deployment.script.endswith(PROGRAM_SUFFIXES):
             raise ValueError(
-                f"{deployment.script} is a program, and targets run SQL scripts only: pass gated_redeploy "
-                "your own deploy function, which makes the task that starts it (`flink run -py …`)"
+                f"{deployment.script} is a program, but targets run SQL scripts only: pass gated_redeploy a deploy "
+                f"function, which creates the task that starts the program (`flink run -py …`)"
             )
         if deploy is not None and deployment.plan_only:
             raise ValueError(
-                "plan_only applies to FlinkSqlDeployOperator, and deploy makes other tasks: omit one of them"
+                "plan_only applies to FlinkSqlDeployOperator, but deploy creates other tasks: omit one of them"
             )
         self.one = deployment
         self.deploy = deploy
@@ -221,7 +221,7 @@ class _Tasks:
         hand_over = self._backfill("hand_over", dry_run=True, **_JOINED)
         record = f"{{{{ ti.xcom_pull('{hand_over.task_id}')['hand_over'] | tojson }}}}"
         restart = self._deploy("restart", "stateless", hand_over=record)
-        # It refuses to run until its history has passed the boundary, so it is retried.
+        # The backfill fails until history has passed the boundary, so it is retried.
         backfill = self._backfill("backfill", retries=12, retry_delay=timedelta(minutes=10))
         hand_over >> restart >> backfill
         check = self._check(first=hand_over, restart=hand_over)
@@ -303,7 +303,7 @@ class _Tasks:
         return f"incompatible, {' or '.join(found)} of the state can be kept" if found else ""
 
     def _link(self, upper: Any, lower: Any, label: str) -> None:
-        # Even without a label: a task without an upstream task would run at once.
+        # Even without a label: a task without an upstream task would run immediately.
         if label:
             upper >> Label(label) >> lower
         else:
@@ -322,12 +322,12 @@ class _Tasks:
         return FlinkSqlDeployOperator(task_id=task_id, start_mode=start_mode, **self.scripted(table, **more))
 
     def _backfill(self, task_id: str, **more: Any) -> Any:
-        """Backfill that fails if it reads no row, because the state was abandoned for it."""
+        """Create a backfill that fails if it reads no row, because the job has started without state."""
         table = {"allow_empty": False, **(self.one.backfill or {})}
         return FlinkBackfillOperator(task_id=task_id, **self.scripted(table, **more))
 
     def _notified(self, *events: str) -> dict[str, Any]:
-        """The deployment's notifiers as these arguments of a task."""
+        """Arguments of a task that pass the deployment's notifiers; ``events`` are the names of the arguments."""
         found = self.one.notifiers
         every = [*found] if isinstance(found, list | tuple) else [] if found is None else [found]
         return dict.fromkeys(events, every) if every else {}
@@ -338,7 +338,7 @@ class _Tasks:
         return self.scripted(self.one.changed, **({} if asks else {"require_cluster": False}))
 
     def scripted(self, table: Mapping[str, Any], **more: Any) -> dict[str, Any]:
-        """Arguments of a task about the script: shared ones, then ``more``, then the task's own table."""
+        """Arguments of a task about the script: shared arguments, overridden by ``more`` and by ``table``."""
         one = self.one
         names = ("script", "settings", "functions", "catalog", "variables")
         return self._shared({**{name: getattr(one, name) for name in names}, **more, **table})

@@ -24,31 +24,32 @@ if TYPE_CHECKING:
 
 
 class FlinkStateMigrationOperator(FlinkSqlDeployOperator):
-    """Stop the running job with a savepoint, rewrite it for the checked script, and start that from it.
+    """Stop the running job with a savepoint, rewrite the savepoint, and start the checked script from it.
 
-    Its result adds ``sent_until`` to that of FlinkSqlDeployOperator: the end of the windows that were emitted without
-    state computed from history; None if there are none.
+    The result is that of FlinkSqlDeployOperator and the key ``sent_until``: the end of the windows that were emitted
+    without state computed from history, or None without such windows.
 
-    It is for incompatible changes on open-source Flink whose state a migration can keep. Before the running job is
-    touched, Flink compiles both scripts and a template of the new job is taken. A migration that keeps less than the
-    check or the approver expected is refused then. A target that can do neither uses a planner: the SQL Gateway of its
-    connection's ``planner_conn_id``, else a Flink that is started here. Exceptions that the check accepted apply here
-    too. The rewritten savepoint is verified, and rehearsed with stand-ins for the sinks, before the job is started from
-    it and verified like any start. If anything fails, the former script resumes from its own savepoint. A retry after a
-    kill resumes from the ledger's last entry.
+    The operator is for incompatible changes on open-source Flink whose state a migration can keep. Before the running
+    job is stopped, Flink compiles both scripts, and a template of the new job is taken. If the migration keeps less
+    than the check or the approver expected, it is refused. If the target cannot compile scripts or take templates, a
+    planner does both: the SQL Gateway of the connection's ``planner_conn_id``, or else a local Flink. Effects that the
+    check accepted are accepted here, too. The rewritten savepoint is verified, and rehearsed with stand-in sinks. Then
+    the job is started from the rewritten savepoint, and verified like after any start. If a step fails, the former
+    script resumes from its own savepoint. A retry after a kill resumes after the ledger's last entry.
 
     Args:
-        plan_dir: Path or URI of a folder that the SQL Gateway writes plans to and this worker sees too; needed unless
-            both run on one machine. (templated)
+        plan_dir: Path or URI of a folder to which the SQL Gateway writes plans, and which this worker can read.
+            Required unless both run on the same machine. (templated)
         rehearse: Rehearse the rewritten savepoint before the start.
-        spark: Rewrite with Spark; None: from 2 GB of state on, if PySpark is installed.
-        spark_master: Master of that Spark; None: all cores of this worker. (templated)
-        history: Tables whose rows the job had read are known, each with the place of its rows, "" for the place in the
-            script: state that would begin empty is computed from them, on Spark. None: those of the check. (templated)
-        sample: Number of keys that plain Python recomputes before the start, for each operator computed from history;
-            None: 20.
-        check_task_id: As for FlinkSqlDeployOperator, like all its other arguments except ``start_mode``, ``hand_over``,
-            ``source_offsets`` and ``plan_only``, which a migration does not accept.
+        spark: Rewrite the savepoint with Spark. None: if the state is 2 GB or more and PySpark is installed.
+        spark_master: The Spark master. None: all cores of this worker. (templated)
+        history: Tables with known history, each with the location of the rows that the job has read; "" means the
+            location in the script. Spark computes state that would start empty from these rows. None: the tables of the
+            check. (templated)
+        sample: Number of keys that are recomputed in plain Python before the start, for each operator computed from
+            history. None: 20.
+        check_task_id: As for FlinkSqlDeployOperator. All other arguments of FlinkSqlDeployOperator are accepted, except
+            for ``start_mode``, ``hand_over``, ``source_offsets``, ``allow_ended``, ``plan_only`` and ``plan_to``.
     """
 
     template_fields: Sequence[str] = (*FlinkSqlDeployOperator.template_fields, "plan_dir", "spark_master", "history")
@@ -131,19 +132,20 @@ class FlinkStateMigrationOperator(FlinkSqlDeployOperator):
 
 
 class FlinkWarmRestartOperator(FlinkStateMigrationOperator):
-    """Stop the running job, compute the checked script's state from history, and start it from that.
+    """Stop the running job, compute the checked script's state from history, and start the script with it.
 
-    It replaces a restart without state followed by a backfill. The job resumes after all rows that existed when the
-    former one had stopped, and the log names the windows, or rows, that count as emitted and are left to the backfill.
-    If one state is not computed, or nothing was deployed, the job starts without state, as with FlinkSqlDeployOperator,
-    and the log states the reason. If anything fails, the former script resumes from its own savepoint.
+    The operator replaces a restart without state, before a backfill. The job resumes after all rows that existed when
+    the former job had stopped. The log lists the windows, or rows, that are treated as emitted and are left to the
+    backfill. If any state cannot be computed, or nothing was deployed, the job starts without state, as with
+    FlinkSqlDeployOperator, and the log shows the reason. If a step fails, the former script resumes from its own
+    savepoint.
 
     Args:
-        history: As for FlinkStateMigrationOperator; it must name each table that the script reads. (templated)
-        check_task_id: As for FlinkStateMigrationOperator, like all its other arguments except ``start_mode``,
-            ``hand_over``, ``plan_only``, ``plan_to`` and ``spark``, which a warm restart does not accept.
-            ``source_offsets`` is used only where the job starts without state, and with ``allow_ended`` a job that has
-            ended is one such case.
+        history: As for FlinkStateMigrationOperator. Every table that the script reads must be listed. (templated)
+        check_task_id: As for FlinkStateMigrationOperator. All other arguments of FlinkStateMigrationOperator are
+            accepted, except for ``spark``, and also ``source_offsets`` and ``allow_ended``. ``source_offsets`` applies
+            only if the job starts without state. With ``allow_ended``, the job starts without state if the former job
+            has ended.
     """
 
     start_modes: ClassVar[tuple[StartMode, ...]] = (StartMode.STATELESS,)
@@ -176,5 +178,5 @@ class FlinkWarmRestartOperator(FlinkStateMigrationOperator):
             planner=lambda: opened.enter_context(self.hook.planner()),
             log=self._note,
         )
-        # A run continues what it began, even if the decision can no longer be derived.
+        # A run that has begun a warm restart continues it, even if the conditions are no longer met.
         return restart if begun is not None or restart.is_possible() else None

@@ -31,34 +31,36 @@ if TYPE_CHECKING:
 
 # After a wait: seconds in which the started jobs must end if the rehearsal cannot continue.
 _CLEANING_SECONDS = 120.0
-# XCom: jobs and savepoints started by a rehearsal that waits in the triggerer.
+# XCom key for the jobs and savepoints of a rehearsal that waits in the triggerer.
 _STATE = "rehearsal"
 
 
 class FlinkRestoreRehearsalOperator(ScriptOperator):
-    """Restore the proposed script from a savepoint next to the running job, and report Flink's reaction.
+    """Restore the proposed script from a savepoint next to the running job, and report the result.
 
-    The job of the ledger's head takes a savepoint and is otherwise left alone. The deployed script is restored from
-    it as a control, then the proposed one, both with stand-in sinks and private consumer groups. Afterwards both are
-    ended and the savepoints are deleted, even if this task is killed, in a worker or while it waits in the triggerer.
-    Returns the finding (``refused``, ``restored`` or ``could not tell``), its reason, and the operators whose state was
-    claimed and dropped. ``restored`` does not prove right rows; the check does.
+    The job of the ledger's head takes a savepoint and is otherwise left alone. First the deployed script is restored
+    from this savepoint as a control, and then the proposed script. Both have stand-in sinks and private consumer
+    groups. Afterwards both jobs are stopped and the savepoints are deleted, even if this task is killed in a worker or
+    while it waits in the triggerer. Returns the finding (``refused``, ``restored`` or ``could not tell``), its reason,
+    and the operators whose state was claimed and dropped. ``restored`` does not prove correct rows, which only the
+    check judges.
 
-    After a FlinkSqlCompatibilityOperator of its deployment it rehearses exactly the checked version.
+    After a FlinkSqlCompatibilityOperator of the same deployment, exactly the checked version is rehearsed.
 
     Args:
-        fail_on: Findings that fail the task for good, ``refused`` and ``could not tell`` for instance; none by default.
-            The ledger then records the version as failed, and ``FlinkSqlChangeSensor`` does not offer it again; clear
-            this task to rehearse it once more.
-        savepoint_directory: Where savepoints go; default: the cluster's. (templated)
-        settle_seconds: Seconds for which each job must run without failure.
-        start_timeout: Seconds that each job may take to start.
-        savepoint_timeout: Seconds each savepoint may take.
-        deferrable: Wait for the cluster in the triggerer when it takes long. The worker waits anyway if Airflow
-            (before 3.3) does not report that a task was ended there: its jobs would be left running.
-        patience: Seconds a worker waits before the triggerer does.
-        poll_interval: Seconds between two looks there.
-        check_task_id: The check to follow; by default the only one upstream for the same deployment, if any.
+        fail_on: Findings that fail the task without a retry, such as ``refused`` and ``could not tell``; none by
+            default. The ledger then records the version as failed, and ``FlinkSqlChangeSensor`` does not offer the
+            version again. Clear this task to repeat the rehearsal.
+        savepoint_directory: Folder for savepoints; default: the cluster's folder. (templated)
+        settle_seconds: Seconds for which each job must run without a failure.
+        start_timeout: Maximum seconds for the start of each job.
+        savepoint_timeout: Maximum seconds for each savepoint.
+        deferrable: Wait in the triggerer if the cluster takes long. Before Airflow 3.3, the worker always waits:
+            Airflow does not report that a deferred task was ended, so that the jobs would be left running.
+        patience: Seconds for which the worker waits before the task is deferred.
+        poll_interval: Seconds between two queries in the triggerer.
+        check_task_id: The check whose version is rehearsed; by default, the only check upstream for the same
+            deployment.
     """
 
     role = TaskRole.REHEARSAL
@@ -94,7 +96,7 @@ class FlinkRestoreRehearsalOperator(ScriptOperator):
         self.check_task_id = check_task_id
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """The finding as data (``flinkcompat-rehearsal/1``); raises AirflowFailException if in ``fail_on``."""
+        """Return the result (``flinkcompat-rehearsal/1``). Raises AirflowFailException (``fail_on``)."""
         from airflow_flinkcompat.deploy.restore_test.report import Rehearsal
 
         with readable_errors():
@@ -124,7 +126,7 @@ class FlinkRestoreRehearsalOperator(ScriptOperator):
             The result of :meth:`execute`.
 
         Raises:
-            AirflowFailException: Another version is proposed now, or the rehearsal has a finding of ``fail_on``.
+            AirflowFailException: A different version is proposed now, or the finding is in ``fail_on``.
         """
         from airflow_flinkcompat.deploy.ledger.entries import HeadEntry
 
@@ -145,7 +147,7 @@ class FlinkRestoreRehearsalOperator(ScriptOperator):
             return self._result(context, self._rehearse(context, head, side, state), side)
 
     def resume_execution(self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context) -> Any:
-        """End the started jobs before the task fails, if the wait in the triggerer failed or took too long."""
+        """If the wait in the triggerer failed or timed out, stop the started jobs before the task fails."""
         if next_method == "execute_complete":
             return super().resume_execution(next_method, next_kwargs, context)
         state = context["ti"].xcom_pull(task_ids=self.task_id, key=_STATE)
@@ -216,5 +218,5 @@ class FlinkRestoreRehearsalOperator(ScriptOperator):
         return {**found.to_dict(), "deployment": self.deployment, "new_sha256": side.sha256}
 
     def on_kill(self) -> None:
-        """Let the rehearsal, or else its watcher, end the jobs that it has started."""
+        """Log that the rehearsal, or else a separate process, stops the jobs that were started."""
         self.log.warning("Killed: the jobs next to %s are being ended; the live job keeps running", self.deployment)

@@ -1,4 +1,4 @@
-"""Result of a check for later tasks: a small summary in XCom, with a pointer to the ledger's report."""
+"""Result of a check for later tasks: a small summary in XCom, which points to the full report."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SUMMARY = "summary"
 REPORT = "report"
 DECISION = "decision"
 QUESTION = "question"
-"""The state of a repeated question."""
+"""XCom key for the state of a repeated question."""
 RETURN_VALUE = "return_value"
 SCHEMA = "flinkcompat-summary/1"
 _MOST_FINDINGS = 20
@@ -29,15 +29,15 @@ _MOST_FINDINGS = 20
 class Summary:
     """Summary of one verdict.
 
-    ``old_sha256``: None if nothing was deployed. ``report`` is the result of ``Ledger.store_report``. ``engine`` and
-    ``engine_version`` are those of the proposed side, as hashed in ``new_sha256``; ``branch`` is the key of the chosen
-    branch (first, unchanged, resume, restart, approve, reject). ``findings`` are the first 20. ``migration``: how much
-    of the state a migration keeps (whole, partial, none); None: unknown. ``accepted``: its requested exceptions.
-    ``history``: the tables of known history, with the places of their rows. ``from_zero``: the metrics that start from
-    zero if a partly fitting job is resumed. ``policy``: the branch of the policy alone. ``origin``: the origin of the
-    version, by the keys of the ledger's ``Origin``. ``waivers``: those that apply to findings of this change.
-    ``checked_entry``: the ledger entry of the check; 0: unknown. ``ground``: who read the scripts, "" if Flink's
-    planner was not asked.
+    ``old_sha256`` is None if nothing was deployed. ``report`` is the result of ``Ledger.store_report``. ``engine`` and
+    ``engine_version`` are those of the proposed side, as hashed in ``new_sha256``. ``branch`` is the key of the chosen
+    branch (first, unchanged, resume, migrate, restart, approve, reject). ``findings`` are the first 20 findings.
+    ``migration`` is the extent of the state that a migration keeps (whole, partial, none; None if unknown).
+    ``accepted`` are the effects that the migration allows on request. ``history`` contains the tables with known
+    history, and the locations of their rows. ``from_zero`` are the metrics that start from zero if a partly fitting job
+    resumes. ``policy`` is the branch of the policy alone. ``origin`` has the keys of the ledger's ``Origin``.
+    ``waivers`` are the waivers that apply to findings of this change. ``checked_entry`` is the number of the check's
+    ledger entry (0 if unknown). ``ground`` is the basis of the verdict ("" if Flink's planner was not asked).
     """
 
     deployment: str
@@ -72,7 +72,7 @@ class Summary:
 
 
 def brief(findings: Sequence[Any]) -> tuple[Mapping[str, str], ...]:
-    """Rule, outcome and message of the first findings, secrets masked."""
+    """Rule, outcome and masked message of the first findings."""
     from airflow_flinkcompat.secrets import mask_secrets
 
     rows = ((str(f.rule), str(f.outcome), mask_secrets(str(f.message))) for f in findings[:_MOST_FINDINGS])
@@ -80,7 +80,7 @@ def brief(findings: Sequence[Any]) -> tuple[Mapping[str, str], ...]:
 
 
 def push(context: Context, summary: Summary) -> None:
-    """Push a summary before branching: a task that skips others never pushes its return value."""
+    """Push a summary before branching, because a task that skips others never pushes a return value."""
     ti = context["ti"]
     ti.xcom_push(key=SUMMARY, value=summary.to_dict())
     ti.xcom_push(key=REPORT, value=summary.report)
@@ -88,14 +88,14 @@ def push(context: Context, summary: Summary) -> None:
 
 
 def pull(context: Context, task: Any, named: str | None = None) -> Summary:
-    """The verdict of the task ``named``, else of the only check upstream. Raises AirflowFailException."""
+    """The summary of the task ``named``, or else of the only check upstream. Raises AirflowFailException."""
     candidates = [named] if named else upstream(task, TaskRole.CHECK)
     found = {task_id: summary for task_id in candidates if (summary := _summary_of(context, task_id))}
     own = {task_id: summary for task_id, summary in found.items() if summary.deployment == task.deployment}
     if len(own) == 1:
         return next(iter(own.values()))
     if len(own) > 1:
-        seen = f"there are several ({', '.join(own)}): name one with check_task_id"
+        seen = f"there are several ({', '.join(own)}): choose one with check_task_id"
     elif found:
         others = ", ".join(f"{task_id} ({summary.deployment})" for task_id, summary in found.items())
         seen = f"there is none, only others: {others}"
@@ -107,7 +107,7 @@ def pull(context: Context, task: Any, named: str | None = None) -> Summary:
 
 
 def checked_side(task: ScriptOperator, summary: Summary) -> Side:
-    """The side that ``task`` proposes; raises AirflowFailException if another one was checked."""
+    """The side that ``task`` proposes. Raises AirflowFailException if a different side was checked."""
     side = task.proposed_side(summary.engine, summary.engine_version)
     if side.sha256 != summary.new_sha256:
         raise AirflowFailException(
@@ -119,19 +119,19 @@ def checked_side(task: ScriptOperator, summary: Summary) -> Side:
 
 
 def upstream(task: Any, role: TaskRole) -> list[str]:
-    """Ids of the tasks with a role that come before ``task``, sorted."""
+    """Sorted ids of the tasks upstream of ``task`` with a role."""
     return sorted(other.task_id for other in task.get_flat_relatives(upstream=True) if _has(other, role))
 
 
 def downstream(task: Any, role: TaskRole) -> list[str]:
-    """Ids of the tasks with a role that come after ``task`` and are about the same deployment, sorted."""
+    """Sorted ids of the tasks downstream of ``task`` with a role and the same deployment."""
     deployment = task.dag.get_task(task.task_id).deployment  # unrendered, like the names of the other tasks
     found = (other for other in task.get_flat_relatives(upstream=False) if _has(other, role))
     return sorted(other.task_id for other in found if other.deployment == deployment)
 
 
 def has_backfill(task: Any) -> bool:
-    """True if a FlinkBackfillOperator of the deployment comes after ``task``."""
+    """True if a FlinkBackfillOperator of the deployment is downstream of ``task``."""
     return bool(downstream(task, TaskRole.BACKFILL))
 
 

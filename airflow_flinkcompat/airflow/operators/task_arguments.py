@@ -1,4 +1,4 @@
-"""Arguments of Airflow's own task classes in the form of a file: objects are named by import path."""
+"""Arguments of Airflow's task classes as values in a file, where import paths stand for objects."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PLAIN = {"int": int, "str": str, "bool": bool, "float": float}
 
 
 def imported(path: str) -> Any:
-    """The object that an import path names."""
+    """Import the object at an import path. Raises ValueError."""
     if not _PATH.fullmatch(path):
         raise ValueError(f"{path!r} is not an import path; write package.module:name")
     module, _, name = path.partition(":") if ":" in path else path.rpartition(".")
@@ -37,7 +37,7 @@ def imported(path: str) -> Any:
 
 
 def _called(value: Any) -> Any:
-    """A function or notifier: passed as such, by import path, or by a table of ``path`` and ``arguments``."""
+    """Resolve a function or notifier from an object, an import path, or a table of path and arguments."""
     path, arguments = value, {}
     if isinstance(value, Mapping):
         if unknown := set(value) - {"path", "arguments"}:
@@ -73,7 +73,7 @@ def _assets(value: Any) -> Any:
 
 
 CALLED = Annotated[Any, BeforeValidator(_every_called)]
-"""Notifiers or functions, also by import path."""
+"""Notifiers or functions, as objects or import paths."""
 _SPECIAL: Mapping[str, Any] = {
     **dict.fromkeys(("retry_delay", "max_retry_delay", "execution_timeout", "response_timeout"), timedelta),
     **dict.fromkeys(("notifiers", "pre_execute", "post_execute"), CALLED),
@@ -82,12 +82,12 @@ _SPECIAL: Mapping[str, Any] = {
     ),
     **dict.fromkeys(("inlets", "outlets"), Annotated[Any, BeforeValidator(_assets)]),
 }
-# Arguments that the order of tasks (id, place) or the deployment (users) decides.
+# Arguments that the structure of the DAG (id, place) or the deployment (users) decides.
 _DECIDED = {"task_id", "dag", "task_group", "default_args", "options", "multiple", "assigned_users"}
 
 
 def arguments_of(cls: type[Any]) -> dict[str, Any]:
-    """Arguments of an Airflow class by name, with the type that checks a value from a file."""
+    """Arguments of an Airflow class by name, with the types for values from a file."""
     parameters = inspect.signature(vars(cls)["__init__"]).parameters.values()
     named = (each for each in parameters if each.kind is inspect.Parameter.KEYWORD_ONLY)
     return {each.name: _type(each) for each in named if each.name not in _DECIDED}
@@ -106,6 +106,6 @@ def _type(parameter: inspect.Parameter) -> Any:
 TASK = {name: kind for name, kind in arguments_of(BaseOperator).items() if name != "owner"}
 """Arguments of any task."""
 SENSOR = arguments_of(BaseSensorOperator)
-"""Further arguments of a sensor."""
+"""Additional arguments of a sensor."""
 APPROVAL = arguments_of(HITLOperator)
-"""Further arguments of a question to a person."""
+"""Additional arguments of an approval."""

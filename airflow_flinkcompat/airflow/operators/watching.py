@@ -1,4 +1,4 @@
-"""The script of a deployment as an asset that is watched: a DAG runs when it changes, and none waits."""
+"""Watched asset of a deployment's script: a DAG runs when the script changes, and no run waits."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from airflow_flinkcompat.airflow.tasks.files import place_of
 from airflow_flinkcompat.model import PROGRAM_SUFFIXES, is_path
 
 _FILES = (".sql", *PROGRAM_SUFFIXES)
-# Fields known before any task runs: they determine the asset and the place of the ledger.
+# Fields that must be known before any task runs, because they determine the asset and the ledger.
 _NO_TEMPLATES = ("name", "script", "flink_conn_id", "target", "ledger")
 
 
@@ -27,14 +27,14 @@ def script_asset(
     poll_interval: float = 10,
     recheck: float = 600,
 ) -> Asset:
-    """The script of a deployment as an asset, with a watcher that fires for each version worth a check.
+    """Asset of a deployment's script, with a watcher that fires for each version that needs a check.
 
-    It schedules a DAG whose tasks are ``gated_redeploy(deployment, watch="asset")``.
+    Use the asset as the schedule of a DAG whose tasks are ``gated_redeploy(deployment, watch="asset")``.
 
     Args:
         deployment: The Flink job.
-        folders: Folders to search for a relative path of its script or catalog, in this order.
-        poll_interval: Seconds between two looks at the files, in the triggerer.
+        folders: Folders in which relative paths of script and catalog are searched for, in this order.
+        poll_interval: Seconds between two reads of the files in the triggerer.
         recheck: Seconds after which the ledger is read even if no file changed.
 
     Returns:
@@ -69,7 +69,7 @@ def script_asset(
 
 
 def asset_uri(deployment: Deployment) -> str:
-    """URI of a script's asset: Airflow reads no provider metadata for a scheme that begins with ``x-``."""
+    """URI of a script's asset. Airflow reads no provider metadata for a scheme that begins with ``x-``."""
     return f"x-{deployment_uri(deployment.name, deployment.flink_conn_id).replace(':', '-script:', 1)}"
 
 

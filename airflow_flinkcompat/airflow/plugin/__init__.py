@@ -1,1 +1,1 @@
-"""The Flink pages in Airflow's UI: a read-only JSON API over the ledgers, and a bundle that shows it."""
+"""The Flink pages in Airflow's UI: a read-only JSON API for the ledgers, and a React bundle."""

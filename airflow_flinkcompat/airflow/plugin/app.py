@@ -1,4 +1,4 @@
-"""The plugin's FastAPI application: routes that read, each for a user whom Airflow knows. None writes."""
+"""The plugin's FastAPI application with read-only routes, which all require an Airflow user."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 STATIC = files("airflow_flinkcompat.airflow.plugin") / "static"
 _MEDIA_TYPES = {".js": "text/javascript", ".css": "text/css", ".map": "application/json", ".txt": "text/plain"}
 _HEADERS = {
-    # Nothing here is a page: no answer may load, run or frame anything, or be framed.
+    # No response is a page: none may load or run anything, or be framed.
     "Content-Security-Policy": "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
     "Cross-Origin-Resource-Policy": "same-origin",
@@ -39,13 +39,13 @@ _FORBIDDEN = "Forbidden: you may not read this deployment, or there is none"
 
 
 class SecurityHeaders:
-    """Headers of every answer, errors included, and ``no-store`` unless a route sets otherwise."""
+    """Adds security headers to every response, and ``no-store`` unless a route sets caching."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Calls the application, and completes its answer."""
+        """Calls the application, and adds headers to its response."""
 
         async def complete(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -65,19 +65,22 @@ def rights_of(user: GetUserDep) -> Rights:
 
 RightsDep = Annotated[Rights, Depends(rights_of)]
 _ERRORS: dict[int | str, dict[str, Any]] = {
-    401: {"model": models.ErrorDetail, "description": "Nobody is signed in."},
-    403: {"model": models.ErrorDetail, "description": "The user may not read it."},
+    401: {"model": models.ErrorDetail, "description": "No user is signed in."},
+    403: {"model": models.ErrorDetail, "description": "The user may not read this resource."},
 }
 _OF_ONE = _ERRORS | {
-    404: {"model": models.ErrorDetail, "description": "Not found. Only users who may read the ledger get this answer."},
+    404: {
+        "model": models.ErrorDetail,
+        "description": "Not found. Only users who may read the ledger receive this response.",
+    },
     503: {"model": models.ErrorDetail, "description": "The ledger cannot be read."},
 }
-# Every route belongs to this router, so that none answers without a user.
+# Every route belongs to this router, so that each route requires a user.
 router = APIRouter(dependencies=[Depends(get_user)])
 
 
 def _answer(request: Request, answer: BaseModel) -> Response:
-    """The answer, or 304 if the browser has it: it is valid until another entry exists."""
+    """A response with an ETag, or 304 if the browser has the same content."""
     content = answer.model_dump_json().encode()
     etag = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
     headers = {"ETag": etag, "Cache-Control": "private, no-cache", "Vary": "Cookie, Authorization"}
@@ -105,21 +108,21 @@ def list_deployments(
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
     offset: Annotated[int, Query(ge=0)] = 0,
 ) -> Response:
-    """List the visible deployments by name: what runs, what waits, what is unfinished or failed."""
+    """List the visible deployments by name, with running versions and unfinished or failed redeploys."""
     wanted = fleet.ListFilter(frozenset(attention or ()), team, q, ledger)
     return _answer(request, fleet.deployment_list(find_ledgers(), rights, wanted, limit, offset))
 
 
 @router.get("/api/v1/deployments/{ledger}/{name}", responses=_OF_ONE, response_model=models.DeploymentPage)
 def get_deployment(request: Request, ledger: str, name: str, rights: RightsDep) -> Response:
-    """A deployment: the running version, its history, redeploys with steps, and savepoint lineage."""
+    """A deployment with its running version, history, redeploys and savepoints."""
     found, entries = _entries(ledger, name, rights)
     return _answer(request, views.deployment_page(found, name, entries, rights))
 
 
 @router.get("/api/v1/deployments/{ledger}/{name}/changes/{number}", responses=_OF_ONE, response_model=models.ChangePage)
 def get_change(request: Request, ledger: str, name: str, number: int, rights: RightsDep) -> Response:
-    """The change of an entry: both versions, the report, the decision; any entry of a version has it."""
+    """The change to which an entry belongs, with both versions, the report and the decision."""
     found, entries = _entries(ledger, name, rights)
     if any(each.number == number and not rights.reads_entry(each) for each in entries):
         raise HTTPException(403, f"Forbidden: entry {number} of {name} is {views.HIDDEN}")
@@ -149,7 +152,7 @@ def get_run(
 def _entries(ledger_id: str, name: str, rights: Rights) -> tuple[NamedLedger, Sequence[LedgerEntry]]:
     """The entries of a deployment that the user may see. Raises HTTPException.
 
-    Users who may not read the ledger get one answer for missing and for hidden entries.
+    Users who may not read the ledger receive the same response for missing and for hidden entries.
     """
     ledger = find_ledgers().by_id(ledger_id)
     if ledger is None:
@@ -172,7 +175,7 @@ def _forbidden() -> HTTPException:
 
 @router.get("/static/{name}", include_in_schema=False)
 def get_static(request: Request, name: str) -> Response:
-    """A file of the bundle's folder; no name leads out of the folder."""
+    """A file of the bundle's folder. No name leads out of the folder."""
     found = next((each for each in STATIC.iterdir() if each.name == name and each.is_file()), None)
     media_type = _MEDIA_TYPES.get("." + name.rpartition(".")[2])
     if found is None or media_type is None:
@@ -187,12 +190,12 @@ def get_static(request: Request, name: str) -> Response:
 
 @router.get("/api/v1/openapi.json", include_in_schema=False)
 def get_openapi(request: Request) -> JSONResponse:
-    """Schema of the API, for its clients."""
+    """OpenAPI schema, for clients."""
     return JSONResponse(request.app.openapi())
 
 
 def create_app() -> FastAPI:
-    """The application that Airflow mounts under ``/flinkcompat``."""
+    """Create the application that Airflow mounts under ``/flinkcompat``."""
     app = FastAPI(
         title="Flink deployments",
         description="Read-only access to the ledgers of Flink deployments for users of Airflow.",

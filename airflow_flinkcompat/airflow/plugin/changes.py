@@ -1,4 +1,4 @@
-"""One change: a proposed version next to the one in force, its verdict, and its outcome."""
+"""One change: a proposed version next to the version in force, its verdict, and its result."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from airflow_flinkcompat.secrets import mask_secrets
 
 
 def version_of(entry: LedgerEntry) -> str | None:
-    """The digest of the version that an entry is about; None if it is about none."""
+    """Digest of the version that an entry is about; None if the entry is about no version."""
     if isinstance(entry, StepEntry):
         return entry.sha256
     return entry.version.sha256 if isinstance(entry, VersionEntry) else None
@@ -35,7 +35,7 @@ def version_of(entry: LedgerEntry) -> str | None:
 
 @dataclass(frozen=True)
 class Proposal:
-    """Entries about one proposed version: from its check, if any, to the next check of it."""
+    """Entries about one proposed version, from one check to the next check of the version."""
 
     sha256: str
     checked: CheckedEntry | None
@@ -44,7 +44,7 @@ class Proposal:
 
     @classmethod
     def at(cls, entries: Sequence[LedgerEntry], number: int) -> Proposal | None:
-        """The proposal that an entry belongs to."""
+        """The proposal to which an entry belongs."""
         anchor = next((each for each in entries if each.number == number), None)
         sha256 = version_of(anchor) if anchor else None
         if not sha256:
@@ -90,7 +90,7 @@ class Proposal:
 def change(
     ledger: NamedLedger, name: str, entries: Sequence[LedgerEntry], proposal: Proposal, rights: Rights
 ) -> models.ChangePage:
-    """A change with its report and both versions, as far as the user may read its entries."""
+    """A change with its report and both versions, without entries that the user may not read."""
     former = proposal.former if proposal.former and rights.reads_entry(proposal.former) else None
     readable = [each for each in proposal.entries if rights.reads_entry(each)]
     report, proposed, error = _report(ledger, name, proposal.sha256, readable)
@@ -119,7 +119,7 @@ def change(
 def _report(
     ledger: NamedLedger, name: str, sha256: str, entries: Iterable[LedgerEntry]
 ) -> tuple[dict[str, Any] | None, models.VersionTexts | None, str | None]:
-    """The report, its stored version, and the reason if a report is missing."""
+    """The report, the version stored with it, and the error if the report cannot be read."""
     kinds = (CheckedEntry, DecisionEntry, StepEntry)
     reviews = [each.review for each in entries if isinstance(each, kinds)]
     path = next((each.report_path for each in reviews if each.report_path), None)
@@ -136,7 +136,7 @@ def _report(
 
 @dataclass(frozen=True)
 class _Advice:
-    """Consequences of a report."""
+    """Advice from a report."""
 
     next_steps: list[models.NextStep] = field(default_factory=list)
     answers: list[models.AnswerItem] = field(default_factory=list)
@@ -144,7 +144,7 @@ class _Advice:
 
 
 def _advice(report: dict[str, Any] | None, ledger: NamedLedger, name: str, former: HeadEntry | None) -> _Advice:
-    """Consequences of a report with the facts of its check; none if this release cannot read it."""
+    """Advice from a report and the context of its check; empty if this release cannot read the report."""
     from airflow_flinkcompat.compat import Report, ReportContext
     from airflow_flinkcompat.compat.reports.advice import if_resumed, possible_answers, steps
 
@@ -155,7 +155,7 @@ def _advice(report: dict[str, Any] | None, ledger: NamedLedger, name: str, forme
         known = ReportContext.from_dict(report["context"]) if "context" in report else None
     except (KeyError, ValueError, TypeError):
         return _Advice()
-    # Reports of earlier releases do not name their DAG.
+    # Reports of earlier releases have no context.
     known = known or ReportContext(
         deployment=name,
         job_id=(former.job_id if former else None) or "",
@@ -182,7 +182,7 @@ def _advice(report: dict[str, Any] | None, ledger: NamedLedger, name: str, forme
 def proposals_of_run(
     entries: Sequence[LedgerEntry], dag_id: str, run_id: str, task_id: str | None = None
 ) -> tuple[Proposal, ...]:
-    """The proposals that a DAG run wrote of, oldest first."""
+    """The proposals about which a DAG run wrote entries, oldest first."""
     found: dict[str, int] = {}
     for entry in entries:
         writer, sha256 = Writer.of(entry.owner), version_of(entry)

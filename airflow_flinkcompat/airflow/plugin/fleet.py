@@ -1,4 +1,4 @@
-"""All deployments of all ledgers: read by the index, restricted to the user, filtered and counted."""
+"""List of all deployments in all ledgers, read from the index, restricted to the user and filtered."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ class Listed:
 
     @property
     def team(self) -> str | None:
-        """Responsible team, by the last check, as a list shows it."""
+        """The responsible team at the last check."""
         if not isinstance(self.row, DeploymentRow):
             return None
         origin = self.row.checked or self.row.head
         return origin.team if origin else None
 
     def has(self, words: Sequence[str]) -> bool:
-        """True if every word is in its names or its owners."""
+        """True if every word occurs in a name, an owner, a commit or the job id."""
         texts = [self.name, *dags_of(self.row)]
         if isinstance(self.row, DeploymentRow):
             for each in (self.row.head, self.row.checked):
@@ -56,7 +56,7 @@ class Listed:
 
 @dataclass(frozen=True)
 class ListFilter:
-    """Filter of a list: any of the kinds of attention, the team, and all words of a text."""
+    """Filter of a list: any kind of attention, the team, and all words of a text."""
 
     attention: frozenset[Attention] = frozenset()
     team: str | None = None
@@ -127,7 +127,7 @@ def _ledger(ledger: NamedLedger, rights: Rights, error: LedgerError | None) -> m
         if error is None
         else mask_secrets(str(error))
         if reads
-        else "it cannot be listed: ask the administrator of Airflow"
+        else "this ledger cannot be listed: ask the administrator of Airflow"
     )
     return models.LedgerItem(
         id=ledger.id,
@@ -140,7 +140,7 @@ def _ledger(ledger: NamedLedger, rights: Rights, error: LedgerError | None) -> m
 def entries_and_row(
     ledger: NamedLedger, name: str
 ) -> tuple[tuple[LedgerEntry, ...] | LedgerError, DeploymentRow | LedgerError]:
-    """Entries of a deployment and its row; despite damage in old entries, the row shows the current job."""
+    """Entries of a deployment and its row. The row is available even if old entries are damaged."""
     try:
         entries = ledger.entries(name)
         return entries, DeploymentRow(name).after_all(entries)
@@ -154,7 +154,7 @@ def entries_and_row(
 def changes_of_run(
     found: FoundLedgers, rights: Rights, dag_id: str, run_id: str, task_id: str | None
 ) -> list[models.ChangePage]:
-    """The changes that a DAG run is about, as far as the user may see their deployments."""
+    """The changes that a DAG run is about, in deployments that the user may see."""
     everything = seen(found.ledgers, rights, datetime.now(UTC))[0]
     names = deployments_of(dag_id, run_id)
     of_dag = [each for each in everything if each.name in names or dag_id in dags_of(each.row)]

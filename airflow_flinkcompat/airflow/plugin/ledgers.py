@@ -1,15 +1,15 @@
-"""Ledgers of the pages, and the rights of a user to their deployments.
+"""Ledgers that the pages show, and the rights of a user on deployments.
 
-Airflow can list only the connections of its metadata database. Those of environment variables and secrets backends must
-be listed in ``[flinkcompat] connections``. ``[flinkcompat] ledgers`` names ledgers that DAGs use directly, and the
-variable ``FLINKCOMPAT_LEDGER`` one more, as for tasks.
+Airflow can list only the connections of its metadata database. Connections of environment variables and secrets
+backends must be listed in ``[flinkcompat] connections``. ``[flinkcompat] ledgers`` lists ledgers that DAGs use
+directly. As for tasks, the variable ``FLINKCOMPAT_LEDGER`` adds one ledger.
 
-Airflow's auth manager decides on access, for the DAG that owns a deployment. A deployment belongs to the DAGs that
-wrote the list's facts about it (what is in force, an open redeploy, the last check, the last failure). It is visible to
-users who may read all of those that are in this Airflow. Of entries by other DAGs they see only that they exist
-(:meth:`Rights.reads_entry`). A deployment without such a DAG, because the command line or another Airflow wrote it, is
-visible to users who may read a connection that names its ledger: they know its address and the credentials anyway. If
-no connection names the ledger, it is visible to users who may read connections.
+Airflow's auth manager decides on access, for the DAGs that own a deployment. These are the DAGs that wrote the entries
+in the list (the version in force, an open redeploy, the last check, the last failure). A deployment is visible to users
+who may read all of these DAGs that exist in this Airflow. Users see only the existence of entries by other DAGs
+(:meth:`Rights.reads_entry`). A deployment may have no such DAG, because the command line or a different Airflow wrote
+its entries. Then it is visible to users who may read a connection with its ledger, because they know the address and
+the credentials anyway. If no connection has the ledger, it is visible to users who may read connections.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _LEDGERS_KEPT = 64
 
 
 class _HookOf(FlinkHook):
-    """Hook of a connection that was already read, so that its id is not looked up again."""
+    """Hook of a connection that is already loaded, so that it is not looked up again."""
 
     def __init__(self, connection: Connection) -> None:
         super().__init__(connection.conn_id)
@@ -51,7 +51,7 @@ class _HookOf(FlinkHook):
 
 @dataclass(frozen=True)
 class LedgerConnection:
-    """A connection that names a ledger, and its team where Airflow has teams."""
+    """A connection with a ledger, and its team if Airflow has teams."""
 
     conn_id: str
     team_name: str | None
@@ -60,14 +60,14 @@ class LedgerConnection:
 
 @dataclass(frozen=True)
 class NamedLedger:
-    """A ledger by its address, and the connections that name it."""
+    """The address of a ledger, and the connections that contain it."""
 
     uri: str
     connections: tuple[LedgerConnection, ...] = ()
 
     @property
     def id(self) -> str:
-        """Its id in an address, stable as long as its own address is."""
+        """Id of the ledger in URLs, derived from its address."""
         return ledger_id(self.uri)
 
     def open(self, deployment: str) -> Ledger:
@@ -78,21 +78,21 @@ class NamedLedger:
 
     @property
     def _hook(self) -> FlinkHook | None:
-        """The hook of its jobs; None if several connections name it, or none."""
+        """The hook for the ledger's jobs; None unless exactly one connection contains the ledger."""
         return self.connections[0].hook if len(self.connections) == 1 else None
 
     @property
     def takes_commands(self) -> bool:
-        """True if its jobs are known by their Flink ids, so that Flink's own commands accept them."""
+        """True if jobs are identified by Flink's ids, which Flink's own commands accept."""
         return self._hook is not None and self._hook.names_jobs_as_flink
 
     def job_url(self, job_id: str | None) -> str | None:
-        """The job's page in Flink's UI or the platform's console, if known without asking a target."""
+        """Address of the job in Flink's UI or the platform's console, if known without a query."""
         from airflow.providers.common.compat.sdk import AirflowException
 
         try:
             return self._hook.job_url(job_id, asking=False) or None if self._hook else None
-        except AirflowException:  # the connection has no host: there is nothing to link to
+        except AirflowException:  # the connection has no host, so there is no link
             return None
 
 
@@ -103,7 +103,7 @@ def _entries(uri: str, deployment: str, last: int) -> tuple[LedgerEntry, ...]:
 
 @dataclass(frozen=True)
 class FoundLedgers:
-    """The ledgers, in order of their addresses, and what is wrong with the settings, a line each."""
+    """The ledgers, sorted by address, and one line for each problem of the settings."""
 
     ledgers: tuple[NamedLedger, ...]
     problems: tuple[str, ...] = ()
@@ -121,7 +121,7 @@ def find_ledgers() -> FoundLedgers:
         try:
             uri = str((connection.extra_dejson or {}).get("ledger") or "").rstrip("/")
             named = LedgerConnection(connection.conn_id, getattr(connection, "team_name", None), _HookOf(connection))
-        except Exception as error:  # such as an extra that another Fernet key encrypted
+        except Exception as error:  # for example, the extra was encrypted with a different Fernet key
             problems.append(f"connection {connection.conn_id!r} cannot be read: {mask_secrets(str(error))}")
             continue
         if uri:
@@ -134,7 +134,7 @@ def find_ledgers() -> FoundLedgers:
 
 
 def _connections(problems: list[str]) -> Iterator[Connection]:
-    """Connections of the metadata database, then those that the settings name."""
+    """Connections of the metadata database, and then the connections in the settings."""
     from airflow.configuration import conf
     from airflow.models.connection import Connection
     from airflow.providers.common.compat.sdk import AirflowNotFoundException
@@ -149,7 +149,7 @@ def _connections(problems: list[str]) -> Iterator[Connection]:
         try:
             yield Connection.get_connection_from_secrets(conn_id)
         except AirflowNotFoundException:
-            problems.append(f"[{CONFIG_SECTION}] connections names {conn_id!r}, and there is no such connection")
+            problems.append(f"[{CONFIG_SECTION}] connections lists {conn_id!r}, but there is no such connection")
 
 
 def _listed(types: Iterable[str]) -> list[Connection]:
@@ -185,7 +185,7 @@ class Writer:
 
 
 def deployments_of(dag_id: str, run_id: str) -> frozenset[str]:
-    """Deployments that tasks of a run name, whatever their ledgers contain by now."""
+    """Deployments of the tasks of a run, regardless of the ledgers' content."""
     from airflow.models.renderedtifields import RenderedTaskInstanceFields
     from airflow.models.serialized_dag import SerializedDagModel
     from airflow.utils.session import create_session
@@ -204,7 +204,7 @@ def deployments_of(dag_id: str, run_id: str) -> frozenset[str]:
 
 
 def dags_of(row: DeploymentRow | LedgerError) -> tuple[str, ...]:
-    """DAGs that wrote the entries of a row, in order."""
+    """Sorted ids of the DAGs that wrote the entries of a row."""
     if not isinstance(row, DeploymentRow):
         return ()
     summaries = (row.head, row.unfinished, row.pending, row.checked, row.failed)
@@ -247,12 +247,12 @@ class Rights:
         return self.reads_owner(entry.owner)
 
     def reads_owner(self, owner: str) -> bool:
-        """True if the user may read entries of this owner in the history of a visible deployment."""
+        """True if the user may read entries of an owner in the history of a visible deployment."""
         writer = Writer.of(owner)
         return writer is None or writer.dag_id not in self._dags or self.reads_dag(writer.dag_id)
 
     def reads_ledger(self, ledger: NamedLedger | None) -> bool:
-        """True if the user may read the source of a ledger's address; None: it has none."""
+        """True if the user may read a connection with the ledger, or all connections if there is none."""
         if ledger is None or not ledger.connections:
             return self.reads_connections
         return any(map(self.reads_connection, ledger.connections))

@@ -1,7 +1,7 @@
-"""Answers of the plugin's API; entries have the keys of ``flinkcompat ledger show --format json``.
+"""Responses of the plugin's API; entries have the keys of ``flinkcompat ledger show --format json``.
 
-All texts are plain text with every secret masked; nothing is HTML, so the reader must escape them. Times are ISO 8601
-in UTC. Values that depend on the time of day, such as the age of a savepoint, are left to the reader.
+All texts are plain text with masked secrets, so a client must escape them for HTML. Times are ISO 8601 in UTC. The
+client computes values that depend on the present time, such as the age of a savepoint.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ class _Answer(BaseModel):
 
 
 class TaskOfRun(_Answer):
-    """The task of a DAG run that wrote an entry; Airflow's page: ``/dags/{dag_id}/runs/{run_id}``."""
+    """The task that wrote an entry; Airflow's page of the run is ``/dags/{dag_id}/runs/{run_id}``."""
 
     dag_id: str
     run_id: str
@@ -24,13 +24,13 @@ class TaskOfRun(_Answer):
 
 
 class EntrySummary(_Answer):
-    """A ledger entry for a list, without its texts; fields that its kind lacks are null or empty."""
+    """A ledger entry in a list, without its texts; fields that the kind lacks are null or empty."""
 
     number: int = Field(description="Number of the entry in its ledger, from 1.")
     kind: str = Field(
         description="Kind of the entry, as listed in docs/ledger.md: deployed, checked, stopping, approved, …"
     )
-    at: str = Field(description="Time at which it was written.")
+    at: str = Field(description="Time at which the entry was written.")
     job_id: str | None = Field(description="The job's id on its target.")
     savepoint: str | None
     start_mode: str | None = Field(description="Start mode: savepoint, checkpoint, stateless, …")
@@ -51,14 +51,14 @@ class EntrySummary(_Answer):
     message: str
     sha256: str = Field(description="Digest that identifies the version of the entry.")
     report_path: str | None
-    reason: str | None = Field(description="Reason of the decision, as the person who decided wrote it.")
+    reason: str | None = Field(description="Reason of the decision, in the words of the person who decided.")
     branch: str | None = Field(description="Branch that the check chose: first, unchanged, resume, approve, …")
     commit: str | None
     author: str | None = Field(description="Author of the commit: name <address>.")
     team: str | None
     owned_by: str | None = Field(description="Owner of the deployment.")
     claim_seconds: float | None
-    run: TaskOfRun | None = Field(description="The task that wrote it, if the user may read its DAG.")
+    run: TaskOfRun | None = Field(description="The task that wrote the entry, if the user may read its DAG.")
 
 
 class LastSavepoint(_Answer):
@@ -71,7 +71,7 @@ class LastSavepoint(_Answer):
 
 
 class DeploymentItem(_Answer):
-    """One deployment as the list shows it."""
+    """One deployment in the list."""
 
     ledger: str = Field(description="Id of the ledger in the paths of this API.")
     deployment: str
@@ -84,19 +84,19 @@ class DeploymentItem(_Answer):
     pending: EntrySummary | None = Field(description="Check that waits for a person's decision.")
     checked: EntrySummary | None = Field(description="Last check: outcome, branch, commit and author.")
     savepoint: LastSavepoint | None = Field(
-        description="Null if no stop left a savepoint, if it was deleted, or if the user may read neither the entry of "
-        "the stop nor that of a start from it."
+        description="Null if no stop left a savepoint, if the savepoint was deleted, or if the user may read neither "
+        "the stop's entry nor the entry of a start from the savepoint."
     )
     failed: EntrySummary | None = Field(
         description="Last failure of a redeploy or version, until the next redeploy begins. If entry.kind is "
         "rolled-back: the failure that caused the rollback."
     )
-    error: str | None = Field(description="Error of reading the ledger; all other values are then null.")
+    error: str | None = Field(description="Error if the ledger cannot be read; all other values are then null.")
     team: str | None
     owned_by: str | None
     dags: list[str] = Field(description="DAGs of this Airflow that write to this ledger.")
     job_url: str | None = Field(
-        description="Address of the job in Flink's UI or the platform's console, if only one connection names the "
+        description="Address of the job in Flink's UI or the platform's console, if exactly one connection has the "
         "ledger."
     )
 
@@ -105,15 +105,13 @@ class LedgerItem(_Answer):
     """A ledger whose deployments are shown."""
 
     id: str
-    uri: str | None = Field(description="Null for users who may not read any connection that names it.")
-    connections: list[str] = Field(
-        description="Ids of the connections that name the ledger and that the user may read."
-    )
-    error: str | None = Field(description="Error of listing the ledger.")
+    uri: str | None = Field(description="Null for users who may not read any connection with this ledger.")
+    connections: list[str] = Field(description="Ids of the connections with this ledger that the user may read.")
+    error: str | None = Field(description="Error if the ledger cannot be listed.")
 
 
 class AttentionCounts(_Answer):
-    """Number of visible deployments, in total and by kind, independent of filters."""
+    """Number of visible deployments, in total and by attention, regardless of filters."""
 
     all: int
     pending: int
@@ -124,7 +122,7 @@ class AttentionCounts(_Answer):
 
 
 class DeploymentList(_Answer):
-    """A page of the deployments that the user may see, in order of name."""
+    """A page of the deployments that the user may see, sorted by name."""
 
     deployments: list[DeploymentItem]
     total: int = Field(description="Number of deployments that match the filters, on all pages.")
@@ -135,7 +133,7 @@ class DeploymentList(_Answer):
 
 
 class HistoryEntry(EntrySummary):
-    """An entry with all its fields, except for the texts of its version (see VersionTexts)."""
+    """An entry with all fields except for the texts of its version (see VersionTexts)."""
 
     policy: str | None = Field(description="For a check: the branch that the policy alone chooses.")
     rolls_back_to: int | None = Field(
@@ -145,7 +143,7 @@ class HistoryEntry(EntrySummary):
     evidence: list[str] = Field(description="Observations of the job, one line each.")
     savepoint_bytes: int | None
     savepoint_at: str | None
-    migrated_from: str | None = Field(description="Original of the rewritten savepoint from which the job starts.")
+    migrated_from: str | None = Field(description="The savepoint that was rewritten for the start of the job.")
     migrated_to: str | None
     migration: dict[str, Any] = Field(
         description="State that a rewritten savepoint keeps, in the form of `migration` in a report."
@@ -158,10 +156,11 @@ class HistoryEntry(EntrySummary):
 
 
 class VersionTexts(_Answer):
-    """A version of a job with its texts, as `flinkcompat ledger show --format json` has them."""
+    """A version of a job with its texts, with the keys of `flinkcompat ledger show --format json`."""
 
     number: int | None = Field(
-        description="Number of the entry that contains it; null if it is stored with the report of a check."
+        description="Number of the entry that contains the version; null if the version is stored with the report of "
+        "a check."
     )
     sha256: str
     language: str
@@ -186,7 +185,7 @@ class RedeployStep(_Answer):
 class Redeploy(_Answer):
     """The steps of a complete or failed replacement of one job by another.
 
-    They include a claim that another run took over.
+    They include a claim that a different run took over.
     """
 
     first: int
@@ -195,7 +194,7 @@ class Redeploy(_Answer):
     steps: list[RedeployStep]
     began_at: str
     ended_at: str
-    stopped_at: str | None = Field(description="Time at which the former job was found ended.")
+    stopped_at: str | None = Field(description="Time at which the former job had ended.")
     started_at: str | None = Field(
         description="Time at which the new job was accepted, or the former script ran again."
     )
@@ -213,24 +212,26 @@ class Redeploy(_Answer):
 class SavepointStart(_Answer):
     """A start from a savepoint."""
 
-    number: int = Field(description="Number of the entry in force at that time.")
+    number: int = Field(description="Number of the entry that was then in force.")
     at: str
     kind: str
     job_id: str | None
-    migrated: bool = Field(description="True if it started from the rewritten savepoint.")
+    migrated: bool = Field(description="True if the job started from the rewritten savepoint.")
 
 
 class Savepoint(_Answer):
-    """A savepoint, or checkpoint, that a stop left, and what started from it."""
+    """A savepoint or checkpoint that a stop left, and the starts from it."""
 
     path: str
     bytes: int | None
     taken_at: str
-    stopped: int = Field(description="Number of the entry of the stop that took it.")
+    stopped: int = Field(description="Number of the stop's entry.")
     left_by: int | None = Field(description="Number of the entry whose job was stopped.")
     migrated_to: str | None
     starts: list[SavepointStart]
-    disposed: int | None = Field(description="Number of the entry that records its deletion; null if it still exists.")
+    disposed: int | None = Field(
+        description="Number of the entry that records the deletion; null if the savepoint still exists."
+    )
     way_back: bool = Field(description="True if a rollback of the version in force would start from it.")
 
 
@@ -249,14 +250,14 @@ class Decision(_Answer):
     """The decision about a change."""
 
     state: Literal["waiting", "approved", "rejected", "not asked", "not decided"] = Field(
-        description="not asked: the policy decided. not decided: a person was asked, but the question became obsolete, "
-        "because another version was proposed or this one failed."
+        description="not asked: the policy decided. not decided: a person was asked, but the question became "
+        "obsolete, because a different version was proposed or this version failed."
     )
     number: int | None = Field(description="Number of the entry of the decision.")
     by: str | None
     at: str | None
     reason: str | None
-    message: str = Field(description="Decision in words, with the chosen option.")
+    message: str = Field(description="Description of the decision, with the chosen option.")
     run: TaskOfRun | None = Field(description="Task that waits for the decision, or received it.")
 
 
@@ -276,7 +277,7 @@ class AnswerItem(_Answer):
 
 
 class ChangePage(_Answer):
-    """A version that was proposed: what it is compared with, the verdict, and what became of it."""
+    """A proposed version, the version it is compared with, the verdict, and the result."""
 
     ledger: str
     deployment: str
@@ -286,11 +287,11 @@ class ChangePage(_Answer):
     sha256: str
     checked: HistoryEntry | None
     old_number: int | None = Field(
-        description="Number of the entry in force at that time; null before the first deployment."
+        description="Number of the entry that was then in force; null before the first deployment."
     )
     old: VersionTexts | None = Field(
-        description="Version in force at that time; null before the first deployment, or if the user may not read "
-        "that entry."
+        description="Version that was then in force; null before the first deployment, or if the user may not read "
+        "its entry."
     )
     new: VersionTexts | None = Field(
         description="Proposed version; null if an earlier release stored none. Columns of a report's spans may be "
@@ -303,7 +304,7 @@ class ChangePage(_Answer):
         "by operator, and state that a migration keeps. Null if none was stored, for example for a first "
         "start."
     )
-    report_error: str | None = Field(description="Error of reading the report.")
+    report_error: str | None = Field(description="Error if the report cannot be read.")
     next_steps: list[NextStep]
     answers: list[AnswerItem] = Field(description="Consequence of each answer, including answers that are not offered.")
     if_resumed: list[str] = Field(description="Results on open-source Flink if the job were resumed anyway.")
@@ -312,7 +313,7 @@ class ChangePage(_Answer):
 
 
 class RunChanges(_Answer):
-    """The changes that a DAG run is about; none if it writes no ledger that is shown."""
+    """The changes that a DAG run is about; empty if the run writes no visible ledger."""
 
     dag_id: str
     run_id: str
@@ -320,6 +321,6 @@ class RunChanges(_Answer):
 
 
 class ErrorDetail(_Answer):
-    """Reason for a missing answer (as FastAPI words it)."""
+    """Reason for an error response, in FastAPI's form."""
 
     detail: str

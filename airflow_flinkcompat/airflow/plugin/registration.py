@@ -1,7 +1,7 @@
 """Registration of the pages (entry point ``airflow.plugins``).
 
-Every process of Airflow imports this, including those that parse and run DAGs. The application is built when Airflow
-asks for it, which only the API server does.
+Every Airflow process imports this module, including processes that parse and run DAGs. Only the API server requests the
+application, which is then created.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from airflow_flinkcompat.airflow.links import PAGE_ROUTE, path_of_airflow
 PREFIX = "/flinkcompat"
 """Path at which Airflow mounts the application."""
 BUNDLE = "main.umd.js"
-"""File of the React bundle, which sets a component on ``globalThis`` by the name of each app below."""
+"""File of the React bundle, which sets a component on ``globalThis`` for each app below."""
 
 
 def react_apps(path_of_airflow: str) -> list[dict[str, Any]]:
@@ -40,13 +40,13 @@ def react_apps(path_of_airflow: str) -> list[dict[str, Any]]:
 
 
 class FlinkcompatPlugin(AirflowPlugin):
-    """The pages of Flink deployments: the application ``/flinkcompat``, and a bundle in four UI places."""
+    """Plugin with the pages of Flink deployments: a FastAPI application and a bundle in four UI places."""
 
     name = "flinkcompat"
 
     @cached_property
     def fastapi_apps(self) -> list[dict[str, Any]]:  # type: ignore[override]
-        """The application, made by whoever asks for it: only the API server does."""
+        """The FastAPI application, which only the API server requests."""
         from airflow_flinkcompat.airflow.plugin.app import create_app
 
         return [{"app": create_app(), "url_prefix": PREFIX, "name": "Flink deployments"}]

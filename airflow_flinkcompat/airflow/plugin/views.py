@@ -1,4 +1,4 @@
-"""The API's answers, made from rows and entries for one user. Invisible facts are left out here."""
+"""Responses of the API for one user, from rows and entries, without facts that the user may not see."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def unfinished_state(row: DeploymentRow, now: datetime) -> Literal["in flight", 
 
 
 def _writer(owner: str, rights: Rights) -> tuple[str, models.TaskOfRun | None]:
-    """Writer of an entry, as far as the user may know, and its task."""
+    """Owner and task of an entry; empty if the user may not read the DAG."""
     writer = Writer.of(owner)
     if writer is None:
         return owner, None
@@ -79,7 +79,7 @@ def _last_savepoint(savepoint: dict[str, Any] | None, rights: Rights) -> models.
 def deployment(
     ledger: NamedLedger, name: str, row: DeploymentRow | LedgerError, rights: Rights, now: datetime | None = None
 ) -> models.DeploymentItem:
-    """A deployment as the list shows it."""
+    """A deployment in the list."""
     facts = listed(name, row)
     readable = row if isinstance(row, DeploymentRow) else DeploymentRow(name)
     summaries = (readable.head, readable.unfinished, readable.pending, readable.checked, readable.failed)
@@ -106,11 +106,11 @@ def _text(text: str | None) -> str | None:
 
 
 def history_entry(entry: LedgerEntry, rights: Rights) -> models.HistoryEntry:
-    """An entry with all fields, except for its version's texts; an unreadable one keeps its place."""
+    """An entry with all fields except for texts; an unreadable entry becomes a placeholder."""
     if not rights.reads_entry(entry):
         entry = OtherEntry(row={"kind": HIDDEN_KIND}, number=entry.number, at=entry.at, message=HIDDEN)
     if isinstance(entry, OtherEntry):
-        # The form of further keys of a later release is unknown.
+        # The other keys of a later release are unknown.
         entry = replace(entry, row={"kind": entry.kind})
     row = entry.to_dict()
     names = (*EntryRow.__dataclass_fields__, *_HISTORY)
@@ -150,7 +150,7 @@ def redeploy(attempt: RedeploySteps, rights: Rights) -> models.Redeploy:
 
 
 def savepoint(found: Lineage, head: HeadEntry | None, rights: Rights) -> models.Savepoint:
-    """A savepoint and its successors, as far as the user may read them; ``head`` is the present head."""
+    """A savepoint and the starts from it, without unreadable details; ``head`` is the present head."""
     path, migrated = found.savepoint.path, found.migrated
     return models.Savepoint(
         path=mask_secrets(path),
@@ -177,7 +177,7 @@ def savepoint(found: Lineage, head: HeadEntry | None, rights: Rights) -> models.
 def deployment_page(
     ledger: NamedLedger, name: str, entries: Sequence[LedgerEntry], rights: Rights, now: datetime | None = None
 ) -> models.DeploymentPage:
-    """All readable entries of a deployment; a redeploy is shown as one if all its steps are readable."""
+    """A deployment with its history. A redeploy is shown only if the user may read all its steps."""
     row = DeploymentRow(name).after_all(entries)
     head = next((each for each in reversed(entries) if isinstance(each, HeadEntry)), None)
     return models.DeploymentPage(
@@ -195,7 +195,7 @@ def deployment_page(
 
 
 def job_held(entries: Iterable[LedgerEntry], sha256: str) -> tuple[JobSpec, int] | None:
-    """The job of a version, and the last entry that contains it; None without one."""
+    """The job of a version, and the last entry that contains the job; None if no entry does."""
     held = [each for each in entries if isinstance(each, StepEntry) and each.sha256 == sha256]
     return (held[-1].job, held[-1].number) if held else None
 
@@ -226,7 +226,7 @@ class RedeploySteps:
 
     @property
     def proposed(self) -> StepEntry:
-        """The last step about the version to deploy; steps of a rollback contain the former one."""
+        """The last step about the proposed version; steps of a rollback contain the former version."""
         back = (RollingBackEntry, RolledBackEntry)
         return next((step for step in reversed(self.steps) if not isinstance(step, back)), self.steps[-1])
 
@@ -236,7 +236,7 @@ class RedeploySteps:
 
     @property
     def runs_again(self) -> StepEntry | None:
-        """The step that brought a job back after the stop: the last one, as earlier starts may have failed."""
+        """The last step after the stop that started a job; earlier starts may have failed."""
         stopped = self.stopped
         if stopped is None or self.end not in ("deployed", "rolled-back"):
             return None
@@ -251,14 +251,14 @@ class RedeploySteps:
 
     @property
     def downtime_seconds(self) -> float | None:
-        """Seconds from the end of the former job to the acceptance of the next one; None without them."""
+        """Seconds from the end of the former job to the acceptance of the next job; None if unknown."""
         if self.stopped is None or self.runs_again is None:
             return None
         return (self.runs_again.written - self.stopped.written).total_seconds()
 
 
 def attempts(entries: Sequence[LedgerEntry]) -> Iterator[RedeploySteps]:
-    """The redeploys among a ledger's entries."""
+    """Group a ledger's entries into redeploys."""
     steps: list[StepEntry] = []
     for entry in entries:
         if not isinstance(entry, StepEntry):
@@ -273,9 +273,9 @@ def attempts(entries: Sequence[LedgerEntry]) -> Iterator[RedeploySteps]:
 
 @dataclass(frozen=True)
 class Lineage:
-    """A savepoint: ``stopped`` left it while ``left_by`` was in force, the heads ``starts`` began from it.
+    """A savepoint with its stop, the head that was stopped, and the heads that started from it.
 
-    ``migrated`` is the place of its rewritten form; ``disposed``: it was deleted.
+    ``migrated`` is the entry of its rewritten savepoint, and ``disposed`` the entry of its deletion.
     """
 
     savepoint: SavepointRow
@@ -310,7 +310,7 @@ def lineage(entries: Sequence[LedgerEntry]) -> Iterator[Lineage]:
 
 
 def _until_next_stop(entries: Sequence[LedgerEntry]) -> Iterator[LedgerEntry]:
-    """A stop, and later entries about its savepoint."""
+    """A stop and the later entries up to the next stop, without deletions."""
     for number, entry in enumerate(entries):
         if number and isinstance(entry, StoppedEntry):
             return

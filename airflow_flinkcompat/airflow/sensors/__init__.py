@@ -1,4 +1,4 @@
-"""Airflow sensors. Names load on first use."""
+"""Airflow sensors. Each name is loaded on first use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sensor that waits until the proposed script is worth a check."""
+"""Sensor that waits until the proposed script needs a check."""
 
 from __future__ import annotations
 
@@ -23,36 +23,36 @@ if TYPE_CHECKING:
     from airflow_flinkcompat.deploy import Ledger
     from airflow_flinkcompat.deploy.ledger.entries import PlannedEntry
 
-# Long enough to never fail a job that nobody edits; databases and JSON still hold a date that far away.
+# Long enough for a job that nobody edits, and short enough for dates in databases and JSON.
 _NO_TIMEOUT = timedelta(days=3650)
-# Airflow may treat a task that resumes within a moment as lost by its executor.
+# If a task resumes too soon, Airflow may treat the task as lost by its executor.
 _SHORTEST_BACK_OFF = 5.0
 WAITING_FOR = "waiting_for"
-"""Key of the XCom with the reason of the sensor's wait."""
+"""XCom key for the reason why the sensor waits."""
 
 
 class FlinkSqlChangeSensor(ScriptOperator, BaseSensorOperator):
-    """Wait until the proposed script, settings, functions or catalog differ from the deployed ones.
+    """Wait until the proposed script, settings, functions or catalog differ from the deployed version.
 
-    The ledger names the deployed ones. A version that was rejected, failed to deploy or cannot be read is not offered
-    again, unless it is approved later. A planned version (``plan_only``) is offered once its plan was carried out.
-    While the sensor waits in the triggerer only the script's files are hashed; the ledger is read when they change, and
-    every ``recheck`` seconds.
+    The deployed version is in the ledger. A version that was rejected, failed to deploy or cannot be read is not
+    offered again, unless it is approved later. A planned version (``plan_only``) is offered after its plan was carried
+    out. While the sensor waits in the triggerer, only the script's files are hashed. The ledger is read when the files
+    change, and every ``recheck`` seconds.
 
-    A problem that somebody must fix (a missing or unreadable script, an unknown connection, no named ledger, a ledger
-    or cluster that does not answer) fails no run: the sensor reports it once in its log and in the XCom
-    ``waiting_for``, and waits. It looks again as soon as a file changes or appears, and otherwise after
-    ``poke_interval``, then after twice that, and so on up to every ``recheck``.
+    A problem that a person must fix does not fail the run. Examples are a missing or unreadable script, an unknown
+    connection, a missing ledger, or a ledger or cluster that does not answer. The sensor reports the problem once in
+    its log and in the XCom ``waiting_for``, and waits. The sensor tries again when a file changes or appears.
+    Otherwise, it tries again after ``poke_interval``, with doubled intervals up to ``recheck``.
 
     Args:
-        poke_interval: Seconds between two looks at the files.
+        poke_interval: Seconds between two reads of the files.
         recheck: Seconds after which the ledger is read even if no file changed.
-        timeout: Seconds (or a timedelta) after which the task fails, or is skipped with ``soft_fail``, as with any
-            sensor of Airflow. Default: ten years, whatever Airflow's ``[sensors] default_timeout`` (a week) is, because
-            a job without edits is normal.
-        deferrable: Wait in the triggerer (default), or in a worker by ``mode``.
-        require_cluster: Offer a version only while the target answers, so that no run begins that could not deploy.
-            Default: True, except for a program of the Table API, which no target runs.
+        timeout: Seconds (or a timedelta) after which the task fails, or is skipped with ``soft_fail``, like any Airflow
+            sensor. Default: ten years, regardless of Airflow's ``[sensors] default_timeout`` (a week), because a job
+            without edits is normal.
+        deferrable: True to wait in the triggerer; False to wait in a worker, according to ``mode``.
+        require_cluster: Offer a version only while the target answers, so that every run can deploy. Default: True,
+            except for a Table API program, which no target runs.
     """
 
     template_fields: Sequence[str] = ScriptOperator.template_fields
@@ -80,7 +80,7 @@ class FlinkSqlChangeSensor(ScriptOperator, BaseSensorOperator):
     def _do_render_template_fields(
         self, parent: Any, template_fields: Any, context: Context, jinja_env: Any, seen_oids: set[int]
     ) -> None:
-        """Wait for problems in rendering fields as for any problem that somebody must fix."""
+        """Defer on template rendering errors, like on any error that a person must fix."""
         if parent is not self:
             return super()._do_render_template_fields(parent, template_fields, context, jinja_env, seen_oids)
         self._unrendered, self._absent = None, ()
@@ -93,19 +93,18 @@ class FlinkSqlChangeSensor(ScriptOperator, BaseSensorOperator):
                 setattr(self, name, self._masked(name, value))
 
     def execute(self, context: Context) -> Any:
-        """``{"reason": …}`` once a version is offered."""
+        """Wait, then return the deployment and the reason why a version is offered."""
         if self.deferrable:
             return self._offer_or_wait(context, time.time())
         return super().execute(context)
 
     def execute_complete(self, context: Context, event: Mapping[str, Any]) -> Any:
-        """Resume: the texts were read again when this task resumed.
+        """Resume after a wait in the triggerer; the texts were read again when the task resumed.
 
         Args:
             context: Airflow's context of the task.
-            event: Event of the trigger: ``since``, seconds since the epoch at which the wait began, ``reason``, the
-                last report of the wait, and ``problems``, the number of consecutive looks that met a text that must be
-                corrected.
+            event: Event of the trigger. ``since``: begin of the wait, in seconds since the epoch. ``reason``: the last
+                reported reason for the wait. ``problems``: the number of consecutive tries that ended in a problem.
 
         Returns:
             The result of :meth:`execute`.
@@ -114,7 +113,7 @@ class FlinkSqlChangeSensor(ScriptOperator, BaseSensorOperator):
         return self._offer_or_wait(context, float(event["since"]), int(event.get("problems", 0)))
 
     def poke(self, context: Context) -> bool:
-        """One look, in a worker; the files are read again."""
+        """Try once, in a worker; the files are read again."""
         self.reread(context)
         return self._look(context).offered
 
@@ -144,14 +143,14 @@ class FlinkSqlChangeSensor(ScriptOperator, BaseSensorOperator):
         )
 
     def _back_off(self, problems: int | None) -> float:
-        """Seconds until the next look, growing with the number of consecutive looks that ended in a problem."""
+        """Seconds until the next try, which grow with the number of consecutive problems."""
         ceiling = self.recheck.total_seconds()
         if problems is None:
             return ceiling
         return float(min(ceiling, max(self.poke_interval, _SHORTEST_BACK_OFF) * 2 ** min(problems, 30)))
 
     def _look(self, context: Context) -> Offer:
-        """Judge the version, and report a changed result."""
+        """Decide about the version, and report a changed reason."""
         try:
             offer = self._judged()
         except _to_be_mended() as error:
@@ -193,7 +192,7 @@ class FlinkSqlChangeSensor(ScriptOperator, BaseSensorOperator):
 
 
 def _to_be_mended() -> tuple[type[Exception], ...]:
-    """Problems that a person must fix, or an absent server; anything else is a bug, and fails the task."""
+    """Errors that a person must fix, or a missing server. Any other error is a bug, and fails the task."""
     from airflow.sdk.exceptions import AirflowRuntimeError
     from jinja2 import TemplateError
 

@@ -1,1 +1,1 @@
-"""Shared parts of the operators and the sensor: a deployment's script, its texts, and typed arguments."""
+"""Shared parts of operators and sensor: base classes, files, assets, telemetry, typed arguments."""

@@ -1,4 +1,4 @@
-"""Types of the operators' arguments, so that a type checker names a misspelt one."""
+"""Types of the operators' arguments, so that type checkers find misspelt arguments."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 Template = NewType("Template", str)
 """A Jinja text for an argument with fixed choices: ``engine=Template("{{ params.engine }}")``.
 
-At run time it is that text. A plain text works as well; only a type checker distinguishes them.
+At run time, a ``Template`` is a plain text. Only type checkers distinguish them.
 """
 
 Engine = EngineName | Literal["auto"]
 
 
 class PolicyTable(TypedDict, total=False):
-    """Outcome → branch; an outcome that is left out keeps its default."""
+    """Branch for each outcome; omitted outcomes keep their default."""
 
     compatible: Branch
     partial: Branch
@@ -130,7 +130,7 @@ class ScriptArguments(DeploymentArguments, total=False):
 
 
 class AnySensor(TypedDict, total=False):
-    """Arguments of every Airflow sensor, except its times."""
+    """Arguments of every Airflow sensor, except for intervals and timeouts."""
 
     soft_fail: bool
     mode: str
@@ -144,12 +144,12 @@ class SensorArguments(ScriptArguments, AnySensor):
     """Arguments of a sensor about a script."""
 
 
-# The tables of a Deployment: arguments of a task's own operator, and what every task takes. Each repeats the signature
-# of its operator, which no type checker can read otherwise; a test compares them.
+# Tables of a Deployment, with the arguments of an operator and of every Airflow task. Each table repeats the signature
+# of its operator for type checkers; a test compares them.
 
 
 class ChangedTable(AnyTask, AnySensor, total=False):
-    """``Deployment(changed=…)``: of FlinkSqlChangeSensor."""
+    """Arguments of FlinkSqlChangeSensor in ``Deployment(changed=…)``."""
 
     poke_interval: float | timedelta
     recheck: timedelta
@@ -159,7 +159,7 @@ class ChangedTable(AnyTask, AnySensor, total=False):
 
 
 class CheckTable(AnyTask, total=False):
-    """``Deployment(check=…)``: of FlinkSqlCompatibilityOperator."""
+    """Arguments of FlinkSqlCompatibilityOperator in ``Deployment(check=…)``."""
 
     engine: Engine | Template
     engine_version: str | None
@@ -194,14 +194,14 @@ class StartTable(AnyTask, total=False):
 
 
 class DeployTable(StartTable, total=False):
-    """``Deployment(deploy=…)``: of FlinkSqlDeployOperator."""
+    """Arguments of FlinkSqlDeployOperator in ``Deployment(deploy=…)``."""
 
     allow_ended: bool
     source_offsets: str | Mapping[str, str] | None
 
 
 class MigrateTable(StartTable, total=False):
-    """``Deployment(migrate=…)``: of FlinkStateMigrationOperator."""
+    """Arguments of FlinkStateMigrationOperator in ``Deployment(migrate=…)``."""
 
     plan_dir: str | None
     rehearse: bool
@@ -212,7 +212,7 @@ class MigrateTable(StartTable, total=False):
 
 
 class RehearseTable(AnyTask, total=False):
-    """``Deployment(rehearse=…)``: of FlinkRestoreRehearsalOperator."""
+    """Arguments of FlinkRestoreRehearsalOperator in ``Deployment(rehearse=…)``."""
 
     fail_on: Sequence[RehearsalFindingName]
     savepoint_directory: str | None
@@ -225,7 +225,7 @@ class RehearseTable(AnyTask, total=False):
 
 
 class BackfillTable(AnyTask, total=False):
-    """``Deployment(backfill=…)``: of FlinkBackfillOperator."""
+    """Arguments of FlinkBackfillOperator in ``Deployment(backfill=…)``."""
 
     tables: Mapping[str, str] | None
     sinks: Mapping[str, str] | None
@@ -246,7 +246,7 @@ class BackfillTable(AnyTask, total=False):
 
 
 class ApproveTable(AnyTask, total=False):
-    """``Deployment(approve=…)``: of FlinkSqlApprovalOperator."""
+    """Arguments of FlinkSqlApprovalOperator in ``Deployment(approve=…)``."""
 
     subject: str | None
     body: str

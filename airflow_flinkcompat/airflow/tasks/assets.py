@@ -1,14 +1,15 @@
-"""Airflow assets of a deployment and their events, and the OpenLineage data of deploys and backfills.
+"""Airflow assets of deployments, their events, and OpenLineage facets of deploys and backfills.
 
-A deployment is the asset ``flink://<connection>/<deployment>``. The connection is known when a DAG is parsed, holds no
-secret in its name, and identifies the cluster if two have a job of one name. A ledger's address may be the
-connection's, and may hold a secret. The tables that a script writes are known when its task runs. Both are emitted
-through an alias that the task declares: to make an ``Asset`` from a URI, Airflow reads the metadata of all providers,
-which takes longer than parsing 200 deployments.
+A deployment is the asset ``flink://<connection>/<deployment>``. The connection's id is known when a DAG is parsed,
+contains no secret, and distinguishes clusters that have jobs of the same name. A ledger's address is unsuitable,
+because it may be unknown at parse time and may contain a secret. The tables that a script writes are known only when
+the task runs. The events of deployments and tables are emitted through aliases that the task declares. An ``Asset``
+would slow down parsing: Airflow reads the metadata of all providers to create an ``Asset`` from a URI, which takes
+longer than parsing 200 deployments.
 
-OpenLineage data exists only if Airflow's provider of it is installed. Data sets have OpenLineage's own names
-(:mod:`~airflow_flinkcompat.plan.datasets`). A table whose place the script does not state is left out, and so are its
-columns: an invented name would denote a data set that does not exist.
+OpenLineage facets exist only if Airflow's OpenLineage provider is installed. Datasets have the names that OpenLineage
+defines (:mod:`~airflow_flinkcompat.plan.datasets`). If the script does not show the location of a table, the table and
+its columns are left out, because an invented name would mean a dataset that does not exist.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def deployment_asset(deployment: str, *, flink_conn_id: str = _DEFAULT_CONNECTIO
 
     Args:
         deployment: Name of the Flink job.
-        flink_conn_id: Its connection, as its deploy task names it.
+        flink_conn_id: The connection of the job's deploy task.
 
     Returns:
         The asset.
@@ -49,7 +50,7 @@ def deployment_asset(deployment: str, *, flink_conn_id: str = _DEFAULT_CONNECTIO
 
 
 def deployment_alias(deployment: str, *, flink_conn_id: str = _DEFAULT_CONNECTION) -> AssetAlias:
-    """The alias through which a deploy emits the event of its deployment."""
+    """Alias through which a deploy task emits the event of its deployment."""
     return AssetAlias(f"{SCHEME}-deployment:{flink_conn_id}/{deployment}")
 
 
@@ -58,7 +59,7 @@ def tables_alias(deployment: str, *, flink_conn_id: str = _DEFAULT_CONNECTION) -
 
     Args:
         deployment: Name of the Flink job.
-        flink_conn_id: Its connection, as its tasks name it.
+        flink_conn_id: The connection of the job's tasks.
 
     Returns:
         The alias.
@@ -72,7 +73,7 @@ def emit(task: Any, context: Context, alias: AssetAlias, uris: Mapping[str, Mapp
     for uri, extra in uris.items():
         try:
             asset = Asset(uri)
-        except ValueError as error:  # another provider's rules reject the URI; the finished work stands
+        except ValueError as error:  # a different provider rejects the URI, which must not fail a finished task
             task.log.warning("No asset event on %s: %s", uri, error)
             continue
         accessor.add(asset, extra=dict(extra))
@@ -82,7 +83,7 @@ def emit(task: Any, context: Context, alias: AssetAlias, uris: Mapping[str, Mapp
 def emit_tables(
     task: Any, context: Context, alias: AssetAlias, tables: Mapping[str, Sequence[Dataset]], extra: Mapping[str, Any]
 ) -> None:
-    """Add an event to the asset of each table; tables without a known place are named in the log."""
+    """Add an event to the asset of each table; tables without a known location are logged."""
     emit(task, context, alias, {each.uri: {**extra, "table": name} for name, sets in tables.items() for each in sets})
     if unnamed := [name for name, sets in tables.items() if not sets]:
         task.log.info("No asset event on %s: the script does not show where the data is", ", ".join(unnamed))
@@ -95,7 +96,7 @@ RUN_FACET = "flinkcompat"
 
 @dataclass(frozen=True)
 class RunLineage:
-    """Result of a task so far: a side, other places of its tables, and facts about the run."""
+    """Lineage of a task so far: the side, facts about the run, and overridden locations of tables."""
 
     side: Side
     facts: Mapping[str, Any] = field(default_factory=dict)
@@ -156,7 +157,7 @@ def _tables(side: Side) -> dict[str, Table]:
 
 
 def _columns(side: Side) -> dict[str, dict[str, list[tuple[str, str]]]]:
-    """Columns read, by sink and column, of all INSERTs into that sink."""
+    """Source columns of each sink column, by sink, for all INSERTs."""
     from airflow_flinkcompat.plan.column_lineage import column_origins
 
     found: dict[str, dict[str, list[tuple[str, str]]]] = {}

@@ -1,4 +1,4 @@
-"""Shared parts of tasks about a deployment: arguments, ledger, and texts that never show a secret."""
+"""Base classes of tasks about a deployment: arguments, ledger, and texts with masked secrets."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Operator = TypeVar("Operator", bound=BaseOperator)
 
 @contextmanager
 def readable_errors() -> Iterator[None]:
-    """Turn errors of the layers below into one masked message; those of the version itself are final."""
+    """Turn lower-level errors into masked Airflow errors. A fault of the version itself is not retried."""
     from airflow_flinkcompat.backfill.result import BackfillError
     from airflow_flinkcompat.deploy import DeployError, DeployRefused, RolledBack, ScriptRefused
     from airflow_flinkcompat.model import InputError
@@ -48,7 +48,7 @@ def readable_errors() -> Iterator[None]:
 
 
 class TaskRole(Enum):
-    """Role of a task for its deployment, by which related tasks find it, whatever their class."""
+    """Role of a task for its deployment, by which related tasks find the task."""
 
     CHECK = auto()
     APPROVAL = auto()
@@ -58,20 +58,19 @@ class TaskRole(Enum):
 
 
 class UnmappedMixin:
-    """Protection of a task that branches from being mapped (``.expand``)."""
+    """Mixin that forbids the mapping (``.expand``) of a task that branches."""
 
     @classmethod
     def partial(cls, **_: Any) -> Any:
-        """Raise TypeError: mapped tasks share their successors, so that none of them can choose a branch."""
+        """Raise TypeError, because mapped tasks share their successors and cannot choose branches."""
         raise TypeError(
-            f"{cls.__name__} cannot be mapped: Airflow would run what one of the mapped tasks skips. Make "
-            "one gate for each deployment: gated_redeploy(Deployment(…)) in a loop, or redeploy_dags(file) "
-            "for a DAG each"
+            f"{cls.__name__} cannot be mapped: Airflow would run tasks that a mapped task skips. Create one gate for "
+            f"each deployment: gated_redeploy(Deployment(…)) in a loop, or redeploy_dags(file) for a DAG each"
         )
 
 
 def takes(*names: str) -> Callable[[type[Operator]], type[Operator]]:
-    """Describe arguments of an operator in its docstring as the declarations of these options do."""
+    """Append the help of declared options to the Args section of an operator's docstring."""
 
     def described(operator: type[Operator]) -> type[Operator]:
         lines = [(operator.__doc__ or "").rstrip()]
@@ -86,7 +85,7 @@ def takes(*names: str) -> Callable[[type[Operator]], type[Operator]]:
 
 
 def wrong_choice(name: str, value: str, *more: str) -> str:
-    """Error of an argument that is not one of its declared choices; "" if it is."""
+    """Message about a value that is not a declared choice of the argument; "" if the value is valid."""
     known = (*more, *KEYS[name].choices)
     return "" if value in known else f"{name} {value!r} is not one of {', '.join(known)}"
 
@@ -98,13 +97,13 @@ class DeploymentOperator(BaseOperator):
     Args:
         deployment: Name of the Flink job. (templated)
         flink_conn_id: Connection of type ``flink``. (templated)
-        target: Type of target (``kubernetes``, for example), for a connection that does not name it; one that names
-            another target is refused. (templated)
+        target: Type of target, such as ``kubernetes``, if the connection does not set it. A connection with a different
+            target is refused. (templated)
     """
 
     role: ClassVar[TaskRole | None] = None
     template_fields: Sequence[str] = ("deployment", "flink_conn_id", "target", "ledger")
-    # Fields that may hold secrets: the UI gets them masked, the task reads them with ``rendered``.
+    # Fields that may contain secrets. The UI shows them masked; the task reads them with ``rendered``.
     secretive_fields: Sequence[str] = ("ledger",)
 
     def __init__(
@@ -122,14 +121,14 @@ class DeploymentOperator(BaseOperator):
         self.target = target
         self.ledger = ledger
         self.change_url = ""
-        # Fields as rendered, which are then masked, and as passed.
+        # Values of these fields after rendering, and as passed.
         self._rendered: dict[str, Any] = {}
         self._unmasked: dict[str, Any] = {}
 
     def _do_render_template_fields(
         self, parent: Any, template_fields: Any, context: Context, jinja_env: Any, seen_oids: set[int]
     ) -> None:
-        # The only step that plain and mapped tasks share.
+        # Plain and mapped tasks share only this method.
         if parent is not self:
             return super()._do_render_template_fields(parent, template_fields, context, jinja_env, seen_oids)
         self._unmasked = {name: getattr(self, name) for name in self.secretive_fields}
@@ -152,7 +151,7 @@ class DeploymentOperator(BaseOperator):
         return masked(value)
 
     def rendered(self, name: str) -> Any:
-        """A field as rendered, unmasked."""
+        """The rendered value of a field, without masks."""
         return self._rendered.get(name, getattr(self, name))
 
     @cached_property
@@ -162,22 +161,22 @@ class DeploymentOperator(BaseOperator):
         return FlinkHook(self.flink_conn_id, target=self.target)
 
     def open_ledger(self) -> Ledger:
-        """Open the ledger; raises AirflowFailException if none is named, LedgerError if it is unusable."""
+        """Open the ledger. Raises AirflowFailException if none is set, LedgerError if it is unusable."""
         return self.hook.ledger(self.deployment, self.rendered("ledger"))
 
     def link_change(self, entry: int) -> None:
-        """Link the task to the page of an entry's change; 0: no entry is known."""
+        """Link the task to the page about an entry's change; 0 means no link."""
         self.change_url = change_page(self.open_ledger().id, self.deployment, entry) if entry else ""
 
     def ledger_for_trigger(self, context: Context) -> dict[str, Any]:
-        """Data for a trigger that writes into the ledger; empty if the ledger's address holds a secret."""
+        """Arguments for a trigger that writes to the ledger; empty if the ledger's address has a secret."""
         ledger = self.rendered("ledger")
         if ledger != masked(ledger):
             return {}
         return {"deployment": self.deployment, "ledger": ledger, "owner": run_name(context)}
 
     def log_lines(self, text: str) -> None:
-        """One record a line, so that columns stay aligned in the UI."""
+        """Log each line as a separate record, so that columns stay aligned in the UI."""
         for line in text.splitlines():
             self.log.info("%s", line)
 
@@ -187,10 +186,10 @@ class ScriptOperator(DeploymentOperator):
     """A task about one deployment and a proposed script.
 
     Args:
-        script: The SQL, or the path of a file: ``.sql``, or a program of the Table API, ``.py`` (PyFlink, which is read
-            and never run, as are its modules and the files it opens) or ``.table`` (FLIP-11's notation). Absolute, or
-            relative to the DAG's folder or ``template_searchpath``; read when the task runs, not when the DAG is
-            parsed. (templated, like the content of a ``.sql`` file; a program is Python, not a template)
+        script: The SQL, or the path of a ``.sql`` file, a PyFlink program (``.py``) or a FLIP-11 program (``.table``).
+            A program, its modules and the files it opens are read, and never run. Paths are absolute, or relative to
+            the DAG's folder or ``template_searchpath``. The file is read when the task runs, not when the DAG is
+            parsed. (templated, like the content of a ``.sql`` file; a program is not a template)
         language: Language of a program that is passed as text: ``python`` or ``table``.
     """
 
@@ -221,7 +220,7 @@ class ScriptOperator(DeploymentOperator):
         self.script = script
         self.variables = variables
         self.language: str | None = language
-        # A program as read: no template.
+        # The text of a program, which is not a template.
         self._program: str | None = None
         self.settings = settings
         self.functions = functions
@@ -235,11 +234,11 @@ class ScriptOperator(DeploymentOperator):
     # -- texts
 
     def resolve_template_files(self) -> None:
-        """Leave paths until the task runs, so that neither metadata nor DAG versions hold scripts."""
+        """Keep paths until the task runs, so that metadata and DAG versions contain no scripts."""
         self.prepare_template()
 
     def _before_rendering(self, jinja_env: Any) -> None:
-        """Replace paths by the text of their files, still with its Jinja."""
+        """Replace paths by the unrendered text of their files."""
         from airflow_flinkcompat.sql.script import NO_PROGRAM
 
         several = [] if isinstance(self.catalog, str) else list(self.catalog or ())
@@ -273,7 +272,7 @@ class ScriptOperator(DeploymentOperator):
             self._program, self.script = self.script, ""
 
     def _text_at(self, path: str, jinja_env: Any) -> tuple[Path, str]:
-        """A file that a template is read from, and its text."""
+        """Find a template file, and read its text."""
         found = find_template(path, jinja_env)
         content = read_template(found)
         self.files[str(found)] = content
@@ -324,7 +323,7 @@ class ScriptOperator(DeploymentOperator):
         )
 
     def waivers(self) -> tuple[Waiver, ...]:
-        """Waivers next to the script's file. Raises AirflowFailException, InputError if they cannot be used."""
+        """Read the waivers next to the script's file. Raises AirflowFailException or InputError."""
         from airflow_flinkcompat.project.waivers import read_waivers, waivers_path
 
         if self._place is None:
@@ -333,7 +332,7 @@ class ScriptOperator(DeploymentOperator):
         return read_waivers(decoded(read_template(place), place), str(place)) if place.exists() else ()
 
     def _program_files(self, variables: Mapping[str, str]) -> dict[str, str]:
-        """Texts that belong to a program file, by path; they are watched like the program."""
+        """Texts of a program's modules and data files, by path. These files are watched like the program."""
         from airflow_flinkcompat.frontends.pyflink.reader import find_local_files
         from airflow_flinkcompat.secrets.programs import secret_texts
 
@@ -348,7 +347,7 @@ class ScriptOperator(DeploymentOperator):
 
 
 def declared_functions(functions: Mapping[str, str] | None) -> tuple[FunctionDeclaration, ...]:
-    """``{"f": "scalar:python"}`` → declarations. AirflowFailException: an unknown kind or language."""
+    """Parse functions such as ``{"f": "scalar:python"}``. Raises AirflowFailException."""
     from airflow_flinkcompat.model import FunctionDeclaration, InputError
 
     try:
@@ -358,14 +357,14 @@ def declared_functions(functions: Mapping[str, str] | None) -> tuple[FunctionDec
 
 
 def record_failure(context: Context, ledger: Ledger, side: JobSpec, message: str) -> None:
-    """Record in the ledger that the version itself is at fault."""
+    """Record in the ledger that a version itself is faulty."""
     from airflow_flinkcompat.deploy.ledger.entries import FailedVersionEntry, JobVersion
 
     ledger.append(FailedVersionEntry(version=JobVersion.of(side), message=message, owner=run_name(context)))
 
 
 def run_name(context: Context) -> str:
-    """Name of this task of this run in the ledger, by which a retry resumes a former try."""
+    """Name of a run's task in the ledger, by which a retry finds the steps of an earlier try."""
     ti = context["ti"]
     return f"airflow:{ti.dag_id}/{ti.run_id}/{ti.task_id}"
 

@@ -1,8 +1,8 @@
-"""Files of scripts on a worker, their bundle and commit, and texts without secrets.
+"""Script files on a worker, their bundle and commit, and masked texts.
 
-A Git bundle has a folder for the commit that it follows, ``<bundle>/tracking_repo``, and one for each commit that a run
-is pinned to, ``<bundle>/versions/<commit>``. The path of a DAG file during parsing is in one of them. Another process
-finds the file in its own copy of the bundle.
+A Git bundle has a folder ``<bundle>/tracking_repo`` for the tracked commit, and a folder ``<bundle>/versions/<commit>``
+for each commit to which a run is pinned. During parsing, the path of a DAG file is in one of these folders. Each
+process has a separate copy of the bundle.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SQL = ".sql"
 
 
 class FileMissing(AirflowFailException):
-    """No script file is at any of ``places``."""
+    """No script file exists at any of ``places``."""
 
     def __init__(self, message: str, places: Sequence[Path]) -> None:
         super().__init__(message)
@@ -38,7 +38,7 @@ def read_template(path: Path) -> bytes:
 
 
 def decoded(content: bytes, path: Path) -> str:
-    """Text of a file, with a final line break so that it is no path; raises AirflowFailException."""
+    """Decode a file, with a final line break, so that the text is not taken for a path."""
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -48,7 +48,7 @@ def decoded(content: bytes, path: Path) -> str:
 
 
 def find_template(path: str, jinja_env: Any) -> Path:
-    """The path of a ``.sql`` file. Raises FileMissing, naming the places searched."""
+    """Find a template file. Raises FileMissing with the searched places."""
     places = [] if Path(path).is_absolute() else [Path(root) for root in getattr(jinja_env.loader, "searchpath", ())]
     candidates = [place / path for place in places] or [Path(path)]
     for candidate in candidates:
@@ -63,7 +63,7 @@ def find_template(path: str, jinja_env: Any) -> Path:
 
 
 def masked(value: Any) -> Any:
-    """``value`` with every secret in its texts masked, now and in logs."""
+    """Mask every secret in a value, and also in later logs."""
     from airflow_flinkcompat.secrets import mask_secrets
 
     if isinstance(value, str):
@@ -76,14 +76,14 @@ def masked(value: Any) -> Any:
 
 
 def masked_words(error: Exception) -> str:
-    """Message of an error, secrets masked; its class without a message."""
+    """The masked message of an error, or the name of its class if the message is empty."""
     from airflow_flinkcompat.secrets import mask_secrets
 
     return mask_secrets(str(error)) or type(error).__name__
 
 
 def _masked_option(key: str, value: Any) -> Any:
-    """An option's value, judged by its name as in a script."""
+    """Mask the value of an option if the option's name or the value shows a secret."""
     if not isinstance(value, str):
         return masked(value)
     from airflow_flinkcompat.secrets.redact import mask_option
@@ -95,7 +95,7 @@ def _masked_option(key: str, value: Any) -> Any:
 
 
 def secret_values(text: str) -> list[str]:
-    """The literal secrets of a script as written; none for a text that is no script."""
+    """The literal secrets of a script; empty if the text is not a script."""
     from airflow_flinkcompat.secrets.detect import find_secrets
     from airflow_flinkcompat.sql import ScriptError, parse_script
 
@@ -105,7 +105,7 @@ def secret_values(text: str) -> list[str]:
         return []
     lines = text.split("\n")
     found = (_between(lines, secret.span) for secret in find_secrets(script))
-    # As written and as unescaped: a quote inside is doubled.
+    # As written, and with doubled quotes unescaped.
     spellings = (text for raw in found for text in (raw.strip("'\"`"), raw.replace("''", "'").strip("'\"`")))
     return [text for text in dict.fromkeys(spellings) if text.strip()]
 
@@ -121,7 +121,7 @@ def _between(lines: list[str], span: Any) -> str:
 _TRACKING, _VERSIONS = "tracking_repo", "versions"
 
 Place = tuple[str, str]
-"""The name of a bundle and a path inside of it; without a bundle ("") an absolute path."""
+"""Name of a bundle and path inside the bundle, or "" and an absolute path."""
 
 
 def place_of(path: str | Path) -> Place:
@@ -139,7 +139,7 @@ def place_of(path: str | Path) -> Place:
 
 
 class Bundles:
-    """Bundles of this process, each refreshed by the first request after its ``refresh_interval``."""
+    """DAG bundles of this process, each refreshed at most once per ``refresh_interval``."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -156,7 +156,7 @@ class Bundles:
         return repository_of(bundle) / inside
 
     def commit(self, place: Place) -> str | None:
-        """The version of the path that :meth:`path` returned; None for a bundle without versions."""
+        """Commit of the bundle that :meth:`path` returned; None for a bundle without versions."""
         bundle = self._known.get(place[0])
         if bundle is None or not bundle.supports_versioning:
             return None
@@ -179,11 +179,11 @@ class Bundles:
 
 
 BUNDLES = Bundles()
-"""The bundles of this process, so that 200 watchers of one repository fetch it once."""
+"""Shared bundles of this process, so that many watchers of a repository fetch it only once."""
 
 
 def repository_of(bundle: Any) -> Path:
-    """The root to which paths of :func:`place_of` are relative."""
+    """The folder to which paths from :func:`place_of` are relative."""
     root = Path(bundle.path)
     name, inside = place_of(root)
     for _ in Path(inside).parts if name else ():
@@ -191,14 +191,14 @@ def repository_of(bundle: Any) -> Path:
     return root
 
 
-# Allows for a repository on a slow disk; without an answer the commit is unknown.
+# Long enough for a slow disk. After this time, the commit is unknown.
 _TIMEOUT_SECONDS = 10.0
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 
 @dataclass(frozen=True)
 class GitOrigin:
-    """The commit and its author as ``name <address>``; if they are None, ``why`` is the known cause."""
+    """Commit and author (``name <address>``) of files; ``why`` explains missing values, if possible."""
 
     commit: str | None = None
     author: str | None = None
@@ -206,7 +206,7 @@ class GitOrigin:
 
 
 def git_origin(files: Iterable[str], bundle: Any = None) -> GitOrigin:
-    """The commit of a version."""
+    """Find the commit of files, from their Git work tree or their bundle."""
     places = [Path(file).resolve() for file in files]
     found = _of_work_tree(places) if places else None
     if found is not None:
@@ -219,7 +219,7 @@ def git_origin(files: Iterable[str], bundle: Any = None) -> GitOrigin:
 
 
 def _of_work_tree(places: list[Path]) -> GitOrigin | None:
-    """Read the repository of the first file; None if there is none, or Git does not answer."""
+    """Read the repository of the first file; None without a repository, or if Git fails."""
     answer = _git(places[0].parent, "rev-parse", "--show-toplevel", "--is-shallow-repository")
     if answer is None or len(lines := answer.splitlines()) != 2:
         return None
@@ -242,11 +242,11 @@ def _of_work_tree(places: list[Path]) -> GitOrigin | None:
 
 
 def _git(folder: Path, *arguments: str) -> str | None:
-    """Output of Git; None if it is missing, fails, or takes too long."""
+    """Run Git and return its output; None if Git is missing, fails, or takes too long."""
     from airflow_flinkcompat.project.revisions import git_environment  # imported late: it loads the model of a job
 
     environment = git_environment() | {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
-    # A repository may name a program that watches its files; reading must not start it.
+    # A repository may configure a file watcher, which must not be started.
     options = ("-c", "core.fsmonitor=false", "--literal-pathspecs")
     try:
         done = subprocess.run(

@@ -1,4 +1,4 @@
-"""Decision from the ledger whether a version is worth a check."""
+"""Decision if a proposed version needs a check, based on the ledger."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ if TYPE_CHECKING:
     from airflow_flinkcompat.deploy.ledger.entries import PlannedEntry
     from airflow_flinkcompat.model import JobSpec
 
-# Latest entries that keep a version from being offered again.
+# A version is not offered again if the latest entry about it is of one of these kinds.
 _TURNED_DOWN = ("rejected", "failed", "unchanged")
 
 
 @dataclass(frozen=True)
 class Offer:
-    """Decision about a proposed version, with its reason; ``problem``: somebody must fix something first.
+    """Decision about a proposed version, with its reason.
 
-    ``plan``: the pending plan of this version, whose job is recorded once it exists.
+    ``problem`` is True if a person must fix something first.
+    ``plan`` is the pending plan of this version, if any.
     """
 
     offered: bool
@@ -29,14 +30,14 @@ class Offer:
 
 
 def offer_of(side: JobSpec, entries: Sequence[LedgerEntry]) -> Offer:
-    """Decide about ``side`` from the ledger's entries (oldest first). The side's engine is ignored."""
+    """Decide if ``side`` is offered, from the ledger's entries (oldest first). Its engine is ignored."""
     from airflow_flinkcompat.deploy.redeploy.planning import pending_plans
 
     name = side.source
     head = next((entry for entry in reversed(entries) if entry.is_head), None)
     if head is not None and _is_about(head, side):
         return Offer(False, f"{name} equals entry {head.number}, deployed at {head.at}")
-    last = next((entry for entry in reversed(entries) if _is_word(entry) and _is_about(entry, side)), None)
+    last = next((entry for entry in reversed(entries) if _reports_result(entry) and _is_about(entry, side)), None)
     if last is not None and last.kind in _TURNED_DOWN:
         return Offer(
             False,
@@ -55,22 +56,22 @@ def offer_of(side: JobSpec, entries: Sequence[LedgerEntry]) -> Offer:
 
 
 def was_checked(side: JobSpec, entries: Sequence[LedgerEntry]) -> bool:
-    """True if ``side`` was the last one that a gate checked since the last deployment: a run handles it."""
+    """True if the last check since the last deployment was of ``side``, so that a run handles it."""
     from airflow_flinkcompat.deploy.ledger.entries import CheckedEntry
 
     last = next((entry for entry in reversed(entries) if entry.is_head or isinstance(entry, CheckedEntry)), None)
     return isinstance(last, CheckedEntry) and _is_about(last, side)
 
 
-def _is_word(entry: LedgerEntry) -> bool:
-    """True if an entry may report the fate of a version: a check does not, nor does a claim."""
+def _reports_result(entry: LedgerEntry) -> bool:
+    """True if an entry may report the result of a version; findings, such as checks, and claims do not."""
     from airflow_flinkcompat.deploy.ledger.entries import DeployingEntry, FindingEntry
 
     return not isinstance(entry, FindingEntry | DeployingEntry)
 
 
 def _is_about(entry: LedgerEntry, side: JobSpec) -> bool:
-    """True if an entry refers to this version: by content if it has any, else by hash."""
+    """True if an entry is about this version, by its content, or else by its digest."""
     from airflow_flinkcompat.deploy.ledger.entries import JobVersion, StepEntry
 
     if isinstance(entry, StepEntry):

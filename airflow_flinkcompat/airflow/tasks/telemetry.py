@@ -1,7 +1,8 @@
-"""Airflow's notifiers, metrics by its own client, and OpenTelemetry spans below those of its tasks.
+"""Notifications, Airflow metrics, and OpenTelemetry spans below the spans of tasks.
 
-A metric's name ends in a word of a closed list, where it has one, for StatsD without tags; the deployment is a tag.
-Nothing is sent where Airflow's metrics or traces are off, and nothing here fails a task.
+The deployment is a tag of each metric. A value of a closed list, such as the outcome, is a suffix of the metric's name,
+for StatsD without tags. Nothing is sent if Airflow's metrics or traces are disabled. No error in this module fails a
+task.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def level(name: str, value: float, deployment: str) -> None:
 def span(
     name: str, attributes: Mapping[str, Any], waits: tuple[type[BaseException], ...] = ()
 ) -> Iterator[Callable[..., None]]:
-    """A span ``flinkcompat.<name>`` below the task's, with the type of an error but not its text."""
+    """Open a span ``flinkcompat.<name>``, which records the type of an error but not its text."""
     try:
         from opentelemetry import trace
     except ImportError:  # an Airflow without traces
@@ -66,7 +67,7 @@ def span(
 
 
 def downtime(entries: Sequence[LedgerEntry]) -> tuple[timedelta | None, timedelta | None]:
-    """Time without a running job before the deployment that ends the entries."""
+    """Seconds from the last stop to the accepted and to the verified start; None if unknown."""
     from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry, StartedEntry, StoppedEntry
 
     places = [place for place, entry in enumerate(entries) if entry.is_head]
@@ -84,11 +85,11 @@ def downtime(entries: Sequence[LedgerEntry]) -> tuple[timedelta | None, timedelt
 
 Notify = Callable[["Context"], Any]
 FACTS = "flinkcompat"
-"""The key of the context under which a notifier, or its template, finds its facts."""
+"""Key of the context that contains the facts for a notifier or its template."""
 
 
 def each(name: str, notifiers: Notify | Sequence[Notify] | None) -> tuple[Notify, ...]:
-    """The notifiers or functions of argument ``name``: one, several or none. Raises ValueError for others."""
+    """Turn one, several or no notifiers into a tuple. Raises ValueError with the argument's ``name``."""
     found = () if notifiers is None else tuple(notifiers) if isinstance(notifiers, list | tuple) else (notifiers,)
     if wrong := [one for one in found if not callable(one)]:
         raise ValueError(f"{name}: {wrong[0]!r} is neither a notifier nor a function that takes a context")
@@ -96,13 +97,13 @@ def each(name: str, notifiers: Notify | Sequence[Notify] | None) -> tuple[Notify
 
 
 def notify(task: Any, context: Context, notifiers: Sequence[Notify], facts: Mapping[str, Any]) -> None:
-    """Call notifiers with their facts in the context. A failing one is a warning, and undoes nothing."""
+    """Call notifiers with facts in the context. A notifier that fails results only in a warning."""
     from airflow_flinkcompat.secrets import mask_secrets
 
     for notifier in notifiers:
         context[FACTS] = dict(facts)  # type: ignore[literal-required]
         try:
             notifier(context)
-        except Exception as error:  # a foreign server may be down
+        except Exception as error:  # for example, the server of a chat is down
             message = mask_secrets(str(error)) or type(error).__name__
             task.log.warning("The notifier %s failed at %r: %s", type(notifier).__name__, facts["event"], message)

@@ -1,8 +1,8 @@
-"""Waiting in the triggerer for changed files, or for a new version of a deployment's script.
+"""Triggers that wait for changed files, or for a new version of a deployment's script.
 
-The trigger of the sensor only hashes; the sensor interprets. The watch on a script does in the triggerer what the
-sensor does in a task of a run, so that no run waits. A triggerer has no context of a task: a script whose text needs
-one (a template) is compared with the last one by its files' content only.
+The sensor's trigger only hashes files, and the sensor decides. The watch on a script decides in the triggerer, so that
+no run waits. A triggerer has no task context, so it cannot render a template. Such a script is compared only by the
+content of its files.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from airflow_flinkcompat.airflow.tasks.files import BUNDLES, Place, masked_words
 if TYPE_CHECKING:
     from airflow_flinkcompat.model import JobSpec
 
-# Two looks at the same content, this far apart: the writer is done.
+# If two reads at this interval have the same content, the writer has finished.
 _SETTLE_SECONDS = 1.0
 
 
 def fingerprint(contents: Mapping[str, bytes]) -> str:
-    """Hash of files by path; independent of their order."""
+    """Hash of files and their paths, independent of their order."""
     digest = hashlib.sha256()
     for path in sorted(contents):
         for part in (path.encode(), contents[path]):
@@ -40,7 +40,7 @@ def fingerprint(contents: Mapping[str, bytes]) -> str:
 
 
 def fingerprint_of(paths: Sequence[str]) -> str | None:
-    """Hash of the files as they are now; None while one cannot be read, as during its replacement."""
+    """Hash of the present files; None while a file cannot be read, for example during its replacement."""
     try:
         return fingerprint({path: Path(path).read_bytes() for path in paths})
     except OSError:
@@ -48,13 +48,12 @@ def fingerprint_of(paths: Sequence[str]) -> str | None:
 
 
 class FileChangeTrigger(BaseTrigger):
-    """Fire once the files' content differs from ``baseline`` and has settled, or after a time.
+    """Fire when the files differ from ``baseline`` and have settled, or after ``recheck_seconds``.
 
-    The time is ``recheck_seconds``. The baseline is the version that the sensor judged, so an edit between its look and
-    this trigger's start is not missed. It also fires once one of ``absent``, files that could not be read, becomes
-    readable. The event is ``{"changed": bool, "since": …, "reason": …, "problems": …}``. The last three are the
-    sensor's and passed through: the start of its wait (seconds since the epoch), its last report, and the number of
-    consecutive looks that ended in a problem.
+    The baseline is the version that the sensor judged, so an edit before the start of this trigger is not missed. The
+    trigger also fires when a file in ``absent``, which could not be read, becomes readable. The event is ``{"changed":
+    bool, "since": …, "reason": …, "problems": …}``. The last three values are passed through for the sensor: the begin
+    of its wait (seconds since the epoch), its last reported reason, and the number of consecutive problems.
     """
 
     def __init__(
@@ -115,10 +114,10 @@ _MOST_DOUBLINGS = 6
 
 @dataclass(frozen=True)
 class _Seen:
-    """One look.
+    """The files and the version that one look found.
 
-    ``content`` hashes the parts of the version, ``stamp`` the files by their places on this machine. ``version`` is
-    None if a template decides it.
+    ``content`` is a hash of the version's parts, and ``stamp`` a hash of the files on this machine. ``version`` is None
+    if a text is a template.
     """
 
     content: str
@@ -128,13 +127,13 @@ class _Seen:
 
 
 class FlinkScriptTrigger(BaseEventTrigger):
-    """Fire each time the script of a deployment is a version that the ledger does not know yet.
+    """Fire each time the script of a deployment is a version that needs a check.
 
-    ``arguments`` are those of :class:`~airflow_flinkcompat.airflow.tasks.base.ScriptOperator`, except for absolute
-    paths. These are ``places``: a bundle ("" for none) and a path, as ``place_of`` of
-    :mod:`~airflow_flinkcompat.airflow.tasks.files` returns them. So are the ``folders`` that resolve relative paths.
-    Files are hashed every ``poll_interval`` seconds; the ledger is read when one changes, and every ``recheck``
-    seconds. A problem that a person must fix is one warning in the triggerer's log, and does not end the watch.
+    ``arguments`` are arguments of :class:`~airflow_flinkcompat.airflow.tasks.base.ScriptOperator`, except for absolute
+    paths. ``places`` contains these paths, as a bundle ("" for none) and a path in it; see ``place_of`` of
+    :mod:`~airflow_flinkcompat.airflow.tasks.files`. ``folders`` are the folders for relative paths, in the same form.
+    Files are hashed every ``poll_interval`` seconds. The ledger is read when a file changes, and every ``recheck``
+    seconds. A problem that a person must fix results in one warning in the triggerer's log, and does not end the watch.
 
     The event's payload: ``deployment``, ``reason``, ``content`` (hash of the files) and ``commit`` of the bundle.
     """
@@ -153,7 +152,7 @@ class FlinkScriptTrigger(BaseEventTrigger):
         self.folders = [list(folder) for folder in folders]
         self.poll_interval = poll_interval
         self.recheck = recheck
-        # The files that were read last.
+        # The files of the last look.
         self._read: list[str] = []
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
@@ -171,14 +170,15 @@ class FlinkScriptTrigger(BaseEventTrigger):
                     seen = await asyncio.to_thread(self._look)
                     await asyncio.sleep(min(_SETTLE_SECONDS, self.poll_interval))
                     if await asyncio.to_thread(self._stamp) != seen.stamp:
-                        continue  # somebody is writing
+                        continue  # a file is being written
                     reason = "" if seen.content == fired else await asyncio.to_thread(self._reason, seen)
                     stamp, looked_at = seen.stamp, time.monotonic()
                     if reason:
                         fired = seen.content
                         yield TriggerEvent(self._payload(seen, reason))
                 reported, problems = "", 0
-            except Exception as error:  # a failed watcher is gone, so it waits until a person has fixed the problem
+            # a failed watcher would never run again, so wait until a person has fixed the problem
+            except Exception as error:
                 words = await asyncio.to_thread(masked_words, error)
                 if words != reported:
                     reported = words
@@ -195,12 +195,12 @@ class FlinkScriptTrigger(BaseEventTrigger):
         return {"deployment": self._deployment, "reason": reason, "content": seen.content, "commit": seen.commit}
 
     def _reason(self, seen: _Seen) -> str:
-        """Reason for a run; empty without one."""
+        """Reason for a run; "" if no run is needed."""
         from airflow_flinkcompat.airflow.hooks.flink import FlinkHook
         from airflow_flinkcompat.airflow.tasks.offers import offer_of, was_checked
 
         if seen.version is None:
-            return "its files changed, or the watch restarted; only a run can render its template"
+            return "the files changed, or the watch restarted; only a run can render the template"
         with readable_errors():
             hook = FlinkHook(self.arguments.get("flink_conn_id", "flink_default"), target=self.arguments.get("target"))
             entries = hook.ledger(self._deployment, self.arguments.get("ledger")).entries()
@@ -208,7 +208,7 @@ class FlinkScriptTrigger(BaseEventTrigger):
         return offer.reason if offer.offered and not was_checked(seen.version, entries) else ""
 
     def _stamp(self) -> str | None:
-        """Hash of the files read last, in the newest version of their bundles; None: read them all again."""
+        """Hash of the last read files in the newest versions of their bundles; None if unknown."""
         for place in self._every_place:
             BUNDLES.path(place)
         return fingerprint_of(self._read) if self._read else None
@@ -220,7 +220,7 @@ class FlinkScriptTrigger(BaseEventTrigger):
         task = _texts({**self.arguments, **{name: str(path) for name, path in paths.items()}}, folders)
         side = task.proposed_side("flink", None)  # this also reads the files next to a program
         self._read = sorted(task.files)
-        # Paths in the bundle, which another triggerer has in another folder.
+        # Paths relative to the bundle, whose folder differs between triggerers.
         roots = [*map(str, folders), *(str(path.parent) for path in paths.values()), ""]
         files = {_relative(path, roots): content for path, content in task.files.items()}
         rest = repr(sorted((name, value) for name, value in self.arguments.items() if name != "ledger"))
@@ -237,11 +237,11 @@ class FlinkScriptTrigger(BaseEventTrigger):
 
 
 class _NeedsContext(Exception):
-    """A text that is a template."""
+    """A text is a template, which needs a task context."""
 
 
 class _WatchedScript(ScriptOperator):
-    """The texts of a deployment, read as its tasks read them; never in a DAG."""
+    """Operator outside of a DAG that reads the texts of a deployment like its tasks."""
 
     needs_context = False
 
@@ -258,7 +258,7 @@ def _is_template(value: Any) -> bool:
 
 
 def _texts(arguments: Mapping[str, Any], folders: Sequence[Path]) -> _WatchedScript:
-    """Read, and render without a context. Raises AirflowFailException if a file is missing or not text."""
+    """Read the texts and render them without a context. Raises AirflowFailException."""
     task = _WatchedScript(task_id="watched", **arguments)
     environment = SandboxedEnvironment(loader=FileSystemLoader([str(folder) for folder in folders]), cache_size=0)
     try:

@@ -1,7 +1,8 @@
-"""Waiting in the triggerer for a cluster: an answer, a stop, a proof, a step of a rehearsal.
+"""Triggers that wait for a cluster: for an answer, a stop, a verified start, a step of a rehearsal.
 
-Nothing is done to a job here. When a person ends, clears or marks the waiting task, Airflow (since 3.3) calls
-``on_kill``, but not when a triggerer stops or restarts. The task's log and the ledger then name the jobs left running.
+The triggers change no job, except that a killed rehearsal ends its own jobs. When a person ends, clears or marks the
+waiting task, Airflow (since 3.3) calls ``on_kill``, and the task's log and the ledger name the jobs left running.
+``on_kill`` is not called when a triggerer stops or restarts.
 """
 
 from __future__ import annotations
@@ -21,17 +22,17 @@ if TYPE_CHECKING:
     from airflow_flinkcompat.airflow.hooks.flink import FlinkHook
     from airflow_flinkcompat.deploy import JobRef, JobStatus, Target, Wait
 
-# Airflow gives on_kill 30 s by default.
+# By default, Airflow allows 30 s for on_kill.
 _KILL_SECONDS, _STATE_SECONDS = 28.0, 10.0
 
 
 class FlinkJobTrigger(BaseTrigger):
-    """Fire once the run can resume, or has nothing more to wait for; judge nothing.
+    """Fire when the run can resume or has nothing left to wait for, without a decision about it.
 
-    ``wait`` holds the fields of ``deploy.Wait``; the event is ``{"wait": …}`` with ``proven_since`` filled in. A
-    cluster that does not answer is asked again until ``wait["until"]``. ``deployment``, ``ledger`` (None: the
-    connection's) and ``owner``, the run's name there, identify the wait; without them no entry is written when the task
-    is killed. ``target`` is the task's.
+    ``wait`` contains the fields of ``deploy.Wait``. The event is ``{"wait": …}`` with ``proven_since``. A cluster that
+    does not answer is asked again until ``wait["until"]``. ``deployment``, ``ledger`` (None: the connection's ledger)
+    and ``owner`` (the run's name in the ledger) identify the wait. Without them, no entry is written when the task is
+    killed. ``target`` is the target of the task.
     """
 
     arguments: Sequence[str] = (
@@ -92,7 +93,7 @@ class FlinkJobTrigger(BaseTrigger):
         return _awaited(wait)
 
     def _look(self, wait: Wait) -> Wait | float | None:
-        """The wait once it is over; else the time since which the job is proved, None while it is not."""
+        """The wait if it is over; else the time since which the job is proved, or None."""
         from airflow_flinkcompat.deploy import DeployError
 
         try:
@@ -103,11 +104,12 @@ class FlinkJobTrigger(BaseTrigger):
                 self.log.info("%s", error)
                 return None
             return self._to_be_judged(wait, error)
-        except Exception as error:  # also of the connection: a failed trigger fails the task without a reason
+        # also errors of the connection, because a failed trigger fails the task without a reason
+        except Exception as error:
             return self._to_be_judged(wait, error)
 
     def _to_be_judged(self, wait: Wait, error: Exception) -> Wait:
-        # The error's text may contain the value of a placeholder; only the task, which resolves it, masks it.
+        # The error's text may contain the value of a placeholder, which only the task can mask.
         self.log.info("the wait has a result (%s): continuing in a worker", type(error).__name__)
         return wait
 
@@ -134,7 +136,7 @@ class FlinkJobTrigger(BaseTrigger):
 
     # ------------------------------------------------------------------------------- a person ends, clears or marks it
     async def on_kill(self) -> None:
-        """Report the jobs left running; it finishes although Airflow 3.3 cancels it repeatedly."""
+        """Report the jobs left running, even though Airflow 3.3 cancels this method repeatedly."""
         work = asyncio.create_task(self._on_kill())
         until = time.monotonic() + _KILL_SECONDS
         while not work.done() and time.monotonic() < until:
@@ -145,17 +147,17 @@ class FlinkJobTrigger(BaseTrigger):
 
     async def _on_kill(self) -> None:
         if await asyncio.to_thread(self._is_deferred):
-            self.log.info("this triggerer lost the task to another one: nobody ended it")
+            self.log.info("a different triggerer took over this task: nobody ended it")
         else:
             await self.killed()
 
     def _is_deferred(self) -> bool:
-        """True if the task still waits: Airflow 3.3 reports the takeover of a trigger as a kill.
+        """True if the task is still deferred: Airflow 3.3 also reports the takeover of a trigger as a kill.
 
-        Another triggerer takes over from one that was too busy to report. False if Airflow does not report it. A
-        trigger can read the state of its task only, neither its try nor its trigger's id. A task that was cleared and
-        waits again within this moment is therefore taken for one that waits as before, and the kill is not reported.
-        There is nothing to report then, because its new try has taken over the very stop or job of this wait.
+        A different triggerer takes over if this triggerer was too busy for its heartbeat. The result is False if the
+        state is unknown. A trigger can read only the state of its task, not the try or the trigger's id. If the task
+        was cleared and is already deferred again, the kill is therefore not reported. This is harmless, because the new
+        try has taken over the same stop or job.
         """
         with contextlib.suppress(Exception):
             from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
@@ -168,13 +170,13 @@ class FlinkJobTrigger(BaseTrigger):
         return False
 
     async def killed(self) -> None:
-        """A person ended, cleared or marked the task."""
+        """Log and record the jobs left running after a person ended, cleared or marked the task."""
         wait = self._wait()
         try:
             state = await asyncio.wait_for(asyncio.to_thread(self._state, wait.job_id), _STATE_SECONDS)
         except TimeoutError:
             state = "in a state that the cluster does not report now"
-        fact = f"ended, cleared or marked by somebody while it waited in the triggerer. {_remaining_jobs(wait, state)}"
+        fact = f"ended, cleared or marked by a person while it waited in the triggerer. {_remaining_jobs(wait, state)}"
         self.log.warning("The task was %s", fact)
         if self.deployment:
             await asyncio.to_thread(self._record, wait, f"the task was {fact}")
@@ -202,20 +204,19 @@ def _awaited(wait: Wait) -> str:
 
 
 def _remaining_jobs(wait: Wait, state: str) -> str:
-    """Description of the jobs left running, and of the way to resume."""
+    """Description of the jobs left running, and how to resume."""
     if wait.request_id:
         return (
-            f"It waited for {_awaited(wait)}, which continues on its own; the job is {state}, and nothing is "
-            "started after it. Clear this task, or deploy again: it finds the same stop and starts from its "
-            "savepoint"
+            f"It waited for {_awaited(wait)}, which continues; the job is {state}, and no job is started afterwards. "
+            f"To start from the same savepoint, clear this task or deploy again"
         )
     return (
-        f"It waited for {_awaited(wait)}; the job is {state} and is neither ended nor verified. Clear this "
-        "task, or deploy again: it finds the same job, verifies it, and rolls back if it does not run"
+        f"It waited for {_awaited(wait)}; the job is {state} and is neither ended nor verified. To verify the same "
+        f"job, or to roll back if it does not run, clear this task or deploy again"
     )
 
 
-# Airflow gives on_kill 30 s by default; a separate process ends the rest.
+# By default, Airflow allows 30 s for on_kill; a separate process ends the remaining jobs.
 _CLEANING_SECONDS = 15.0
 
 
@@ -225,11 +226,11 @@ def kills_reach_triggers() -> bool:
 
 
 class FlinkRehearsalTrigger(FlinkJobTrigger):
-    """Fire once a rehearsal's job is up, settled or failed, or its savepoint is written; judge nothing.
+    """Fire when a rehearsal's job is up, settled or failed, or when its savepoint is written.
 
-    ``state`` is that of ``rehearsal.Paused``. When a person ends, clears or marks the waiting task, the jobs of the
-    rehearsal are ended here; not when a triggerer stops or restarts. If Airflow does not report this
-    (``kills_reach_triggers``), nothing that must be ended may be left to it.
+    ``state`` is the state in ``rehearsal.Paused``. When a person ends, clears or marks the waiting task, this trigger
+    ends the jobs of the rehearsal, but not when a triggerer stops or restarts. If Airflow does not report a kill
+    (``kills_reach_triggers``), a rehearsal must not wait in this trigger.
     """
 
     arguments: Sequence[str] = ("flink_conn_id", "wait", "settle_seconds", "poll_interval", "state", "target")
@@ -247,7 +248,7 @@ class FlinkRehearsalTrigger(FlinkJobTrigger):
         self.state = state
 
     def _wait(self) -> Wait:
-        # A wait of an earlier release lacks the verb. A request for a savepoint finds that of a stop too.
+        # A wait of an earlier release lacks the verb. A savepoint request also finds the savepoint of a stop.
         return super()._wait() if "verb" in self.wait else replace(super()._wait(), verb="savepoint")
 
     def what(self, wait: Wait) -> str:
@@ -259,13 +260,13 @@ class FlinkRehearsalTrigger(FlinkJobTrigger):
         return status.tasks_running  # a rehearsal does not wait for checkpoints
 
     async def killed(self) -> None:
-        """End the started jobs; the live job continues."""
-        self.log.warning("Somebody ended, cleared or marked the task while its rehearsal waited: ending the rehearsal")
+        """End the jobs of the rehearsal; the live job keeps running."""
+        self.log.warning("A person ended, cleared or marked the task while its rehearsal waited: ending the rehearsal")
         left = await asyncio.to_thread(self._abandon)
         for words in left:
             self.log.warning("not ended yet, a separate process keeps trying: %s", words)
         if not left:
-            self.log.info("the jobs of the rehearsal are gone; the live job keeps running")
+            self.log.info("the jobs of the rehearsal have ended; the live job keeps running")
 
     def _abandon(self) -> list[str]:
         from airflow_flinkcompat.deploy.restore_test.sequence import abandon
@@ -274,14 +275,14 @@ class FlinkRehearsalTrigger(FlinkJobTrigger):
             return abandon(cluster, self.state, timeout=_CLEANING_SECONDS)
 
 
-# Seconds between two looks: the first, doubled up to the last.
+# First and last interval in seconds between two queries; each interval is twice the previous one.
 _FIRST, _LAST = 5.0, 60.0
 
 
 class SqlGatewayTrigger(BaseTrigger):
-    """Fire once the target answers in any way, or ``until`` (seconds since the epoch) has passed.
+    """Fire when the target answers in any way, or after ``until`` (seconds since the epoch).
 
-    The event is ``{"until": …, "silent": bool}``; ``silent``: it did not answer here either, at least once.
+    The event is ``{"until": …, "silent": bool}``. ``silent`` is True if the target did not answer at least once.
     """
 
     def __init__(
@@ -311,7 +312,7 @@ class SqlGatewayTrigger(BaseTrigger):
         yield TriggerEvent({"until": self.until, "silent": bool(reported)})
 
     def _silence(self) -> str | None:
-        """Symptom of a target that does not answer; None once it does, or if something else is wrong."""
+        """Error of a target that does not answer; None if it answers, or for an error of another cause."""
         from airflow_flinkcompat.airflow.hooks.flink import FlinkHook
         from airflow_flinkcompat.deploy import DeployError
 
@@ -319,6 +320,7 @@ class SqlGatewayTrigger(BaseTrigger):
             FlinkHook(self.flink_conn_id, target=self.target).engine()
         except DeployError as error:
             return str(error) if error.unanswered else None
-        except Exception as error:  # of the connection, for example: a failed trigger fails the task without a reason
+        # for example of the connection; a failed trigger would fail the task without a reason
+        except Exception as error:
             self.log.info("the wait has a result (%s): continuing in a worker", type(error).__name__)
         return None

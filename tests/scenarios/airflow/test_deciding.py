@@ -127,7 +127,7 @@ def test_two_approve_and_the_author_does_not_and_the_second_does_so_on_the_page(
     assert f"does not count: ada made this change ({AUTHOR})" in asked.log()
     asked.answers("ben", RESTART, reason="small windows are agreed")
     asked.is_asked()
-    assert "The question returns until 2 people choose the same" in asked.log()
+    assert "The question returns until 2 people choose the same answer" in asked.log()
     assert asked.ledger.entries()[-1].kind == "checked", "half a decision is none"
 
     link = airflow.client.xcom(asked.dag_id, asked.run_id, "approve", "_link_FlinkChangeLink")

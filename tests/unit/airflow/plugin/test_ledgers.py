@@ -95,7 +95,7 @@ def test_a_ledger_that_cannot_be_listed_hides_no_other(server: Server, add: Add)
         (error,) = filter(None, told.values())
         assert error.startswith("the ledger's place 'nosuch://user:***@host/ledger' cannot be used: ")
         for_others = [each["error"] for each in server.get("ann", "deployments")["ledgers"]]
-        assert sorted(filter(None, for_others)) == ["it cannot be listed: ask the administrator of Airflow"]
+        assert sorted(filter(None, for_others)) == ["this ledger cannot be listed: ask the administrator of Airflow"]
         assert names(server, "ann") == ["orders", "shared"]
 
 
