@@ -1,8 +1,8 @@
-"""Front ends: scripts and programs as SQL statements; a program is read as text and never runs.
+"""Front ends, which read scripts and programs as SQL statements, without running programs.
 
-Each language other than SQL has a front end, a module with a function ``read`` in :data:`FRONT_ENDS`. It is imported on
-first use: a check of SQL loads none. A program is read as a :class:`ProgramScript`: statements with the calls that made
-them, unread parts, notes and windows.
+Each language other than SQL has a front end in :data:`FRONT_ENDS`, which is a module with a function ``read``. Front
+ends are imported on first use, so a check of SQL loads none. The result for a program is a :class:`ProgramScript`, with
+statements, the calls that created them, unread parts, notes and windows.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["FRONT_ENDS", "read"]
 FRONT_ENDS: Mapping[str, str] = MappingProxyType(
     {"python": "airflow_flinkcompat.frontends.pyflink.reader", "table": "airflow_flinkcompat.frontends.flip11"}
 )
-"""The module whose ``read(job, catalog)`` reads a language other than SQL."""
+"""Module with the function ``read(job, catalog)`` for each language other than SQL."""
 
 
 def read(
@@ -33,15 +33,15 @@ def read(
 
     Args:
         job: The job.
-        catalog: Declares tables that a program may use and does not declare; not used for SQL.
-        like: Another script; equal statements of SQL share its trees.
-        decided: The outcome of conditions on inputs of a Python program, by name.
+        catalog: Declarations of tables that a program uses but does not declare; ignored for SQL.
+        like: A second script; equal SQL statements share its trees.
+        decided: The outcome of conditions on inputs of a Python program, by the name of the condition.
 
     Returns:
-        The script; a :class:`~airflow_flinkcompat.frontends.ProgramScript` where the job is a program.
+        The script, which is a :class:`~airflow_flinkcompat.frontends.ProgramScript` if the job is a program.
 
     Raises:
-        ScriptError: The text holds no statement, or is not of its language.
+        ScriptError: The text contains no statement, or is not in its language.
     """
     if job.language == "sql":
         return parse_script(job.script, job.source, like)
@@ -51,9 +51,9 @@ def read(
 
 @dataclass(frozen=True)
 class Unread:
-    """A part of a program that was not read; ``reason`` never quotes the source.
+    """A part of a program that was not read. ``reason`` never quotes the source.
 
-    ``refused`` is true where Flink refuses the part.
+    ``refused`` is True if Flink refuses the part.
     """
 
     span: Span
@@ -63,9 +63,9 @@ class Unread:
 
 @dataclass(frozen=True)
 class Note:
-    """A part of a program that Flink accepts although it may not mean what it seems to.
+    """A part of a program that Flink accepts, but with an unexpected meaning.
 
-    ``last`` is the last version of open-source Flink that accepts it, "" for none, None for all.
+    ``last`` is the last version of open-source Flink that accepts the part: "" for none, None for all.
     """
 
     span: Span
@@ -75,10 +75,10 @@ class Note:
 
 @dataclass(frozen=True)
 class WindowUse:
-    """The use of a window of the Table API in a query.
+    """The use of a Table API window in a query.
 
-    ``call`` is TUMBLE, HOP, SESSION or OVER, ``time`` the column it is on, ``lengths`` are in milliseconds or rows as
-    the call of SQL has them, ``fields`` the properties that are selected of it.
+    ``call`` is TUMBLE, HOP, SESSION or OVER. ``time`` is the time column. ``lengths`` are in milliseconds or rows, in
+    the order of the SQL call. ``fields`` are the selected properties of the window.
     """
 
     span: Span
@@ -91,29 +91,29 @@ class WindowUse:
 
 @dataclass(frozen=True)
 class ProgramStatement(Statement):
-    """A statement that is the equivalent of calls of the Table API.
+    """An SQL statement that is equivalent to Table API calls.
 
-    ``query_steps`` are, for each of its queries in order, the operations of the Table API that it came through;
-    ``function_kind`` is the kind of the function that it declares.
+    ``query_steps`` contains the Table API operations of each query, in order. ``function_kind`` is the kind of the
+    declared function.
     """
 
     query_steps: tuple[tuple[str, ...], ...] = ()
     function_kind: str = ""
 
     def steps_of(self, query: exp.Expr) -> tuple[str, ...]:
-        """The operations of the Table API that made a query of this statement."""
+        """The Table API operations of a query in this statement."""
         queries = self.tree.expressions if isinstance(self.tree, nodes.StatementSet) else [self.tree]
         return next((steps for tree, steps in zip(queries, self.query_steps, strict=False) if tree is query), ())
 
 
 @dataclass(frozen=True)
 class ProgramScript(Script):
-    """A program as a script: its statements in order, and facts about the program itself.
+    """A program as a script, with its statements in order and facts about the program.
 
-    ``unread`` are parts that were not read, ``notes`` and ``windows`` are in the order of the program. ``undecided``
-    are conditions on inputs that the program depends on. ``inputs`` are values that only the environment knows, by
-    their names in the statements. ``opaque`` is a digest of the program where parts of it are opaque, above all
-    DataStreams; empty if none is.
+    ``unread`` are the parts that were not read. ``notes`` and ``windows`` are in the order of the program.
+    ``undecided`` are the conditions on inputs whose outcome is unknown. ``inputs`` are the names in the statements of
+    values that only the environment knows. ``opaque`` is a digest of the program if parts of it are opaque, such as
+    DataStreams; else "".
     """
 
     unread: tuple[Unread, ...] = ()

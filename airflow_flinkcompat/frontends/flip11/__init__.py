@@ -1,8 +1,8 @@
-"""Texts in the notation of FLIP-11: SQL statements first, then one program in Scala or Java.
+"""Reader of texts in FLIP-11's notation: SQL statements, followed by one program in Scala or Java.
 
-``tab.groupBy('a).window(Tumble over 10.minutes on 'rowtime as 'w).select('a, 'b.sum)``: a name that nothing binds is a
-table. A table that no insert uses is the query, with a nameless sink. Nothing is run; an unknown construct is noted
-with its place.
+An example is ``tab.groupBy('a).window(Tumble over 10.minutes on 'rowtime as 'w).select('a, 'b.sum)``. An unbound name
+is a table. A table that no insert uses is the query, with a nameless sink. No code is run. An unsupported construct is
+reported with its place.
 """
 
 from __future__ import annotations
@@ -53,13 +53,13 @@ def read(job: JobSpec, catalog: Script | None = None) -> ProgramScript:
 
     Args:
         job: The text and its variables.
-        catalog: Declares tables that the text does not.
+        catalog: Declarations of tables that the text does not declare.
 
     Returns:
-        Its statements, and the parts that were not understood.
+        The statements, and the parts that were not read.
 
     Raises:
-        ScriptError: The text holds nothing, half a character, or is too long.
+        ScriptError: The text is empty, contains half of a surrogate pair, or is too long.
     """
     return parse_table(job.script, job.source, job.variables, catalog)
 
@@ -67,14 +67,14 @@ def read(job: JobSpec, catalog: Script | None = None) -> ProgramScript:
 def parse_table(
     text: str, source: str = "<program>", given: Mapping[str, str] | None = None, catalog: Script | None = None
 ) -> ProgramScript:
-    """Read a text in FLIP-11's notation as a script; ``catalog`` declares further tables.
+    """Read a text in FLIP-11's notation as a script; ``catalog`` declares additional tables.
 
-    ``given`` are values by name that the text does not bind. Raises :class:`~airflow_flinkcompat.sql.ScriptError`
-    where the text holds nothing, half a character, or is too long.
+    ``given`` are the values of names that the text does not bind. Raises :class:`~airflow_flinkcompat.sql.ScriptError`
+    if the text is empty, contains half of a surrogate pair, or is too long.
     """
     text = text.removeprefix("\ufeff")
     if len(text) > SIZE_LIMIT:
-        raise ScriptError(f"{source}: is longer than {SIZE_LIMIT} characters; that is more than is read of a program")
+        raise ScriptError(f"{source}: is longer than {SIZE_LIMIT} characters, the limit for a program")
     try:
         text.encode()
     except UnicodeEncodeError as error:
@@ -84,7 +84,7 @@ def parse_table(
     _StatementReader(session, given or {}, () if catalog is None else catalog.statements).read()
     script = session.script()
     if not script.statements and not script.unread:
-        raise ScriptError(f"{source}: holds no program: no query of a table, and no SQL statement")
+        raise ScriptError(f"{source}: contains no program: no query of a table, and no SQL statement")
     return script
 
 
@@ -95,9 +95,9 @@ class _StatementReader:
         self.starts = [0, *(match.end() for match in re.finditer(r"\r\n|\r|\n", self.text))]
         self.notation = Notation(session, given, declared, self.node)
         self.tables: dict[str, ast.AST] = {}
-        """The node that bound each name to a table."""
+        """The node that bound each table name."""
         self.binds: str | None = None
-        """The name that the statement binds."""
+        """The name that the present statement binds."""
 
     def read(self) -> None:
         parser = Parser(list(program_tokens(self.text, self._declarations())))
@@ -127,10 +127,12 @@ class _StatementReader:
         self._results()
         for inserts in self.session.sets:
             if inserts.inserts:
-                self.session.report(inserts.node, "this statement set is never executed, as far as the text was read")
+                self.session.report(
+                    inserts.node, "this statement set is not executed in the part of the text that was read"
+                )
 
     def node(self, start: int, end: int) -> ast.Constant:
-        """A place in the text as a node of :mod:`ast`, with columns in bytes of UTF-8."""
+        """An :mod:`ast` node for a place in the text, with columns in UTF-8 bytes."""
         found = ast.Constant(None)
         found.lineno, found.col_offset = self._at(start)
         found.end_lineno, found.end_col_offset = self._at(end)
@@ -142,14 +144,16 @@ class _StatementReader:
 
     def _report(self, start: int, end: int, reason: str, refused: bool = False) -> None:
         if self.binds is not None:
-            self.notation.names[self.binds] = UnknownValue(f"{self.binds} was not read where it was made", tables=True)
+            self.notation.names[self.binds] = UnknownValue(
+                f"{self.binds} was not read where it was created", tables=True
+            )
             self.tables.pop(self.binds, None)
         self.session.report(self.node(start, max(end, start + 1)), reason, refused)
 
     def _declarations(self) -> int:
-        """Execute the leading SQL statements, and return the offset of the program."""
+        """Execute the SQL statements at the beginning, and return the offset of the program."""
         at = 0
-        # The program is not SQL, so its quotes must not be read as SQL.
+        # The program is not SQL, so its quotes must not be tokenized as SQL.
         while (first := next(tokenizer.lexemes(self.text[at:], ("space", "comment")), None)) is not None:
             at += first.start
             if first.kind == "semicolon":
@@ -171,7 +175,7 @@ class _StatementReader:
         return at
 
     def _parsed(self, parser: Parser) -> Tree | None:
-        """The expression of a statement; None if there is none."""
+        """Parse a statement; None if it has no expression."""
         self.binds = None
         parser.depth = parser.nested = 0
         if parser.sees(";"):
@@ -183,11 +187,11 @@ class _StatementReader:
                 parser.at += 1
             return None
         if parser.token.kind == "name" and parser.token.text in _AROUND:
-            raise parser.unexpected("a class, a function or a condition is not read: give the statements by themselves")
+            raise parser.unexpected("a class, a function or a condition is not read: write the statements without it")
         self.binds = _target(parser)
         tree = parser.expression()
         if not parser.ended():
-            raise parser.unexpected("the statement goes on in a way that is not read")
+            raise parser.unexpected("the statement continues in a way that is not read")
         return tree
 
     def _run(self, tree: Tree, node: ast.Constant) -> None:
@@ -205,17 +209,17 @@ class _StatementReader:
         elif not isinstance(
             value, JobResult | Const | UnknownValue | Inserts | Config | StreamEnvironment | TableEnvironment
         ):
-            raise Unreadable("a statement that neither binds a name nor makes a query", tree.start, tree.end)
+            raise Unreadable("a statement that neither binds a name nor is a query", tree.start, tree.end)
 
     def _results(self) -> None:
-        """Take the table that no insert uses as the query."""
+        """Execute the table that no insert uses, as the query."""
         if any(isinstance(statement.tree, _QUERIES) for statement in self.session.statements):
             return
         unused = {name: node for name, node in self.tables.items() if name not in self.notation.used}
         for name, node in unused.items():
             table = self.notation.names[name]
             if len(unused) > 1:
-                self.session.report(node, "one of several tables is the query; write .insertInto(…) to say which one")
+                self.session.report(node, "one of several tables is the query; write .insertInto(…) to select it")
             elif isinstance(table, TableValue):
                 try:
                     self.session.say(table.sql, node, (*table.steps, "execute"))
@@ -224,7 +228,7 @@ class _StatementReader:
 
 
 def _target(parser: Parser) -> str | None:
-    """The name a statement binds: ``val w =``, ``val w: Window =``, ``Table res =``, ``w =``."""
+    """The name that a statement binds: ``val w =``, ``val w: Window =``, ``Table res =``, ``w =``."""
     bound = False
     while parser.token.kind == "name" and parser.token.text in _BINDS:
         parser.at += 1

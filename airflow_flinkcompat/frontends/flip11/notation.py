@@ -1,8 +1,8 @@
-"""The notation of FLIP-11 as values of the Table API, with its expressions and row windows.
+"""Evaluation of FLIP-11's notation to Table API values, with its expressions and row windows.
 
-FLIP-11 differs from today's Flink: ``groupBy`` may precede ``window`` or be absent, a window may have no alias and no
-time (it is on processing time then), ``'rowtime`` is a keyword for the event time of a table, and ``rowWindow`` takes
-row windows. Each is read as its equivalent in today's Flink, with a note of the versions that take it as written. A row
+FLIP-11 differs from current Flink. ``groupBy`` may precede ``window`` or be absent. A window may have no alias and no
+time, and then uses processing time. ``'rowtime`` is a keyword for the event time of a table. ``rowWindow`` accepts row
+windows. Each notation is read as its equivalent in current Flink, with a note about the versions that accept it. A row
 window becomes a :class:`~airflow_flinkcompat.frontends.table_api.values.Spec` of kind ``Over``.
 """
 
@@ -36,13 +36,13 @@ from airflow_flinkcompat.frontends.table_api.values import (
 from airflow_flinkcompat.sql import Statement, nodes
 
 KINDS: Mapping[str, str] = {"TumbleRows": "Tumble", "SlideRows": "Over", "SessionRows": "Session"}
-"""Row windows, each with the current window whose lengths follow the same rules."""
+"""Row windows, each with the current window type whose lengths have the same rules."""
 _LENGTH = {"TumbleRows": "over", "SessionRows": "with_gap"}
 _CALL = {"TumbleRows": "TUMBLE", "SessionRows": "SESSION"}
 
 
 def with_call(spec: Spec, method: str, args: Sequence[Value], batch: bool) -> Spec:
-    """The row window after a call. Raises :class:`NotRead` for a method that FLIP-11 does not have."""
+    """Add a call to a row window. Raises :class:`NotRead` for a method that FLIP-11 does not have."""
     if spec.kind == "SlideRows" and method == "unbounded_preceding" and not args:
         method, args = "preceding", [Expr("bound", ("UNBOUNDED_RANGE",))]
     known = ("preceding", "following", "on") if spec.kind == "SlideRows" else (_LENGTH[spec.kind], "on")
@@ -62,7 +62,7 @@ def with_call(spec: Spec, method: str, args: Sequence[Value], batch: bool) -> Sp
 
 
 def today(spec: Spec, keys: Sequence[Expr], time: Expr) -> Spec:
-    """The row window as today's ``Over``. Raises :class:`NotRead` if it lacks an alias or a length."""
+    """Convert a row window to current Flink's ``Over``. Raises :class:`NotRead` without alias or length."""
     if not spec.alias:
         raise validation.refused("a row window has no alias", "end it with as 'w, which aggregates are over")
     parts: list[tuple[str, tuple[Expr, ...]]] = [("partition_by", tuple(keys))] if keys else []
@@ -97,7 +97,7 @@ def _slide(spec: Spec) -> list[tuple[str, tuple[Expr, ...]]]:
 
 Place = Callable[[int, int], ast.Constant]
 OLD = "1.2"
-"""The last line of Flink that agrees with FLIP-11."""
+"""The last line of Flink that accepts FLIP-11's notation."""
 NEVER = ""
 _WINDOWS = ("Tumble", "Slide", "Session", "Over", *KINDS)
 _CLASSES = {
@@ -118,25 +118,25 @@ _OF_ENVIRONMENT = {
         )
     },
 }  # fmt: skip
-"""Methods of a table environment of any name, by PyFlink's names."""
+"""Methods of a table environment with any variable name, with their PyFlink names."""
 _FUNCTIONS = {"and": "and_", "or": "or_", "not": "not_", "$": "col"}
 _OPERATORS = {
     "is_equal": "=", "is_not_equal": "<>", "is_greater": ">", "is_greater_or_equal": ">=", "is_less": "<",
     "is_less_or_equal": "<=", "and": "AND", "or": "OR", "plus": "+", "minus": "-", "times": "*", "divided_by": "/",
     "mod": "%",
 }  # fmt: skip
-"""Methods of Java that are operators in Scala."""
+"""Java methods that are operators in Scala."""
 _WRITES = {"insert_into": "execute_insert", "execute_insert": "execute_insert", "execute": "execute"}
 _KEYWORD = "rowtime"
 _UNNAMED = "w$"
-"""The alias for a window without one."""
+"""The alias for a window without an alias."""
 
 
 class Notation(Meaning):
-    """Evaluator of a program; ``names`` are bound in it, ``used`` those that were read.
+    """Evaluator of a program; ``names`` are the bound names, and ``used`` the names that were read.
 
-    ``written`` counts the queries that were put anywhere. ``statement`` is the statement being read, ``node`` the call
-    in it, and ``place`` makes one of two offsets.
+    ``written`` is the number of queries that were written to a sink or executed. ``statement`` is the present
+    statement, and ``node`` the present call in it. ``place`` makes a node from two offsets.
     """
 
     def __init__(
@@ -203,19 +203,19 @@ class Notation(Meaning):
         return super()._member(tree)
 
     def _executed(self) -> JobResult:
-        """``env.execute("job")``, which once started all inserts as one job."""
+        """Result of ``env.execute("job")``, which started all inserts as one job in old releases."""
         if self.written > 1:
             raise NotRead("execute starts all inserts as one job: write them as a statement set")
         return JobResult()
 
     def _table(self, path: str) -> TableValue:
-        """A table by its path, with the column of the keyword rowtime if it is known."""
+        """The table at a path, with the column that the keyword ``rowtime`` means, if known."""
         found = self._call(TableEnvironment(), "from_path", [Const(path)])
         assert isinstance(found, TableValue)
         return replace(found, rowtime=self._rowtime(path))
 
     def _rowtime(self, path: str) -> str | None:
-        """The event time of a table; empty if it has none, None where unknown."""
+        """The event-time column of a table; "" if it has none, None if unknown."""
         for statement in reversed([*self.declared, *self.session.statements]):
             tree = statement.tree
             if not isinstance(tree, nodes.CreateTable | nodes.CreateView):
@@ -262,7 +262,7 @@ class Notation(Meaning):
         return found
 
     def _of_flip11(self, owner: Described, name: str, args: Sequence[Value]) -> Value | None:
-        """A call with another meaning in FLIP-11 than in current Flink; None for any other."""
+        """Result of a call whose meaning differs between FLIP-11 and current Flink; None for any other call."""
         match owner, name, args:
             case Spec(alias=""), "alias", [Const(str(alias))] if owner.kind != "Over":
                 return replace(owner, alias=alias)
@@ -281,7 +281,7 @@ class Notation(Meaning):
         return None
 
     def note(self, what: str, last: str) -> None:
-        """Note a notation that only FLIP-11, or Flink up to a version, accepts."""
+        """Record a notation that only FLIP-11, or Flink up to a version, accepts."""
         who = f"FLIP-11 and Flink up to {last} only" if last else "FLIP-11 only, no release of Flink"
         self.session.note(self.node, f"{what} ({who})", last)
 
@@ -289,7 +289,7 @@ class Notation(Meaning):
         return api_calls.call(owner, name, args, {}, self.session, self.node)
 
     def _window(self, owner: TableValue | GroupedTable, spec: Spec) -> GroupedTable:
-        """``window`` on a table, or after ``groupBy`` as in FLIP-11."""
+        """Result of ``window`` on a table, or after ``groupBy`` as in FLIP-11."""
         if spec.kind in KINDS:
             raise validation.refused(f"window does not take {spec.kind}", "row windows go to rowWindow")
         table = owner if isinstance(owner, TableValue) else owner.table
@@ -328,7 +328,7 @@ class Notation(Meaning):
 
     # -------------------------------------------------------------------------------------------- the keyword rowtime
     def _time(self, spec: Spec, table: TableValue) -> Expr:
-        """The time of a window: processing time by default, the table's event time for ``'rowtime``."""
+        """The time attribute of a window: processing time by default, or event time for ``'rowtime``."""
         given = spec.get("on")
         if given is None:
             return e.PROCTIME
@@ -347,7 +347,7 @@ class Notation(Meaning):
         return Expr("column", (table.rowtime,))
 
     def _no_keyword(self, owner: Described, args: Sequence[Value]) -> None:
-        """Refuse the keyword in place of a column."""
+        """Refuse the keyword ``'rowtime`` in place of a column."""
         table = owner.table if isinstance(owner, GroupedTable) else owner
         if not isinstance(table, TableValue) or table.rowtime in (None, _KEYWORD):
             return
@@ -361,7 +361,7 @@ class Notation(Meaning):
 
 
 def _rowtime_after(rowtime: str | None, outputs: Sequence[Value]) -> str | None:
-    """The name of the event time after a select; empty if the select leaves it out."""
+    """The name of the event-time column after a ``select``; "" if it is not selected."""
     for output in outputs:
         match output:
             case Expr("column", ("*",)):
@@ -374,7 +374,7 @@ def _rowtime_after(rowtime: str | None, outputs: Sequence[Value]) -> str | None:
 
 
 def _is_text(tree: Tree) -> bool:
-    """True if a tree certainly concatenates texts, even without the values of names."""
+    """True if a tree certainly concatenates texts, whatever the values of names are."""
     while tree.kind == "infix" and tree.text == "+" and tree.args is not None:
         if tree.args[1].kind != "text":
             return False

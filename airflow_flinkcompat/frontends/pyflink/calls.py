@@ -1,4 +1,4 @@
-"""Calls of a program: its own functions are inlined, calls of PyFlink are read."""
+"""Calls in a program. Its own functions are inlined, and calls of PyFlink are read."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ from airflow_flinkcompat.frontends.table_api.values import (
 )
 
 DEPTH_LIMIT = 30
-"""Maximum depth of calls of the program's own functions."""
+"""Maximum depth of nested calls of the program's own functions."""
 _RUNS_CODE_MODULES = ("importlib", "runpy", "code", "codeop", "imp", "inspect", "gc", "pickle", "marshal", "ctypes")
 _OPENS = ("builtins.open", "io.open", "codecs.open")
 _DESCRIBES = {"prog", "usage", "description", "epilog", "formatter_class", "add_help", "allow_abbrev"}
-"""Options of a parser of the command line that change no argument."""
+"""Options of ``ArgumentParser`` that do not affect arguments."""
 _LOOKS = ("copy", "count", "get", "index", "items", "keys", "values")
-"""Methods that change no list or dictionary."""
+"""Methods that do not change a list or dictionary."""
 _ENDS = ("sys.exit", "os._exit", "builtins.exit", "builtins.quit")
 
 Args = Sequence[Value]
@@ -58,7 +58,7 @@ class CallExpressions(Expressions):
 
     @abstractmethod
     def body(self, function: Function, frame: NameScope) -> Value:
-        """The result of a function of the program."""
+        """Read the body of a function of the program, and return its result."""
 
     def call(self, node: ast.Call, frame: NameScope) -> Value:
         owner: Value | None = None
@@ -105,12 +105,12 @@ class CallExpressions(Expressions):
                 case Container(dict(inner), "") if all(isinstance(key, str) for key in inner):
                     names |= {key: self.surroundings.known(each) for key, each in inner.items()}
                 case _:
-                    raise NotRead("the values behind a ** are unknown")
+                    raise NotRead("the values after a ** are unknown")
         return names
 
     # -------------------------------------------------------------------------------------------- known values
     def _of_known(self, function: Value, owner: Value | None, name: str, args: Args, names: Names) -> Value | None:
-        """A call on constants, containers, paths, files and inputs; None for any other call."""
+        """Result of a call on constants, containers, paths, files or inputs; None for any other call."""
         path = function.path if isinstance(function, Ref) else ""
         if path:
             found = self._library(path, list(args), names)
@@ -158,7 +158,7 @@ class CallExpressions(Expressions):
         return constants.text_method(text, name, known) if not names and len(known) == len(args) else None
 
     def _library(self, path: str, args: list[Value], names: Names) -> Value | None:
-        """A call of the standard library on known values, or one that reads the environment or a file."""
+        """Result of a standard-library call on known values, the environment or a file."""
         for read in (self._of_process, self._of_files):
             found = read(path, args, names)
             if found is not None:
@@ -172,12 +172,12 @@ class CallExpressions(Expressions):
         return found
 
     def _of_process(self, path: str, args: list[Value], names: Names) -> Value | None:
-        """A call that reads or changes the environment."""
+        """Result of a call that reads or changes the environment; None for any other call."""
         match path, args:
             case ends, _ if ends in _ENDS:
-                raise NotRead("whether the program ends here is unknown")
+                raise NotRead("it is unknown if the program ends here")
             case "os.chdir", [Const(where)] if where in (inputs.PROGRAM, inputs.STARTED):
-                # A program is usually started there.
+                # A program is usually started in this folder.
                 return Const(None)
             case changes, _ if changes.startswith(("sys.argv.", "os.chdir")):
                 raise NotRead(f"a call of {changes} is not read")
@@ -191,7 +191,7 @@ class CallExpressions(Expressions):
         return None
 
     def _of_files(self, path: str, args: list[Value], names: Names) -> Value | None:
-        """A call that opens a file, loads its content, or tests its existence."""
+        """Result of a call that opens, loads or tests a file; None for any other call."""
         match path, args:
             case opens, [where, *mode] if opens in _OPENS and (name := self.text(where)) is not None:
                 return self._opened(Path(name), mode, names, "open")
@@ -205,7 +205,7 @@ class CallExpressions(Expressions):
             case (("os.path.isfile" | "os.path.exists"), [where]) if (name := constants.text_of(where)) is not None:
                 if self._local_text(name) is not None:
                     return Const(True)
-                why = f"whether {name} exists is unknown"
+                why = f"it is unknown if {name} exists"
                 return self.surroundings.input(f"{path}({inputs.canonical(where)})", why)
         return None
 
@@ -215,7 +215,7 @@ class CallExpressions(Expressions):
         return None if self.surroundings.done or self.surroundings.lost else self.files.beside(path)
 
     def _opened(self, path: Path, args: Args, names: Names, name: str) -> Value:
-        """A file that is opened, or its text."""
+        """An opened file, or its text."""
         given = {**names, **({"mode": args[0]} if args else {})}
         mode = given.pop("mode", Const("r"))
         how = {key: inputs.canonical(value) for key, value in sorted(given.items())}
@@ -240,7 +240,7 @@ class CallExpressions(Expressions):
         return bounded(file.text) if file.text is not None else UnknownValue(file.reason, name=file.name)
 
     def _parser(self, parser: Arguments, name: str, args: Args, names: Names) -> Value | None:
-        """A method of ``argparse.ArgumentParser``."""
+        """Result of a method of ``argparse.ArgumentParser``."""
         if name in ("parse_args", "parse_known_args"):
             of_line = not names and all(inputs.canonical(arg).startswith("(sys.argv)[1::]") for arg in args)
             found = replace(parser, parsed=True, names=parser.names if of_line and parser.plain else {})
@@ -269,7 +269,7 @@ class CallExpressions(Expressions):
 
     # -------------------------------------------------------------------------------------------- own and other code
     def inlined(self, function: Function, args: Args, names: Names) -> Value:
-        """A call of a function of the program, read with its arguments."""
+        """Result of a call of the program's own function, whose body is read with the arguments."""
         if self.depth >= DEPTH_LIMIT:
             raise TooMuch(f"functions call each other more than {DEPTH_LIMIT} deep")
         frame = NameScope(_parameters(function, args, names), outer=function.frame)
@@ -282,7 +282,7 @@ class CallExpressions(Expressions):
             self.depth -= 1
 
     def _outside(self, function: Value, owner: Value | None, name: str, args: Args, names: Names) -> Value:
-        """The unknown result of a call that is not read. Raises :class:`NotRead` if it may reach a table."""
+        """Unknown result of a call that is not read. Raises :class:`NotRead` if the call may reach a table."""
         path = function.path if isinstance(function, Ref) else ""
         if path == "builtins.print":
             return Const(None)
@@ -311,7 +311,7 @@ class CallExpressions(Expressions):
 
 
 def _parameters(function: Function, args: Args, names: Names) -> dict[str, Value]:
-    """The parameters of a call. Raises :class:`NotRead` for arguments that the function does not have."""
+    """Bind the arguments of a call to parameters. Raises :class:`NotRead` if they do not match."""
     spec = function.node.args
     positional = [arg.arg for arg in (*spec.posonlyargs, *spec.args)]
     by_name = {*(arg.arg for arg in (*spec.args, *spec.kwonlyargs))}

@@ -1,6 +1,6 @@
-"""Python's operations on constants, texts, paths, lists and dictionaries, each of them bounded.
+"""Python's operations on constants, texts, paths, lists and dictionaries, with bounded results.
 
-An operation returns None if its result is unknown.
+Each operation returns None if its result is unknown.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _TEXT_METHODS = (
     "strip", "lstrip", "rstrip", "upper", "lower", "replace", "startswith", "endswith", "removeprefix", "removesuffix",
 )  # fmt: skip
 _KEEPS_PLACES = ("replace", "strip", "lstrip", "rstrip", "removeprefix", "removesuffix")
-"""Methods whose effect on a text does not depend on the name of a folder in it."""
+"""Methods whose effect on a text does not depend on the names of folders in the text."""
 _FORMAT = re.compile(r"(?:[<>^]?0?[0-9]{0,3})[,_]?(?:\.[0-9]{1,2})?[sdfgeExXob%]?")
 _PERCENT = re.compile(r"%(?:\((\w+)\))?([sd%])")
 _PATHS = ("pathlib.Path", "pathlib.PurePath", "pathlib.PosixPath", "pathlib.PurePosixPath")
@@ -61,14 +61,14 @@ _LOADS: Mapping[str, Callable[[str], Any]] = {"json.loads": json.loads, "tomllib
 
 
 def joined(parts: Sequence[str], between: str = "") -> Const:
-    """The parts as one text. Raises :class:`TooMuch` before it makes one that is too long."""
+    """Join the parts into one text. Raises :class:`TooMuch` if the text would be too long."""
     if sum(map(len, parts)) + len(between) * len(parts) > TEXT_LIMIT:
         raise TooMuch(f"a text grows beyond {TEXT_LIMIT} characters")
     return Const(between.join(parts))
 
 
 def binary(name: str, left: Constant, right: Constant) -> Const | None:
-    """``left OP right``, with OP by the name of its node in :mod:`ast`."""
+    """``left OP right``, with the operator as the name of its :mod:`ast` node."""
     match left, right:
         case str(), _ if name == "Mod":
             return percent(left, [right])
@@ -86,12 +86,12 @@ def binary(name: str, left: Constant, right: Constant) -> Const | None:
 def compare(name: str, left: Constant, right: Constant) -> Const | None:
     """``left OP right`` for a comparison."""
     if symbolic(left) or symbolic(right):
-        # Such a text is known only to be not None.
+        # Of such a text, only the fact that it is not None is known.
         plain = None in (left, right) and name in ("Is", "IsNot", "Eq", "NotEq")
         return Const(name in ("IsNot", "NotEq")) if plain else None
     single = (bool, type(None))
     if name in ("Is", "IsNot") and not (isinstance(left, single) or isinstance(right, single)):
-        # Whether two equal numbers or texts are one object is up to Python.
+        # Python decides if two equal numbers or texts are the same object.
         return None
     function = _COMPARISONS.get(name)
     try:
@@ -125,7 +125,7 @@ def percent(pattern: str, values: Sequence[Constant] | Mapping[Any, Constant]) -
 
 
 def formatted(pattern: str, args: Sequence[Constant], names: Mapping[str, Constant]) -> Const | None:
-    """``pattern.format(*args, **names)`` with plain fields: no attribute and no index."""
+    """``pattern.format(*args, **names)`` with plain fields, without attributes and indexes."""
     if INPUT_BEGINS in pattern:
         return None
     found: list[str] = []
@@ -150,7 +150,7 @@ def formatted(pattern: str, args: Sequence[Constant], names: Mapping[str, Consta
 
 
 def shaped(value: Constant, spec: str, conversion: str | None) -> str | None:
-    """A value as ``{value!conversion:spec}`` shows it."""
+    """The text of ``{value!conversion:spec}``."""
     if conversion not in (None, "s", "r") or not _FORMAT.fullmatch(spec):
         return None
     if symbolic(value) and (spec or conversion == "r"):
@@ -163,7 +163,7 @@ def shaped(value: Constant, spec: str, conversion: str | None) -> str | None:
 
 
 def text_method(value: str, name: str, args: Sequence[Constant]) -> Value | None:
-    """``value.name(*args)`` of a text."""
+    """``value.name(*args)`` for a text."""
     if INPUT_BEGINS in value or (symbolic(value) and name not in _KEEPS_PLACES):
         return None
     if name == "split" and all(isinstance(arg, str) and arg for arg in args) and len(args) < 2:
@@ -176,7 +176,7 @@ def text_method(value: str, name: str, args: Sequence[Constant]) -> Value | None
         found = getattr(value, name)(*args)
     except TypeError:
         return None
-    # Part of the folder's name may be gone.
+    # Part of the folder's name may have been removed.
     return None if symbolic(value) and not symbolic(found) else bounded(found)
 
 
@@ -238,7 +238,7 @@ def text_of(value: Value) -> str | None:
 
 def call(path: str, args: Sequence[Value]) -> Value | None:
     """A call of the standard library on known values."""
-    # The path in an input is unknown; if it is absolute, the parts before it have no effect.
+    # The path in an input is unknown. If it is absolute, the parts before it have no effect.
     texts = [text for arg in args if (text := text_of(arg)) is not None and INPUT_BEGINS not in text]
     if path.startswith("os.path.") or path in _PATHS:
         return _on_path(path, texts) if len(texts) == len(args) else None
@@ -281,7 +281,7 @@ def _builtin(name: str, args: Sequence[Value]) -> Value | None:
 
 
 def on_path(path: Path, name: str, args: Sequence[Value]) -> Value | None:
-    """``path.name(*args)`` of :mod:`pathlib`, where it needs no file."""
+    """``path.name(*args)`` of :mod:`pathlib`, for methods that read no file."""
     texts = [text for arg in args if (text := text_of(arg)) is not None and INPUT_BEGINS not in text]
     if len(texts) != len(args) or (INPUT_BEGINS in path.text and name != "joinpath"):
         return None

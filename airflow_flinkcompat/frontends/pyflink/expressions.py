@@ -1,4 +1,4 @@
-"""Evaluation of a PyFlink program's expressions over its syntax tree; the program never runs."""
+"""Evaluation of a PyFlink program's expressions from its syntax tree, without running the program."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ from airflow_flinkcompat.frontends.table_api.values import (
 )
 
 STEPS_LIMIT = 200_000
-"""Maximum number of steps in reading a program."""
+"""Maximum number of steps for reading a program."""
 SECONDS_LIMIT = 30.0
-"""Maximum processor time in reading a program: far more than the steps of any program take."""
+"""Maximum processor time for reading a program, which is more than ``STEPS_LIMIT`` steps usually need."""
 _OPERATORS = {
     "Add": "+", "Sub": "-", "Mult": "*", "Div": "/", "Mod": "%", "Eq": "=", "NotEq": "<>", "Lt": "<", "LtE": "<=",
     "Gt": ">", "GtE": ">=", "BitAnd": "AND", "BitOr": "OR",
@@ -62,7 +62,7 @@ _OBJECTS = (Described, Function, Module, Path, Container)
 
 @dataclass(eq=False)
 class Expressions(ABC):
-    """Evaluator of the expressions of a program; ``given`` are the variables of the command line."""
+    """Evaluator of a program's expressions; ``given`` are the variables of the command line."""
 
     session: ScriptBuilder
     given: Mapping[str, str]
@@ -71,11 +71,11 @@ class Expressions(ABC):
     """The outcome of conditions on inputs, by the name of the condition."""
     steps: int = 0
     began: float = field(default_factory=time.thread_time)
-    """The processor time of this thread when reading began."""
+    """The processor time of this thread at the start of reading."""
     environ: dict[str, Value] = field(default_factory=dict)
-    """Environment variables that the program sets itself."""
+    """Environment variables that the program itself sets."""
     undecided: dict[str, None] = field(default_factory=dict)
-    """Undecided conditions on inputs whose outcome the program needs."""
+    """Conditions on inputs whose outcome the program needs, but that are not decided."""
     surroundings: Surroundings = field(default_factory=Surroundings)
 
     @abstractmethod
@@ -91,7 +91,7 @@ class Expressions(ABC):
         """The value of a name in a module next to the program."""
 
     def function_text(self) -> FunctionText:
-        """A collector for the text of a Python function, with the environment set by the program."""
+        """Collector for the text of a Python function, with the environment variables that the program sets."""
         text = FunctionText(self.session.trees, self.given, self.step, self.files.beside, self.files.used)
         for name, value in sorted(self.environ.items()):
             text.say(f"os.environ[{name!r}] = {value.value if isinstance(value, Const) else ''!r}")
@@ -133,7 +133,7 @@ class Expressions(ABC):
         return read(self, node, frame)
 
     def unknown(self, reason: str, *values: Value) -> UnknownValue:
-        """An unknown value made of others, with the reason of the first unknown one."""
+        """An unknown value derived from other values, with the reason of the first unknown value."""
         for value in values:
             match value:
                 case UnknownValue(reason=why):
@@ -149,7 +149,7 @@ class Expressions(ABC):
         return UnknownValue(reason, any(tables))
 
     def defaults(self, spec: ast.arguments, frame: NameScope) -> dict[str, Value]:
-        """The defaults of parameters by name."""
+        """The default values of parameters, by name."""
         positional = [arg.arg for arg in (*spec.posonlyargs, *spec.args)]
         found = dict(zip(reversed(positional), reversed(spec.defaults), strict=False))
         found |= {a.arg: d for a, d in zip(spec.kwonlyargs, spec.kw_defaults, strict=True) if d is not None}
@@ -165,12 +165,12 @@ class Expressions(ABC):
 
     # -------------------------------------------------------------------------------------------- conditions
     def truth(self, value: Value) -> bool | None:
-        """True if a value counts as true; None if that is unknown."""
+        """The truth value of a value; None if it is unknown."""
         match value:
             case UnknownValue(tables=False, name=name) if name:
                 return self.decide(name)
             case Const(str(text)) if text.startswith(INPUT_BEGINS):
-                # It may be empty, unless it holds more than inputs.
+                # The text may be empty, unless it contains more than inputs.
                 return True if MARKED.sub("", text) else self.decide(inputs.canonical(value))
             case Const(given):
                 return bool(given)
@@ -179,7 +179,7 @@ class Expressions(ABC):
         return True if isinstance(value, _OBJECTS) and not isinstance(value, Container) else None
 
     def decide(self, name: str) -> bool | None:
-        """The outcome of a condition on inputs; None if nobody decided it, which is noted."""
+        """The outcome of a condition on inputs; None, and a note in ``undecided``, if it is not decided."""
         if name.startswith("not "):
             found = self.decide(name.removeprefix("not "))
             return None if found is None else not found
@@ -188,7 +188,7 @@ class Expressions(ABC):
         return self.decided.get(name)
 
     def environment(self, name: Value, default: Value | None = None) -> Value:
-        """A variable of the environment, or its default."""
+        """An environment variable, or its default."""
         if not isinstance(name, Const) or not isinstance(name.value, str):
             return UnknownValue("the name of a variable of the environment is unknown")
         if name.value in self.environ:
@@ -246,7 +246,7 @@ class Expressions(ABC):
         return found or self.unknown("the result of a comparison is unknown", left, right)
 
     def _input_condition(self, name: str, left: Value, right: Value) -> Value | None:
-        """A comparison of inputs: a condition by its name, the same for ``is not`` and ``is``."""
+        """A comparison of two job inputs; ``is`` and ``is not`` yield the same named condition."""
         same = {"NotEq": "Eq", "IsNot": "Is", "NotIn": "In"}.get(name, name)
         if same == "Eq" and Const(None) in (left, right):
             same = "Is"
@@ -287,7 +287,7 @@ class Expressions(ABC):
         return UnknownValue(f"{name} of {what} is not read", tables=touches(owner))
 
     def _argument(self, name: str, arguments: Arguments) -> Value:
-        """An argument of the command line."""
+        """A command-line argument."""
         if name in self.given and (kind := arguments.types.get(name, "str")) is not None:
             found = constants.converted(kind, self.given[name])
             if found is not None:
@@ -346,7 +346,7 @@ class Expressions(ABC):
         return None
 
     def unpacked(self, nodes: Sequence[ast.expr], frame: NameScope) -> list[Value]:
-        """The values of a display or of arguments, with ``*`` expanded."""
+        """The values of a list display or of call arguments, with ``*`` expanded."""
         values: list[Value] = []
         for node in nodes:
             if not isinstance(node, ast.Starred):
@@ -354,7 +354,7 @@ class Expressions(ABC):
                 continue
             inner = self.iterate(self.eval(node.value, frame))
             if inner is None:
-                raise NotRead("the values behind a * are unknown")
+                raise NotRead("the values after a * are unknown")
             values += inner
         return values
 
@@ -372,7 +372,7 @@ class Expressions(ABC):
         return Container(found, kind="dict")
 
     def comprehension(self, node: ast.ListComp | ast.DictComp | ast.GeneratorExp, frame: NameScope) -> Value:
-        """A comprehension over known values; a generator as a list, where its values are used at once."""
+        """Evaluate a comprehension over known values, or a generator as a list."""
         inner = NameScope(outer=frame)
         said = self.session.counts
         found: dict[Any, Any] = {}
@@ -390,7 +390,7 @@ class Expressions(ABC):
         return Container(found, kind="dict") if isinstance(node, ast.DictComp) else Container(values)
 
     def _rounds(self, generators: Sequence[ast.comprehension], frame: NameScope) -> Iterator[None]:
-        """Bind the names of each round of a comprehension."""
+        """Bind the names for each iteration of a comprehension."""
         if not generators:
             yield None
             return
@@ -409,7 +409,7 @@ class Expressions(ABC):
 
     # -------------------------------------------------------------------------------------------- texts, operators
     def text(self, value: Value) -> str | None:
-        """``str(value)``; None if that is unknown."""
+        """``str(value)``; None if the text is unknown."""
         match value:
             case Const(given):
                 return str(given)
@@ -420,7 +420,7 @@ class Expressions(ABC):
         return None
 
     def shown(self, value: Value) -> Const | None:
-        """A value as ``%`` and ``format`` take it; None if that is unknown."""
+        """A value as an operand of ``%`` and ``format``; None if it is unknown."""
         if isinstance(value, Const):
             return value
         text = self.text(value)
@@ -454,7 +454,7 @@ class Expressions(ABC):
             conversion = None if part.conversion == -1 else chr(part.conversion)
             return constants.shaped(value.value, str(spec.value), conversion)
         if isinstance(value, UnknownValue) and value.name:
-            # Any format shows it the same way each time.
+            # A format always yields the same text for the same value.
             how = "" if part.conversion == -1 else f"!{chr(part.conversion)}"
             how += f":{spec.value}" if spec.value else ""
             return self.text(inputs.named(f"({value.name}){how}", (value,)) if how else value)
@@ -464,7 +464,7 @@ class Expressions(ABC):
         return self.operate(type(node.op).__name__, self.eval(node.left, frame), self.eval(node.right, frame))
 
     def operate(self, name: str, left: Value, right: Value) -> Value:
-        """``left OP right``, with the operator by the name of its node."""
+        """``left OP right``, with the operator as the name of its :mod:`ast` node."""
         if isinstance(left, Expr) or isinstance(right, Expr):
             return _of_expressions(name, left, right)
         found: Value | None = None
@@ -534,7 +534,7 @@ class Expressions(ABC):
 
 
 def _of_unknown(owner: UnknownValue, name: str, written: str) -> UnknownValue:
-    """An attribute of an unknown value, with the variable of the command line for it."""
+    """An attribute of an unknown value, with the command-line variable that would set it."""
     if owner.tables:
         return owner
     if owner.name:
@@ -544,7 +544,7 @@ def _of_unknown(owner: UnknownValue, name: str, written: str) -> UnknownValue:
 
 
 def dotted(node: ast.expr) -> str:
-    """``sys.argv[1]`` or ``settings.SIZE`` as text; empty for any longer expression."""
+    """The text of an expression such as ``sys.argv[1]`` or ``settings.SIZE``; "" for any other expression."""
     parts = node
     while isinstance(parts, ast.Attribute | ast.Subscript):
         if isinstance(parts, ast.Subscript) and not isinstance(parts.slice, ast.Constant):
@@ -554,7 +554,7 @@ def dotted(node: ast.expr) -> str:
 
 
 def _of_expressions(name: str, left: Value, right: Value) -> Expr:
-    """An operator between expressions of the Table API."""
+    """An operator between Table API expressions."""
     if name == "Pow":
         return Expr("call", ("POWER", (expression(left), expression(right))))
     if name not in _OPERATORS:

@@ -1,10 +1,10 @@
-"""Paths, files and inputs: all that a program takes from its environment.
+"""Paths, files and inputs, which a program takes from its environment.
 
-The folder of the program is written ``${program}``, the working directory ``${cwd}``. An input is an
-:class:`~airflow_flinkcompat.frontends.table_api.values.UnknownValue` with a name, the expression that yields it. A text
-that contains it holds the name between two marks, and the statement made of the text holds ``${name}``. An input keeps
-its name only while the same expression yields the same value: calls with effects outside of the program become part of
-the names of all later inputs, and a call that is not known in full takes the names away.
+The folder of the program is written as ``${program}``, and the working directory as ``${cwd}``. An input is an
+:class:`~airflow_flinkcompat.frontends.table_api.values.UnknownValue` with a name. The name is the expression that
+yields the input. In a text, the name is between two marks; in a statement, it becomes ``${name}``. Equal names must
+mean equal values. Therefore, calls with effects outside of the program become part of the names of all later inputs.
+After a call whose effect is unknown, later inputs have no name.
 """
 
 from __future__ import annotations
@@ -32,22 +32,22 @@ from airflow_flinkcompat.frontends.table_api.values import (
 PROGRAM = "${program}"
 STARTED = "${cwd}"
 Loader = Callable[[str], str | None]
-"""The text of a file by its path from the program's folder, with ``/``; None for a missing file."""
+"""Function that returns the text of a file, by path from the program's folder; None if it is missing."""
 FILE_LIMIT = 1_000_000
 """Maximum number of characters of one file."""
 FILES_LIMIT = 100
 """Maximum number of files of a program."""
 LOOKUPS_LIMIT = 2_000
-"""Maximum number of files that a program looks for, whether they exist or not."""
+"""Maximum number of files that are looked up for a program, including missing files."""
 
 
 def symbolic(text: object) -> bool:
-    """True if a text holds a folder, or another input, that only the environment knows."""
+    """True if a text contains an input, or a folder that only the environment knows."""
     return isinstance(text, str) and (PROGRAM in text or STARTED in text or INPUT_BEGINS in text)
 
 
 def normal(path: str) -> str:
-    """The path without ``.`` and with each ``..`` resolved where a folder precedes it."""
+    """The path without ``.``, and without each ``..`` that follows a folder."""
     head, rest = _head(path)
     parts: list[str] = []
     for part in rest.split("/"):
@@ -66,7 +66,7 @@ def absolute(path: str) -> str:
 
 
 def join(*paths: str) -> str:
-    """``os.path.join``: a path from the root replaces those before it."""
+    """``os.path.join``: an absolute path replaces the paths before it."""
     found = ""
     for path in paths:
         found = path if not found or _head(path)[0] else f"{found.rstrip('/')}/{path}"
@@ -82,9 +82,9 @@ def parent(path: str) -> str:
 
 
 def inside(path: str) -> str | None:
-    """The path from the program's folder; None for one that leads out of it, or starts elsewhere.
+    """The path from the program's folder; None if the path leads out of the folder or starts elsewhere.
 
-    A relative path counts as one from there too, because programs are usually started in their folder.
+    A relative path is also resolved from the program's folder, because programs are usually started there.
     """
     head, rest = _head(path)
     if head == "/" or "\\" in path or "\0" in path or re.match(r"[A-Za-z]:", path):
@@ -102,7 +102,7 @@ def _head(path: str) -> tuple[str, str]:
 
 @dataclass
 class Files:
-    """Reader of files next to a program; ``used`` are the texts that it found, by path."""
+    """Reader of files next to a program. ``used`` contains the texts that were found, by path."""
 
     load: Loader
     used: dict[str, str] = field(default_factory=dict)
@@ -122,16 +122,16 @@ class Files:
         return self._looked_up[path]
 
     def beside(self, path: str) -> str | None:
-        """The text of a file by a path as the program writes it; None outside of the program's folder.
+        """The text of a file by the path in the program; None outside of the program's folder.
 
-        A file elsewhere can only be passed under its whole path: nothing is looked up there.
+        A file outside of the folder is never looked up, but can be passed under its absolute path.
         """
         found = path if path.startswith("/") and normal(path) == path and not symbolic(path) else inside(path)
         return None if found is None else self.text(found)
 
 
 def loader(files: Mapping[str, str] | Loader | None) -> Loader:
-    """The loader of files that are passed as a mapping from path to text, or as a function."""
+    """Make a loader from a mapping of paths to texts, or from a function."""
     if files is None:
         return lambda path: None
     return files.get if isinstance(files, Mapping) else files
@@ -139,24 +139,24 @@ def loader(files: Mapping[str, str] | Loader | None) -> Loader:
 
 _BARE_KEY = re.compile(r"[A-Za-z_][\w.-]*")
 _LENGTH = 600
-"""Maximum length of a name; a longer one is cut and gets a digest."""
+"""Maximum length of a name; a longer name is cut, and a digest is added."""
 _PURE = re.compile(
     r"builtins\.(str|int|float|bool|len|repr|min|max|sum|sorted|list|tuple|dict|set|abs|round|any|all)"
     r"|json\.loads?|ast\.literal_eval|os\.path\.\w+|re\.(sub|split|escape)|base64\.\w+|urllib\.parse\.\w+"
     r"|yaml\.(safe_)?load|toml(lib)?\.loads?|pathlib\.\w+|shlex\.\w+|textwrap\.\w+|boto3\.(client|resource)"
 )
-"""Functions whose result depends on their arguments alone, or on a place that these name."""
+"""Functions whose result depends only on their arguments, or on a location in the arguments."""
 _LOADS = ("json.load", "json.loads", "yaml.safe_load", "tomllib.load", "tomllib.loads", "toml.load", "toml.loads")
 _METHODS = re.compile(
     r"(get|items|keys|values|copy|split|rsplit|splitlines|strip|[lr]strip|upper|lower|title|replace|startswith"
     r"|endswith|removeprefix|removesuffix|join|format|encode|decode|count|index|isdigit|partition|rpartition|zfill"
     r"|exists|is_file|is_dir|read_text|get_parameter|get_secret_value)"
 )
-"""Methods that change nothing and whose result depends on the object and the arguments alone."""
+"""Methods that change nothing, and whose result depends only on the object and the arguments."""
 
 
 def named(name: str, of: Sequence[Value] = (), reason: str = "") -> UnknownValue:
-    """An input, or a value made of the inputs ``of``, with their reason."""
+    """An input, or a value derived from the inputs ``of``, with the reason of the first input."""
     why = reason or next((each.reason for each in of if isinstance(each, UnknownValue) and each.name), "")
     if not why:
         found = next((value for each in of if (value := _inside(each)) is not None), "")
@@ -165,7 +165,7 @@ def named(name: str, of: Sequence[Value] = (), reason: str = "") -> UnknownValue
 
 
 def canonical(value: Value) -> str:
-    """The spelling of a value inside the name of an input; empty if the value is unknown."""
+    """The spelling of a value inside the name of an input; "" if the value is unknown."""
     match value:
         case UnknownValue(name=name):
             return name
@@ -189,7 +189,7 @@ def canonical(value: Value) -> str:
 
 
 def has_input(value: Value) -> bool:
-    """True if a value is made of inputs."""
+    """True if a value contains an input."""
     match value:
         case UnknownValue(name=name):
             return bool(name)
@@ -203,7 +203,7 @@ def has_input(value: Value) -> bool:
 
 
 def element(owner: Value, key: Value) -> UnknownValue | None:
-    """``owner[key]``, where the owner is an input."""
+    """The input ``owner[key]``; None if the owner is not an input."""
     where, at = canonical(owner), canonical(key)
     if not (has_input(owner) and where and at):
         return None
@@ -215,13 +215,13 @@ def element(owner: Value, key: Value) -> UnknownValue | None:
 
 
 def found_by(condition: str, name: str) -> str:
-    """The suffix that names the element of an input for which a condition holds."""
+    """Suffix for the name of the element of an input that meets a condition."""
     plain = re.fullmatch(r"\(\[\*\]\[([\w.-]+)\] == \"([\w.:-]+)\"\)", condition.replace(name, ""))
     return f"[{plain[1]}={plain[2]}]" if plain else condition.replace(f"{name}[*]", "")
 
 
 def operation(left: Value, word: str, right: Value) -> UnknownValue | None:
-    """``left OP right``, where an input is in one of them."""
+    """The input ``left OP right``; None if neither operand contains an input."""
     written = canonical(left), canonical(right)
     if not all(written) or not (has_input(left) or has_input(right)):
         return None
@@ -229,7 +229,7 @@ def operation(left: Value, word: str, right: Value) -> UnknownValue | None:
 
 
 def called(path: str, args: Sequence[Value], words: Mapping[str, Value]) -> UnknownValue | None:
-    """The result of a pure function of inputs; None for any other function."""
+    """The input that a pure function of inputs returns; None for any other function."""
     every = [*args, *words.values()]
     if path in _LOADS and len(args) == 1 and not words:
         match args[0]:
@@ -243,7 +243,7 @@ def called(path: str, args: Sequence[Value], words: Mapping[str, Value]) -> Unkn
 
 
 def method(owner: Value, name: str, args: Sequence[Value], words: Mapping[str, Value]) -> UnknownValue | None:
-    """``owner.name(…)`` of an input, or of a text that holds one."""
+    """The input ``owner.name(…)``; None if owner and arguments contain no input."""
     where = canonical(owner)
     if not where or not any(map(has_input, (owner, *args, *words.values()))):
         return None
@@ -268,7 +268,7 @@ def _call(
 
 
 def _literal(text: str) -> str:
-    """A quoted text without any character that ends a text in SQL."""
+    """Quote a text, and escape all characters that end a text in SQL."""
     escaped = text.encode("unicode_escape").decode()
     return '"' + escaped.replace('"', "\\x22").replace("'", "\\x27").replace("`", "\\x60") + '"'
 
@@ -289,26 +289,26 @@ _QUIET = frozenset(
     dateutil dataclasses json argparse contextlib threading string jmespath
     """.split()  # noqa: SIM905 -- a list of names
 )
-"""Modules whose functions change no file and no variable of the environment."""
+"""Modules whose functions change neither files nor environment variables."""
 _LOUD_BUILTINS = frozenset({"open", "exec", "eval", "compile", "__import__", "setattr", "delattr", "input"})
 _CHANGED = "the program may have changed an input before it uses it"
 
 
 @dataclass
 class Surroundings:
-    """Effects of the program so far on the answers of its environment."""
+    """Effects of the program so far that may change later inputs."""
 
     done: list[str] = field(default_factory=list)
-    """CallExpressions with effects that are known in full."""
+    """Calls whose effects are known."""
     lost: str = ""
     """The reason why later inputs have no name."""
     spoiled: str = ""
     """The reason why inputs that may be lists or dictionaries have no name."""
     texts: set[str] = field(default_factory=set)
-    """Names of inputs that are texts or numbers, which no call changes in place."""
+    """Names of inputs that are texts or numbers, which no call can change in place."""
 
     def input(self, name: str, reason: str, text: bool = False) -> UnknownValue:
-        """The input of a name as the environment answers now; nameless after effects that are unknown."""
+        """The input with a name at this point of the program; without a name after unknown effects."""
         if self.lost or not name:
             return UnknownValue(reason)
         found = named(f"{name} after {digest(chr(10).join(self.done))}" if self.done else name, reason=reason)
@@ -317,11 +317,11 @@ class Surroundings:
         return found
 
     def current(self, value: UnknownValue | None) -> UnknownValue | None:
-        """A value made of inputs, as the environment answers now."""
+        """A value derived from inputs, at this point of the program."""
         return value if value is None or not (self.done or self.lost) else self.input(value.name, value.reason)
 
     def known(self, value: Value) -> Value:
-        """The value, without its name where a call may have changed it in place."""
+        """The value, without its name if a call may have changed it in place."""
         if isinstance(value, UnknownValue) and value.name and self.spoiled and value.name not in self.texts:
             return UnknownValue(self.spoiled, value.tables)
         return value
@@ -329,7 +329,7 @@ class Surroundings:
     def called(
         self, path: str, owner: Value | None, name: str, args: Sequence[Value], words: Mapping[str, Value]
     ) -> bool:
-        """Record a call that is not read; True if it has no effect outside of its arguments."""
+        """Record a call that is not read. Returns True if the call has no effect outside of its arguments."""
         module = path.partition(".")[0]
         if module not in ("logging", "builtins"):
             for each in (owner, *args, *words.values()):

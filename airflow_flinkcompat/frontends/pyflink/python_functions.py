@@ -1,4 +1,4 @@
-"""Python functions for Flink, compared by a digest of all source text that they may depend on."""
+"""Python functions for Flink, which are compared by a digest of all source text that they may use."""
 
 from __future__ import annotations
 
@@ -21,35 +21,35 @@ BASES = {
     "TableFunction": "table",
     "TableAggregateFunction": "table aggregate",
 }
-"""Kind of function by the PyFlink class that a class extends."""
+"""Kind of a function, by the PyFlink class that its class extends."""
 STREAM = "of a DataStream"
-"""Kind of classes that only DataStreams use."""
+"""Kind of a class that only DataStreams use."""
 _FILE = re.compile(r"[\w./-]{1,100}\.[A-Za-z]\w{0,9}")
 """A text that may be the name of a file."""
 _INSIDES = ("__dict__", "__defaults__", "__kwdefaults__", "__code__", "__globals__", "__closure__", "__builtins__")
-"""Attributes that hold the parts of a function or class."""
+"""Attributes with which a program can reach the parts of a function or class."""
 _OF_FLINK = frozenset(
     """
     eval open close accumulate retract merge create_accumulator get_value emit_value get_accumulator_type
     get_result_type is_deterministic __init__
     """.split()  # noqa: SIM905 -- a list of names
 )
-"""Methods that Flink calls."""
+"""Methods of a function that Flink calls."""
 
 
 def maker(ref: Ref) -> str:
-    """The kind of function that PyFlink's ``udf`` and its like make; empty for any other name."""
+    """The kind of function that ``udf``, ``udaf``, ``udtf`` or ``udtaf`` creates; "" for any other name."""
     return _MAKERS.get(ref.name, "") if ref.module == "pyflink" else ""
 
 
 def decorated(kind: str, node: ast.FunctionDef, frame: NameScope, body: FunctionText) -> Udf:
-    """A function under ``@udf(…)``."""
+    """The function of a definition with the decorator ``@udf(…)``."""
     body.node(node, frame)
     return Udf(node.name, kind, body.digest())
 
 
 def wrapped(kind: str, node: ast.AST, args: Args, names: Names, frame: NameScope, body: FunctionText) -> Value:
-    """``udf(function, …)``. Raises :class:`NotRead` if the function is unknown."""
+    """The function of a call ``udf(function, …)``. Raises :class:`NotRead` if the function is unknown."""
     body.node(node, frame)
     match args[0] if args else names.get("f"):
         case Function(node=inner, frame=around, name=name):
@@ -65,7 +65,7 @@ def wrapped(kind: str, node: ast.AST, args: Args, names: Names, frame: NameScope
 
 
 def of_class(kind: Class, node: ast.AST, args: Args, names: Names, frame: NameScope, body: FunctionText) -> Value:
-    """An object of a class that extends ``ScalarFunction`` or its like."""
+    """The function of an object whose class extends ``ScalarFunction`` or another PyFlink function class."""
     if kind.function == STREAM:
         return Stream()
     body.node(kind.node, kind.frame)
@@ -79,11 +79,11 @@ def of_class(kind: Class, node: ast.AST, args: Args, names: Names, frame: NameSc
 
 @dataclass
 class FunctionText:
-    """Collector of the source text of a function, and of all that it may read.
+    """Collector of the source text of a function, and of all text that the function may use.
 
-    ``trees`` are the modules of the program by file, ``given`` the variables of the command line, ``load`` returns the
-    text of a file next to the program, ``files`` are the texts read so far. A name that is more than a constant, an
-    import or a definition represents the whole program.
+    ``trees`` are the modules of the program by file. ``given`` are the variables of the command line. ``load`` returns
+    the text of a file next to the program. ``files`` are the texts that were read so far. If a name is not simply a
+    constant, an import or a definition, the whole program is added.
     """
 
     trees: Mapping[str, ast.Module]
@@ -101,11 +101,11 @@ class FunctionText:
         return hashlib.sha256("\n".join(text for *_, text in sorted(self.texts)).encode()).hexdigest()[:32]
 
     def say(self, text: str) -> None:
-        """Add a text that has no place in the source."""
+        """Add a text that is not at a place in the source."""
         self.texts["", 0, 0, text] = None
 
     def node(self, node: ast.AST, frame: NameScope) -> None:
-        """Add a piece of source and the values of its names."""
+        """Add a piece of source, and the values of its free names."""
         text = ast.unparse(node)
         self.spend(1 + len(text) // 100)
         self._files_of(node, frame.module.package)
@@ -117,7 +117,7 @@ class FunctionText:
             self._name(name, frame)
 
     def _files_of(self, node: ast.AST, package: str) -> None:
-        """Add the files that a piece of source may load: modules it imports, and files it names."""
+        """Add the files that a piece of source may load: imported modules, and files named in texts."""
         for part in ast.walk(node):
             self.spend(1)
             match part:
@@ -161,10 +161,10 @@ class FunctionText:
             self._files_of(tree, package)
 
     def _set_elsewhere(self, node: ast.ClassDef | ast.FunctionDef | ast.Lambda) -> bool:
-        """True if other source may set an attribute that this source reads, or use one that this class binds."""
+        """True if other source may set an attribute that this source reads, or use an attribute of this class."""
         inside = set(map(id, ast.walk(node)))
         self.spend(1 + len(inside) // 10)
-        # An attribute of a module is a name in it.
+        # An attribute of a module is a name in the module.
         read = {part.attr for part in ast.walk(node) if isinstance(part, ast.Attribute)}
         read |= set(_free(node))
         own = {name for part in node.body for name in _bound(part)} if isinstance(node, ast.ClassDef) else set()
@@ -215,7 +215,7 @@ class FunctionText:
                 self._everything()
 
     def _everything(self) -> None:
-        """Add the whole program, its variables and the files it has read."""
+        """Add the whole program, its variables and the files that it has read."""
         if self._whole:
             return
         self._whole = True
@@ -231,7 +231,7 @@ class FunctionText:
 
 
 def _free(node: ast.AST) -> Iterator[str]:
-    """Names that a piece of source takes from outside; too many rather than too few."""
+    """Free names of a piece of source; possibly too many, but never too few."""
     if isinstance(node, ast.ClassDef):
         for part in ast.iter_child_nodes(node):
             yield from _free(part)
@@ -253,7 +253,7 @@ def _free(node: ast.AST) -> Iterator[str]:
 
 
 def _directly(node: ast.AST) -> Iterator[ast.AST]:
-    """A statement and its parts in the same scope, without functions and comprehensions in it."""
+    """A statement and its parts in the same scope, without inner functions and comprehensions."""
     scopes = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef
     if isinstance(node, scopes | ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp):
         return

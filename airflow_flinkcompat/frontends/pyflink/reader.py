@@ -1,8 +1,8 @@
-"""PyFlink programs as scripts of SQL statements; a program is read as text and never runs.
+"""Reader of PyFlink programs as scripts of SQL statements. Programs are read as text, and never run.
 
-The subset: constants and texts made of them, calls of the program's own functions, conditions and loops over known
-values, and modules next to the program. Reading stops at the first statement beyond it, which is noted with its place.
-Work is bounded in steps, depth and text length.
+A subset of Python is supported: constants, texts built from constants, calls of the program's own functions, conditions
+and loops over known values, and modules next to the program. Reading stops at the first statement outside of this
+subset, which is reported with its place. Steps, depth and text length are limited.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from airflow_flinkcompat.sql import Script, ScriptError
 SIZE_LIMIT = 1_000_000
 """Maximum number of characters of a program."""
 READINGS_LIMIT = 1_000
-"""Maximum number of readings of a program in the search for its files."""
+"""Maximum number of times that a program is read to find its files."""
 HINT = "reading stops here: check the SQL of the job as a .sql script, by compiled plans or the planner"
-"""The remedy for a program beyond the subset."""
+"""Remedy for a program outside of the supported subset."""
 _ROOT = ".git"
 """The folder that marks the root of a repository."""
 
 
 def read(job: JobSpec, catalog: Script | None = None, decided: Mapping[str, bool] | None = None) -> ProgramScript:
-    """Read a PyFlink program as a script, up to the part where reading stops.
+    """Read a PyFlink program as a script, up to the first unsupported statement.
 
-    ``catalog`` is unused: a program declares its tables itself, or names them. ``decided``: the outcome of conditions
-    on inputs, by name. Raises ScriptError if the text is not Python, or too long.
+    ``catalog`` is not used, because a program declares its tables or only names them. ``decided``: the outcome of
+    conditions on inputs, by the name of the condition. Raises ScriptError if the text is not Python, or is too long.
     """
     return parse_program(job.script, job.source, job.variables, job.files, decided)
 
@@ -50,11 +50,10 @@ def parse_program(
     files: Mapping[str, str] | Loader | None = None,
     decided: Mapping[str, bool] | None = None,
 ) -> ProgramScript:
-    """Read a PyFlink program as a script; ``given`` are variables of its environment, by name.
+    """Read a PyFlink program as a script; ``given`` are its environment variables and arguments.
 
-    ``files`` are the texts next to the program, by their path from its folder: a mapping, or a function that returns
-    None for a missing file. Raises :class:`~airflow_flinkcompat.sql.ScriptError` if the text is not Python, or too
-    long.
+    ``files`` are the texts next to the program, by path from its folder: a mapping, or a function that returns None for
+    a missing file. Raises :class:`~airflow_flinkcompat.sql.ScriptError` if the text is not Python, or is too long.
     """
     return read_program(text, source, given, files, decided)[0]
 
@@ -66,12 +65,14 @@ def read_program(
     files: Mapping[str, str] | Loader | None = None,
     decided: Mapping[str, bool] | None = None,
 ) -> tuple[ProgramScript, Mapping[str, str]]:
-    """Read a program as :func:`parse_program` does, and return the texts it read as well, by path."""
+    """Read a program like :func:`parse_program`. Also returns the texts that were read, by path."""
     text = text.removeprefix("\ufeff")
     if len(text) > SIZE_LIMIT:
         raise ScriptError(f"{source}: is longer than {SIZE_LIMIT} characters, the limit for a program")
     if INPUT_BEGINS in text or INPUT_ENDS in text:
-        raise ScriptError(f"{source}: holds characters of Unicode's private use, by which inputs are marked here")
+        raise ScriptError(
+            f"{source}: contains characters of Unicode's private use area, which mark inputs internally: remove them"
+        )
     reader = _read(text, source, given or {}, loader(files), decided or {})
     opaque = _digest(reader) if reader.session.opaque else ""
     script = replace(reader.session.script(), undecided=tuple(reader.undecided), opaque=opaque)
@@ -105,12 +106,12 @@ def _read(text: str, source: str, given: Mapping[str, str], load: Loader, decide
             )
     for inserts in session.sets:
         if inserts.inserts and not session.unread:
-            session.report(inserts.node, "this statement set is never executed, as far as the program was read")
+            session.report(inserts.node, "this statement set is not executed in the part of the program that was read")
     return reader
 
 
 def _digest(reader: Statements) -> str:
-    """A digest of all source and files that were read, independent of layout."""
+    """Digest of all source and files that were read, independent of layout."""
     trees = [(file, ast.dump(tree)) for file, tree in sorted(reader.session.trees.items())]
     others = sorted(reader.files.used.items() - reader.session.texts.items())
     return hashlib.sha256(repr((trees, others, sorted(reader.given.items()))).encode()).hexdigest()[:16]
@@ -118,7 +119,7 @@ def _digest(reader: Statements) -> str:
 
 @dataclass(frozen=True)
 class LocalFile:
-    """A text next to a program, and the file that holds it."""
+    """A text next to a program, and the file that contains it."""
 
     path: Path
     text: str
@@ -131,12 +132,12 @@ def find_local_files(
     root: Path | None = None,
     elsewhere: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[str, LocalFile]:
-    """Find the files that a program imports or reads, by path from its folder; none for SQL.
+    """Find the files that a program imports or reads, by path from its folder; empty for SQL.
 
-    They are looked up in the folder of the program and at the root of its repository, else in the folder ``root`` above
-    it, and never outside of these, not even by a link. A file that differs between the two is left out, because it
-    depends on how the program is started. ``given`` are the variables of the program, ``elsewhere`` the texts of other
-    files by the path that the program writes.
+    Files are looked up in the folder of the program and at the root of its repository, or else in the folder ``root``
+    above the program. Files outside of these folders are never read, not even through a link. A file that differs
+    between both folders is omitted, because it depends on how the program is started. ``given`` are the variables of
+    the program. ``elsewhere`` contains the texts of other files, by the path in the program.
     """
     if language_of(path) != "python":
         return {}

@@ -1,4 +1,4 @@
-"""Names of a program, and the functions, classes, modules and files that Python binds them to."""
+"""Names of a program, and the functions, classes, modules and files to which they are bound."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from airflow_flinkcompat.frontends.table_api.values import (
 RUNS_CODE = (
     "exec", "eval", "compile", "__import__", "globals", "locals", "vars", "getattr", "setattr", "delattr", "super",
 )  # fmt: skip
-"""Builtins that may do anything with any object."""
+"""Builtins that may do anything with an object."""
 KNOWS_NO_TABLES = frozenset(
     """
     yaml toml tomli dotenv requests numpy pandas boto3 pydantic pydantic_settings jinja2 click attr attrs loguru
@@ -28,7 +28,7 @@ KNOWS_NO_TABLES = frozenset(
     typing_extensions confluent_kafka kafka faker ujson orjson simplejson colorlog
     """.split()  # noqa: SIM905 -- a list of names
 )
-"""Libraries that reach no table unless one is among their arguments."""
+"""Libraries that can reach a table only if the table is passed as an argument."""
 _EXPORTED = {
     "pyflink.table": """
         AggregateFunction AsyncScalarFunction ChangelogMode CompiledPlan DataTypes DataView
@@ -75,27 +75,27 @@ _EXPORTED = {
     """,
 }
 STARS: Mapping[str, tuple[str, ...]] = {module: tuple(names.split()) for module, names in _EXPORTED.items()}
-"""Names that ``from pyflink.… import *`` brings, by module (PyFlink 2.3.0)."""
+"""Names that ``from pyflink.… import *`` binds, by module (PyFlink 2.3.0)."""
 
 
 class ProgramEnded(Exception):
-    """The end of the program."""
+    """Signal that the program ends."""
 
 
 @dataclass(eq=False)
 class NameScope:
-    """The names of a module or of one call of a function; ``outer`` is the scope around it."""
+    """The names of a module or of one function call; ``outer`` is the enclosing scope."""
 
     names: dict[str, Value] = field(default_factory=dict)
     outer: NameScope | None = None
     file: str = ""
     """The file of a module; empty for the program itself."""
     package: str = ""
-    """The package of a module, where its relative imports start."""
+    """The package of a module, from which relative imports start."""
 
     @property
     def module(self) -> NameScope:
-        """The scope of the module that holds this one."""
+        """The scope of the enclosing module."""
         return self if self.outer is None else self.outer.module
 
     def find(self, name: str) -> Value | None:
@@ -110,7 +110,7 @@ class NameScope:
 
 @dataclass(eq=False)
 class Function(LanguageObject):
-    """A function of the program, with the defaults of its parameters as they were at its definition."""
+    """A function of the program, with the default values of its parameters at its definition."""
 
     node: ast.FunctionDef | ast.Lambda
     frame: NameScope
@@ -118,19 +118,19 @@ class Function(LanguageObject):
 
     @property
     def name(self) -> str:
-        """Its name in messages."""
+        """The name of the function in messages."""
         return self.node.name if isinstance(self.node, ast.FunctionDef) else "a lambda"
 
 
 @dataclass(eq=False)
 class Class(LanguageObject):
-    """A class of the program; ``function`` is the kind of its objects as Flink functions, or empty."""
+    """A class of the program; ``function`` is its kind of Flink function, or ""."""
 
     node: ast.ClassDef
     frame: NameScope
     function: str = ""
     plain: bool = False
-    """True if it holds data alone: no function, and no base of the program or an unknown library."""
+    """True if the class contains only data: no function, and no unknown base class."""
 
 
 @dataclass(eq=False)
@@ -143,34 +143,34 @@ class Module(LanguageObject):
 
 @dataclass(eq=False)
 class File(LanguageObject):
-    """An opened text file; its text, or its name as an input if the text is unknown."""
+    """An opened text file, with its text or, if the text is unknown, its name as an input."""
 
     text: str | None
     name: str = ""
     reason: str = ""
     read: bool = False
-    """True if it was read to its end."""
+    """True if the file was read to its end."""
 
 
 @dataclass(eq=False)
 class Arguments(LanguageObject):
-    """A parser of the command line: by argument, its type, or None for one that is not read."""
+    """A command-line parser, with the type of each argument; None for an unsupported argument."""
 
     types: dict[str, str | None] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)
     """The name of each argument as an input."""
     plain: bool = True
-    """True if the command line and the declared defaults alone decide."""
+    """True if only the command line and the declared defaults determine the values."""
     parsed: bool = False
 
 
 def knows_no_tables(ref: Ref) -> bool:
-    """True if an imported name has nothing to do with tables by itself."""
+    """True if an imported name cannot reach tables by itself."""
     return ref.module in sys.stdlib_module_names or ref.module in KNOWS_NO_TABLES
 
 
 def touches(value: Value) -> bool:
-    """True if a value is a table, holds one, or may act on one."""
+    """True if a value is a table, contains a table, or may act on a table."""
     match value:
         case UnknownValue(tables=tables):
             return tables
@@ -188,7 +188,7 @@ def touches(value: Value) -> bool:
 
 
 def lose(value: Value, reason: str) -> None:
-    """Make the content of a container, and of those in it, unknown."""
+    """Make the content of a container, and of all containers in it, unknown."""
     if isinstance(value, Container) and not value.broken:
         value.broken = reason
         for inner in value.value.values() if isinstance(value.value, dict) else value.value:

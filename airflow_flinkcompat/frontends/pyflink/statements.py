@@ -1,6 +1,6 @@
-"""Statements of a PyFlink program: assignments, definitions, imports next to it, control flow.
+"""Statements of a PyFlink program: assignments, definitions, local imports and control flow.
 
-Reading stops at the first statement that is not read. A condition or loop that only prints is passed over.
+Reading stops at the first statement that is not supported. A condition or loop that only prints is skipped.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _SAYS = ("print", "str", "repr", "len", "type", "format")
 
 
 class Returned(Exception):
-    """A function returns a value."""
+    """Signal that a function returns a value."""
 
     def __init__(self, value: Value) -> None:
         self.value = value
@@ -52,16 +52,16 @@ class Returned(Exception):
 
 @dataclass(eq=False)
 class Statements(CallExpressions):
-    """Reader of statements; modules next to the program are read as text and never imported."""
+    """Reader of statements. Modules next to the program are read as text, and never imported."""
 
     modules: dict[str, Module | None] = field(default_factory=dict)
     passed: list[tuple[ast.stmt, tuple[int, ...]]] = field(default_factory=list)
-    """Statements that ignore an exception, with the amount executed before them."""
+    """Statements that ignore an exception, with the counts of the session before them."""
     at: ast.AST = field(default_factory=lambda: ast.Module([], []))
-    """The statement of the program itself that is being read."""
+    """The top-level statement that is being read."""
 
     def block(self, body: Iterable[ast.stmt], frame: NameScope) -> None:
-        """Read statements; an error keeps the innermost of them as its place."""
+        """Read statements. The place of an error is the innermost statement."""
         for statement in body:
             if frame.outer is None and not frame.file:
                 self.at = statement
@@ -79,7 +79,7 @@ class Statements(CallExpressions):
                 raise
 
     def body(self, function: Function, frame: NameScope) -> Value:
-        """The result of a function, its statements read."""
+        """Read the statements of a function, and return its result."""
         statements = function.node.body if isinstance(function.node, ast.FunctionDef) else []
         if any(isinstance(part, ast.Yield | ast.YieldFrom) for each in statements for part in _own_parts(each)):
             raise NotRead(f"{function.name} is a generator, which is not read")
@@ -140,7 +140,7 @@ class Statements(CallExpressions):
         frame.names[node.name] = UnknownValue("an async function is not read", tables=True)
 
     def _class(self, node: ast.ClassDef, frame: NameScope) -> None:
-        """A class: a function for Flink or for DataStreams where it extends one, else opaque."""
+        """A class: a function if it extends a function class of Flink or of DataStreams, else opaque."""
         found = Class(node, frame, plain=not any(isinstance(part, ast.FunctionDef) for part in node.body))
         for base in node.bases:
             value = self.eval(base, frame) if isinstance(base, ast.Name | ast.Attribute) else None
@@ -193,14 +193,14 @@ class Statements(CallExpressions):
         elif module is not None and "__all__" not in module.frame.names:
             frame.names |= {name: value for name, value in module.frame.names.items() if not name.startswith("_")}
         else:
-            raise NotRead(f"the names that `from {written} import *` brings are unknown")
+            raise NotRead(f"the names that `from {written} import *` binds are unknown")
 
     def of_module(self, module: Module, name: str) -> Value:
         found = module.frame.names.get(name) or self.module(f"{module.name}.{name}")
         return found or UnknownValue(f"{name} is not in {module.name}", tables=True)
 
     def module(self, name: str) -> Module | None:
-        """The module of a dotted name next to the program, read once; None if there is none."""
+        """The module with a dotted name next to the program, read once; None without such a module."""
         if name.partition(".")[0] == "pyflink" or not all(part.isidentifier() for part in name.split(".")):
             return None
         if name not in self.modules:
@@ -274,7 +274,7 @@ class Statements(CallExpressions):
         truth = self.truth(test)
         if truth is None:
             why = test.reason if isinstance(test, UnknownValue) else "its condition is unknown"
-            raise NotRead(f"whether this runs is not known: {why}")
+            raise NotRead(f"it is unknown if this runs: {why}")
         self.block(node.body if truth else node.orelse, frame)
 
     def _for(self, node: ast.For, frame: NameScope) -> None:
@@ -286,7 +286,7 @@ class Statements(CallExpressions):
             if self._only_prints(node.body, frame) or self._search(node, over, frame):
                 return
             why = f": {over.reason}" if isinstance(over, UnknownValue) and over.reason else ""
-            raise NotRead(f"how often this loop runs is not known{why}")
+            raise NotRead(f"it is unknown how often this loop runs{why}")
         for value in values:
             self.step()
             self.bind(node.target, value, frame)
@@ -296,7 +296,7 @@ class Statements(CallExpressions):
         self.block(node.orelse, frame)
 
     def _search(self, node: ast.For, over: Value, frame: NameScope) -> bool:
-        """Read a search in an input: the element for which a condition holds is an input too."""
+        """Read a search in an input. The element that meets the condition is also an input."""
         if not isinstance(over, UnknownValue) or not over.name or node.orelse:
             return False
         match node.body:
@@ -316,7 +316,7 @@ class Statements(CallExpressions):
         return there is not None
 
     def _only_prints(self, body: Sequence[ast.stmt], frame: NameScope) -> bool:
-        """True if statements print or log and do nothing else."""
+        """True if statements only print or log."""
         return all(isinstance(statement, ast.Expr | ast.Pass) for statement in body) and not any(
             isinstance(part, ast.NamedExpr | ast.Yield | ast.YieldFrom | ast.Await)
             or (isinstance(part, ast.Call) and not self._prints(part, frame))
@@ -335,10 +335,10 @@ class Statements(CallExpressions):
         return False
 
     def _try(self, node: ast.Try, frame: NameScope) -> None:
-        """A ``try`` whose body is read as if nothing failed: a program that fails starts no job.
+        """Read the body of a ``try`` as if nothing failed, because a failed program starts no job.
 
-        Handlers may print, and end the program. After one that does not end it, nothing more may be executed unless it
-        would fail too.
+        Handlers may print, and may end the program. If a handler continues the program, the ``try`` is reported if the
+        program later executes more statements.
         """
         passes = False
         for handler in node.handlers:
@@ -373,7 +373,7 @@ class Statements(CallExpressions):
                 raise NotRead("a with statement of contextlib is not read")
             value = self.eval(call, frame)
             if not isinstance(value, File) and not (isinstance(value, UnknownValue) and not value.tables):
-                raise NotRead("a with statement on anything but a file or a result is not read")
+                raise NotRead("a with statement for anything but a file or a result is not read")
             if item.optional_vars is not None:
                 self.bind(item.optional_vars, value, frame)
         self.block(node.body, frame)
@@ -404,7 +404,7 @@ def _is_builtin(node: ast.expr, frame: NameScope) -> bool:
 
 
 def _by_hand(kind: ast.expr | None) -> bool:
-    """True if a handler covers only exceptions that a user raises."""
+    """True if a handler catches only exceptions that a user causes to end the program."""
     kinds = kind.elts if isinstance(kind, ast.Tuple) else [kind]
     return all(isinstance(each, ast.Name) and each.id in _BY_HAND for each in kinds)
 
@@ -414,7 +414,7 @@ def _parts(body: Iterable[ast.stmt]) -> Iterable[ast.AST]:
 
 
 def _own_parts(node: ast.AST) -> Iterable[ast.AST]:
-    """A statement and its parts, without the functions defined in it."""
+    """A statement and its parts, without inner functions."""
     if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
         yield node
         for part in ast.iter_child_nodes(node):
@@ -422,7 +422,7 @@ def _own_parts(node: ast.AST) -> Iterable[ast.AST]:
 
 
 def _absolute(node: ast.ImportFrom, frame: NameScope) -> str | None:
-    """The dotted name where an import starts; None outside of the program's folder."""
+    """The dotted name of the imported module; None outside of the program's folder."""
     if not node.level:
         return node.module
     package = frame.module.package.split(".") if frame.module.package else []
@@ -433,7 +433,7 @@ def _absolute(node: ast.ImportFrom, frame: NameScope) -> str | None:
 
 
 def parse(text: str, source: str) -> ast.Module:
-    """The tree of a program. Raises :class:`~airflow_flinkcompat.sql.ScriptError` for other text."""
+    """Parse a program. Raises :class:`~airflow_flinkcompat.sql.ScriptError` if the text is not Python."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -442,7 +442,7 @@ def parse(text: str, source: str) -> ast.Module:
         raise ScriptError(f"{source}:{error.lineno or 1}: is not Python: {error.msg}") from None
     except (ValueError, RecursionError, MemoryError):
         raise ScriptError(
-            f"{source}: cannot be read as Python: it is nested too deeply, or holds a null byte"
+            f"{source}: cannot be read as Python: it is nested too deeply, or contains a null byte"
         ) from None
 
 

@@ -1,1 +1,1 @@
-"""The Table API of PyFlink: calls on tables as their equivalent in SQL."""
+"""The Table API of PyFlink, whose calls are translated to equivalent SQL."""

@@ -1,6 +1,6 @@
-"""Calls of PyFlink on environments, tables, windows, settings and statement sets.
+"""PyFlink calls on environments, tables, windows, settings and statement sets.
 
-Every other call on one of these objects raises :class:`NotRead`.
+Any other call on these objects raises :class:`NotRead`.
 """
 
 from __future__ import annotations
@@ -62,10 +62,10 @@ _STRINGS = {
         "over", "every", "with_gap", "on", "partition_by", "order_by", "preceding", "following",
     ),
 }  # fmt: skip
-"""Methods that took one of the old string expressions."""
+"""Methods that accepted an old string expression."""
 _OLD_STRINGS = "old string expressions (Flink up to 1.15 only: write col('a') instead of a text)"
 _LAST_WITH_STRINGS = "1.15"
-_LOOK = UnknownValue("what a call only looks up is not known")
+_LOOK = UnknownValue("the result of a lookup is unknown")
 _LOOKS = {
     "TableEnvironment": (
         "list_tables", "list_views", "list_temporary_tables", "list_temporary_views", "explain_sql", "list_catalogs",
@@ -83,7 +83,7 @@ _LOOKS = {
 
 
 def call_name(ref: Ref, args: Args, names: Names, session: ScriptBuilder, node: ast.AST) -> Value:
-    """A call of a name that pyflink exports: ``col('a')``, ``TableEnvironment.create(…)``."""
+    """Result of a call of a pyflink name, such as ``col('a')`` or ``TableEnvironment.create(…)``."""
     owner = ref.path.rpartition(".")[0].rpartition(".")[2]
     begun = descriptors.begin(owner, ref.name, args) if not names else None
     if begun is not None:
@@ -107,7 +107,7 @@ def call_name(ref: Ref, args: Args, names: Names, session: ScriptBuilder, node: 
 
 
 def _of_class(owner: str, name: str, args: Args, names: Names, session: ScriptBuilder, node: ast.AST) -> Value | None:
-    """The environment, settings, configuration or data type that a class of pyflink makes."""
+    """The environment, settings, configuration or data type that a pyflink class creates."""
     match owner, name:
         case (("StreamTableEnvironment" | "TableEnvironment"), "create"):
             return environment.table_environment([*args, *names.values()], session, node)
@@ -123,7 +123,7 @@ def _of_class(owner: str, name: str, args: Args, names: Names, session: ScriptBu
 
 
 def _function(name: str, args: Args, session: ScriptBuilder) -> Expr | None:
-    """A function of ``pyflink.table.expressions`` without a plain equivalent in SQL; None for any other."""
+    """Result of an expression function without a plain SQL equivalent; None for any other function."""
     match name, list(args):
         case "col", [column]:
             return Expr("column", (text_of(column, "the name of a column"),))
@@ -132,7 +132,7 @@ def _function(name: str, args: Args, session: ScriptBuilder) -> Expr | None:
         case "row_interval", [Const(int(count))] if not isinstance(count, bool):
             return Expr("rows", (count,))
         case "row_interval", [_]:
-            raise NotRead("row_interval takes a whole number that is known")
+            raise NotRead("row_interval needs a known whole number")
         case (("and_" | "or_"), [_, _, *_]):
             word = name.strip("_").upper()
             return reduce(lambda left, right: Expr("infix", (word, left, right)), map(expression, args))
@@ -146,7 +146,7 @@ def _function(name: str, args: Args, session: ScriptBuilder) -> Expr | None:
 
 
 def call(owner: Described, name: str, args: Args, names: Names, session: ScriptBuilder, node: ast.AST) -> Value:
-    """A method of a described object. Raises :class:`NotRead` for one that is not read."""
+    """Result of a method of a described object. Raises :class:`NotRead` for an unsupported method."""
     kind = type(owner).__name__
     if name in _LOOKS.get(kind, ()):
         return _LOOK
@@ -173,10 +173,10 @@ def call(owner: Described, name: str, args: Args, names: Names, session: ScriptB
 
 
 def with_strings(owner: Described, name: str, args: Args, session: ScriptBuilder, node: ast.AST) -> list[Value]:
-    """The arguments of a method, with an old string expression parsed: ``select("a, b.sum as total")``."""
+    """Parse an old string expression in the arguments of a method: ``select("a, b.sum as total")``."""
     texts = [arg.value for arg in args if isinstance(arg, Const) and isinstance(arg.value, str)]
     if isinstance(owner, TableValue) and name == "alias" and len(texts) == 1 and "," in texts[0]:
-        raise NotRead("a text of several names: one column to today's Flink, several to Flink up to 1.15")
+        raise NotRead("a text of several names: current Flink reads one column, Flink up to 1.15 reads several")
     if not texts or name not in _STRINGS.get(type(owner).__name__, ()):
         return list(args)
     if len(texts) > 1 or any(isinstance(arg, Expr) for arg in args):
@@ -241,11 +241,11 @@ _METHODS: Mapping[type, Callable[[Any, str, Args, Names, ScriptBuilder, ast.AST]
     Type: lambda type, name, args, *_: descriptors.method(type, name, args),
     TablePipeline: lambda pipeline, name, args, _, session, node: _pipeline(pipeline, name, args, session, node),
 }
-"""The reader of methods, by kind of object."""
+"""The reader of method calls, by type of object."""
 
 
 def _of_environment(name: str, args: Args, session: ScriptBuilder, node: ast.AST) -> Value | None:
-    """The result of a method of the table environment; None if it is not read with these arguments."""
+    """Result of a table-environment method; None if it is unsupported with these arguments."""
     if name in _REMOVED:
         raise NotRead(f"{name} was removed from Flink: write {_REMOVED[name]}")
     if name in _TABLES and len(args) in _TABLES[name][0]:
@@ -310,7 +310,7 @@ def _depend(name: str, args: Args, session: ScriptBuilder, node: ast.AST) -> Val
 _REGISTERS = {
     "create_temporary_function": False, "create_temporary_system_function": True, "register_function": True,
 }  # fmt: skip
-"""Calls that register a function, and whether it is a system function."""
+"""Calls that register a function, with True for a system function."""
 _REMOVED = {"sql_update": "execute_sql", "insert_into": "execute_insert", "connect": "CREATE TABLE"}
 
 
@@ -346,7 +346,7 @@ _TABLES: Mapping[str, tuple[_Counts, Callable[[str, Args, ScriptBuilder, ast.AST
     **dict.fromkeys(_REGISTERS, ((2,), _register)),
     "execute": (_ANY, lambda _, __, session, ___: JobResult() if session.streams else None),
 }
-"""Methods of the table environment by name, with the number of arguments and the reader."""
+"""The allowed numbers of arguments and the reader of each table-environment method."""
 
 
 def _spec(spec: Spec, name: str, args: Args, session: ScriptBuilder) -> Value | None:

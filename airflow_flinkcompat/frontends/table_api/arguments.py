@@ -1,4 +1,4 @@
-"""Arguments of calls of the Table API, and functions that a program registers or calls."""
+"""Arguments of Table API calls, and functions that a program registers or calls."""
 
 from __future__ import annotations
 
@@ -65,18 +65,18 @@ _PARAMETERS: Mapping[str, tuple[str, ...]] = {
     "limit": ("fetch", "offset"),
     "for_connector": ("connector",),
 }
-"""Names of the parameters of PyFlink's methods, in order, by method."""
+"""Parameter names of PyFlink's methods, in order."""
 
 
 def positional(name: str, args: Sequence[Value], names: Mapping[str, Value]) -> tuple[list[Value], dict[str, Value]]:
-    """The positional arguments, named ones in their place, and the remaining named ones."""
+    """Move named arguments to their positions. Returns positional and remaining named arguments."""
     found, rest = list(args), dict(names)
     for parameter in _PARAMETERS.get(name, ())[len(args) :]:
         if parameter not in rest:
             break
         found.append(rest.pop(parameter))
     if rest.keys() & set(_PARAMETERS.get(name, ())[: len(args)]):
-        raise NotRead(f"{name} is given an argument twice")
+        raise NotRead(f"{name} receives an argument twice")
     return found, {key: value for key, value in rest.items() if not (key == "overwrite" and value == Const(False))}
 
 
@@ -84,14 +84,14 @@ Args = Sequence[Value]
 
 
 def expression(value: Value) -> Expr:
-    """An argument as an expression. Raises :class:`NotRead` for any other value."""
+    """Convert an argument to an expression. Raises :class:`NotRead` for any other value."""
     if isinstance(value, Ref) and value.name in e.BOUNDS and value.module == "pyflink":
         return Expr("bound", (value.name,))
     return e.literal(value)
 
 
 def columns(args: Args) -> tuple[Expr, ...]:
-    """Arguments as expressions. Raises :class:`NotRead` for an old string expression."""
+    """Convert arguments to expressions. Raises :class:`NotRead` for an old string expression."""
     if any(isinstance(arg, Const) for arg in args):
         raise NotRead("the old string expressions are not read: write col('a')")
     return tuple(map(expression, args))
@@ -104,7 +104,7 @@ def text_of(value: Value, what: str) -> str:
 
 
 def setting_of(value: Value, what: str) -> str:
-    """The value of an option or setting, an input among them."""
+    """The text of the value of an option or setting, which may be an input."""
     match value:
         case Const(bool(flag)):
             return str(flag).lower()
@@ -129,11 +129,11 @@ AGGREGATES = frozenset(
     VARIANCE STDDEV
     """.split()  # noqa: SIM905 -- a list of names
 )
-"""Built-in aggregates that a program may name in a text."""
+"""Built-in aggregates that a program can call by name."""
 
 
 def register(name: str, function: Value, system: bool, session: ScriptBuilder, node: ast.AST) -> None:
-    """``create_temporary_function`` and its like. Raises :class:`NotRead` for an unknown function."""
+    """Register a Python function under a name. Raises :class:`NotRead` if the function is unknown."""
     if not isinstance(function, Udf):
         why = f": {function.reason}" if isinstance(function, UnknownValue) else ""
         raise NotRead(f"the Python function is unknown{why}")
@@ -143,7 +143,7 @@ def register(name: str, function: Value, system: bool, session: ScriptBuilder, n
 
 
 def inline(function: Udf, args: Args, session: ScriptBuilder, node: ast.AST) -> Expr:
-    """A call of a Python function in an expression; the function is declared once, by its own name."""
+    """A call of a Python function in an expression; the function is declared once under its own name."""
     key = (function.name, function.digest)
     if key not in session.inlined:
         before = sum(name == function.name for name, _ in session.inlined)
@@ -156,14 +156,14 @@ def inline(function: Udf, args: Args, session: ScriptBuilder, node: ast.AST) -> 
 
 
 def _declare(path: str, function: Udf, system: bool, session: ScriptBuilder, node: ast.AST) -> None:
-    # What is compared is the text of the body: its digest stands where the class of a function stands.
+    # Functions are compared by a digest of their body, which takes the place of the class name.
     body = sql_text(f"{function.name}@{function.digest}")
     kind = "TEMPORARY SYSTEM" if system else "TEMPORARY"
     session.say(f"CREATE {kind} FUNCTION {path} AS {body} LANGUAGE PYTHON", node, kind=function.kind)
 
 
 def by_name(name: str, args: Args, session: ScriptBuilder) -> Expr:
-    """``call('name', …)`` of a function of the catalog, the session or Flink."""
+    """Result of ``call('name', …)`` for a function of the catalog, the session or Flink."""
     kind = session.functions.get(name.lower(), "aggregate" if name.upper() in AGGREGATES else "")
     if not _plain(name):
         raise NotRead("a function whose name is no plain dotted name is not read")
@@ -171,12 +171,12 @@ def by_name(name: str, args: Args, session: ScriptBuilder) -> Expr:
 
 
 def _plain(name: str) -> bool:
-    """True if SQL takes a name without quotes, which a call needs to match a declaration."""
+    """True if SQL accepts a name without quotes, so that a call matches its declaration."""
     return re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*){0,2}", name, re.ASCII) is not None
 
 
 def called(name: str, kind: str, args: Args) -> Expr:
-    """The call as an expression; a function of unknown kind may be an aggregate."""
+    """The expression of a call; a function of unknown kind may be an aggregate."""
     given = tuple(map(e.literal, args))
     if kind == "aggregate":
         return Expr("aggregate", (name, given[0] if len(given) == 1 else Expr("list", (given,)), False))

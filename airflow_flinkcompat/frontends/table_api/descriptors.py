@@ -1,4 +1,4 @@
-"""Data types, schemas and descriptors of tables, as DDL."""
+"""Data types, schemas and table descriptors, translated to DDL."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _SIZED = {
     "DECIMAL": (2, 2), "TIMESTAMP": (0, 1), "TIMESTAMP_LTZ": (0, 1), "CHAR": (1, 1), "VARCHAR": (1, 1), "TIME": (0, 1),
     "BINARY": (1, 1), "VARBINARY": (1, 1), "TIMESTAMP_WITH_LOCAL_TIME_ZONE": (0, 1),
 }  # fmt: skip
-"""The number of numeric arguments of each type."""
+"""Minimum and maximum number of numeric arguments of each type."""
 _WRITTEN = {"TIMESTAMP_WITH_LOCAL_TIME_ZONE": "TIMESTAMP_LTZ"}
 _DEFAULTS: Mapping[str, tuple[int, ...]] = {
     "TIMESTAMP": (6,),
@@ -38,11 +38,11 @@ _DEFAULTS: Mapping[str, tuple[int, ...]] = {
     "TIMESTAMP_WITH_LOCAL_TIME_ZONE": (6,),
     "TIME": (0,),
 }
-"""Numeric argument of a type without one."""
+"""Default numeric argument of each type."""
 
 
 def data_type(name: str, args: Sequence[Value], names: Mapping[str, Value] | None = None) -> Value:
-    """``DataTypes.NAME(args)``. Raises :class:`NotRead` for a type that is not read."""
+    """The type of ``DataTypes.NAME(args)``. Raises :class:`NotRead` for an unsupported type."""
     given = dict(names or {})
     nullable = given.pop("nullable", Const(True))
     inner = list(args)
@@ -76,7 +76,7 @@ def _in_order(given: Mapping[str, Value]) -> bool:
 
 
 def method(type: Type, name: str, args: Sequence[Value]) -> Type | None:
-    """``not_null()`` and ``nullable()``."""
+    """Result of ``not_null()`` or ``nullable()``."""
     if name == "not_null" and not args:
         return Type(f"{type.sql.removesuffix(' NOT NULL')} NOT NULL")
     return Type(type.sql.removesuffix(" NOT NULL")) if name == "nullable" and not args else None
@@ -87,7 +87,7 @@ Names = Mapping[str, Value]
 
 
 def begin(owner: str, name: str, args: Args) -> Value | None:
-    """``TableDescriptor.for_connector(…)``, ``FormatDescriptor.for_format(…)``, ``Schema.new_builder()``."""
+    """The builder that ``for_connector(…)``, ``for_format(…)`` or ``Schema.new_builder()`` creates."""
     match owner, name, list(args):
         case "TableDescriptor", "for_connector", [connector]:
             return DescriptorValue("table", (("connector", text_of(connector, "the connector")),))
@@ -99,7 +99,7 @@ def begin(owner: str, name: str, args: Args) -> Value | None:
 
 
 def of_shape(shape: SchemaValue, name: str, args: Args, names: Names, session: ScriptBuilder) -> Value | None:
-    """A method of ``Schema.Builder``."""
+    """Result of a method of ``Schema.Builder``."""
     match name, list(args):
         case "column", [column, type]:
             return _column(shape, text_of(column, "the name of a column"), _type(type, session))
@@ -151,11 +151,11 @@ def _metadata(type: str, given: Names) -> str:
     match given.get("is_virtual", Const(False)):
         case Const(bool(virtual)) if given.keys() <= {"metadata_key", "is_virtual"}:
             return f"{type} METADATA{source}{' VIRTUAL' if virtual else ''}"
-    raise NotRead("whether a column is virtual is not known")
+    raise NotRead("it is unknown if a column is virtual")
 
 
 def of_descriptor(descriptor: DescriptorValue, name: str, args: Args) -> Value | None:
-    """A method of ``TableDescriptor.Builder`` or ``FormatDescriptor.Builder``."""
+    """Result of a method of ``TableDescriptor.Builder`` or ``FormatDescriptor.Builder``."""
     prefix = descriptor.options[0][1] + "." if descriptor.kind == "format" else ""
     match name, list(args):
         case "option", [key, value]:
@@ -183,7 +183,7 @@ def _format(descriptor: DescriptorValue, prefix: str, format: Value) -> Descript
     written: list[tuple[str, str]]
     match format:
         case DescriptorValue("format", options=options):
-            # The first is the format itself.
+            # The first option is the format itself.
             written = [(f"{prefix}format" if not key else f"{prefix}{key}", value) for key, value in options]
         case _:
             written = [(f"{prefix}format", text_of(format, "the format"))]
@@ -193,7 +193,7 @@ def _format(descriptor: DescriptorValue, prefix: str, format: Value) -> Descript
 def create(
     path: str, descriptor: DescriptorValue, session: ScriptBuilder, node: ast.AST, temporary: bool, exists: bool = False
 ) -> None:
-    """``create_table`` and ``create_temporary_table``."""
+    """Execute the DDL of ``create_table`` or ``create_temporary_table``."""
     if descriptor.kind != "table":
         raise NotRead("a format is no table")
     lines = ",\n".join(f"    {line}" for line in (descriptor.shape or SchemaValue()).lines)
@@ -207,7 +207,7 @@ def create(
 
 
 def inline(descriptor: DescriptorValue, session: ScriptBuilder, node: ast.AST) -> str:
-    """Declare a table without a name under a unique one, and return its path."""
+    """Declare a table without a name under a unique path, and return the path."""
     session.sources += 1
     path = sql_name(f"anonymous_{dict(descriptor.options)['connector']}_{session.sources}")
     create(path, descriptor, session, node, temporary=True)
@@ -215,7 +215,7 @@ def inline(descriptor: DescriptorValue, session: ScriptBuilder, node: ast.AST) -
 
 
 def relation(descriptor: DescriptorValue, session: ScriptBuilder, node: ast.AST) -> TableValue:
-    """``from_descriptor``."""
+    """The table of ``from_descriptor``."""
     path = inline(descriptor, session, node)
     columns = None if descriptor.shape is None else descriptor.shape.columns
     return TableValue(path, steps=("from_descriptor",), epoch=session.epoch, columns=columns)

@@ -1,8 +1,8 @@
-"""Environments of a program, their settings, DataStreams, and tables of rows of the program.
+"""Environments of a program, their settings, DataStreams, and tables with rows from the program.
 
-Rows that are written in the program are a table with a connector of its own and a digest of the rows as an option. Any
-other rows, and DataStreams, are opaque: tables without a declaration, next to a digest of the whole program. Their
-state is unknown, so any change of the program is an unknown one.
+Rows that are literals in the program become a table with a special connector and a digest of the rows as an option.
+Other rows and DataStreams are opaque. They become tables without a declaration, and the script has a digest of the
+whole program. Their state is unknown, so the effect of any change of the program is unknown.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ BEGINS = (
 )  # fmt: skip
 """Calls that begin a DataStream."""
 FROM_ELSEWHERE = ("from_data_stream", "from_changelog_stream", "from_pandas", "from_elements", "from_collection")
-"""Calls that make a table of rows that come from no table."""
+"""Calls that create a table from rows outside of any table."""
 TO_STREAMS = ("to_data_stream", "to_changelog_stream", "to_append_stream", "to_retract_stream")
-"""Calls that make a DataStream of a table."""
+"""Calls that convert a table to a DataStream."""
 _ROWS = ("from_elements", "from_collection")
 _TYPES = {bool: "BOOLEAN", int: "BIGINT", float: "DOUBLE", str: "STRING"}
 _NOT_KNOWN = "{} is one opaque {}: its state is unknown, and so is the effect of any change of it"
@@ -59,7 +59,7 @@ def stream(session: ScriptBuilder, node: ast.AST) -> Stream:
 def from_elsewhere(
     name: str, args: Args, names: Mapping[str, Value], session: ScriptBuilder, node: ast.AST
 ) -> TableValue:
-    """A table of rows that come from no table, declared with them where rows and types are known."""
+    """A table of rows outside of any table, with a declaration if rows and types are known."""
     given = [*args, *names.values()]
     schema = next((each for each in given[1:] if isinstance(each, SchemaValue | Type | Container)), None)
     columns, types = _columns(schema, given)
@@ -78,26 +78,26 @@ def from_elsewhere(
 
 
 def to_stream(name: str, table: TableValue, session: ScriptBuilder, node: ast.AST) -> Stream:
-    """The rows of a table as a DataStream: a query that is read, into one opaque sink."""
+    """Convert a table to a DataStream: the query is read, with one opaque sink."""
     session.say(f"INSERT INTO {_path('stream', session)} {table.sql}", node, (*table.steps, name))
     return stream(session, node)
 
 
 def executed(session: ScriptBuilder, node: ast.AST) -> Value:
-    """Start the DataStreams of the program, from one opaque source into one opaque sink."""
+    """Execute the DataStreams of the program, as an INSERT from one opaque source into one opaque sink."""
     source, sink = _path("stream", session), _path("stream", session)
     session.say(f"INSERT INTO {sink} SELECT * FROM {source}", node, ("execute",))
     return JobResult()
 
 
 def _path(kind: str, session: ScriptBuilder) -> str:
-    """A unique path for a table of rows that come from no table."""
+    """A unique path for a table of rows outside of any table."""
     session.sources += 1
     return sql_name(f"{kind}_{session.sources}")
 
 
 def _columns(schema: Value | None, given: Args) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The names and types of the columns, each empty if unknown."""
+    """The names and the types of the columns, or () if they are unknown."""
     match schema:
         case SchemaValue(lines, columns):
             plain = [line.removeprefix(f"{sql_name(name)} ") for line, name in zip(lines, columns, strict=False)]
@@ -113,7 +113,7 @@ def _columns(schema: Value | None, given: Args) -> tuple[tuple[str, ...], tuple[
 
 
 def _inferred(rows: Value, width: int) -> tuple[str, ...]:
-    """The types of columns whose values have one plain type in all rows; empty if one has not."""
+    """The types of columns; empty unless each column has a single plain type in all rows."""
     listed = [_items(row) for row in _items(rows)]
     if not listed or any(len(row) != width for row in listed):
         return ()
@@ -132,7 +132,7 @@ def _items(value: Value) -> list[Value]:
 
 
 def _rows(given: Args) -> str:
-    """The digest of rows that the program holds; empty if one of them is unknown."""
+    """Digest of rows that are literals in the program; "" if a row is unknown."""
     written = _written(given[0]) if given else ""
     if not written:
         return ""
@@ -161,17 +161,17 @@ _PARALLELISM = {"set_parallelism": "parallelism.default", "set_max_parallelism":
 STREAM_MODULES = ("pyflink.datastream.", "pyflink.common.")
 """Modules that only DataStreams use."""
 PLANNERS = ("use_blink_planner", "use_any_planner")
-"""Calls in old programs that no longer have an effect."""
+"""Calls in old programs that have no effect in current Flink."""
 
 
 def of_streams(ref: Ref) -> bool:
-    """True if only DataStreams use a name of pyflink: their sources, types, functions and strategies."""
+    """True if only DataStreams use a pyflink name, such as their sources, types and functions."""
     known = ("StreamExecutionEnvironment", "Configuration", "RuntimeExecutionMode", "TimeCharacteristic")
     return ref.path.startswith(STREAM_MODULES) and not any(part in known for part in ref.path.split("."))
 
 
 def table_environment(args: Args, session: ScriptBuilder, node: ast.AST) -> Value:
-    """``TableEnvironment.create(…)`` and its like."""
+    """Result of ``TableEnvironment.create(…)`` or ``StreamTableEnvironment.create(…)``."""
     if not all(isinstance(arg, StreamEnvironment | Settings | ConfigurationValue) for arg in args):
         why = next((f": {arg.reason}" for arg in args if isinstance(arg, UnknownValue)), "")
         raise NotRead(f"the settings of the table environment are not read{why}")
@@ -190,7 +190,7 @@ def table_environment(args: Args, session: ScriptBuilder, node: ast.AST) -> Valu
 
 
 def streams(args: Args, names: Mapping[str, Value], session: ScriptBuilder, node: ast.AST) -> Value:
-    """``StreamExecutionEnvironment.get_execution_environment(…)``."""
+    """Result of ``StreamExecutionEnvironment.get_execution_environment(…)``."""
     for arg in (*args, *names.values()):
         if not isinstance(arg, ConfigurationValue):
             raise NotRead("the configuration of the stream environment is not read")
@@ -199,7 +199,7 @@ def streams(args: Args, names: Mapping[str, Value], session: ScriptBuilder, node
 
 
 def of_settings(settings: Settings, name: str, args: Args) -> Value | None:
-    """A method of ``EnvironmentSettings`` or its builder."""
+    """Result of a method of ``EnvironmentSettings`` or its builder."""
     match name, list(args):
         case "in_streaming_mode" | "in_batch_mode", []:
             return Settings(name == "in_batch_mode", settings.options)
@@ -213,15 +213,15 @@ def of_settings(settings: Settings, name: str, args: Args) -> Value | None:
 
 
 def of_options(options: ConfigurationValue, name: str, args: Args) -> Value | None:
-    """A method of ``Configuration``."""
+    """Result of a method of ``Configuration``."""
     if name in _SETTERS and len(args) == 2:
         options.values[text_of(args[0], "the key of a setting")] = setting_of(args[1], "a setting")
         return options
-    return UnknownValue("what a configuration holds is not known") if name in _GETTERS else None
+    return UnknownValue("the content of a configuration is unknown") if name in _GETTERS else None
 
 
 def of_config(config: Config, name: str, args: Args, session: ScriptBuilder, node: ast.AST) -> Value | None:
-    """A method of the configuration of the table environment."""
+    """Result of a method of the table environment's configuration."""
     match name, list(args):
         case setter, [key, value] if setter in _SETTERS:
             put(text_of(key, "the key of a setting"), setting_of(value, "a setting"), session, node)
@@ -266,7 +266,7 @@ def of_stream_environment(name: str, args: Args, session: ScriptBuilder, node: a
 
 
 def dependency(name: str, args: Args, session: ScriptBuilder, node: ast.AST) -> None:
-    """Add a dependency of Python functions to its setting."""
+    """Add a dependency of Python functions to the setting for dependencies of its kind."""
     key = {"add_python_file": "python.files", "set_python_requirements": "python.requirements"}.get(
         name, "python.archives"
     )

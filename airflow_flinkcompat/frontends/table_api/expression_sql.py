@@ -1,7 +1,7 @@
-"""Expressions of the Table API as SQL, with the table of methods and functions.
+"""Translation of Table API expressions to SQL, with tables of methods and functions.
 
-A template of the table is written with ``{0}`` for the object of a method, or for the first argument. Any other entry
-is the name of a function that takes all of them.
+An entry with ``{0}`` is a template, in which ``{0}`` is the object of a method or the first argument of a function. Any
+other entry is the name of a function that accepts all arguments.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ PROPERTIES: Mapping[str, str] = {
 }  # fmt: skip
 """Attributes that call a function."""
 AGGREGATED: Mapping[str, str] = {"first_value": "FIRST_VALUE", "last_value": "LAST_VALUE", "array_agg": "ARRAY_AGG"}
-"""Attributes that are less common aggregates."""
+"""Less common aggregates that are written as attributes."""
 
 METHODS: Mapping[tuple[str, int], str] = {
     ("substring", 1): "SUBSTRING", ("substring", 2): "SUBSTRING", ("substr", 1): "SUBSTR", ("substr", 2): "SUBSTR",
@@ -57,11 +57,11 @@ METHODS: Mapping[tuple[str, int], str] = {
     ("trim_trailing", 1): "TRIM(TRAILING {1} FROM {0})", ("trim_trailing", 0): "TRIM(TRAILING FROM {0})",
     ("trim", 1): "TRIM(BOTH {1} FROM {0})", ("trim", 0): "TRIM(BOTH FROM {0})",
 }  # fmt: skip
-"""Methods by name and number of arguments."""
+"""SQL of each method, by name and number of arguments."""
 WITH_UNIT: Mapping[str, str] = {
     "extract": "EXTRACT({unit} FROM {{0}})", "floor": "FLOOR({{0}} TO {unit})", "ceil": "CEIL({{0}} TO {unit})",
 }  # fmt: skip
-"""Methods that take a ``TimeIntervalUnit``."""
+"""SQL of methods that accept a ``TimeIntervalUnit``."""
 TIME_UNITS = ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND")
 
 FUNCTIONS: Mapping[str, tuple[str, int, int]] = {
@@ -78,7 +78,7 @@ FUNCTIONS: Mapping[str, tuple[str, int, int]] = {
     "rand_integer": ("RAND_INTEGER", 1, 2), "uuid": ("UUID", 0, 0), "atan2": ("ATAN2", 2, 2), "log": ("LOG", 1, 2),
     "negative": ("(- {0})", 1, 1),
 }  # fmt: skip
-"""Functions by name, with their equivalent in SQL and their number of arguments."""
+"""SQL of each function, with its minimum and maximum number of arguments."""
 WITHOUT_BRACKETS = (
     "CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP", "LOCALTIME", "LOCALTIMESTAMP",
 )  # fmt: skip
@@ -96,7 +96,7 @@ UNITS = {
     }.items()
     for unit in units
 }
-"""Milliseconds of each unit of time; months, quarters and years cannot be lengths."""
+"""Milliseconds of each time unit; months, quarters and years have no fixed length."""
 _MONTHS = {f"{unit}{end}": months for unit, months in (("month", 1), ("quarter", 3), ("year", 12)) for end in ("", "s")}
 AGGREGATES = ("sum", "min", "max", "avg", "count", "stddev_pop", "stddev_samp", "var_pop", "var_samp", "collect")
 FIELDS = ("start", "end", "rowtime", "proctime")
@@ -116,7 +116,7 @@ _BOUNDS = {
 }
 BOUNDS = tuple(_BOUNDS)
 PROCTIME = Expr("call", ("PROCTIME", ()))
-"""The time attribute of a window of FLIP-11 that names none."""
+"""The time attribute of a FLIP-11 window without ``on``."""
 
 
 _PART = rf"(?:\w|{MARKED.pattern.replace('(', '(?:')})+"
@@ -124,14 +124,14 @@ _PATH = re.compile(rf"{_PART}(?:\.{_PART}){{0,2}}")
 
 
 def path(name: str) -> str:
-    """A dotted path, each part quoted. Raises :class:`NotRead` for one that is not plain."""
+    """Quote each part of a dotted path. Raises :class:`NotRead` if the path is not plain."""
     if not _PATH.fullmatch(name):
         raise NotRead("a path that is no plain dotted name is not read")
     return ".".join(map(sql_name, re.findall(_PART, name)))
 
 
 def literal(value: Value) -> Expr:
-    """A constant as an expression; an expression as it is. Raises :class:`NotRead` for anything else."""
+    """Convert a constant to an expression. Raises :class:`NotRead` for any other value."""
     match value:
         case Expr():
             return value
@@ -140,14 +140,14 @@ def literal(value: Value) -> Expr:
         case Const(int(given)):
             return Expr("sql", (str(given) if given >= 0 else f"({given})",))
         case Const(float(given)) if math.isfinite(given):
-            # A Python number is a DOUBLE, a number with a point in SQL a DECIMAL.
+            # A Python float is a DOUBLE, but an SQL literal with a decimal point is a DECIMAL.
             digits = repr(given)
             return Expr("sql", (f"({digits}{'' if 'e' in digits else 'E0'})",))
         case Const(str(given)):
             return Expr("sql", (sql_text(given),))
         case UnknownValue(why):
             raise NotRead(f"a value in an expression is not known: {why}")
-    raise NotRead("an expression holds a value that is not a constant")
+    raise NotRead("an expression contains a value that is not a constant")
 
 
 def attribute(expr: Expr, name: str) -> Expr:
@@ -178,14 +178,14 @@ def attribute(expr: Expr, name: str) -> Expr:
 def _interval(expr: Expr, unit: str) -> Expr:
     if expr.kind != "sql" or not re.fullmatch(r"\d+|\(-\d+\)|\(-?[\d.]+(E0|e-?\d+)\)", expr.parts[0]):
         raise NotRead(f"only a number has .{unit}")
-    # Flink drops a fraction: BigDecimal.longValue (ApiExpressionUtils of 2.3.0).
+    # Flink drops the fraction: BigDecimal.longValue (ApiExpressionUtils in 2.3.0).
     written = expr.parts[0].strip("()")
     number = int(written) if re.fullmatch(r"-?\d+", written) else int(float(written))
     return Expr("interval", (number * UNITS[unit],))
 
 
 def method(expr: Expr, name: str, args: Sequence[Value]) -> Expr | None:
-    """``expr.name(args)`` as a function; None for any other method."""
+    """Result of ``expr.name(args)``; None for an unsupported method."""
     match name, list(args):
         case unit, [Ref(path=path, name=by)] if unit in WITH_UNIT and path.startswith("pyflink."):
             if by not in TIME_UNITS:
@@ -209,7 +209,7 @@ def method(expr: Expr, name: str, args: Sequence[Value]) -> Expr | None:
 
 
 def function(name: str, args: Sequence[Value]) -> Expr | None:
-    """A function of ``pyflink.table.expressions``; None for any other name."""
+    """Result of a function of ``pyflink.table.expressions``; None for an unsupported function."""
     match name, list(args):
         case "timestamp_diff", [Ref(name=unit), start, end] if unit in TIME_UNITS:
             return Expr("form", (f"TIMESTAMPDIFF({unit}, {{0}}, {{1}})", (literal(start), literal(end))))
@@ -236,11 +236,11 @@ def _written(written: str, args: tuple[Expr, ...]) -> Expr:
 
 Inner = Callable[[Expr], str]
 Special = Callable[[Expr], str | None]
-"""Writers of window fields and of aggregates over row windows, asked first for each expression."""
+"""Function that writes window fields and aggregates over row windows; None for any other expression."""
 
 
 def sql(expr: Expr, special: Special = lambda expr: None) -> str:
-    """The expression as SQL. Raises :class:`NotRead` if it has no value."""
+    """Write an expression as SQL. Raises :class:`NotRead` if the expression is not a value."""
     decided = special(expr)
     if decided is not None:
         return decided
@@ -282,20 +282,20 @@ _WRITTEN: Mapping[str, Callable[..., str]] = {
 
 
 def duration(milliseconds: int) -> str:
-    """A day-time interval as SQL writes it."""
+    """Write a day-time interval as SQL."""
     sign, rest = ("-", -milliseconds) if milliseconds < 0 else ("", milliseconds)
     return f"INTERVAL '{sign}{rest // 1000}.{rest % 1000:03}' SECOND(10, 3)"
 
 
 def aggregates(expr: Expr) -> bool:
-    """True if the expression holds an aggregate outside of row windows."""
+    """True if an expression contains an aggregate outside of row windows."""
     if expr.kind == "aggregate":
         return True
     return expr.kind != "over" and any(map(aggregates, _parts(expr)))
 
 
 def over(expr: Expr) -> bool:
-    """True if the expression holds an aggregate over a row window."""
+    """True if an expression contains an aggregate over a row window."""
     return expr.kind == "over" or any(map(over, _parts(expr)))
 
 
@@ -305,7 +305,7 @@ def _parts(expr: Expr) -> list[Expr]:
 
 
 def group_window(spec: Spec) -> tuple[str, Special]:
-    """A group window as a call for GROUP BY, and the writer of its fields."""
+    """The GROUP BY call of a group window, and the writer of its fields."""
     names = {"Tumble": ("over",), "Slide": ("every", "over"), "Session": ("with_gap",)}[spec.kind]
     time = spec.get("on")
     lengths = [spec.get(name) for name in names]
@@ -328,7 +328,7 @@ def group_window(spec: Spec) -> tuple[str, Special]:
 
 
 def _length(expr: Expr) -> str:
-    """A length of time, or of rows as ``ROW_INTERVAL(10)``, which only plans of programs hold."""
+    """SQL of a length: an interval, or ``ROW_INTERVAL(10)``, which only occurs in programs."""
     return duration(expr.parts[0]) if expr.kind == "interval" else f"ROW_INTERVAL({expr.parts[0]})"
 
 
@@ -337,7 +337,7 @@ def _is_time(expr: Expr) -> bool:
 
 
 def row_windows(specs: Iterable[Spec]) -> Special:
-    """The writer of aggregates over several row windows, by alias."""
+    """The writer of aggregates over several row windows."""
     each = [row_window(spec) for spec in specs]
     return lambda expr: next((found for special in each if (found := special(expr)) is not None), None)
 
@@ -345,8 +345,8 @@ def row_windows(specs: Iterable[Spec]) -> Special:
 def row_window(spec: Spec) -> Special:
     """The writer of aggregates over a row window: ``SUM(b) OVER (…)``.
 
-    A window that ends (``within``: FLIP-11's TumbleRows and SessionRows) is the last PARTITION BY item, which only the
-    plan of a program knows: its rows up to the current one are aggregated, in the order they come.
+    A window that ends (``within``, from FLIP-11's TumbleRows and SessionRows) becomes the last PARTITION BY item, which
+    occurs only in programs. The aggregate covers the rows of this window up to the current row, in arrival order.
     """
     keys, order = spec.get("partition_by") or (), spec.get("order_by")
     if order is None or len(order) != 1 or not _is_time(order[0]) or not spec.alias:

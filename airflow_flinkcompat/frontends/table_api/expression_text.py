@@ -1,4 +1,4 @@
-"""Old string expressions and FLIP-11's notation as the values that PyFlink's calls return."""
+"""Evaluation of old string expressions and FLIP-11's notation to the same values as PyFlink's calls."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from airflow_flinkcompat.frontends.table_api.validation import RefusedByFlink, r
 from airflow_flinkcompat.frontends.table_api.values import Const, Described, Expr, NotRead, Type, Value
 
 Method = Callable[[Described, str, Sequence[Value]], Value]
-"""The result of a method of an object, by PyFlink's name."""
+"""Function that returns the result of a method of an object, by PyFlink's name."""
 Function = Callable[[str, Sequence[Value]], Value]
-"""The result of a function of ``pyflink.table.expressions``, by its name."""
+"""Function that returns the result of a function of ``pyflink.table.expressions``, by name."""
 
 _OPERATORS = {
     "===": "=", "!==": "<>", "<": "<", ">": ">", "<=": "<=", ">=": ">=",
@@ -22,12 +22,12 @@ _OPERATORS = {
 }  # fmt: skip
 _OF_STRINGS = {**_OPERATORS, "==": "=", "=": "=", "!=": "<>", "<>": "<>"}
 _NAMES = {"as": "alias", "in": "in_", "await": "wait"}
-"""Methods whose PyFlink name differs from their name with underscores."""
+"""PyFlink names that are not simply the snake-case form of the method name."""
 _TYPES = {
     "BYTE": "TINYINT", "SHORT": "SMALLINT", "INT": "INT", "LONG": "BIGINT", "FLOAT": "FLOAT", "DOUBLE": "DOUBLE",
     "BOOLEAN": "BOOLEAN", "STRING": "STRING", "SQL_DATE": "DATE", "SQL_TIMESTAMP": "TIMESTAMP(3)",
 }  # fmt: skip
-"""The types of ``Types`` and of ``cast`` in a string."""
+"""SQL types for the names in ``Types`` and in ``cast`` of a string expression."""
 _TO = {"to_date": "DATE", "to_timestamp": "TIMESTAMP(3)"}
 _PLAIN = re.compile(r"[^\W\d]\w*")
 
@@ -39,13 +39,13 @@ def snake(name: str) -> str:
 
 
 def old_type(name: str) -> Type | None:
-    """A type of ``Types`` (``LONG``); None for one that is not read."""
+    """A type of ``Types``, such as ``LONG``; None for an unsupported type."""
     sql = _TYPES.get(name.upper())
     return None if sql is None else Type(sql)
 
 
 class Meaning(ABC):
-    """Evaluator of trees; raises :class:`Unreadable` with the place of an unknown part."""
+    """Evaluator of syntax trees; raises :class:`Unreadable` at the place of an unsupported part."""
 
     operators: Mapping[str, str] = _OPERATORS
 
@@ -62,7 +62,7 @@ class Meaning(ABC):
         """The result of a call without an owner."""
 
     def value(self, tree: Tree) -> Value:
-        """The value of a tree. Raises :class:`Unreadable` at the innermost unknown part."""
+        """The value of a tree. Raises :class:`Unreadable` at the innermost unsupported part."""
         try:
             return self._value(tree)
         except Unreadable:
@@ -91,7 +91,7 @@ class Meaning(ABC):
                 return Expr("infix", (self.operators[tree.text], left, right))
             case "infix":
                 raise NotRead(f"{tree.text} between expressions is not read: write === or !==")
-        raise NotRead("several values stand where one is expected")
+        raise NotRead("there are several values where one is expected")
 
     def _prefix(self, tree: Tree) -> Value:
         (operand,) = tree.args or ()
@@ -117,7 +117,7 @@ class Meaning(ABC):
         if name in e.UNITS:
             expr = short(expr)
             if expr.kind == "sql" and "." in str(expr.parts[0]):
-                raise refused("a length of time is no whole number", "write it in a smaller unit: 90.seconds")
+                raise refused("a length of time is not a whole number", "write it in a smaller unit: 90.seconds")
         if name == "cast" and len(args) == 1:
             return Expr("cast", (expr, self._type(args[0])))
         if name in _TO and not args:
@@ -166,7 +166,7 @@ class Strings(Meaning):
 
 
 def strings(text: str, method: Method, function: Function) -> tuple[Expr, ...]:
-    """The expressions of an old string expression. Raises :class:`NotRead` if one is not read."""
+    """Evaluate an old string expression. Raises :class:`NotRead` if a part is unsupported."""
     meaning = Strings(method, function)
     try:
         return tuple(e.literal(meaning.value(tree)) for tree in parse_strings(text))
@@ -180,7 +180,7 @@ def label_of(tree: Tree) -> str | None:
 
 
 def rows(expr: Expr) -> Expr:
-    """``10.rows``. Raises :class:`NotRead` if the number is not a whole one above 0."""
+    """The interval ``10.rows``. Raises :class:`NotRead` unless the number is a whole number above 0."""
     match short(expr):
         case Expr("sql", (str(count),)) if re.fullmatch(r"[1-9]\d*", count):
             return Expr("rows", (int(count),))
@@ -188,7 +188,7 @@ def rows(expr: Expr) -> Expr:
 
 
 def short(expr: Expr) -> Expr:
-    """``10L`` as ``10``, because a count has no type."""
+    """Convert ``10L`` to ``10``, because a count has no type."""
     match expr:
         case Expr("cast", (Expr("sql", _) as inner, Type("BIGINT"))):
             return inner
@@ -196,7 +196,7 @@ def short(expr: Expr) -> Expr:
 
 
 def number(written: str) -> Value:
-    """A number of Scala, Java or a string expression; a BIGINT with L. Raises :class:`NotRead`."""
+    """Parse a number of Scala, Java or a string expression; ``L`` means BIGINT. Raises :class:`NotRead`."""
     body, suffix = (written[:-1], written[-1].lower()) if written[-1] in "lLfFdDpP" else (written, "")
     whole = body.removeprefix("-").isdigit()
     if suffix in ("f", "p"):

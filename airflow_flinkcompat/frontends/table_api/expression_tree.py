@@ -1,8 +1,8 @@
-"""Tokens and trees of Scala, Java and the old string expressions, by operator precedence.
+"""Tokens and syntax trees of Scala, Java and the old string expressions.
 
-In Scala an operator of letters binds weakest and calls a method: ``Tumble over 10.minutes as 'w`` is
-``Tumble.over(10.minutes).as('w)``. In a string ``over`` binds like a dot, and ``&&`` and ``||`` bind alike (source:
-the expression parsers of Flink 1.2 and 1.10).
+In Scala, an alphanumeric operator has the lowest precedence and calls a method: ``Tumble over 10.minutes as 'w`` is
+``Tumble.over(10.minutes).as('w)``. In a string expression, ``over`` has the precedence of a dot, and ``&&`` and ``||``
+have the same precedence (source: the expression parsers of Flink 1.2 and 1.10).
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ _ESCAPES = {"\\": "\\", '"': '"', "'": "'", "n": "\n", "t": "\t", "r": "\r"}
 TOKENS_LIMIT = 50_000
 """Maximum number of tokens of a text."""
 _SAME = {"quoted": "name", "block": "text"}
-"""Kinds of tokens that differ from another kind by their quotes alone."""
+"""Kinds of tokens that differ from a different kind only by their quotes."""
 _UNREADABLE = {
-    "character": "a single character in quotes is not read: a text stands in double quotes",
+    "character": "a single character in quotes is not read: write a text in double quotes",
     "interpolated": "a text that is put together is not read",
     "open": "quotes or a comment are never closed",
     "": "a character that is not read",
@@ -59,8 +59,8 @@ _UNREADABLE = {
 class Token(NamedTuple):
     """A token of kind ``name``, ``column``, ``symbol``, ``text``, ``number``, ``operator`` or ``end``.
 
-    ``text`` is its content, without quotes; ``start`` and ``end`` are offsets; ``fresh``: it is the first of its line.
-    Of kind ``unreadable``, ``text`` is the reason.
+    ``text`` is the content without quotes. ``start`` and ``end`` are offsets. ``fresh`` is True for the first token of
+    a line. For the kind ``unreadable``, ``text`` is the reason.
     """
 
     kind: str
@@ -71,7 +71,7 @@ class Token(NamedTuple):
 
 
 class Unreadable(NotRead):
-    """An unknown part between two offsets; ``refused`` where Flink refuses it."""
+    """An unsupported part between two offsets; ``refused`` is True if Flink refuses the part."""
 
     def __init__(self, message: str, start: int, end: int, refused: bool = False) -> None:
         super().__init__(message)
@@ -79,7 +79,7 @@ class Unreadable(NotRead):
 
 
 def program_tokens(text: str, start: int = 0) -> Iterator[Token]:
-    """The tokens of a program from an offset on, the last one of kind ``end``."""
+    """The tokens of a program from an offset on; the last token has the kind ``end``."""
     return _tokens(_PROGRAM, text, start)
 
 
@@ -97,7 +97,7 @@ def _tokens(pattern: re.Pattern[str], text: str, at: int) -> Iterator[Token]:
             fresh = fresh or "\n" in match[0] or "\r" in match[0]
         else:
             if match is not None and kind == "open":
-                # Whatever follows may be inside of it: a text in double quotes ends with its line.
+                # The rest may be inside of the text or comment. A text in double quotes ends with its line.
                 rest = re.compile(r"[^\r\n]*" if match[0] == '"' and pattern is _PROGRAM else ".*", re.DOTALL)
                 end = end if (found := rest.match(text, end)) is None else found.end()
             said = _read(kind, match, pattern is _PROGRAM)
@@ -110,7 +110,7 @@ def _tokens(pattern: re.Pattern[str], text: str, at: int) -> Iterator[Token]:
 
 
 def _read(kind: str, match: re.Match[str] | None, escapes: bool) -> str | None:
-    """The value of a token; None if it is not read."""
+    """The value of a token; None if the token is unsupported."""
     if match is None or kind in _UNREADABLE:
         return None
     given = match[kind]
@@ -149,11 +149,11 @@ _COMPARISON = 4
 
 @dataclass(frozen=True)
 class Tree:
-    """A part of a text, from offset ``start`` to ``end``; ``at`` is the offset of its word.
+    """A syntax tree of the text from offset ``start`` to ``end``; ``at`` is the offset of its word.
 
-    ``name``, ``column``, ``symbol``, ``text`` and ``number`` have the ``text`` of their token; ``member`` is
-    ``owner.text(args)`` (``args`` None without brackets), ``call`` is ``text(args)``, ``infix`` and ``prefix`` are
-    ``text`` on ``args``. ``size`` counts the parts.
+    Trees of kind ``name``, ``column``, ``symbol``, ``text`` and ``number`` have the ``text`` of their token. ``member``
+    is ``owner.text(args)``, with ``args`` None without brackets. ``call`` is ``text(args)``. ``infix`` and ``prefix``
+    are the operator ``text`` on ``args``. ``size`` is the number of parts.
     """
 
     kind: str
@@ -176,13 +176,13 @@ class Tree:
 
 @dataclass(eq=False)
 class Parser:
-    """Parser of trees; ``strings`` selects the grammar of the old string expressions."""
+    """Parser of syntax trees; ``strings`` selects the grammar of the old string expressions."""
 
     tokens: list[Token]
     strings: bool = False
     at: int = 0
     depth: int = 0
-    """Number of open brackets, in which a line may end anywhere."""
+    """Number of open brackets. Inside of brackets, a line may end anywhere."""
     nested: int = 0
 
     @property
@@ -200,7 +200,7 @@ class Parser:
         return self.token.kind == "operator" and self.token.text in operators
 
     def take(self, operator: str) -> Token:
-        """The next token, which must be this operator. Raises :class:`Unreadable` for another."""
+        """Take the next token, which must be this operator. Raises :class:`Unreadable` otherwise."""
         if not self.sees(operator):
             raise self.unexpected(f"{operator} is missing here")
         return self.next()
@@ -210,7 +210,7 @@ class Parser:
         return Unreadable(token.text if token.kind == "unreadable" else message, token.start, token.end)
 
     def ended(self) -> bool:
-        """True if the statement ends before the next token, at the end of a complete line."""
+        """True if the statement ends before the next token."""
         token = self.token
         return token.kind == "end" or self.sees(";") or (token.fresh and not self.depth and not self.sees("."))
 
@@ -226,7 +226,7 @@ class Parser:
         return tuple(found)
 
     def expression(self, weakest: int = _WORDS) -> Tree:
-        """An expression of operators of at least this precedence. Raises :class:`Unreadable`."""
+        """Parse an expression with operators of at least this precedence. Raises :class:`Unreadable`."""
         self.nested += 1
         if self.nested > DEPTH_LIMIT:
             raise self.unexpected("it is nested too deeply")
@@ -246,7 +246,7 @@ class Parser:
         return left
 
     def _strength(self) -> int:
-        """The precedence of the next token; 0 if it is no operator."""
+        """The precedence of the next token; 0 if the token is not an operator."""
         token = self.token
         if token.kind == "operator":
             fresh = token.fresh and not self.depth
@@ -260,7 +260,7 @@ class Parser:
             return self._suffixed(self._atom())
         sign = self.next()
         if sign.text == "-" and self.token.kind == "number":
-            # A sign is a part of the number: -5.minutes are -5 minutes.
+            # The sign is part of the number: -5.minutes means -5 minutes.
             number = self.next()
             return self._suffixed(Tree("number", f"-{number.text}", sign.start, number.end))
         self.nested += 1
@@ -276,7 +276,7 @@ class Parser:
                 self.next()
                 name = self.next()
                 if name.kind != "name" and not (self.strings and name.text == "?"):
-                    raise Unreadable("a name is missing behind the dot", name.start, name.end)
+                    raise Unreadable("a name is missing after the dot", name.start, name.end)
                 args, end = self._arguments(name.end)
                 tree = Tree("member", name.text, tree.start, end, tree, args, name.start)
             elif self.strings and self.token.kind == "name" and self.token.text.lower() == "over":
@@ -287,7 +287,7 @@ class Parser:
                 return tree
 
     def _arguments(self, end: int) -> tuple[tuple[Tree, ...] | None, int]:
-        """The content and end of the brackets that follow; None if there are none."""
+        """The content and the end of the following brackets; None without brackets."""
         if not self.sees("(") or (self.token.fresh and not self.depth):
             return None, end
         self.next()
@@ -318,12 +318,12 @@ class Parser:
 
 
 def parse_strings(text: str) -> tuple[Tree, ...]:
-    """The expressions of an old string expression. Raises :class:`Unreadable`."""
+    """Parse an old string expression. Raises :class:`Unreadable`."""
     parser = Parser(list(_tokens(_EXPRESSION, text, 0)), strings=True, depth=1)
     found = [parser.expression()]
     while parser.sees(","):
         parser.next()
         found.append(parser.expression())
     if parser.token.kind != "end":
-        raise parser.unexpected("the expression goes on in a way that is not read")
+        raise parser.unexpected("the expression continues in a way that is not read")
     return tuple(found)

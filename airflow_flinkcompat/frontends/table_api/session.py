@@ -1,4 +1,4 @@
-"""Statements that a program has executed so far, collected as a script."""
+"""Builder of a script from the statements that a program executes."""
 
 from __future__ import annotations
 
@@ -33,45 +33,45 @@ from airflow_flinkcompat.sql import ScriptError, Statement, nodes, parse_script
 _DECLARES = (nodes.CreateTable, nodes.CreateView, nodes.CreateFunction)
 _KEEPS_NAMES = (nodes.InsertInto, nodes.StatementSet, nodes.SetOption, nodes.ResetOption, nodes.ResourceStatement)
 _CALLS = {"Tumble": ("TUMBLE", "over"), "Slide": ("HOP", "every", "over"), "Session": ("SESSION", "with_gap")}
-"""SQL's name of a window, and the methods for its lengths in order."""
+"""The SQL name of each window, and the methods that set its lengths, in order."""
 _LOOKS = (nodes.Show, nodes.Describe, nodes.Explain)
 
 
 @dataclass(eq=False)
 class ScriptBuilder:
-    """Collector of the statements of a program, in order, and of its parts that were not read."""
+    """Collector of a program's statements, in order, and of its unread parts."""
 
     source: str
     text: str = field(repr=False)
     statements: list[Statement] = field(default_factory=list)
     unread: dict[Span, Unread] = field(default_factory=dict)
     epoch: int = 0
-    """Number of times that a name changed its meaning, which makes tables made before outdated."""
+    """Number of times that a name changed its meaning. Each change makes earlier tables outdated."""
     made: bool = False
-    """True if the program made its table environment."""
+    """True if the program created its table environment."""
     batch: bool = False
-    """True if its table environment was made in batch mode."""
+    """True if the table environment is in batch mode."""
     sets: list[Inserts] = field(default_factory=list)
     notes: dict[tuple[Span, str], Note] = field(default_factory=dict)
     windows: list[WindowUse] = field(default_factory=list)
     trees: dict[str, ast.Module] = field(default_factory=dict, repr=False)
     """The program and its modules by file; the empty file is the program itself."""
     texts: dict[str, str] = field(default_factory=dict, repr=False)
-    """The texts of its modules by file."""
+    """The texts of the program's modules, by file."""
     functions: dict[str, str] = field(default_factory=dict)
-    """The kind of each Python function that was registered, by name."""
+    """The kind of each registered Python function, by name."""
     inlined: dict[tuple[str, str], str] = field(default_factory=dict)
-    """Declared names of Python functions that were not registered, by their own name and digest."""
+    """Declared names of unregistered Python functions, by their own name and digest."""
     columns: dict[str, tuple[str, ...] | None] = field(default_factory=dict)
-    """The columns of declared tables and views, by path; None where unknown."""
+    """The columns of declared tables and views, by path; None if unknown."""
     inputs: dict[str, None] = field(default_factory=dict)
     """Inputs in statements, by name."""
     dependencies: dict[str, list[str]] = field(default_factory=dict)
     """Dependencies of Python functions, by setting."""
     sources: int = 0
-    """Number of sources without a name of their own."""
+    """Number of sources without a name."""
     streams: bool = False
-    """True if the program makes a DataStream."""
+    """True if the program creates a DataStream."""
     opaque: bool = False
     """True if a part of the program is opaque."""
     _lines: dict[str, list[str]] = field(default_factory=dict, repr=False)
@@ -80,15 +80,15 @@ class ScriptBuilder:
 
     @property
     def counts(self) -> tuple[int, ...]:
-        """Numbers of statements, statement sets, INSERTs and unread parts so far, and the epoch."""
+        """Present numbers of statements, statement sets, INSERTs and unread parts, and the epoch."""
         inserts = sum(len(each.inserts) for each in self.sets)
         return len(self.statements), len(self.sets), inserts, len(self.unread), self.epoch
 
     @property
     def carried(self) -> tuple[int, ...]:
-        """Numbers of effects so far that later statements depend on.
+        """Present numbers of effects on which later statements depend.
 
-        It counts options, names that now mean something else, and INSERTs that are not executed yet.
+        These effects are options, names with a changed meaning, and INSERTs that are not executed yet.
         """
         options = sum(isinstance(each.tree, nodes.SetOption | nodes.ResetOption) for each in self.statements)
         return options, self.epoch, sum(len(each.inserts) for each in self.sets)
@@ -102,29 +102,29 @@ class ScriptBuilder:
         return Span(file or self.source, line, self._column(file, line, start) + 1, end_line, last)
 
     def _column(self, file: str, line: int, offset: int) -> int:
-        """:mod:`ast` counts bytes of UTF-8; a reader counts characters."""
+        """Convert a column of :mod:`ast`, which counts UTF-8 bytes, to a column in characters."""
         lines = self.lines(file)
         return len(lines[line - 1].encode()[:offset].decode(errors="replace")) if line <= len(lines) else 0
 
     def lines(self, file: str = "") -> list[str]:
-        """The lines of a source as Python counts them; a form feed ends no line."""
+        """The lines of a source as Python counts them; a form feed does not end a line."""
         if file not in self._lines:
             self._lines[file] = re.split(r"\r\n|\r|\n", self.texts[file] if file else self.text)
         return self._lines[file]
 
     def report(self, node: ast.AST, reason: str, refused: bool = False) -> None:
-        """Note a part of the program that is not read, or that Flink refuses."""
+        """Record a part of the program that is not read, or that Flink refuses."""
         span = self.place(node)
         self.unread.setdefault(span, Unread(span, placeholders(reason), refused))
 
     def note(self, node: ast.AST, text: str, last: str | None = None) -> None:
-        """Note a trap that Flink accepts, up to version ``last``; an empty text is no note."""
+        """Record a trap that Flink accepts, up to version ``last``. An empty text is ignored."""
         span = self.place(called(node))
         if text:
             self.notes.setdefault((span, text), Note(span, text, last))
 
     def window(self, node: ast.AST, spec: Spec, outputs: Sequence[Expr]) -> None:
-        """Note the use of a window in a query."""
+        """Record the use of a window in a query."""
         time = [column.parts[0] for method in ("on", "order_by") for column in spec.get(method) or ()]
         if len(time) != 1:
             return
@@ -134,11 +134,11 @@ class ScriptBuilder:
         self.windows.append(WindowUse(self.place(called(node)), call, time[0], lengths, spec.alias, fields))
 
     def query(self, sql: Value) -> TableValue:
-        """``sql_query(sql)``. Raises :class:`NotRead` if the text is unknown or not a query."""
+        """The table of ``sql_query(sql)``. Raises :class:`NotRead` if the text is unknown or not a query."""
         text = self.sql(sql).rstrip().rstrip(";")
         statement = self._parsed(text, None, None)
         if not isinstance(statement.tree, exp.Query | exp.Values):
-            raise NotRead("sql_query takes one query, and this text reads as none")
+            raise NotRead("sql_query needs one query, but this text is not a query")
         return TableValue(f"(\n{text}\n)", query=f"{text}\n", steps=("sql_query",), epoch=self.epoch)
 
     def sql(self, value: Value) -> str:
@@ -161,14 +161,14 @@ class ScriptBuilder:
         return text
 
     def execute(self, value: Value, node: ast.AST) -> None:
-        """Execute one statement of SQL."""
+        """Execute one SQL statement."""
         text = self.sql(value)
         self._add(self._parsed(text, value.origin if isinstance(value, Const) else None, node))
 
     def say(self, sql: str, node: ast.AST, *steps: tuple[str, ...], kind: str = "") -> None:
-        """Execute the SQL equivalent of a call of the Table API.
+        """Execute the SQL equivalent of a Table API call.
 
-        ``steps`` are those of its queries, in order; ``kind`` is that of the function it declares.
+        ``steps`` are the steps of each query, in order. ``kind`` is the kind of the declared function.
         """
         statement = self._parsed(sql, None, node)
         tree = statement.tree
@@ -190,13 +190,16 @@ class ScriptBuilder:
         )
 
     def read(self, table: TableValue) -> TableValue:
-        """The table, for use now. Raises :class:`NotRead` if its names may have changed their meaning."""
+        """Check that a table is usable. Raises :class:`NotRead` if its names may have changed their meaning."""
         if table.epoch != self.epoch:
-            raise NotRead("the table was made before a name was dropped or declared anew, or another catalog used")
+            raise NotRead(
+                "the table was created before a name was dropped or declared again, or before a different "
+                "catalog was used"
+            )
         return table
 
     def script(self) -> ProgramScript:
-        """The script; its text is the SQL that the source holds verbatim, in its place."""
+        """The script. Its text is the SQL that the source contains verbatim, at the same places."""
         lines = [" " * len(line) for line in self.lines()]
         for statement in self.statements:
             if not statement.placed or statement.span.source != self.source:
@@ -224,7 +227,7 @@ class ScriptBuilder:
             self.statements.append(statement)
 
     def _parsed(self, text: str, origin: ast.Constant | None, node: ast.AST | None) -> Statement:
-        """The one statement of a text, in its place where the source holds it verbatim."""
+        """Parse the statement of a text, with its place if the source contains it verbatim."""
         self.inputs.update(dict.fromkeys(names(text)))
         text = in_sql(text)
         self._written += len(text)
@@ -236,9 +239,9 @@ class ScriptBuilder:
             source = self.source if origin is None else file_of(origin) or self.source
             statements = parse_script(padding + text, source).statements
         except ScriptError:
-            raise NotRead("the text holds no SQL statement") from None
+            raise NotRead("the text contains no SQL statement") from None
         if len(statements) != 1:
-            raise NotRead("the text holds several SQL statements; a call takes one")
+            raise NotRead("the text contains several SQL statements; a call accepts one")
         (statement,) = statements
         if place is not None or node is None:
             return statement
@@ -247,7 +250,7 @@ class ScriptBuilder:
         return replace(statement, span=span, error=error, placed=False)
 
     def _verbatim(self, text: str, origin: ast.Constant) -> tuple[int, int] | None:
-        """Line (from 1) and column (from 0) of a text that the source holds verbatim."""
+        """Line (from 1) and column (from 0) of a text that the source contains verbatim."""
         span = self.place(origin)
         rows = self.lines(file_of(origin))[span.line - 1 : span.end_line]
         written = "\n".join(rows)
@@ -259,7 +262,7 @@ class ScriptBuilder:
 
 
 def _columns_of(tree: nodes.CreateTable | nodes.CreateView) -> tuple[str, ...] | None:
-    """The names of the declared columns; None if there may be others."""
+    """The names of the declared columns; None if there may be more columns."""
     given = tree.args.get("columns") or ()
     if isinstance(tree, nodes.CreateView) or tree.args.get("like") or tree.args.get("expression"):
         return None

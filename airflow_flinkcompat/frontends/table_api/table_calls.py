@@ -40,7 +40,7 @@ ROWS = ("map", "flat_map", "aggregate", "flat_aggregate")
 
 
 def table_after(table: TableValue, query: str, *steps: str, columns: tuple[str, ...] | None = None) -> TableValue:
-    """A table derived from another one by a query."""
+    """The table that a query on a table yields."""
     return TableValue(
         f"({query})", query=query, steps=(*table.steps, *steps), epoch=table.epoch, columns=columns
     )  # fmt: skip
@@ -52,7 +52,7 @@ def behind_from(table: TableValue) -> str:
 
 
 def named(columns: Sequence[Expr], table: TableValue) -> tuple[str, ...] | None:
-    """The names of selected columns, "" if Flink generates one; None if they are unknown."""
+    """Names of the selected columns, with "" for a generated name; None if the names are unknown."""
     names: list[str] = []
     for column in columns:
         match column:
@@ -69,7 +69,7 @@ def named(columns: Sequence[Expr], table: TableValue) -> tuple[str, ...] | None:
 
 # ------------------------------------------------------------------------------------------------ rows
 def combined(table: TableValue, name: str, other: TableValue) -> TableValue | None:
-    """``union``, ``intersect``, ``minus`` and their like."""
+    """Result of ``union``, ``intersect``, ``minus`` and their ``_all`` forms."""
     if name not in _SETS:
         return None
     step = "union" if name == "union_all" else name
@@ -90,7 +90,7 @@ def limited(table: TableValue, name: str, args: Args) -> TableValue | None:
     """``fetch(n)``, ``offset(n)`` and ``limit(n, offset)``."""
     counts = [arg.value for arg in args if isinstance(arg, Const) and isinstance(arg.value, int)]
     if len(counts) != len(args) or any(count < 0 for count in counts):
-        raise NotRead(f"{name} takes whole numbers that are known")
+        raise NotRead(f"{name} needs known whole numbers")
     match name, counts:
         case "limit", [count, skipped]:
             return _limit(_limit(table, "offset", skipped), "fetch", count)
@@ -103,7 +103,7 @@ def limited(table: TableValue, name: str, args: Args) -> TableValue | None:
 
 def _limit(table: TableValue, name: str, count: int) -> TableValue:
     clause = f"OFFSET {count} ROWS" if name == "offset" else f"FETCH NEXT {count} ROWS ONLY"
-    # A limit directly after a sort or an offset belongs to it.
+    # A limit directly after a sort or an offset belongs to that clause.
     open_ends = ("order_by",) if name == "offset" else ("order_by", "offset")
     open_end = not table.where and table.steps[-1:] and table.steps[-1] in open_ends
     start = table.query if open_end else f"SELECT * FROM {behind_from(table)}"
@@ -158,7 +158,7 @@ def renamed(table: TableValue, names: Sequence[str]) -> TableValue:
 
 def _known(table: TableValue, name: str) -> tuple[str, ...]:
     if table.columns is None or "" in table.columns:
-        raise NotRead(f"{name} needs the columns of the table, and these are not known here")
+        raise NotRead(f"{name} needs the columns of the table, which are unknown here")
     return table.columns
 
 
@@ -169,7 +169,7 @@ def _projected(table: TableValue, name: str, written: Sequence[str], columns: tu
 
 # ------------------------------------------------------------------------------------------------ table functions
 def lateral(table: TableValue, name: str, call: Expr) -> TableValue:
-    """``join_lateral(function(col('a')).alias('b', 'c'))``."""
+    """Result of ``join_lateral(function(col('a')).alias('b', 'c'))``."""
     match call:
         case Expr("alias", (Expr("call" | "own") as inner, str(one))):
             names: tuple[str, ...] = (one,)
@@ -198,9 +198,9 @@ _JOINS = {
 def relation(
     table: TableValue, name: str, args: Args, names: Names, session: ScriptBuilder, node: ast.AST
 ) -> Value | None:
-    """The result of a method of a table; None if it is not read with these arguments."""
+    """Result of a method of a table; None if it is unsupported with these arguments."""
     if name in ROWS:
-        raise NotRead(f"{name} hands whole rows to a Python function, which SQL cannot express")
+        raise NotRead(f"{name} passes whole rows to a Python function, which SQL cannot express")
     if name in _METHODS and len(args) in _METHODS[name][0]:
         return _METHODS[name][1](table, name, args, names, session, node)
     if args and name.endswith("_columns"):
@@ -221,7 +221,7 @@ def _grouped(table: TableValue, keys: tuple[Expr, ...]) -> GroupedTable:
 
 
 def _windowed(table: TableValue, name: str, args: Args) -> GroupedTable | None:
-    """``window`` with a group window, or ``over_window`` with a row window."""
+    """Result of ``window`` with a group window, or ``over_window`` with a row window."""
     if name == "over_window":
         validation.one_row_window(len(args))
     if not isinstance(args[0], Spec):
@@ -243,7 +243,7 @@ def _joined(table: TableValue, name: str, args: Args, session: ScriptBuilder) ->
 def _inserted(
     table: TableValue, name: str, args: Args, names: Names, session: ScriptBuilder, node: ast.AST
 ) -> Value | None:
-    """``execute_insert``, or ``insert_into``, whose job waits for ``execute``."""
+    """Result of ``execute_insert``, or of ``insert_into``, which starts its job on ``execute``."""
     if len(args) == 1 and isinstance(args[0], TableValue):
         return None
     sql, _, steps = insert(sink(args[0], session, node), table, [*args[1:], *names.values()], node)
@@ -281,11 +281,11 @@ _METHODS: Mapping[str, tuple[range, _Method]] = {
         ("execute", "to_pandas"), (range(1), lambda t, name, _, __, session, node: _executed(t, name, session, node))
     ),
 }
-"""Methods of a table by name, with the number of arguments and the reader."""
+"""The allowed numbers of arguments and the reader of each table method."""
 
 
 def sink(value: Value, session: ScriptBuilder, node: ast.AST) -> Value:
-    """The target of an INSERT: a path, or a table described in place."""
+    """The target of an INSERT: a path, or a table descriptor that is declared first."""
     if isinstance(value, DescriptorValue):
         return Const(descriptors.inline(value, session, node).strip("`"))
     return value
@@ -309,7 +309,7 @@ def _select(table: TableValue, columns: Sequence[Expr], session: ScriptBuilder, 
     if any(map(e.aggregates, columns)):
         session.note(node, validation.WITHOUT_WINDOW)
         return table_after(table, query, "aggregate", columns=named(columns, table))
-    # Which columns are left below a window decides about the operators above (measured).
+    # The columns that are left below a window determine the operators above the window (measured).
     step = f"select: {_outputs([_bare(column) for column in columns], lambda expr: None)}"
     return table_after(table, query, step, columns=named(columns, table))
 

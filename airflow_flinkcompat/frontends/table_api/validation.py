@@ -1,8 +1,8 @@
-"""Rules of Flink's validator for windows and aggregates of the Table API, and traps that it accepts.
+"""Rules of Flink's validator for Table API windows and aggregates, and traps that Flink accepts.
 
-The rules are those of FLIP-11's validator (V1 to V3) as PyFlink 2.3.0 has them; Flink's messages are quoted as they
-were seen there. Each is a pure function that raises :class:`RefusedByFlink` with the fault and the remedy. Rules that
-need the columns of tables are applied where these are known.
+The rules are the rules of FLIP-11's validator (V1 to V3) in PyFlink 2.3.0, with the messages of that release. Each rule
+is a pure function that raises :class:`RefusedByFlink` with the fault and the remedy. Rules that need the columns of
+tables apply only if the columns are known.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ _NUMBER = re.compile(r"\(?-?[\d.]+(E0|e-?\d+)?\)?")
 
 
 class RefusedByFlink(NotRead):
-    """A part of a program that Flink refuses, at ``node``."""
+    """Flink refuses a part of the program at ``node``."""
 
     node: ast.AST | None = None
 
 
 def called(node: ast.AST) -> ast.AST:
-    """The last call ``c(…)`` of a chain ``a.b(…).c(…)``, whose start is far away."""
+    """The place of the last call ``c(…)`` in a chain ``a.b(…).c(…)``."""
     attribute = node.func if isinstance(node, ast.Call) else node
     if not isinstance(attribute, ast.Attribute) or attribute.end_col_offset is None or attribute.end_lineno is None:
         return node
@@ -59,12 +59,12 @@ def called(node: ast.AST) -> ast.AST:
 
 
 def refused(what: str, remedy: str, flink: str = "") -> RefusedByFlink:
-    """Make the error with its cause, its remedy, and Flink's message in short."""
+    """Make the error from its cause, its remedy, and a short form of Flink's message."""
     return RefusedByFlink(f"{what}; {remedy}" + (f" (Flink: {flink})" if flink else ""))
 
 
 def parts(expr: Expr) -> Iterator[Expr]:
-    """The expression and every one in it."""
+    """An expression and all expressions in it."""
     yield expr
     for part in _inner(expr):
         yield from parts(part)
@@ -77,7 +77,7 @@ def _inner(expr: Expr) -> Iterator[Expr]:
 
 # ------------------------------------------------------------------------------------------- how a window is made
 def call_order(spec: Spec, method: str) -> None:
-    """Refuse a call that needs another one before it."""
+    """Refuse a call that needs a different call before it."""
     said = tuple(name for name, _ in spec.calls)
     if spec.kind == "Over":
         missing = {"preceding": "order_by", "following": "order_by", "alias": "order_by"}.get(method)
@@ -95,7 +95,7 @@ def call_order(spec: Spec, method: str) -> None:
 
 
 def length(kind: str, method: str, given: Expr, said: Iterable[Expr], batch: bool) -> None:
-    """Refuse a size, slide or gap that is no constant above 0, or of another type than the others."""
+    """Refuse a size, slide or gap that is not a constant above 0, or is of a different type."""
     of = {"over": "size", "every": "slide", "with_gap": "gap"}[method]
     remedy = "write lit(10).minutes" + ("" if kind == "Session" else " or row_interval(10)")
     name = NAMES[kind]
@@ -139,7 +139,7 @@ _ASSIGNER = {"Tumble": "TumblingWindowAssigner", "Slide": "SlidingWindowAssigner
 
 
 def time_column(kind: str, method: str, given: Expr) -> None:
-    """Refuse ``on`` and ``order_by`` of anything but a column."""
+    """Refuse ``on`` and ``order_by`` with anything but a column."""
     if given.kind == "column":
         return
     if method == "order_by" and given.kind == "order":
@@ -185,7 +185,7 @@ def _unit(bound: Expr) -> str:
 
 # ------------------------------------------------------------------------------------------- where a window is used
 def used(spec: Spec, method: str) -> None:
-    """Refuse a window without an alias, or one that the other method takes."""
+    """Refuse a window without an alias, or a window that belongs to the other method."""
     if (spec.kind == "Over") != (method == "over_window"):
         raise refused(
             f"{method} does not take {NAMES[spec.kind]}",
@@ -208,7 +208,7 @@ def one_row_window(count: int) -> None:
 
 
 def window_first(prepared: GroupedTable, method: str) -> None:
-    """Refuse FLIP-11's order of calls, which is the reverse of today's."""
+    """Refuse FLIP-11's order of calls, which is the reverse of the current order."""
     if method in ("window", "over_window") and prepared.window is None and prepared.over is None:
         raise refused(
             f"{method} stands behind group_by, and the window comes first today",
@@ -218,7 +218,7 @@ def window_first(prepared: GroupedTable, method: str) -> None:
 
 
 def keys(prepared: GroupedTable, given: Sequence[Expr]) -> None:
-    """Refuse a group_by without the window, and properties of a window as keys."""
+    """Refuse a ``group_by`` without the window, and window properties as keys."""
     for key in given:
         _no_fields(
             key,
@@ -246,7 +246,7 @@ def _no_fields(expr: Expr, where: str, flink: str, remedy: str) -> None:
 
 
 def condition(expr: Expr) -> None:
-    """Refuse a filter on properties of a window, which has ended by then."""
+    """Refuse a filter on window properties, which are not available after the window."""
     field = next((part for part in parts(expr) if part.kind == "field"), None)
     if field is not None:
         _no_fields(
@@ -257,7 +257,7 @@ def condition(expr: Expr) -> None:
 
 
 def plain_aggregates(outputs: Iterable[Expr]) -> None:
-    """Refuse an aggregate inside of another one."""
+    """Refuse an aggregate inside of an aggregate."""
     for output in outputs:
         for part in parts(output):
             if part.kind == "aggregate" and any(inner.kind == "aggregate" for inner in parts(part.parts[1])):
@@ -269,7 +269,7 @@ def plain_aggregates(outputs: Iterable[Expr]) -> None:
 
 
 def selected(outputs: Sequence[Expr]) -> None:
-    """Refuse properties and aggregates that a select without a window cannot hold."""
+    """Refuse properties and aggregates that a ``select`` without a window cannot contain."""
     plain_aggregates(outputs)
     for output in outputs:
         _no_fields(
@@ -285,7 +285,7 @@ def selected(outputs: Sequence[Expr]) -> None:
 
 
 def grouped(prepared: GroupedTable, outputs: Sequence[Expr]) -> None:
-    """Refuse columns other than keys, and wrong properties, in a select of a grouped table."""
+    """Refuse columns other than keys, and wrong properties, in the ``select`` of a grouped table."""
     window = prepared.window
     if window is not None and prepared.keys is None:
         raise refused(
@@ -299,7 +299,7 @@ def grouped(prepared: GroupedTable, outputs: Sequence[Expr]) -> None:
         for output in outputs:
             _properties(window, output)
     if any(key.kind not in ("column", "sql") for key in prepared.keys or ()):
-        return  # the name of an expression among the keys is unknown here
+        return  # the generated name of an expression key is unknown here
     names = [str(key.parts[0]) for key in prepared.keys or () if key.kind == "column"]
     kept = [name for name in names if window is None or name != window.alias]
     for output in outputs:
@@ -316,7 +316,7 @@ def grouped(prepared: GroupedTable, outputs: Sequence[Expr]) -> None:
 
 
 def _columns(expr: Expr) -> Iterator[str]:
-    """Names of the columns outside of aggregates and properties."""
+    """Names of columns outside of aggregates and properties."""
     if expr.kind == "column":
         yield str(expr.parts[0])
     elif expr.kind not in ("aggregate", "field", "over", "own"):
@@ -325,7 +325,7 @@ def _columns(expr: Expr) -> Iterator[str]:
 
 
 def fields_of(alias: str, outputs: Iterable[Expr]) -> tuple[str, ...]:
-    """The distinct properties of a window that a select holds."""
+    """The distinct properties of a window in a ``select``."""
     found = (part for output in outputs for part in parts(output) if part.kind == "field")
     return tuple(dict.fromkeys(part.parts[1] for part in found if part.parts[0].parts[0] == alias))
 
@@ -358,7 +358,7 @@ def _properties(window: Spec, output: Expr) -> None:
 
 
 def over(prepared: GroupedTable, outputs: Sequence[Expr]) -> None:
-    """Refuse aggregates and properties that a select over a row window cannot hold."""
+    """Refuse aggregates and properties that a ``select`` over a row window cannot contain."""
     window = prepared.over
     assert window is not None
     aliases = [window.alias, *(other.alias for other in prepared.others)]
@@ -385,9 +385,9 @@ def over(prepared: GroupedTable, outputs: Sequence[Expr]) -> None:
 
 # ------------------------------------------------------------------------------------------- silent traps
 def trap(owner: Expr, name: str) -> str:
-    """The trap in ``owner.name`` that Flink accepts; empty if there is none.
+    """The trap in ``owner.name`` that Flink accepts; "" if there is none.
 
-    Raises RefusedByFlink for ``lit(10).rows``, which Flink takes for a field of a number until it looks closer.
+    Raises RefusedByFlink for ``lit(10).rows``, which Flink treats as a field of a number.
     """
     if owner == Expr("column", ("*",)) and name in e.AGGREGATES:
         raise refused(

@@ -1,7 +1,8 @@
-"""Values of a program while it is read: constants, tables, windows, inputs and unknown values.
+"""Values of a program during reading: constants, tables, windows, inputs and unknown values.
 
-No value is an object of the program: it describes one, and no code of the program ever runs. An input is a value that
-only the environment knows. Its name is in a text between two marks that no source holds, and in SQL as ``${name}``.
+A value only describes an object of the program, because no code of the program ever runs. An input is a value that only
+the environment knows. In a text, the name of an input is between two marks, which no source contains. In SQL, the input
+is written as ``${name}``.
 """
 
 from __future__ import annotations
@@ -14,18 +15,18 @@ from typing import Any
 
 
 class NotRead(Exception):
-    """A part of a program that is not read, at ``node``; the message never quotes the source."""
+    """A part of a program is not supported. ``node`` is the place; the message never quotes the source."""
 
     node: ast.AST | None = None
 
 
 class TooMuch(Exception):
-    """A program that exceeds the limits of work."""
+    """A program exceeds a limit for reading."""
 
 
 @dataclass(frozen=True)
 class Const:
-    """A text, number, bool or None; ``origin`` is its literal, where it has one."""
+    """A text, number, bool or None; ``origin`` is the literal in the source, if any."""
 
     value: str | int | float | bool | None
     origin: ast.Constant | None = field(default=None, compare=False, repr=False)
@@ -33,7 +34,7 @@ class Const:
 
 @dataclass(eq=False)
 class Container:
-    """A list, tuple or dictionary, by ``kind``; ``broken`` is the reason why its content is unknown."""
+    """A list, tuple or dictionary (``kind``); ``broken`` is the reason why the content is unknown."""
 
     value: list[Any] | dict[Any, Any]
     broken: str = ""
@@ -41,7 +42,7 @@ class Container:
 
 
 class Asked(str):
-    """The reason why a value is unknown, with the option of the command line for it."""
+    """The reason why a value is unknown, with the command-line option that sets the value."""
 
     def __new__(cls, why: str, variable: str) -> Asked:
         given = f"{variable}=…"
@@ -50,10 +51,10 @@ class Asked(str):
 
 @dataclass(frozen=True)
 class UnknownValue:
-    """An unknown value; with ``tables`` it may be a table, or act on tables.
+    """An unknown value; if ``tables`` is True, it may be a table or act on tables.
 
-    ``name`` is its expression over values that only the environment knows; empty if there is none. ``quiet``: no method
-    of it changes anything elsewhere.
+    ``name`` is the expression of an input; "" if the value is not an input. ``quiet`` is True if the methods of the
+    value have no effects outside of it.
     """
 
     reason: str
@@ -64,7 +65,7 @@ class UnknownValue:
 
 @dataclass(frozen=True)
 class Ref:
-    """The dotted name of an import or a builtin: ``pyflink.table.expressions.col``, ``builtins.print``."""
+    """Dotted name of an import or builtin, such as ``pyflink.table.expressions.col``."""
 
     path: str
 
@@ -78,14 +79,14 @@ class Ref:
 
 
 INPUT_BEGINS, INPUT_ENDS = "\ue000", "\ue001"
-"""Marks in a text around the name of an input."""
+"""Marks before and after the name of an input in a text."""
 NUMBER_LIMIT = 2**63
 """Exclusive maximum of a number of a program."""
 Constant = str | int | float | bool | None
 
 
 def bounded(value: Constant) -> Const:
-    """The constant. Raises :class:`TooMuch` for one beyond the limits."""
+    """Make a constant. Raises :class:`TooMuch` if the value exceeds a limit."""
     if isinstance(value, str) and len(value) > TEXT_LIMIT:
         raise TooMuch(f"a text grows beyond {TEXT_LIMIT} characters")
     if isinstance(value, int) and abs(value) >= NUMBER_LIMIT:
@@ -101,7 +102,7 @@ class Path:
 
 
 class LanguageObject:
-    """Base of objects of the program's language, such as its functions and classes."""
+    """Base class for objects of the program's language, such as functions and classes."""
 
 
 TEXT_LIMIT = 200_000
@@ -150,7 +151,7 @@ class JobResult:
 
 @dataclass(frozen=True)
 class Expr:
-    """An expression of the Table API: a kind and its parts."""
+    """A Table API expression, with its kind and its parts."""
 
     kind: str
     parts: tuple[Any, ...]
@@ -166,7 +167,7 @@ class Expr:
 
 @dataclass(frozen=True)
 class Type:
-    """A data type, as SQL writes it; ``fields`` are the names and types of a row's."""
+    """A data type in SQL; ``fields`` are the names and types of the fields of a row type."""
 
     sql: str
     fields: tuple[tuple[str, str], ...] = field(default=(), compare=False)
@@ -174,7 +175,7 @@ class Type:
 
 @dataclass(frozen=True)
 class Spec:
-    """A window (``Tumble``, ``Slide``, ``Session``, ``Over``) and its properties, by method."""
+    """A window (``Tumble``, ``Slide``, ``Session``, ``Over``) with the calls that define it."""
 
     kind: str
     calls: tuple[tuple[str, tuple[Expr, ...]], ...] = ()
@@ -186,11 +187,11 @@ class Spec:
 
 @dataclass(frozen=True)
 class TableValue:
-    """A table as the ``source`` of a FROM clause with its conditions ``where``, or as a ``query``.
+    """A table as the ``source`` of a FROM clause with conditions ``where``, or as a ``query``.
 
-    ``steps`` are the operations of the Table API that made it, ``epoch`` counts the names that were redeclared before
-    it was made. ``rowtime`` is the column that FLIP-11's keyword means: empty if the table has no event time, None if
-    that is not known. ``columns`` are the names of the columns, None if they are not known.
+    ``steps`` are the Table API operations that created the table. ``epoch`` is the number of redeclared names before
+    its creation. ``rowtime`` is the column that FLIP-11's keyword means: "" if the table has no event time, None if
+    unknown. ``columns`` are the names of the columns, None if unknown.
     """
 
     source: str
@@ -218,7 +219,7 @@ class TableValue:
 class GroupedTable:
     """A table between ``window``, ``over_window`` or ``group_by`` and its ``select``.
 
-    ``others`` are further row windows of one call, which only FLIP-11 has.
+    ``others`` are additional row windows of one call, which only FLIP-11 supports.
     """
 
     table: TableValue
@@ -230,7 +231,7 @@ class GroupedTable:
 
 @dataclass(eq=False)
 class Inserts:
-    """A statement set: its INSERTs as (SQL, steps, epoch), and the node that made it."""
+    """A statement set, with its INSERTs as (SQL, steps, epoch), and the node that created it."""
 
     node: ast.AST
     inserts: list[tuple[str, tuple[str, ...], int]] = field(default_factory=list)
@@ -238,7 +239,7 @@ class Inserts:
 
 @dataclass(frozen=True)
 class TablePipeline:
-    """``insert_into``: an INSERT that is not executed yet."""
+    """An INSERT of ``insert_into`` that is not executed yet."""
 
     sql: str
     steps: tuple[str, ...]
@@ -247,7 +248,7 @@ class TablePipeline:
 
 @dataclass(frozen=True)
 class SchemaValue:
-    """A Schema, or its builder: the lines of a column list, and the names of the columns."""
+    """A Schema or its builder, with the lines of a column list and the names of the columns."""
 
     lines: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
@@ -255,7 +256,7 @@ class SchemaValue:
 
 @dataclass(frozen=True)
 class DescriptorValue:
-    """A TableDescriptor, a FormatDescriptor, or the builder of one: ``kind`` is ``table`` or ``format``."""
+    """A TableDescriptor or FormatDescriptor (``kind`` is ``table`` or ``format``), or its builder."""
 
     kind: str
     options: tuple[tuple[str, str], ...]
@@ -265,7 +266,7 @@ class DescriptorValue:
 
 @dataclass(frozen=True)
 class Udf:
-    """A Python function for Flink: its name in the program, its kind, and a digest of its source text."""
+    """A Python function for Flink, with its name, its kind, and a digest of its source text."""
 
     name: str
     kind: str
@@ -294,7 +295,7 @@ _NAMES_SOMETHING = re.compile(r"(\b(FROM|JOIN|INTO|OVERWRITE|TABLE|EXISTS|VIEW|C
 
 
 def shown(name: str) -> str:
-    """A name for SQL, without characters that could end a text; a digest distinguishes such names."""
+    """Remove characters from a name that could end a text in SQL, and add a digest if there are any."""
     plain = re.sub(r"[^\w./:\[\]=~ -]", "", name)
     return plain if plain == name and len(name) <= 120 else f"{plain[:120]}~{digest(name)}"
 
@@ -305,7 +306,7 @@ def digest(text: str) -> str:
 
 
 def marked(name: str) -> str:
-    """The marked name of an input, as a text."""
+    """The text that stands for an input, with its marked name."""
     return f"{INPUT_BEGINS}{name}{INPUT_ENDS}"
 
 
@@ -315,14 +316,14 @@ def names(text: str) -> list[str]:
 
 
 def placeholders(text: str) -> str:
-    """The text with ``${name}`` for each input."""
+    """Replace each input in a text by ``${name}``."""
     return MARKED.sub(lambda match: f"${{{shown(match[1])}}}", text) if INPUT_BEGINS in text else text
 
 
 def in_sql(text: str) -> str:
-    """A text of SQL with placeholders for inputs that are texts or names of tables.
+    """SQL with placeholders for inputs that are text literals or names of tables.
 
-    Raises :class:`NotRead` for one anywhere else: it may be any SQL.
+    Raises :class:`NotRead` for an input at any other place, because it may be any SQL.
     """
     return _TOKEN.sub(_placed, text) if INPUT_BEGINS in text else text
 
@@ -334,4 +335,4 @@ def _placed(token: re.Match[str]) -> str:
     if _NAMES_SOMETHING.search(token.string[max(token.start() - 40, 0) : token.start()]):
         return f"`{text}`"
     (first, *_) = names(token.group())
-    raise NotRead(f"the SQL is not known: {shown(first)}, which is neither a text nor a name in it, is not known")
+    raise NotRead(f"the SQL is not known: {shown(first)} is unknown, and is neither a text nor a name in the SQL")

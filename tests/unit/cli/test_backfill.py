@@ -114,7 +114,7 @@ def test_a_backfill_reads_what_lies_beside_a_program(run: Run) -> None:
     Path("tables.py").unlink()
     unread = run("backfill", "job.py", "--dry-run")
     assert unread.code == 2
-    assert "job.py:4:1: how often this loop runs is not known" in unread.err
+    assert "job.py:4:1: it is unknown how often this loop runs" in unread.err
 
 
 PROJECT = """

@@ -111,7 +111,7 @@ def test_what_a_text_says_in_sql(body: str, sql: str) -> None:
         ('tab.select("a, b.sum +")', "1:5", "at character 11 of it"),
         ('tab.select("a\n).execute()', "1:12", "never closed"),
         ("/* tab.select('a)", "1:1", "never closed"),
-        ("object Job {\n}", "1:1", "give the statements by themselves"),
+        ("object Job {\n}", "1:1", "write the statements without it"),
         ("val (a, b) = (1, 2)", "1:5", "write val name ="),
         ("tab.select('a == 1)", "1:12", "write === or !=="),
         ("tab.select('c')", "1:12", "a single character"),
@@ -120,7 +120,7 @@ def test_what_a_text_says_in_sql(body: str, sql: str) -> None:
         ("tab.window(w).groupBy('w).select('b.sum)", "1:5", "window of a table"),
         ("val w = # broken\ntab.window(w).groupBy('w).select('b.sum)", "1:9", "a character"),
         ("val x = tab.select('a)\nval y = tab.select('b)", "1:1", "one of several tables"),
-        ("tab.groupBy('a)", "1:1", "neither binds a name nor makes a query"),
+        ("tab.groupBy('a)", "1:1", "neither binds a name nor is a query"),
         ("tab.rowWindow(SlideRows preceding 5.rows preceding 5.rows as 'w)", "1:42", "no preceding"),
         ("tab.select('a, 3000000000)", "1:16", "beyond 32 bits"),
     ],
@@ -136,7 +136,7 @@ def test_one_line_that_is_not_read_leaves_the_others() -> None:
     assert [statement.text for statement in script.statements[1:]] == ["INSERT INTO `s` SELECT `a` FROM `tab`"]
     assert [(each.span.line, each.reason) for each in script.unread] == [
         (2, "a character that is not read"),
-        (4, "x was not read where it was made"),
+        (4, "x was not read where it was created"),
     ]
 
 
@@ -219,7 +219,7 @@ def test_the_keyword_goes_with_the_column() -> None:
 
 @pytest.mark.parametrize("text", ["", "  \n // nothing\n", "import a.b._", "val w = Tumble over 10.rows"])
 def test_a_text_without_a_query_is_a_clear_error(text: str) -> None:
-    with pytest.raises(ScriptError, match=r"job\.table: holds no program"):
+    with pytest.raises(ScriptError, match=r"job\.table: contains no program"):
         parse_table(text, "job.table")
 
 

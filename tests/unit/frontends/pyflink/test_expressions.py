@@ -82,7 +82,7 @@ BEYOND = [
     ("say(open('a.txt', 'rb').read())", "a file is opened in a way"),
     ("f = open('a.txt')\nf.read()\nsay(f.read())", "a file is read in a way"),
     ("for line in open('a.txt'): say(line)", "how often this loop runs"),
-    ("from job_settings import *", "the names that `from job_settings import *` brings"),
+    ("from job_settings import *", "the names that `from job_settings import *` binds"),
     ("False or sys.exit()", "whether the program ends"),
     ("async def f(): say(1)\nf()", "an async function"),
     ("match 1:\n    case 1: say(1)", "a match statement"),
