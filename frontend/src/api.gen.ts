@@ -13,7 +13,7 @@ export interface paths {
         };
         /**
          * List Deployments
-         * @description List the visible deployments by name: what runs, what waits, what is unfinished or failed.
+         * @description List the visible deployments by name, with running versions and unfinished or failed redeploys.
          */
         get: operations["list_deployments_api_v1_deployments_get"];
         put?: never;
@@ -33,7 +33,7 @@ export interface paths {
         };
         /**
          * Get Deployment
-         * @description A deployment: the running version, its history, redeploys with steps, and savepoint lineage.
+         * @description A deployment with its running version, history, redeploys and savepoints.
          */
         get: operations["get_deployment_api_v1_deployments__ledger___name__get"];
         put?: never;
@@ -53,7 +53,7 @@ export interface paths {
         };
         /**
          * Get Change
-         * @description The change of an entry: both versions, the report, the decision; any entry of a version has it.
+         * @description The change to which an entry belongs, with both versions, the report and the decision.
          */
         get: operations["get_change_api_v1_deployments__ledger___name__changes__number__get"];
         put?: never;
@@ -109,7 +109,7 @@ export interface components {
         Attention: "pending" | "in_flight" | "interrupted" | "failed" | "unreadable";
         /**
          * AttentionCounts
-         * @description Number of visible deployments, in total and by kind, independent of filters.
+         * @description Number of visible deployments, in total and by attention, regardless of filters.
          */
         AttentionCounts: {
             /** All */
@@ -127,7 +127,7 @@ export interface components {
         };
         /**
          * ChangePage
-         * @description A version that was proposed: what it is compared with, the verdict, and what became of it.
+         * @description A proposed version, the version it is compared with, the verdict, and the result.
          */
         ChangePage: {
             /**
@@ -214,7 +214,7 @@ export interface components {
         };
         /**
          * DeploymentItem
-         * @description One deployment as the list shows it.
+         * @description One deployment in the list.
          */
         DeploymentItem: {
             /** @description Last check: outcome, branch, commit and author. */
@@ -263,7 +263,7 @@ export interface components {
         };
         /**
          * DeploymentList
-         * @description A page of the deployments that the user may see, in order of name.
+         * @description A page of the deployments that the user may see, sorted by name.
          */
         DeploymentList: {
             counts: components["schemas"]["AttentionCounts"];
@@ -318,7 +318,7 @@ export interface components {
         };
         /**
          * EntrySummary
-         * @description A ledger entry for a list, without its texts; fields that its kind lacks are null or empty.
+         * @description A ledger entry in a list, without its texts; fields that the kind lacks are null or empty.
          */
         EntrySummary: {
             /** Approved By */
@@ -409,7 +409,7 @@ export interface components {
         };
         /**
          * ErrorDetail
-         * @description Reason for a missing answer (as FastAPI words it).
+         * @description Reason for an error response, in FastAPI's form.
          */
         ErrorDetail: {
             /** Detail */
@@ -422,7 +422,7 @@ export interface components {
         };
         /**
          * HistoryEntry
-         * @description An entry with all its fields, except for the texts of its version (see VersionTexts).
+         * @description An entry with all fields except for the texts of its version (see VersionTexts).
          */
         HistoryEntry: {
             /** Approved By */
@@ -638,7 +638,7 @@ export interface components {
          * Redeploy
          * @description The steps of a complete or failed replacement of one job by another.
          *
-         *     They include a claim that another run took over.
+         *     They include a claim that a different run took over.
          */
         Redeploy: {
             /** Approved By */
@@ -704,7 +704,7 @@ export interface components {
         };
         /**
          * RunChanges
-         * @description The changes that a DAG run is about; none if it writes no ledger that is shown.
+         * @description The changes that a DAG run is about; empty if the run writes no visible ledger.
          */
         RunChanges: {
             /** Changes */
@@ -716,7 +716,7 @@ export interface components {
         };
         /**
          * Savepoint
-         * @description A savepoint, or checkpoint, that a stop left, and what started from it.
+         * @description A savepoint or checkpoint that a stop left, and the starts from it.
          */
         Savepoint: {
             /** Bytes */
@@ -774,7 +774,7 @@ export interface components {
         };
         /**
          * TaskOfRun
-         * @description The task of a DAG run that wrote an entry; Airflow's page: ``/dags/{dag_id}/runs/{run_id}``.
+         * @description The task that wrote an entry; Airflow's page of the run is ``/dags/{dag_id}/runs/{run_id}``.
          */
         TaskOfRun: {
             /** Dag Id */
@@ -799,7 +799,7 @@ export interface components {
         };
         /**
          * VersionTexts
-         * @description A version of a job with its texts, as `flinkcompat ledger show --format json` has them.
+         * @description A version of a job with its texts, with the keys of `flinkcompat ledger show --format json`.
          */
         VersionTexts: {
             /** Catalog */
