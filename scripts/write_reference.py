@@ -20,8 +20,7 @@ import click
 import griffe
 
 from airflow_flinkcompat.cli import cli
-from airflow_flinkcompat.connectors.declared_options import counts, stored
-from airflow_flinkcompat.connectors.jars import ARTIFACTS, LINES, artifacts
+from airflow_flinkcompat.connectors.artifacts import ARTIFACTS, LINES, artifacts, counts, stored
 from airflow_flinkcompat.project.job_options import KEYS, JobOption
 
 PAGES = Path(__file__).resolve().parents[1] / "docs" / "reference"

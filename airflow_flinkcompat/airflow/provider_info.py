@@ -118,9 +118,9 @@ def get_provider_info() -> dict[str, Any]:
             "operators.rehearsal",
             "operators.backfill",
         ),
-        "sensors": _modules("sensors.change"),
+        "sensors": _modules("sensors"),
         "triggers": _modules("triggers.change", "triggers.deploy"),
-        "hooks": _modules("hooks.flink", "hooks.realtime_compute"),
+        "hooks": _modules("hooks.flink"),
         "config": _CONFIG,
         "cli": [f"{_CLASSES}.cli.get_flinkcompat_cli_commands"],
         "extra-links": [f"{_CLASSES}.links.FlinkJobLink", f"{_CLASSES}.links.FlinkChangeLink"],
@@ -161,7 +161,7 @@ def get_provider_info() -> dict[str, Any]:
             {
                 "connection-type": "alibaba_realtime_compute",
                 "hook-name": "Alibaba Cloud Realtime Compute for Apache Flink",
-                "hook-class-name": f"{_CLASSES}.hooks.realtime_compute.RealtimeComputeHook",
+                "hook-class-name": f"{_CLASSES}.hooks.flink.RealtimeComputeHook",
                 "ui-field-behaviour": {
                     "hidden-fields": ["host", "port", "schema"],
                     "relabeling": {"login": "Access key id", "password": "Access key secret"},

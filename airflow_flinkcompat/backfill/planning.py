@@ -19,7 +19,7 @@ from airflow_flinkcompat.backfill.result import BackfillError, Untranslatable, c
 from airflow_flinkcompat.backfill.spark_sql.windows import EPOCH, timestamp
 from airflow_flinkcompat.backfill.steps import Step, Work, Write
 from airflow_flinkcompat.compat.boundary import hand_over, nearest
-from airflow_flinkcompat.compat.cutover import BoundaryError, Cutover, time_zone
+from airflow_flinkcompat.compat.hand_over import BoundaryError, HandOver, time_zone
 from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.model import InputError, JobSpec
 from airflow_flinkcompat.plan.expressions import InputRef
@@ -57,7 +57,7 @@ class BackfillPlan:
     bounds: Range
     work: Work
     chunks: tuple[tuple[Range, Work], ...] = ()
-    hand_over: Cutover | None = None
+    hand_over: HandOver | None = None
     guards: tuple[Guard, ...] = ()
 
 
@@ -112,7 +112,7 @@ def _program(job: JobSpec) -> Program:
         raise BackfillError(str(error)) from None
 
 
-def _hand_over(request: BackfillRequest, program: Program, boundary: datetime) -> Cutover:
+def _hand_over(request: BackfillRequest, program: Program, boundary: datetime) -> HandOver:
     try:
         return hand_over(program, boundary, request.job.part_digests(), datetime.now(UTC))
     except BoundaryError as error:
@@ -249,7 +249,7 @@ class Guard:
         )
 
 
-def guards(program: Program, locations: Locations, record: Cutover) -> tuple[Guard, ...]:
+def guards(program: Program, locations: Locations, record: HandOver) -> tuple[Guard, ...]:
     """Conditions on each table that the hand-over names."""
     until: Mapping[str, str] = {source.table: source.history_until for source in record.sources}
     found: dict[str, Guard] = {}

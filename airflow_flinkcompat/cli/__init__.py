@@ -29,16 +29,16 @@ _COMMANDS = {
     "batch": ("batch", "Check many changes, one JSON object per line."),
     "bootstrap": ("bootstrap", "Write a savepoint for a script that has never run."),
     "check": ("check", "Check the change from script OLD to script NEW."),
-    "diff": ("diff", "Check every deployment of the project file."),
+    "diff": ("fleet", "Check every deployment of the project file."),
     "init": ("init", "Write a project file, flinkcompat.toml."),
     "ledger": ("ledger", "Show deployed versions and their history."),
-    "lint": ("diff", "Read scripts without a comparison, and report faults."),
-    "lsp": ("diff", "Run a language server for editors."),
+    "lint": ("fleet", "Read scripts without a comparison, and report faults."),
+    "lsp": ("fleet", "Run a language server for editors."),
     "migrate": ("migrate", "Rewrite a savepoint for a changed script."),
-    "plan": ("diff", "Show the branch of the gate in Airflow for one deployment."),
-    "planner": ("init", "Install Flink's own planner for checks."),
+    "plan": ("fleet", "Show the branch of the gate in Airflow for one deployment."),
+    "planner": ("planner", "Install Flink's own planner for checks."),
     "rehearse": ("rehearse", "Rehearse a restore of a script next to the running job."),
-    "rules": ("accept", "List all rules, or explain one rule."),
+    "rules": ("rules", "List all rules, or explain one rule."),
 }
 """Module of each command, and its line in ``--help``, which is shown without loading the module."""
 _LEFT = {

@@ -1,4 +1,4 @@
-"""``flinkcompat accept``, which waives a finding, and ``rules``, which lists or explains rules.
+"""``flinkcompat accept``: a waiver of a finding until a day.
 
 A waiver is stored next to the script, with its reason. The option ``migrate --accept`` is unrelated: it allows effects
 that a migration otherwise refuses.
@@ -15,17 +15,16 @@ from pathlib import Path
 
 import click
 
-from airflow_flinkcompat.cli.arguments import command_errors, format_option, job_options, print_json, require_engine
+from airflow_flinkcompat.cli.arguments import command_errors, job_options, require_engine
 from airflow_flinkcompat.cli.check import judged
-from airflow_flinkcompat.cli.diff import against_option
+from airflow_flinkcompat.cli.fleet import against_option
 from airflow_flinkcompat.cli.project import Given, judging, named_deployment, project_for, require_project
 from airflow_flinkcompat.cli.scripts import path_of, read_pair, side_of
 from airflow_flinkcompat.compat import Finding, Report, Reports
 from airflow_flinkcompat.compat.gate import ChangeIdentity, finding_digest, is_waivable, may_restore_wrongly, utc_day
-from airflow_flinkcompat.compat.pages import write_pages
-from airflow_flinkcompat.compat.reports.catalogue import BY_CODE, as_data, explain, near, overview, select
+from airflow_flinkcompat.compat.reports.catalogue import BY_CODE
 from airflow_flinkcompat.compat.single_script import NO_SCRIPT, REMOVED
-from airflow_flinkcompat.model import ENGINES, InputError, Outcome, OutOfReachError, Waiver
+from airflow_flinkcompat.model import InputError, OutOfReachError, Waiver
 from airflow_flinkcompat.project.file import FILE_NAME, unknown_key
 from airflow_flinkcompat.project.revisions import committer, root_of
 from airflow_flinkcompat.project.waivers import waivers_path, with_waiver, without_waivers
@@ -285,38 +284,3 @@ def _selected(change: _Change, rule: str, subject: str | None) -> list[tuple[str
 def _listed(every: Iterable[tuple[str, Finding]]) -> str:
     there = dict.fromkeys(f"{finding.rule} ({finding.subject})" for _, finding in every)
     return f"there are {', '.join(there)}" if there else "no finding of the change needs a waiver"
-
-
-@click.command("rules")
-@click.argument("code", required=False)
-@click.option(
-    "--engine",
-    type=click.Choice(tuple(ENGINES)),
-    help="With --outcome: the engine on which a rule has that outcome (default: any engine).",
-)
-@click.option(
-    "--outcome", type=click.Choice([each.value for each in Outcome]), help="List only rules with this outcome."
-)
-@format_option("text", "json")
-@click.option("--write", "folder", metavar="DIR", help="Write a page for each rule to the folder DIR.")
-def rules_command(code: str | None, engine: str | None, outcome: str | None, style: str, folder: str | None) -> None:
-    """List all rules, or explain one rule with an example."""
-    if folder is not None:
-        try:
-            changed = write_pages(Path(folder))
-        except OSError as error:
-            raise InputError(f"{error.filename or folder}: cannot be written: {error.strerror}") from error
-        click.echo(f"{folder}: {len(changed)} pages changed" if changed else f"{folder}: up to date")
-        return
-    rules = select(engine, Outcome(outcome) if outcome else None)
-    if code is not None:
-        if code not in BY_CODE:
-            meant = ", ".join(near(code))
-            hint = f"did you mean {meant}?" if meant else "`flinkcompat rules` lists them"
-            raise InputError(f"there is no rule {mask_secrets(code)!r}; {hint}")
-        rules = (BY_CODE[code],)
-    if style == "json":
-        data = [as_data(rule) for rule in rules]
-        print_json(data[0] if code else data)
-    else:
-        click.echo(explain(rules[0]) if code else overview(rules), nl=False)

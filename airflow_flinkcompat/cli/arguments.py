@@ -214,7 +214,7 @@ def command_errors(what: str, *extras: Extra, prefix: str = "") -> Iterator[None
     except ImportError as error:
         raise _bare_install(what, error, *extras) from None
     except DeployError as error:
-        from airflow_flinkcompat.deploy.ledger.history import DeploymentNameError
+        from airflow_flinkcompat.deploy.ledger.ledger import DeploymentNameError
         from airflow_flinkcompat.deploy.ledger.store import LedgerError
 
         of_ledger = isinstance(error, LedgerError) and not isinstance(error, DeploymentNameError)

@@ -149,7 +149,7 @@ def backfill_command(
                 settings=options.settings,
                 functions=options.functions,
                 catalog=options.catalog,
-                engine=options.engine or next(iter(ENGINES)),
+                engine=options.engine or ENGINES[0],
                 engine_version=options.engine_version,
             ),
             from_=parse_time(asked["from_"]) if asked["from_"] else None,

@@ -145,7 +145,7 @@ def _answered(pair: Mapping[str, Any], given: Given, project: ProjectFile | None
         if script is None:
             raise InputError(f'"{name}" must be the text of a script')
         settings = {**options.settings, **_settings(f"settings_{name}", pair.get(f"settings_{name}"))}
-        engine = options.engine or next(iter(ENGINES))
+        engine = options.engine or ENGINES[0]
         return Side(script, settings, options.functions, options.catalog, engine, options.engine_version, name)
 
     old, new = side("old"), side("new")

@@ -238,7 +238,7 @@ def _one_sided(
         return removed_report(old.on(name), new_source)
 
     if engine is None:
-        return Reports.of(map(on, reversed(tuple(ENGINES))))
+        return Reports.of(map(on, reversed(ENGINES)))
     if new is None:
         return on(engine)
     ground, doubt = plan_alone(new, options.planner or "auto", options.jars)

@@ -55,9 +55,9 @@ def rehearse_command(
     JobManager out of reach.
     """
     with command_errors("rehearse", "deploy"):
-        from airflow_flinkcompat.deploy.restore_test.place import Cluster
-        from airflow_flinkcompat.deploy.restore_test.restoring import Timeouts
-        from airflow_flinkcompat.deploy.restore_test.sequence import RehearsalOptions, rehearse
+        from airflow_flinkcompat.deploy.rehearsal.place import Cluster
+        from airflow_flinkcompat.deploy.rehearsal.restoring import Timeouts
+        from airflow_flinkcompat.deploy.rehearsal.sequence import RehearsalOptions, rehearse
         from airflow_flinkcompat.model import RehearsalFinding
     require_one_stdin(old, new)
     by = judging_flink("rehearse", path_of(new) or path_of(old), given)

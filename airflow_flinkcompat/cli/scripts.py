@@ -105,7 +105,7 @@ def side_of(script: NamedScript, options: JobOptions, elsewhere: Mapping[str, st
     """One side of a change, from a script; None if the script is missing."""
     if script.text is None:
         return None
-    engine, path, text = options.engine or next(iter(ENGINES)), script.source, script.text
+    engine, path, text = options.engine or ENGINES[0], script.source, script.text
     side = Side(
         text, options.settings, options.functions, options.catalog, engine, options.engine_version, path,
         catalog_sources=options.catalog_sources, filled_elsewhere=options.filled_elsewhere,

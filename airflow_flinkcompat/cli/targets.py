@@ -20,7 +20,7 @@ from airflow_flinkcompat.planner.judgement import DeployedJob, compile_plans
 from airflow_flinkcompat.project.job_options import JobOptions
 
 if TYPE_CHECKING:
-    from airflow_flinkcompat.deploy.restore_test.place import Cluster
+    from airflow_flinkcompat.deploy.rehearsal.place import Cluster
     from airflow_flinkcompat.deploy.targets import TargetLocation
 
 
@@ -212,7 +212,7 @@ def place_of(planner: Planner) -> TargetLocation | None:
 def template_of(new: Side, savepoint: str | None, place: TargetLocation | None, jars: Sequence[Path] = ()) -> str:
     """Template of the new script, from the cache if possible."""
     from airflow_flinkcompat.deploy import DeployError
-    from airflow_flinkcompat.deploy.restore_test.template import kept_template, options_of
+    from airflow_flinkcompat.deploy.rehearsal.template import kept_template, options_of
 
     side = replace(
         new, script=f"{new.catalog.strip().rstrip(';')};\n{new.script}" if new.catalog.strip() else new.script
@@ -238,7 +238,7 @@ def template_of(new: Side, savepoint: str | None, place: TargetLocation | None, 
 
 @contextmanager
 def _opened(place: TargetLocation | None, jars: Sequence[Path]) -> Iterator[Cluster]:
-    from airflow_flinkcompat.deploy.restore_test.place import Cluster
+    from airflow_flinkcompat.deploy.rehearsal.place import Cluster
     from airflow_flinkcompat.local_flink import local_cluster
 
     if place is None:

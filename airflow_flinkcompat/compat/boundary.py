@@ -1,7 +1,7 @@
 """The time boundary between the windows of a backfill and those of the live job.
 
-:mod:`~airflow_flinkcompat.compat.cutover` describes the protocol. If a program has no aligned boundary, the error names
-the reason.
+:mod:`~airflow_flinkcompat.compat.hand_over` describes the protocol. If a program has no aligned boundary, the error
+names the reason.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta, tzinfo
 
 from airflow_flinkcompat.compat.changes.format import format_row_count, format_window
-from airflow_flinkcompat.compat.cutover import BoundaryError, Cutover, SinkCutover, SourceStart, time_zone
+from airflow_flinkcompat.compat.hand_over import BoundaryError, HandOver, SinkHandOver, SourceStart, time_zone
 from airflow_flinkcompat.plan import Program
 from airflow_flinkcompat.plan.lineage import resolve_operators
 from airflow_flinkcompat.plan.nodes import (
@@ -51,7 +51,7 @@ _BY_HAND = (
 )
 
 
-def hand_over(program: Program, boundary: datetime, sha256: Mapping[str, str], at: datetime) -> Cutover:
+def hand_over(program: Program, boundary: datetime, sha256: Mapping[str, str], at: datetime) -> HandOver:
     """Compute the hand-over of a program's windows at ``boundary``, on the windows' clock without zone.
 
     Raises :class:`BoundaryError` if the boundary cuts a window. The message names the nearest boundaries that cut no
@@ -73,14 +73,14 @@ def hand_over(program: Program, boundary: datetime, sha256: Mapping[str, str], a
             known = starts.get(table.name)
             starts[table.name] = (table, min(first, known[1] if known else first), dict(pipeline.settings))
     sources = tuple(_start(table, first, moment, settings) for table, first, settings in starts.values())
-    sinks: dict[str, SinkCutover] = {}
+    sinks: dict[str, SinkHandOver] = {}
     for pipeline in program.pipelines:
         name = pipeline.sink.name
         text = tuple(dict.fromkeys(format_window(windowing) for windowing in _windowings(pipeline)))
         first = min(first_start(window, moment) for window in outermost[name])
         before = sinks.get(name)
         sinks[name] = _ownership(name, (*(before.windows if before else ()), *text), boundary, first)
-    return Cutover(
+    return HandOver(
         _iso(moment), sources, tuple(sinks.values()), dict(sha256), at.astimezone(UTC).isoformat(timespec="seconds")
     )
 
@@ -237,9 +237,9 @@ def _zone(name: str | None, table: Table) -> tzinfo:
     return found
 
 
-def _ownership(sink: str, windows: tuple[str, ...], boundary: datetime, first: int) -> SinkCutover:
+def _ownership(sink: str, windows: tuple[str, ...], boundary: datetime, first: int) -> SinkHandOver:
     at = boundary.isoformat(" ")
-    return SinkCutover(
+    return SinkHandOver(
         sink,
         tuple(dict.fromkeys(windows)),
         f"window_end <= TIMESTAMP '{at}'",

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
-from airflow_flinkcompat.compat import rules
 from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.changes.differences import Difference
 from airflow_flinkcompat.compat.changes.format import clause_spans, differing_values, format_value, name_difference
@@ -15,8 +14,14 @@ from airflow_flinkcompat.compat.changes.pairs import OperatorPair, PipelinePair
 from airflow_flinkcompat.compat.deployable import UNENDED, exposed_secrets, unfilled_message
 from airflow_flinkcompat.compat.engines.flink.engine import FlinkEngine
 from airflow_flinkcompat.compat.engines.flink.sinks import begins_empty
-from airflow_flinkcompat.compat.engines.protocol import AdjusterContext, Engine, FindingAdjuster, VvrEngine
-from airflow_flinkcompat.compat.findings import Fired, decision_groups, one_for_each_column, one_for_each_table
+from airflow_flinkcompat.compat.engines.protocol import AdjusterContext, Engine, FindingAdjuster
+from airflow_flinkcompat.compat.engines.vvr import VvrEngine
+from airflow_flinkcompat.compat.findings import (
+    apply_precedence,
+    one_for_each_column,
+    one_for_each_table,
+    overrule_across_sinks,
+)
 from airflow_flinkcompat.compat.migration_report import MigrationReport
 from airflow_flinkcompat.compat.plan_comparison import ComparedPlans, Plans, UnknownPlan
 from airflow_flinkcompat.compat.refusals import notes
@@ -30,10 +35,10 @@ from airflow_flinkcompat.compat.report import (
     tool_version,
 )
 from airflow_flinkcompat.compat.reports.entries import operator_reports, sink_outcomes
-from airflow_flinkcompat.compat.restore_verdict import DIFFERS, RestoreVerdict, script_migration
-from airflow_flinkcompat.compat.rule import NOT_COVERED, Level, Rule, RuleMatch, RuleScope
+from airflow_flinkcompat.compat.restore_verdict import RestoreVerdict, script_migration
+from airflow_flinkcompat.compat.rule import NOT_COVERED, Level, Rule, RuleMatch
 from airflow_flinkcompat.compat.rule_builders.table_options import startup_positions
-from airflow_flinkcompat.compat.rules import script, statements
+from airflow_flinkcompat.compat.rules import applicable_rules, script, statements
 from airflow_flinkcompat.compat.side import Side, environments
 from airflow_flinkcompat.compat.verdict import SAFE, Remedy, Verdict, unknown
 from airflow_flinkcompat.exec_graph.migration import Accept, Migration, MigrationExtent
@@ -69,11 +74,7 @@ TOO_DEEP = Finding.of(
 WithHistory = Callable[[Migration, Side, Side], Migration]
 """Function that adds the state computed from past rows to a migration of the old to the new side."""
 
-BY_NAME: Mapping[str, Engine] = {engine.name: engine for engine in (VvrEngine(), FlinkEngine())}
-
-
-_Target = tuple[RuleScope, Any, set[type], set[str]]
-"""A rule's scope, the pair to judge, the classes of its operators, and its differing parts."""
+ENGINE_BY_NAME: Mapping[str, Engine] = {engine.name: engine for engine in (VvrEngine(), FlinkEngine())}
 
 
 def check(
@@ -163,7 +164,7 @@ def _check(
         for side in sides:
             side.require_query()
         fired = _evaluate(change, restore)
-        findings = one_for_each_column(_apply_precedence(fired), change)
+        findings = one_for_each_column(apply_precedence(fired), change)
         sinks, entries = sink_outcomes(change, fired), operator_reports(change, fired)
     except RecursionError:
         findings, sinks, entries = [TOO_DEEP], (), ()
@@ -319,7 +320,7 @@ def _doubtful(report: Report, reasons: Iterable[str]) -> Report:
     doubts = [Finding.of(NOT_COVERED, unknown(), each) for each in reasons]
     if not doubts:
         return report
-    return replace(report, outcome=Outcome.UNKNOWN, findings=tuple(_overrule_across_sinks([*doubts, *report.findings])))
+    return replace(report, outcome=Outcome.UNKNOWN, findings=tuple(overrule_across_sinks([*doubts, *report.findings])))
 
 
 def _changed_stubs(report: Report, change: Change, prediction: Prediction) -> Iterator[str]:
@@ -352,7 +353,7 @@ def check_engines(old: Side, new: Side) -> Reports:
         InputError: A script contains no query.
     """
     # If both outcomes are equal, the report on Flink is first: it predicts the result of a restore.
-    found = [check(old.on(engine), new.on(engine)) for engine in reversed(tuple(ENGINES))]
+    found = [check(old.on(engine), new.on(engine)) for engine in reversed(ENGINES)]
     others = dict(zip((report.engine for report in found), reversed(found), strict=True))
     named = (replace(report, other=(others[report.engine].engine, others[report.engine].outcome)) for report in found)
     return Reports.of(named)
@@ -361,7 +362,7 @@ def check_engines(old: Side, new: Side) -> Reports:
 def _other(change: Change) -> Outcome:
     """The outcome of a change by the rules alone."""
     try:
-        return _roll_up(_apply_precedence(_evaluate(change, None)))
+        return _roll_up(apply_precedence(_evaluate(change, None)))
     except RecursionError:
         return TOO_DEEP.outcome
 
@@ -372,7 +373,7 @@ def _roll_up(findings: Iterable[Finding]) -> Outcome:
 
 def _evaluate(change: Change, restore: RestoreVerdict | None) -> list[tuple[Level, Finding]]:
     """Every finding after the engine's adjusters, with its precedence level."""
-    engine = BY_NAME[change.engine]
+    engine = ENGINE_BY_NAME[change.engine]
     if change.unchanged:
         found, certain, adjusters = _unchanged(change), set(), engine.unchanged_adjusters
     else:
@@ -458,48 +459,6 @@ def _certain(change: Change) -> set[tuple[str, str | None]]:
     return {(finding.rule, finding.sink) for _, finding in again if finding.outcome is Outcome.INCOMPATIBLE}
 
 
-def applicable_rules(change: Change) -> list[tuple[Rule, Any]]:
-    """The rules that may apply to a change, each with a pair of its scope, in the order of the catalogue."""
-    targets: list[_Target] = []
-    every = {each.part for each in change.script_differences}
-    every |= {each.key.partition("/")[0] for each in change.script_differences}
-    for pipeline in change.pipelines:
-        classes = {type(side) for pair in pipeline.operators for side in (pair.old, pair.new)}
-        classes |= {type(each) for each in (*pipeline.removed, *pipeline.added)}
-        parts = _kinds_of(pipeline.differences)
-        every |= parts
-        targets.append((RuleScope.PIPELINE, pipeline, classes, parts))
-        for pair in pipeline.operators:
-            parts = _kinds_of(pair.differences)
-            every |= parts
-            targets.append((RuleScope.OPERATOR, pair, {type(pair.new)}, parts))
-    targets.append((RuleScope.SCRIPT, change, set(), every))
-    by_part = _rules_by_part(change.engine)
-    found = {
-        (number, place): (rule, target)
-        for place, (scope, target, classes, parts) in enumerate(targets)
-        for part in ("", *parts)
-        for number, rule in by_part.get((scope, part), ())
-        if not (rule.operators and classes.isdisjoint(rule.operators))
-    }
-    return [found[each] for each in sorted(found)]
-
-
-@cache
-def _rules_by_part(engine: str) -> Mapping[tuple[RuleScope, str], Sequence[tuple[int, Rule]]]:
-    """The numbered rules of an engine by scope and part. Rules without a part have the key ""."""
-    found: dict[tuple[RuleScope, str], list[tuple[int, Rule]]] = {}
-    for number, rule in enumerate(rules.ALL):
-        if rule.level is not Level.UNCHANGED and engine not in rule.not_applicable:
-            for part in rule.parts or ("",):
-                found.setdefault((rule.scope, part), []).append((number, rule))
-    return found
-
-
-def _kinds_of(differences: Iterable[Difference]) -> set[str]:
-    return {each.part.partition(" of input ")[0] for each in differences}
-
-
 def _sink(target: Any) -> str | None:
     match target:
         case PipelinePair():
@@ -563,48 +522,3 @@ def _unclaimed(difference: Difference, change: Change) -> Finding:
         before_span=spans[0] or difference.before_span,
         after_span=spans[1] or difference.after_span,
     )
-
-
-def _apply_precedence(fired: Fired) -> list[Finding]:
-    """Mark overruled findings. In a sink's pipeline, the worst finding of the highest level decides."""
-    return _overrule_across_sinks(
-        [finding for group, deciders in decision_groups(fired) for finding in _mark_overruled(group, deciders)]
-    )
-
-
-def _mark_overruled(group: Fired, deciders: Fired) -> list[Finding]:
-    worst = max((finding for _, finding in deciders), key=lambda finding: finding.outcome.rank)
-    deciding = {id(finding) for _, finding in deciders}
-    ranks = {finding.rule: finding.outcome.rank for _, finding in group}
-    marked = []
-    for _, finding in group:
-        loses = finding.outcome.rank < worst.outcome.rank or (
-            id(finding) not in deciding and finding.outcome is not worst.outcome
-        )
-        page = rule.yields_to if (rule := rules.BY_CODE.get(finding.rule)) else ""
-        by = page if ranks.get(page, -1) > finding.outcome.rank else worst.rule
-        by = by if loses else _code_in_sql_terms(finding, deciders)
-        marked.append(replace(finding, overruled_by=by) if by else finding)
-    return marked
-
-
-def _code_in_sql_terms(finding: Finding, deciders: Fired) -> str:
-    """The code of a rule that describes, in SQL terms, the same effect as a finding of the plan diff."""
-    if finding.rule != DIFFERS.code:
-        return ""
-    ends = ((each.rule, each.outcome, each.consequence) for _, each in deciders if each.rule != DIFFERS.code)
-    return next((code for code, *end in ends if end == [finding.outcome, finding.consequence]), "")
-
-
-def _overrule_across_sinks(findings: list[Finding]) -> list[Finding]:
-    """Across all sinks and the script as a whole, the worst finding decides."""
-    counting = [finding for finding in findings if not finding.overruled_by]
-    if not counting:
-        return findings
-    worst = max(counting, key=lambda finding: finding.outcome.rank)
-    return [
-        replace(finding, overruled_by=worst.rule)
-        if not finding.overruled_by and finding.outcome.rank < worst.outcome.rank
-        else finding
-        for finding in findings
-    ]

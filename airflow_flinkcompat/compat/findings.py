@@ -1,4 +1,4 @@
-"""The findings that decide, and those of one column, which are put together."""
+"""The findings that decide and those that they overrule; findings of one column, put together."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from itertools import chain
 from operator import itemgetter
 from typing import Any
 
+from airflow_flinkcompat.compat import rules
 from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.changes.differences import Difference
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
 from airflow_flinkcompat.compat.report import Finding
+from airflow_flinkcompat.compat.restore_verdict import DIFFERS
 from airflow_flinkcompat.compat.rule import Level, Rule, RuleMatch
 from airflow_flinkcompat.compat.verdict import combined
 from airflow_flinkcompat.model import Outcome
@@ -45,6 +47,51 @@ def decision_groups(fired: Fired) -> list[tuple[Fired, Fired]]:
 def decided_outcome(fired: Fired) -> Outcome:
     """The worst outcome of the deciding findings."""
     return Outcome.worst([finding.outcome for _, deciders in decision_groups(fired) for _, finding in deciders])
+
+
+def apply_precedence(fired: Fired) -> list[Finding]:
+    """Mark overruled findings. In a sink's pipeline, the worst finding of the highest level decides."""
+    return overrule_across_sinks(
+        [finding for group, deciders in decision_groups(fired) for finding in _mark_overruled(group, deciders)]
+    )
+
+
+def _mark_overruled(group: Fired, deciders: Fired) -> list[Finding]:
+    worst = max((finding for _, finding in deciders), key=lambda finding: finding.outcome.rank)
+    deciding = {id(finding) for _, finding in deciders}
+    ranks = {finding.rule: finding.outcome.rank for _, finding in group}
+    marked = []
+    for _, finding in group:
+        loses = finding.outcome.rank < worst.outcome.rank or (
+            id(finding) not in deciding and finding.outcome is not worst.outcome
+        )
+        page = rule.yields_to if (rule := rules.BY_CODE.get(finding.rule)) else ""
+        by = page if ranks.get(page, -1) > finding.outcome.rank else worst.rule
+        by = by if loses else _code_in_sql_terms(finding, deciders)
+        marked.append(replace(finding, overruled_by=by) if by else finding)
+    return marked
+
+
+def _code_in_sql_terms(finding: Finding, deciders: Fired) -> str:
+    """The code of a rule that describes, in SQL terms, the same effect as a finding of the plan diff."""
+    if finding.rule != DIFFERS.code:
+        return ""
+    ends = ((each.rule, each.outcome, each.consequence) for _, each in deciders if each.rule != DIFFERS.code)
+    return next((code for code, *end in ends if end == [finding.outcome, finding.consequence]), "")
+
+
+def overrule_across_sinks(findings: list[Finding]) -> list[Finding]:
+    """Across all sinks and the script as a whole, the worst finding decides."""
+    counting = [finding for finding in findings if not finding.overruled_by]
+    if not counting:
+        return findings
+    worst = max(counting, key=lambda finding: finding.outcome.rank)
+    return [
+        replace(finding, overruled_by=worst.rule)
+        if not finding.overruled_by and finding.outcome.rank < worst.outcome.rank
+        else finding
+        for finding in findings
+    ]
 
 
 COLUMN_PARTS = frozenset({"columns", "types", "order", "computed", "metadata"})

@@ -10,7 +10,7 @@ from importlib.resources import files
 from airflow_flinkcompat.compat.changes import settings
 from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.engines.flink.settings import zone_matters
-from airflow_flinkcompat.compat.engines.flink.sinks import STATELESS_SINKS, at_own_parallelism, chained
+from airflow_flinkcompat.compat.engines.flink.sinks import at_own_parallelism, chained
 from airflow_flinkcompat.compat.evidence import lines_restored_right
 from airflow_flinkcompat.compat.rule_builders.option_matches import judge_options
 from airflow_flinkcompat.compat.rule_builders.table_options import uses_of
@@ -301,7 +301,7 @@ class ComparedPlans:
 
     def _sinks(self, wanted: Callable[[Set[str | None]], bool]) -> frozenset[str]:
         """Sinks with such connectors on both sides together, by the names the plans have for them."""
-        connectors: dict[str, set[str | None]] = {QUERY_SINK: {STATELESS_SINKS[0]}}
+        connectors: dict[str, set[str | None]] = {QUERY_SINK: {"blackhole"}}
         for program in self.change.programs:
             for table in program.tables:
                 connectors.setdefault(last_name(table.name), set()).add(table.option("connector"))

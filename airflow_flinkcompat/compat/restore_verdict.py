@@ -14,7 +14,6 @@ from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.changes.differences import Difference
 from airflow_flinkcompat.compat.changes.respelling import may_be_same_query
 from airflow_flinkcompat.compat.changes.settings import TTL
-from airflow_flinkcompat.compat.engines.flink.sinks import STATELESS_SINKS
 from airflow_flinkcompat.compat.engines.flink.upgrade import judged_by_planners
 from airflow_flinkcompat.compat.plan_comparison import ComparedPlans, positions, sinks_elsewhere
 from airflow_flinkcompat.compat.report import REFUSALS, Finding
@@ -23,6 +22,7 @@ from airflow_flinkcompat.compat.rule_builders.table_options import uses_of
 from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.compat.verdict import Remedy, measured, right, unknown
 from airflow_flinkcompat.connectors.facts import TableUse
+from airflow_flinkcompat.connectors.registry import is_stateless_sink
 from airflow_flinkcompat.exec_graph.diff import CHAIN
 from airflow_flinkcompat.exec_graph.exec_node import last_name
 from airflow_flinkcompat.exec_graph.from_compiled import QUERY_SINK
@@ -357,7 +357,7 @@ class RestoreVerdict:
 
     def _is_stateless_sink(self, sink_name: str | None) -> bool:
         tables = [table for program in self.change.programs for table in program.tables if table.name == sink_name]
-        return bool(tables) and all(table.option("connector") in STATELESS_SINKS for table in tables)
+        return bool(tables) and all(is_stateless_sink(table.option("connector")) for table in tables)
 
 
 def graph_may_decide(finding: Finding, rule: Rule) -> bool:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import cache
 from importlib import import_module
 
-from airflow_flinkcompat.connectors import declared_options, definitions
+from airflow_flinkcompat.connectors import artifacts, definitions
 from airflow_flinkcompat.connectors.facts import (
     ColumnIdentity,
     ConnectorFacts,
@@ -22,6 +22,7 @@ from airflow_flinkcompat.connectors.facts import (
     OptionEffect,
     OptionFact,
     SinkFacts,
+    SinkState,
     SourceFacts,
     SourceState,
     TableUse,
@@ -61,6 +62,12 @@ def sink(connector: str | None) -> SinkFacts:
     return _facts(connector).sink or _UNKNOWN_SINK
 
 
+def is_stateless_sink(connector: str | None) -> bool:
+    """True if a sink has no state and accepts every result, so that operators in front of it may change."""
+    facts = sink(connector)
+    return facts.state is SinkState.NONE and facts.updates is Known.YES
+
+
 def lookup(connector: str | None) -> LookupFacts:
     """The lookup mode of a connector."""
     return _facts(connector).lookup or LookupFacts()
@@ -75,13 +82,13 @@ def option(connector: str | None, use: TableUse, key: str) -> OptionFact | None:
     found = facts.option(use, key) or (format_option(key) if facts.formats else None)
     if found is not None:
         return found
-    for declared in declared_options.declared(connector, use, key):
+    for declared in artifacts.declared(connector, use, key):
         newer = facts.option(use, declared.key) if declared.key != key else None
         if newer is not None:
             document = f"code of {declared.artifact}: an older name for {declared.key}"
             return replace(newer, key=key, alias_of=declared.key, document=document)
     in_table = facts.source is not None and facts.source.positions is SourceState.TABLE_VERSION
-    return declared_options.fact(connector, use, key, in_table=in_table)
+    return artifacts.fact(connector, use, key, in_table=in_table)
 
 
 def format_keys(connector: str | None) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from airflow_flinkcompat.deploy.flink.rest import ApiError
     from airflow_flinkcompat.deploy.flink.statements import ScriptRefused
     from airflow_flinkcompat.deploy.ledger.entries import LedgerEntry
-    from airflow_flinkcompat.deploy.ledger.history import Ledger, LedgerConflict
+    from airflow_flinkcompat.deploy.ledger.ledger import Ledger, LedgerConflict
     from airflow_flinkcompat.deploy.ledger.store import LedgerError
     from airflow_flinkcompat.deploy.plans import explain_plans
     from airflow_flinkcompat.deploy.redeploy.run import Options, RolledBack, StartFailed, Wait, Waiting
@@ -44,7 +44,7 @@ _HOMES = {
     ".flink.gateway": ("GatewayError", "SqlGateway"),
     ".flink.jobmanager": ("JobManager", "JobManagerError"),
     ".ledger.entries": ("LedgerEntry",),
-    ".ledger.history": ("Ledger", "LedgerConflict"),
+    ".ledger.ledger": ("Ledger", "LedgerConflict"),
     ".plans": ("explain_plans",),
     ".redeploy.preconditions": ("read_hand_over",),
     ".redeploy.sequence": ("deploy",),

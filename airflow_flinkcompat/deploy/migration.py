@@ -17,18 +17,24 @@ from airflow_flinkcompat.compat.migration_report import MigrationReport
 from airflow_flinkcompat.compat.plan_comparison import migrations
 from airflow_flinkcompat.deploy.errors import CannotRehearse, DeployError, DeployRefused, TargetError
 from airflow_flinkcompat.deploy.flink.polling import Overdue, poll
-from airflow_flinkcompat.deploy.ledger.history import LedgerConflict
+from airflow_flinkcompat.deploy.ledger.ledger import LedgerConflict
 from airflow_flinkcompat.deploy.plans import explain_plans, planning_options
 from airflow_flinkcompat.deploy.redeploy.run import Waiting
-from airflow_flinkcompat.deploy.restore_test.place import (
+from airflow_flinkcompat.deploy.rehearsal.place import (
     Cluster,
     RestoreTestTarget,
     Watcher,
     missing_slots,
     slots_of,
 )
-from airflow_flinkcompat.deploy.restore_test.restoring import Inconclusive, Journal, RestoreRefused, Runner, Timeouts
-from airflow_flinkcompat.deploy.restore_test.template import kept_template, options_of
+from airflow_flinkcompat.deploy.rehearsal.restoring import (
+    Inconclusive,
+    Journal,
+    RestoreRefused,
+    RestoreRunner,
+    Timeouts,
+)
+from airflow_flinkcompat.deploy.rehearsal.template import kept_template, options_of
 from airflow_flinkcompat.deploy.target import (
     JobDescriptions,
     JobRef,
@@ -197,7 +203,7 @@ class SavepointWriting(ABC):
         target, timeouts = self._trials.restore_test_target, Timeouts()
         if isinstance(self._cluster.target, SavepointStore):
             savepoint = target.savepoint_at(self._cluster.target.location(savepoint))
-        runner = Runner(target, name, timeouts, Journal())
+        runner = RestoreRunner(target, name, timeouts, Journal())
         try:
             checked = runner.check(self._sides[1])
         except CannotRehearse as error:

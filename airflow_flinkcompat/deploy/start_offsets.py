@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from airflow_flinkcompat.compat.cutover import Cutover, SourceStart
+from airflow_flinkcompat.compat.hand_over import HandOver, SourceStart
 from airflow_flinkcompat.compat.rule_builders.table_options import start_clause, startup_options
 from airflow_flinkcompat.connectors import registry
 from airflow_flinkcompat.connectors.facts import BY_OFFSET, ISO, MILLIS
@@ -65,7 +65,7 @@ def unknown_startup_offsets(reason: str) -> tuple[StartupOffset, ...]:
     return (StartupOffset(("", "", ""), "", str(Offset.SCRIPT), words=words),)
 
 
-def check_startup_offsets(record: Cutover, offsets: SourceOffsets, startup_offsets: Sequence[StartupOffset]) -> None:
+def check_startup_offsets(record: HandOver, offsets: SourceOffsets, startup_offsets: Sequence[StartupOffset]) -> None:
     """Check that sources begin early enough for the live job of a hand-over. Raises DeployRefused."""
     for source in record.sources:
         begun = next((each for each in startup_offsets if source.table in _names(each.path)), None)
@@ -83,7 +83,7 @@ def check_startup_offsets(record: Cutover, offsets: SourceOffsets, startup_offse
 def decide(
     sources: Sequence[SourceTable],
     offsets: SourceOffsets,
-    record: Cutover | None = None,
+    record: HandOver | None = None,
     former: Sequence[SourceTable] = (),
 ) -> tuple[StartupOffset, ...]:
     """Starting positions of a stateless start; ``former``: the former job's sources. Raises DeployRefused."""

@@ -26,7 +26,7 @@ from airflow_flinkcompat.exec_graph.nodes.accumulators import call_over
 from airflow_flinkcompat.exec_graph.nodes.lookup_join import lookup_identifier
 from airflow_flinkcompat.exec_graph.nodes.sink import enforces, has_rowtime, keeps_rows, sink_identifier
 from airflow_flinkcompat.exec_graph.operator_ids import StreamGraph, StreamNode
-from airflow_flinkcompat.exec_graph.outputs import Columns, columns_of_call, computed_columns, outputs_of
+from airflow_flinkcompat.exec_graph.outputs import Columns, column_uses, columns_of_call, outputs_of
 from airflow_flinkcompat.exec_graph.states import CompiledOperator, operators
 from airflow_flinkcompat.exec_graph.streams import is_sort_by_arrival
 from airflow_flinkcompat.exec_graph.symbols import Symbols, joined
@@ -435,8 +435,8 @@ def _with_computed(told: StateSpec, node: ExecNode, meanings: Mapping[int, Hasha
     def of(columns: Columns) -> frozenset[Hashable]:
         return frozenset(meanings[place] for place in columns if place in meanings)
 
-    co_dependent_calls, having_calls = computed_columns(plan, node)
-    return replace(told, co_dependent_calls=frozenset(map(of, co_dependent_calls)), having_calls=of(having_calls))
+    co_dependent_calls, filtering_calls = column_uses(plan, node)
+    return replace(told, co_dependent_calls=frozenset(map(of, co_dependent_calls)), filtering_calls=of(filtering_calls))
 
 
 def _after_in_sink(holder: str, graph: StreamGraph) -> tuple[str, ...]:

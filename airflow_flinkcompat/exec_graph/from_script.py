@@ -117,7 +117,7 @@ def _with_outputs(spec: StateSpec, aggregation: AggregateOperator, output: Outpu
         spec,
         meaning_without_filter=(spec.name, segment, aggregation.window),
         co_dependent_calls=frozenset(read([column]) for column in output.columns),
-        having_calls=read(output.segment.filters),
+        filtering_calls=read(output.segment.filters),
     )
 
 

@@ -1,13 +1,16 @@
-"""The layout of an operator's state: named states, keys, and fields with their meanings."""
+"""The layout of an operator's state: named states, keys, and fields with their types and meanings."""
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
 from airflow_flinkcompat.plan.column_lineage import Composition
+from airflow_flinkcompat.plan.types import MAX_LENGTH, DataType
 from airflow_flinkcompat.savepoint.binary import KeyedStateKind
 
 
@@ -222,3 +225,53 @@ def _without_meaning(state: NamedState) -> NamedState:
 
 def _types(fields: tuple[StateField, ...]) -> tuple[StateField, ...]:
     return tuple(StateField(each.type) for each in fields)
+
+
+VALUE, MAP = KeyedStateKind.VALUE, KeyedStateKind.MAP
+USER_TIMERS, WINDOW_TIMERS = "user-timers", "window-timers"
+LONG = Stored("Long")
+_NOT_NULL = " NOT NULL"
+_WORDS = {"TIMESTAMP_WITHOUT_TIME_ZONE": "TIMESTAMP", "TIMESTAMP_WITH_LOCAL_TIME_ZONE": "TIMESTAMP_LTZ"}
+_ZONED = re.compile(r"\bTIMESTAMP\((\d)\) WITH LOCAL TIME ZONE")
+
+
+def stored_type(written: Any) -> str:
+    """Convert a type of a compiled plan to SQL notation; a time attribute becomes a plain timestamp."""
+    if isinstance(written, str):
+        return (
+            stored_type(json.loads(written)) if written.startswith("{") else _ZONED.sub(r"TIMESTAMP_LTZ(\1)", written)
+        )
+    null = "" if written.get("nullable", True) else _NOT_NULL
+    match written["type"]:
+        case "TIMESTAMP_WITHOUT_TIME_ZONE" | "TIMESTAMP_WITH_LOCAL_TIME_ZONE" as kind:
+            return f"{_WORDS[kind]}({written['precision']}){null}"
+        case "ROW":
+            fields = (f"`{field['name']}` {stored_type(field['fieldType'])}" for field in written["fields"])
+            return f"ROW<{', '.join(fields)}>{null}"
+    return json.dumps(written, sort_keys=True)
+
+
+def nullable(type: str) -> str:
+    """A type without NOT NULL."""
+    return type.removesuffix(_NOT_NULL)
+
+
+def column_field(type: str, meaning: Hashable, name: str) -> StateField:
+    """A state field for a column. The column is NULL in rows that were stored before it existed."""
+    return StateField(type, meaning, name, begins=None if type.endswith(_NOT_NULL) else Begins.NULL)
+
+
+_WIDE = {"STRING": f"VARCHAR({MAX_LENGTH})", "BYTES": f"VARBINARY({MAX_LENGTH})"}
+_PLAIN = frozenset(
+    {"BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL", "DATE", "TIMESTAMP",
+     "TIMESTAMP_LTZ", "CHAR", "VARCHAR", "STRING", "BYTES"}
+)  # fmt: skip
+
+
+def stored_as(type: DataType) -> str:
+    """The text of a type as state stores it, such as VARCHAR(2147483647) for STRING."""
+    if type.name not in _PLAIN or not type.is_known:
+        raise CannotLower(f"the stored form of {type} is unknown")
+    text = str(type)
+    word = text.partition(" ")[0]
+    return text.replace(word, _WIDE[word], 1) if word in _WIDE else text

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, TypeVar
 
-from airflow_flinkcompat.exec_graph.columns import stored_as
 from airflow_flinkcompat.exec_graph.exec_node import ExecNode
 from airflow_flinkcompat.exec_graph.kinds import ExecKind, OperatorKind
-from airflow_flinkcompat.exec_graph.layout import CannotLower, StateLayout, Unknown
+from airflow_flinkcompat.exec_graph.layout import CannotLower, StateLayout, Unknown, stored_as
 from airflow_flinkcompat.exec_graph.model import Facets
 from airflow_flinkcompat.exec_graph.rewriting import StateRewrite
 from airflow_flinkcompat.exec_graph.symbols import ColumnMeanings, Symbols

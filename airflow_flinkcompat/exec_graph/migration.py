@@ -574,7 +574,7 @@ def _rewriting(old: StateSpec, new: StateSpec) -> OperatorMigration | str:
     what = "slice" if made.windows else "key"
     if made.merges and (refused := unmerged(states, before, what) if aggregates(new) else "its keys changed"):
         return refused
-    if refused := mixed(reused_fields(states), new_fields(states), new.co_dependent_calls, new.having_calls):
+    if refused := mixed(reused_fields(states), new_fields(states), new.co_dependent_calls, new.filtering_calls):
         return refused
     if gone := ", ".join(words(made.dropped_keys)):
         return replace(made, reason=f"{gone} is no longer a key: values of keys that become equal are merged")

@@ -76,7 +76,7 @@ class StateSpec:
         windows: An aggregation's windows, if they are stored in slices by event time.
         meaning_without_window: An aggregation's meaning without its windows.
         co_dependent_calls: Sets of aggregate calls from which one output value is computed.
-        having_calls: The aggregate calls that filter the results.
+        filtering_calls: The aggregate calls that filter the results.
         reads: A source's rows, its options, and the operators that read it.
         sinks: The names of the sinks downstream, if a compiled plan shows them.
         rows: The input rows of an operator, if a compiled plan shows them.
@@ -98,7 +98,7 @@ class StateSpec:
     windows: SlicedWindow | None = field(default=None, compare=False)
     meaning_without_window: Hashable = field(default=None, compare=False)
     co_dependent_calls: frozenset[frozenset[Hashable]] = field(default=frozenset(), compare=False)
-    having_calls: frozenset[Hashable] = field(default=frozenset(), compare=False)
+    filtering_calls: frozenset[Hashable] = field(default=frozenset(), compare=False)
     reads: Hashable = field(default=None, compare=False)
     sinks: frozenset[str] = field(default=frozenset(), compare=False)
     rows: Hashable = field(default=None, compare=False)

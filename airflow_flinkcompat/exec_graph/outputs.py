@@ -13,35 +13,35 @@ from airflow_flinkcompat.exec_graph.streams import is_stateless
 Columns = frozenset[int]
 
 
-def computed_columns(plan: CompiledPlan, node: ExecNode) -> tuple[frozenset[Columns], Columns]:
+def column_uses(plan: CompiledPlan, node: ExecNode) -> tuple[frozenset[Columns], Columns]:
     """Columns that downstream operators combine into one value, and columns that filter or rank."""
     co_dependent_calls: set[Columns] = set()
-    having_calls: set[int] = set()
+    filtering_calls: set[int] = set()
     own = [frozenset({place}) for place in range(len(node.names))]
     reached = [(reader, node.place, own) for reader in plan.readers[node.place]]
     while reached:
         place, read, columns = reached.pop()
         reader = plan.nodes[place]
         if reader.kind in (ExecKind.MATCH, ExecKind.SINK) or Trait.AGGREGATES in reader.kind.traits:
-            having_calls |= frozenset().union(*_at(reader.config.get("grouping") or (), columns))
+            filtering_calls |= frozenset().union(*_at(reader.config.get("grouping") or (), columns))
             co_dependent_calls |= {
                 frozenset().union(*_at(columns_of_call(call), columns)) for call in reader.config.get("aggCalls") or ()
             }
             continue
         if not is_stateless(reader):
             places = [place for place in _ranked_by(reader) if place < len(columns)]
-            having_calls |= frozenset().union(*(columns[place] for place in places))
+            filtering_calls |= frozenset().union(*(columns[place] for place in places))
             columns = _appended_origins(plan, reader, read, columns)
         elif reader.kind is ExecKind.CALC:
-            having_calls |= _used(reader.config.get("condition"), columns)
+            filtering_calls |= _used(reader.config.get("condition"), columns)
             columns = [_used(rex, columns) for rex in reader.config["projection"]]
             co_dependent_calls |= set(columns)
         elif Trait.PASSES_COLUMNS not in reader.kind.traits:
             # Every column may affect the result of a table function, a lookup or grouping sets.
-            having_calls |= frozenset().union(*columns)
+            filtering_calls |= frozenset().union(*columns)
             continue
         reached += [(above, place, columns) for above in plan.readers[place]]
-    return frozenset(co_dependent_calls), frozenset(having_calls)
+    return frozenset(co_dependent_calls), frozenset(filtering_calls)
 
 
 def outputs_of(plan: CompiledPlan, node: ExecNode) -> frozenset[tuple[str, Columns]]:

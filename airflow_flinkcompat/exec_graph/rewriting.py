@@ -6,8 +6,7 @@ import re
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
-from airflow_flinkcompat.exec_graph.columns import nullable
-from airflow_flinkcompat.exec_graph.layout import CallPart, NamedState, StateField, StateLayout
+from airflow_flinkcompat.exec_graph.layout import CallPart, NamedState, StateField, StateLayout, nullable
 from airflow_flinkcompat.savepoint.binary_row import FieldForm, field_form
 
 ROWS: Mapping[str, int] = {"row": 0, "List<row>": 0, "Tuple<row, Int>": 4, "List<Tuple<row, Boolean>>": 1}
@@ -184,7 +183,7 @@ def mixed(
     kept: Sequence[StateField],
     begun: Sequence[StateField],
     co_dependent_calls: Set[frozenset[Hashable]],
-    having_calls: Set[Hashable],
+    filtering_calls: Set[Hashable],
 ) -> str:
     """The reason why outputs would mix old and new metrics; "" if they would not."""
     of_all, of_later = _calls(kept), _calls(begun)
@@ -192,8 +191,8 @@ def mixed(
         if calls & of_all and calls & of_later:
             old, new = (", ".join(words(field for field in fields if _is_of(field, calls))) for fields in (kept, begun))
             return f"a metric combines {old}, which would resume, and {new}, which would start empty"
-    if of_all and having_calls & of_later:
-        told = ", ".join(words(field for field in begun if _is_of(field, having_calls)))
+    if of_all and filtering_calls & of_later:
+        told = ", ".join(words(field for field in begun if _is_of(field, filtering_calls)))
         return f"{told}, which would start empty, decides which results are emitted"
     return ""
 

@@ -1,17 +1,19 @@
-"""Stateful operators of a compiled plan, with the facets of their state."""
+"""Stateful operators of a compiled plan with the facets of their state, and append-only nodes."""
 
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
-from airflow_flinkcompat.connectors.facts import ColumnIdentity
-from airflow_flinkcompat.exec_graph.exec_node import CompiledPlan, ExecNode
+from airflow_flinkcompat.connectors import registry
+from airflow_flinkcompat.connectors.facts import ColumnIdentity, Known
+from airflow_flinkcompat.connectors.registry import FORMATS
+from airflow_flinkcompat.exec_graph.exec_node import CompiledPlan, ExecNode, time_attribute
 from airflow_flinkcompat.exec_graph.kinds import ExecKind, Trait
 from airflow_flinkcompat.exec_graph.model import LAYOUT, MEANING, UNSURE, Facets
 from airflow_flinkcompat.exec_graph.nodes import family_of
 from airflow_flinkcompat.exec_graph.nodes.aggregate import local_columns
-from airflow_flinkcompat.exec_graph.nodes.changelog import adds_only
 from airflow_flinkcompat.exec_graph.nodes.kept_rows import kept_row_facets
 from airflow_flinkcompat.exec_graph.nodes.lookup_join import looked_up, lookup_identifier
 from airflow_flinkcompat.exec_graph.nodes.sink import keeps_rows, sink_facets, sink_identifier
@@ -106,3 +108,29 @@ def _handed_up(node: ExecNode, inputs: Sequence[ColumnMeanings], facets: Facets,
         parts = parts[: len(node.names)] + [("beside", i) for i in range(len(node.names) - len(parts))]
     columns = output_meanings(node, [symbols.of("from", op, part) for part in parts], symbols.of("rows of", op))
     return replace(columns, at_window_end="window" in node.kind and Trait.AGGREGATES in node.kind.traits)
+
+
+def adds_only(node: ExecNode, inputs: Sequence[bool]) -> bool:
+    """True if the output of a node is certainly append-only."""
+    if node.kind is ExecKind.TABLE_SOURCE_SCAN:
+        return _table_adds_only(node.config["scanTableSource"]["table"])
+    if node.kind is ExecKind.VALUES:
+        return True
+    inner = node.kind is ExecKind.JOIN and node.config["joinSpec"]["joinType"] in ("INNER", "SEMI")
+    first = node.kind is ExecKind.DEDUPLICATE and not node.config.get("keepLastRow")
+    once = first and (not node.config.get("isRowtime") or bool(node.config.get("outputInsertOnly")))
+    if node.kind is ExecKind.OVER_AGGREGATE:
+        orders = (group["orderBy"]["fields"][0]["index"] for group in node.config["overSpec"]["groups"])
+        if not all(time_attribute(node.types[place]) for place in orders):
+            return False  # a row between other rows changes the results of all later rows
+    return (Trait.APPENDS in node.kind.traits or inner or once) and all(inputs)
+
+
+def _table_adds_only(table: Mapping[str, Any]) -> bool:
+    resolved: Mapping[str, Any] = table.get("resolvedTable", {})
+    options: Mapping[str, str] = resolved.get("options", {})
+    keyed = bool(resolved.get("schema", {}).get("primaryKey"))
+    formats = {value for key, value in options.items() if key in ("format", "value.format")}
+    told = (FORMATS.get(each) for each in formats)
+    appends = registry.source(options.get("connector")).appends is Known.YES
+    return appends and not keyed and all(each is not None and each.appends is Known.YES for each in told)

@@ -12,9 +12,17 @@ from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from airflow_flinkcompat.exec_graph.columns import nullable, stored_as
 from airflow_flinkcompat.exec_graph.exec_node import last_name
-from airflow_flinkcompat.exec_graph.layout import CallPart, CannotLower, NamedState, StateField, StateLayout, call_parts
+from airflow_flinkcompat.exec_graph.layout import (
+    CallPart,
+    CannotLower,
+    NamedState,
+    StateField,
+    StateLayout,
+    call_parts,
+    nullable,
+    stored_as,
+)
 from airflow_flinkcompat.exec_graph.nodes import layout
 from airflow_flinkcompat.exec_graph.nodes.accumulators import is_retractable_extreme
 from airflow_flinkcompat.exec_graph.nodes.aggregate import lower_aggregation

@@ -6,10 +6,11 @@ Each distinct value has one number (hash-consing), so comparing deep plans takes
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from airflow_flinkcompat.exec_graph.layout import StateField, Stored, column_field, stored_type
 from airflow_flinkcompat.plan.column_lineage import Composition, together
 from airflow_flinkcompat.plan.functions import ANEW_FOR_EACH_ROW
 
@@ -312,3 +313,13 @@ def plain(kind: Any) -> str:
     if isinstance(kind, Mapping):
         return json.dumps({key: part for key, part in kind.items() if key != "nullable"}, sort_keys=True)
     return str(kind).removesuffix(" NOT NULL")
+
+
+def columns(read: ColumnMeanings, places: Iterable[int]) -> tuple[StateField, ...]:
+    """State fields for the columns at these positions."""
+    return tuple(column_field(stored_type(read.types[place]), read.at(place), read.names[place]) for place in places)
+
+
+def row(read: ColumnMeanings, form: str = "row") -> Stored:
+    """The stored form of a whole input row."""
+    return Stored(form, columns(read, range(len(read.types))))

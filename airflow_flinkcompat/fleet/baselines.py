@@ -246,7 +246,7 @@ class LedgerBaselines:
         """Names of the deployments in ledgers. Raises OutOfReachError if there are none."""
         if root not in self._known:
             from airflow_flinkcompat.deploy.errors import DeployError
-            from airflow_flinkcompat.deploy.ledger.history import deployments
+            from airflow_flinkcompat.deploy.ledger.ledger import deployments
 
             try:
                 self._known[root] = deployments(root)
@@ -261,7 +261,7 @@ class LedgerBaselines:
 
     def _head(self, root: str, name: str) -> Baseline:
         from airflow_flinkcompat.deploy.errors import DeployError
-        from airflow_flinkcompat.deploy.ledger.history import Ledger
+        from airflow_flinkcompat.deploy.ledger.ledger import Ledger
 
         if name not in self._names(root):
             return Baseline(None, f"the ledger {root}")

@@ -21,8 +21,16 @@ from airflow_flinkcompat.compat.report import CATALOGUE, tool_version
 from airflow_flinkcompat.compat.reports.markdown import code_span, plain_words, without_mentions
 from airflow_flinkcompat.compat.reports.render import WIDTH
 from airflow_flinkcompat.compat.reports.sections import format_inline
-from airflow_flinkcompat.fleet.annotations import annotations_of
-from airflow_flinkcompat.fleet.values import PASSED, READ, DeploymentReview, FleetDiff, Status, result_label, result_of
+from airflow_flinkcompat.fleet.values import (
+    PASSED,
+    READ,
+    DeploymentReview,
+    FleetDiff,
+    Status,
+    annotations_of,
+    result_label,
+    result_of,
+)
 from airflow_flinkcompat.secrets import mask_secrets
 from airflow_flinkcompat.secrets.redact import shortened
 

@@ -12,9 +12,18 @@ from airflow_flinkcompat.compat.gate import waiver_lines
 from airflow_flinkcompat.compat.report import tool_version
 from airflow_flinkcompat.compat.reports.catalogue import BY_CODE
 from airflow_flinkcompat.compat.reports.sections import format_inline, ground, page_text, page_url
-from airflow_flinkcompat.fleet.annotations import BAD_INPUT_RULE, OUT_OF_REACH_RULE, Annotation, annotations_of
 from airflow_flinkcompat.fleet.formats import explained
-from airflow_flinkcompat.fleet.values import BAD_INPUT, PASSED, FleetDiff, Severity, result_of
+from airflow_flinkcompat.fleet.values import (
+    BAD_INPUT,
+    BAD_INPUT_RULE,
+    OUT_OF_REACH_RULE,
+    PASSED,
+    Annotation,
+    FleetDiff,
+    Severity,
+    annotations_of,
+    result_of,
+)
 from airflow_flinkcompat.secrets import mask_secrets
 
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

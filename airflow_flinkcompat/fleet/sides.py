@@ -60,7 +60,7 @@ def side_of_script(
         options.settings,
         options.functions,
         catalog,
-        options.engine or next(iter(ENGINES)),
+        options.engine or ENGINES[0],
         options.engine_version,
         source,
         language,

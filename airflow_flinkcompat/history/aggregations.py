@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from itertools import count
 
 from airflow_flinkcompat.backfill.steps import Select, Step, Where
-from airflow_flinkcompat.exec_graph.columns import nullable
 from airflow_flinkcompat.exec_graph.layout import (
     Begins,
     CallPart,
@@ -20,6 +19,7 @@ from airflow_flinkcompat.exec_graph.layout import (
     StateLayout,
     StateNamespace,
     call_parts,
+    nullable,
 )
 from airflow_flinkcompat.exec_graph.nodes.accumulators import is_retractable_extreme
 from airflow_flinkcompat.exec_graph.nodes.aggregate import MERGED_SESSIONS

@@ -53,7 +53,7 @@ class TopicWithArchive:
 
 
 @dataclass(frozen=True)
-class ArchivedTopic(TopicWithArchive):
+class OffsetArchive(TopicWithArchive):
     """A topic with an archive that stores offsets. The archive is read to its end, then the topic.
 
     Attributes:
@@ -70,7 +70,7 @@ class ArchivedTopic(TopicWithArchive):
     @classmethod
     def of(
         cls, table: Table, topic: KafkaSource, archive: Callable[[Table], BackfillSource], names: str
-    ) -> ArchivedTopic:
+    ) -> OffsetArchive:
         partition, offset, *more = [*(name.strip().strip("`") for name in names.split(",")), "", ""][:3]
         if not (partition and offset) or any(more):
             raise InputError(

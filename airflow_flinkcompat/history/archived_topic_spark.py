@@ -17,7 +17,7 @@ from airflow_flinkcompat.backfill.connectors.registry import reader as reader_of
 from airflow_flinkcompat.backfill.protocols import BackfillSource, TimeBounded
 from airflow_flinkcompat.backfill.result import BackfillError, Untranslatable
 from airflow_flinkcompat.backfill.spark import pin
-from airflow_flinkcompat.history.archived_topic import ArchivedTopic
+from airflow_flinkcompat.history.archived_topic import OffsetArchive
 from airflow_flinkcompat.plan.nodes import Table
 
 _OFFSETS = {"number": "count(1)", "last": "max(m_offset)", "sum": "bit_xor(xxhash64(m_offset))"}
@@ -38,10 +38,10 @@ class _Reach:
     twice: bool
 
 
-class ArchivedTopicReader:
+class OffsetArchiveReader:
     """Reader of the records below an end offset in each partition, from the archive or the topic."""
 
-    def __init__(self, session: SparkSession, source: ArchivedTopic) -> None:
+    def __init__(self, session: SparkSession, source: OffsetArchive) -> None:
         self._session, self._source = session, source
 
     def check(self) -> None:
@@ -150,7 +150,7 @@ class ArchivedTopicReader:
         )
 
 
-reader = ArchivedTopicReader
+reader = OffsetArchiveReader
 
 
 def extent(session: SparkSession, topic: KafkaSource) -> tuple[dict[int, int], dict[int, int], dict[int, int]]:

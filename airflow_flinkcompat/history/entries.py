@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import Any, cast
 
-from airflow_flinkcompat.compat.cutover import time_zone
+from airflow_flinkcompat.compat.hand_over import time_zone
 from airflow_flinkcompat.exec_graph.layout import Begins, NamedState, StateField, StateNamespace, Stored
 from airflow_flinkcompat.exec_graph.rewriting import ROWS
 from airflow_flinkcompat.exec_graph.windows import SlicedWindow

@@ -16,11 +16,10 @@ from airflow_flinkcompat.compat.changes.settings import value
 from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.exec_graph.from_script import operator_layout
 from airflow_flinkcompat.exec_graph.layout import CallPart, CannotLower, StateLayout, Unknown
-from airflow_flinkcompat.exec_graph.matching import known_layout
+from airflow_flinkcompat.exec_graph.matching import known_layout, unify
 from airflow_flinkcompat.exec_graph.model import StateSpec
 from airflow_flinkcompat.exec_graph.stored_columns import TableColumns, in_stored_order
 from airflow_flinkcompat.exec_graph.symbols import Symbols
-from airflow_flinkcompat.exec_graph.unify import unify
 from airflow_flinkcompat.exec_graph.windows import SlicedWindow
 from airflow_flinkcompat.history.aggregations import aggregation_query
 from airflow_flinkcompat.history.archived_topic import topic_of

@@ -13,7 +13,7 @@ from decimal import localcontext
 from functools import reduce
 from typing import Any
 
-from airflow_flinkcompat.compat.cutover import time_zone
+from airflow_flinkcompat.compat.hand_over import time_zone
 from airflow_flinkcompat.exec_graph.layout import NamedState
 from airflow_flinkcompat.exec_graph.windows import SlicedWindow
 from airflow_flinkcompat.plan.nodes import WindowKind

@@ -14,7 +14,7 @@ from airflow_flinkcompat.backfill.connectors.registry import TableLocations, rea
 from airflow_flinkcompat.backfill.protocols import BackfillSource
 from airflow_flinkcompat.backfill.result import BackfillError, Untranslatable
 from airflow_flinkcompat.exec_graph.exec_node import last_name
-from airflow_flinkcompat.history.archived_topic import ArchivedTopic, TopicWithArchive, topic_of
+from airflow_flinkcompat.history.archived_topic import OffsetArchive, TopicWithArchive, topic_of
 from airflow_flinkcompat.history.time_boundary import BoundaryArchive, names_a_time
 from airflow_flinkcompat.migration import NotMigratable
 from airflow_flinkcompat.model import InputError
@@ -55,7 +55,7 @@ class HistoryLocations(TableLocations):
                 ),
                 table.span,
             )
-        of = BoundaryArchive.of if names_a_time(joined) else ArchivedTopic.of
+        of = BoundaryArchive.of if names_a_time(joined) else OffsetArchive.of
         return of(table, KafkaSource.of(table), TableLocations({name: uri}).source, joined)
 
 
@@ -363,12 +363,12 @@ RESUMES_AFTER_ROWS = "it resumes after the rows from which state is computed"
 def check_source(session: SparkSession, source: BackfillSource, say: Callable[[str], None]) -> None:
     """Check that a source can be read completely."""
     from airflow_flinkcompat.backfill.connectors.kafka_spark import is_compacted
-    from airflow_flinkcompat.history.archived_topic_spark import ArchivedTopicReader
+    from airflow_flinkcompat.history.archived_topic_spark import OffsetArchiveReader
 
     found = reader(session, source)
     found.check()
     topic = topic_of(source)
-    if topic is None or (isinstance(found, ArchivedTopicReader) and not found.reads_topic()):
+    if topic is None or (isinstance(found, OffsetArchiveReader) and not found.reads_topic()):
         return
     compacted = is_compacted(session, topic.topics)
     if compacted:

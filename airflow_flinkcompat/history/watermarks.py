@@ -10,7 +10,7 @@ from airflow_flinkcompat.backfill.connectors.kafka import KafkaSource
 from airflow_flinkcompat.backfill.spark_sql.windows import micros_of
 from airflow_flinkcompat.backfill.steps import Select, Where
 from airflow_flinkcompat.exec_graph.exec_node import CompiledPlan, last_name
-from airflow_flinkcompat.history.archived_topic import ArchivedTopic, topic_of
+from airflow_flinkcompat.history.archived_topic import OffsetArchive, topic_of
 from airflow_flinkcompat.history.derived_rows import NotComputable
 from airflow_flinkcompat.history.sources import RowsRead, SourceEnds, TopicEnd
 from airflow_flinkcompat.history.state_rows import Doubt, exact
@@ -43,7 +43,7 @@ def rows_met(rows: TableRows, columns: Sequence[Expression], matter: str) -> Sel
     # Rows that fail a condition also advance the watermark.
     read = rows.selected(Scan(table), [*columns, rows.time, table.watermark.expression, *rows.conditions])
     # Each topic partition has a separate watermark, and the job uses the lowest. Files are read one after another.
-    stream = "PARTITION BY arrival.stream " if isinstance(source, KafkaSource | ArchivedTopic) else ""
+    stream = "PARTITION BY arrival.stream " if isinstance(source, KafkaSource | OffsetArchive) else ""
     before = f"OVER ({stream}ORDER BY arrival ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
     mixed = "FALSE" if stream else "min(arrival.stream) OVER () <> max(arrival.stream) OVER ()"
     found = [f"c{i}" for i in range(width)]

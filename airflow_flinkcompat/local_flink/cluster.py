@@ -24,7 +24,7 @@ from types import TracebackType
 import httpx
 
 from airflow_flinkcompat.deploy.flink.polling import Overdue, poll
-from airflow_flinkcompat.deploy.restore_test.place import Cluster
+from airflow_flinkcompat.deploy.rehearsal.place import Cluster
 from airflow_flinkcompat.deploy.targets import DEFAULT, TargetLocation
 from airflow_flinkcompat.local_flink import jars
 from airflow_flinkcompat.local_flink.processes import (

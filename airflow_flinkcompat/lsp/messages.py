@@ -25,10 +25,16 @@ from airflow_flinkcompat.compat.reports.sections import (
     page_text,
     page_url,
 )
-from airflow_flinkcompat.deploy.ledger.history import masked_job
-from airflow_flinkcompat.fleet.annotations import Annotation, annotations_of
+from airflow_flinkcompat.deploy.ledger.ledger import masked_job
 from airflow_flinkcompat.fleet.baselines import Baseline
-from airflow_flinkcompat.fleet.values import DeploymentReview, Severity, Status, result_label
+from airflow_flinkcompat.fleet.values import (
+    Annotation,
+    DeploymentReview,
+    Severity,
+    Status,
+    annotations_of,
+    result_label,
+)
 from airflow_flinkcompat.lsp.projects import DocumentVerdict
 from airflow_flinkcompat.secrets import mask_secrets
 

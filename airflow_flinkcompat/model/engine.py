@@ -81,8 +81,8 @@ ENGINE_FACTS: Mapping[str, EngineFacts] = {
     ),
 }
 """The facts about each engine, by its name."""
-ENGINES: Mapping[str, str] = {name: facts.default_version for name, facts in ENGINE_FACTS.items()}
-"""The default version of each engine, for jobs without an engine version."""
+ENGINES: tuple[str, ...] = tuple(ENGINE_FACTS)
+"""The names of all engines."""
 
 
 # Flink ignores unknown options. A savepoint path under another version's name is lost, and the job starts empty.
@@ -94,6 +94,8 @@ _BEFORE_1_20: Mapping[str, str] = {
     CLAIM_MODE: "execution.savepoint-restore-mode",
     IGNORE_UNCLAIMED: "execution.savepoint.ignore-unclaimed-state",
 }
+RECOVERY_PREFIXES = ("execution.state-recovery.", "execution.savepoint.", _BEFORE_1_20[CLAIM_MODE])
+"""Beginnings of all recovery options in every spelling. The deployment sets them, never a script."""
 
 
 def recovery_option(option: str, version: str) -> str:

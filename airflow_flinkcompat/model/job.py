@@ -107,7 +107,7 @@ class JobSpec:
         functions: Declarations of functions that the script uses but does not declare.
         catalog: DDL of tables that the script uses but does not declare.
         engine: The engine that runs the job; ``vvr`` by default.
-        engine_version: The version of the engine; None for the default version in ``ENGINES``.
+        engine_version: The version of the engine; None for its default version.
         source: The name of the script, for messages.
         language: The language of the script: ``sql``, ``python`` or ``table``.
         variables: Environment variables of a program, by name.
@@ -148,7 +148,7 @@ class JobSpec:
     @cached_property
     def version(self) -> str:
         """The first one or two numbers of the engine version."""
-        return ".".join((self.engine_version or ENGINES[self.engine]).split(".")[:2])
+        return ".".join((self.engine_version or ENGINE_FACTS[self.engine].default_version).split(".")[:2])
 
     def digest(self) -> str:
         """The SHA-256 of everything that a check compares, in hex; the script's name is not included.

@@ -224,7 +224,7 @@ def _require_planned(side: Side, script: PlannedScript) -> None:
 
 def _require_whole(side: Side, script: PlannedScript) -> None:
     """Raise InputError if Flink refuses the script, or the jar of a connector or format is missing."""
-    from airflow_flinkcompat.connectors.jars import artifacts
+    from airflow_flinkcompat.connectors.artifacts import artifacts
 
     for table, absent in script.stand_ins.items():
         named = artifacts(absent, side.version)

@@ -126,7 +126,7 @@ class JobOptions:
         default=None,
         metadata=option(
             "The engine that runs the job.",
-            "--engine", default="both engines are judged, and the worse verdict applies", choices=tuple(ENGINES),
+            "--engine", default="both engines are judged, and the worse verdict applies", choices=ENGINES,
             variable=ENGINE_VARIABLE, task="``auto``: the engine of the target.", of_check=True,
         ),
     )  # fmt: skip

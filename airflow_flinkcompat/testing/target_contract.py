@@ -18,7 +18,7 @@ from airflow_flinkcompat.deploy.errors import DeployError, DeployRefused, Savepo
 from airflow_flinkcompat.deploy.flink.polling import poll
 from airflow_flinkcompat.deploy.flink.statements import JOB_NAME
 from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry, StoppedEntry
-from airflow_flinkcompat.deploy.ledger.history import E, Ledger
+from airflow_flinkcompat.deploy.ledger.ledger import E, Ledger
 from airflow_flinkcompat.deploy.redeploy.adopt import adopt
 from airflow_flinkcompat.deploy.redeploy.run import Options, RolledBack, new_id
 from airflow_flinkcompat.deploy.redeploy.sequence import deploy

@@ -39,8 +39,8 @@ from airflow_flinkcompat.deploy.ledger.entries import (
     StoppedEntry,
     StoppingEntry,
 )
-from airflow_flinkcompat.deploy.ledger.history import _encoded
 from airflow_flinkcompat.deploy.ledger.index import MOST_MARKERS
+from airflow_flinkcompat.deploy.ledger.ledger import _encoded
 from airflow_flinkcompat.deploy.ledger.listing import deployment_rows, rebuild_index
 from airflow_flinkcompat.deploy.target import JobRef, Snapshot
 from airflow_flinkcompat.model import JobSpec

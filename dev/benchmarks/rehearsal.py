@@ -30,10 +30,10 @@ from airflow_flinkcompat.deploy import DeployError
 from airflow_flinkcompat.deploy.flink.gateway import ScriptRunner, SqlGateway
 from airflow_flinkcompat.deploy.flink.jobmanager import JobManager
 from airflow_flinkcompat.deploy.flink.statements import prepare
-from airflow_flinkcompat.deploy.restore_test.place import Cluster
-from airflow_flinkcompat.deploy.restore_test.report import Rehearsal
-from airflow_flinkcompat.deploy.restore_test.restoring import Timeouts
-from airflow_flinkcompat.deploy.restore_test.sequence import RehearsalOptions, rehearse
+from airflow_flinkcompat.deploy.rehearsal.place import Cluster
+from airflow_flinkcompat.deploy.rehearsal.report import Rehearsal
+from airflow_flinkcompat.deploy.rehearsal.restoring import Timeouts
+from airflow_flinkcompat.deploy.rehearsal.sequence import RehearsalOptions, rehearse
 from airflow_flinkcompat.deploy.targets import TargetLocation
 from airflow_flinkcompat.deploy.targets.gateway import SqlGatewayTarget
 from airflow_flinkcompat.local_flink import LocalFlink
@@ -356,7 +356,7 @@ def report(data: Mapping[str, Any]) -> str:
             f"rehearsal: {as_alone} of {len(rows)} ({sum(row['rows'] for row in rows)} rows)",
             f"* no job and no savepoint left behind: {clean} of {len(rows)}",
             "",
-            "Consumer positions and transactions on Kafka: `tests/scenarios/deploy/restore_test/test_kafka.py`, which",
+            "Consumer positions and transactions on Kafka: `tests/scenarios/deploy/rehearsal/test_kafka.py`, which",
             "also sees the live group moved when what keeps the rehearsal apart is taken away.",
             "",
             "`restored_WRONG` is restored too, and found so: a rehearsal says what Flink accepts, not what comes out.",

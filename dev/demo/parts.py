@@ -19,9 +19,9 @@ from airflow_flinkcompat.deploy import Ledger, LedgerEntry
 from airflow_flinkcompat.deploy.flink.gateway import SqlGateway
 from airflow_flinkcompat.deploy.flink.jobmanager import JobManager, JobManagerError
 from airflow_flinkcompat.deploy.ledger.entries import HeadEntry
-from airflow_flinkcompat.deploy.restore_test.place import Cluster
-from airflow_flinkcompat.deploy.restore_test.report import Rehearsal
-from airflow_flinkcompat.deploy.restore_test.sequence import rehearse
+from airflow_flinkcompat.deploy.rehearsal.place import Cluster
+from airflow_flinkcompat.deploy.rehearsal.report import Rehearsal
+from airflow_flinkcompat.deploy.rehearsal.sequence import rehearse
 from airflow_flinkcompat.deploy.target import same_snapshot
 from airflow_flinkcompat.deploy.targets import TargetLocation
 from airflow_flinkcompat.local_flink import LocalFlink

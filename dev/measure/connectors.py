@@ -21,7 +21,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from airflow_flinkcompat.connectors.declared_options import DATA
+from airflow_flinkcompat.connectors.artifacts import DATA
 from airflow_flinkcompat.local_flink import jars
 from airflow_flinkcompat.planner.daemon import Daemon, PlannerFailure, strictest
 from airflow_flinkcompat.planner.installation import install

@@ -102,7 +102,7 @@ def _parser() -> argparse.ArgumentParser:
         "--planner", choices=("always", "never"), default="never", help="ask Flink's planner on engine flink, or not"
     )
     parser.add_argument("--list", metavar="ANSWER", help="list the changes of this answer, and what decides over each")
-    parser.add_argument("--engine", choices=list(ENGINES), default="flink", help="of --list (default: flink)")
+    parser.add_argument("--engine", choices=ENGINES, default="flink", help="of --list (default: flink)")
     parser.add_argument("--write", type=Path, metavar="FILE", help="write the report into a file, too")
     return parser
 

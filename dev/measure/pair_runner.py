@@ -23,8 +23,8 @@ from airflow_flinkcompat.deploy.flink.jobmanager import JobManager
 from airflow_flinkcompat.deploy.flink.polling import Overdue, poll
 from airflow_flinkcompat.deploy.flink.statements import planned_sql
 from airflow_flinkcompat.deploy.redeploy.run import new_id
-from airflow_flinkcompat.deploy.restore_test.place import Cluster
-from airflow_flinkcompat.deploy.restore_test.template import take_template
+from airflow_flinkcompat.deploy.rehearsal.place import Cluster
+from airflow_flinkcompat.deploy.rehearsal.template import take_template
 from airflow_flinkcompat.deploy.target import JobRef, Snapshot, Start, same_snapshot
 from airflow_flinkcompat.deploy.targets import TargetLocation
 from airflow_flinkcompat.deploy.targets.gateway import SqlGatewayTarget, state_options

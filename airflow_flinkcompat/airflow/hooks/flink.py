@@ -1,4 +1,7 @@
-"""The Airflow connection ``flink``: a target (default: SQL Gateway and JobManager) and its ledger."""
+"""The Airflow connections ``flink`` and ``alibaba_realtime_compute``: a target and its ledger.
+
+The default target of ``flink`` is a SQL Gateway and a JobManager.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ if TYPE_CHECKING:
     from airflow_flinkcompat.compat import Side
     from airflow_flinkcompat.compat.plan_comparison import Plans
     from airflow_flinkcompat.deploy import Ledger
-    from airflow_flinkcompat.deploy.restore_test.place import Cluster
+    from airflow_flinkcompat.deploy.rehearsal.place import Cluster
     from airflow_flinkcompat.deploy.targets import OpenTarget, TargetLocation
     from airflow_flinkcompat.secrets.placeholders import AnyPlaceholder, Lookup
 
@@ -190,7 +193,7 @@ class FlinkHook(BaseHook):
     @contextmanager
     def rehearsal_cluster(self) -> Iterator[Cluster]:
         """Open the cluster for a rehearsal. Raises AirflowFailException if the target is unusable."""
-        from airflow_flinkcompat.deploy.restore_test.place import Cluster
+        from airflow_flinkcompat.deploy.rehearsal.place import Cluster
 
         with self.get_conn() as target:
             yield Cluster(target, self.location())
@@ -371,3 +374,21 @@ def connection_lookup(get_connection: Callable[[str], Connection]) -> Lookup:
         return str(value)
 
     return lookup
+
+
+class RealtimeComputeHook(FlinkHook):
+    """Hook of a connection of type ``alibaba_realtime_compute``, which opens a namespace and its ledger.
+
+    Login and password are the id and the secret of an access key. Keys of the extra: ``endpoint`` or ``region``,
+    ``workspace``, ``namespace``, ``alibaba_conn_id`` (a connection of type ``alibaba_cloud`` whose access key is used
+    instead), ``engine_version``, ``deployment_target``, ``ledger``, and ``ui_url`` (address of the console in a
+    browser).
+    """
+
+    conn_name_attr = "realtime_compute_conn_id"
+    default_conn_name = "realtime_compute_default"
+    conn_type = "alibaba_realtime_compute"
+    hook_name = "Alibaba Cloud Realtime Compute for Apache Flink"
+
+    def __init__(self, realtime_compute_conn_id: str = default_conn_name, **kwargs: Any) -> None:
+        super().__init__(flink_conn_id=realtime_compute_conn_id, **kwargs)

@@ -513,7 +513,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         from airflow_flinkcompat.compat.gate import kept_by_migration
         from airflow_flinkcompat.deploy import DeployError
         from airflow_flinkcompat.deploy.migration import SavepointMigration
-        from airflow_flinkcompat.deploy.restore_test.place import Cluster
+        from airflow_flinkcompat.deploy.rehearsal.place import Cluster
         from airflow_flinkcompat.exec_graph.migration import Accept, MigrationExtent
         from airflow_flinkcompat.history.known_history import KnownHistory
 

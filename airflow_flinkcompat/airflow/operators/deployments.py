@@ -35,7 +35,7 @@ from airflow_flinkcompat.airflow.operators.compatibility import FlinkSqlCompatib
 from airflow_flinkcompat.airflow.operators.deploy import FlinkSqlDeployOperator
 from airflow_flinkcompat.airflow.operators.migration import FlinkStateMigrationOperator
 from airflow_flinkcompat.airflow.operators.rehearsal import FlinkRestoreRehearsalOperator
-from airflow_flinkcompat.airflow.sensors.change import FlinkSqlChangeSensor
+from airflow_flinkcompat.airflow.sensors import FlinkSqlChangeSensor
 from airflow_flinkcompat.airflow.tasks import arguments
 from airflow_flinkcompat.airflow.tasks.arguments import (
     ApproveTable,

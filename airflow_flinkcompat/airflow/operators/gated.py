@@ -18,7 +18,7 @@ from airflow_flinkcompat.airflow.operators.deployments import Deployment, Deploy
 from airflow_flinkcompat.airflow.operators.migration import FlinkStateMigrationOperator, FlinkWarmRestartOperator
 from airflow_flinkcompat.airflow.operators.rehearsal import FlinkRestoreRehearsalOperator
 from airflow_flinkcompat.airflow.operators.watching import check_schedule, script_asset
-from airflow_flinkcompat.airflow.sensors.change import FlinkSqlChangeSensor
+from airflow_flinkcompat.airflow.sensors import FlinkSqlChangeSensor
 from airflow_flinkcompat.model import PROGRAM_SUFFIXES, Outcome, Policy, StartModeName
 
 _JOINED = {"trigger_rule": "none_failed_min_one_success"}  # runs after either of two branches

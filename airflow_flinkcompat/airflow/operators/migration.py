@@ -89,7 +89,7 @@ class FlinkStateMigrationOperator(FlinkSqlDeployOperator):
         self, target: Target, ledger: Ledger, side: Side, summary: Summary, opened: ExitStack
     ) -> StateMigration | None:
         from airflow_flinkcompat.deploy.migration import SavepointMigration
-        from airflow_flinkcompat.deploy.restore_test.place import Cluster
+        from airflow_flinkcompat.deploy.rehearsal.place import Cluster
         from airflow_flinkcompat.exec_graph.migration import Accept, MigrationExtent
         from airflow_flinkcompat.spark_migration import migration_workers
 
@@ -155,7 +155,7 @@ class FlinkWarmRestartOperator(FlinkStateMigrationOperator):
         self, target: Target, ledger: Ledger, side: Side, summary: Summary, opened: ExitStack
     ) -> StateMigration | None:
         from airflow_flinkcompat.deploy.ledger.status import Progress, begun_mode
-        from airflow_flinkcompat.deploy.restore_test.place import Cluster
+        from airflow_flinkcompat.deploy.rehearsal.place import Cluster
         from airflow_flinkcompat.deploy.warm_restart import WarmRestart
         from airflow_flinkcompat.history.warm_start import WarmStart
 

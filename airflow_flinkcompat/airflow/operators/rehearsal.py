@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from airflow_flinkcompat.airflow.tasks.arguments import ScriptArguments
     from airflow_flinkcompat.compat import Side
     from airflow_flinkcompat.deploy.ledger.entries import HeadEntry
-    from airflow_flinkcompat.deploy.restore_test.report import Rehearsal
+    from airflow_flinkcompat.deploy.rehearsal.report import Rehearsal
 
 # After a wait: seconds in which the started jobs must end if the rehearsal cannot continue.
 _CLEANING_SECONDS = 120.0
@@ -97,7 +97,7 @@ class FlinkRestoreRehearsalOperator(ScriptOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Return the result (``flinkcompat-rehearsal/1``). Raises AirflowFailException (``fail_on``)."""
-        from airflow_flinkcompat.deploy.restore_test.report import Rehearsal
+        from airflow_flinkcompat.deploy.rehearsal.report import Rehearsal
 
         with readable_errors():
             head = self.open_ledger().head()
@@ -163,8 +163,8 @@ class FlinkRestoreRehearsalOperator(ScriptOperator):
         return self.proposed_side("flink", None)
 
     def _rehearse(self, context: Context, head: HeadEntry, side: Side, state: Mapping[str, Any] | None) -> Rehearsal:
-        from airflow_flinkcompat.deploy.restore_test.restoring import Paused, Timeouts
-        from airflow_flinkcompat.deploy.restore_test.sequence import RehearsalOptions, rehearse
+        from airflow_flinkcompat.deploy.rehearsal.restoring import Paused, Timeouts
+        from airflow_flinkcompat.deploy.rehearsal.sequence import RehearsalOptions, rehearse
 
         timeouts = Timeouts(
             settle=self.settle_seconds,
@@ -192,7 +192,7 @@ class FlinkRestoreRehearsalOperator(ScriptOperator):
             self.defer(trigger=trigger, method_name="execute_complete", kwargs=more)
 
     def _abandon(self, state: Mapping[str, Any]) -> None:
-        from airflow_flinkcompat.deploy.restore_test.sequence import abandon
+        from airflow_flinkcompat.deploy.rehearsal.sequence import abandon
 
         self.log_lines("the rehearsal cannot continue: ending the jobs that it started")
         with self.hook.rehearsal_cluster() as cluster:

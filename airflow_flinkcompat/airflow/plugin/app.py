@@ -15,7 +15,7 @@ from starlette.datastructures import MutableHeaders
 
 from airflow_flinkcompat.airflow.plugin import changes, fleet, models, views
 from airflow_flinkcompat.airflow.plugin.ledgers import NamedLedger, Rights, find_ledgers
-from airflow_flinkcompat.deploy.ledger.history import can_name
+from airflow_flinkcompat.deploy.ledger.ledger import can_name
 from airflow_flinkcompat.deploy.ledger.store import LedgerError
 from airflow_flinkcompat.secrets import mask_secrets
 

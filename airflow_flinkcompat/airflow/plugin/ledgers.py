@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Self
 from airflow_flinkcompat.airflow.hooks.flink import FlinkHook
 from airflow_flinkcompat.airflow.provider_info import CONFIG_SECTION, get_provider_info
 from airflow_flinkcompat.deploy.ledger.entries import LedgerEntry
-from airflow_flinkcompat.deploy.ledger.history import Ledger, ledger_id
+from airflow_flinkcompat.deploy.ledger.ledger import Ledger, ledger_id
 from airflow_flinkcompat.deploy.ledger.status import DeploymentRow
 from airflow_flinkcompat.model.options import LEDGER_VARIABLE
 from airflow_flinkcompat.secrets import mask_secrets

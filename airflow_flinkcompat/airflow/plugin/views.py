@@ -27,7 +27,7 @@ from airflow_flinkcompat.deploy.ledger.entries import (
     StepEntry,
     StoppedEntry,
 )
-from airflow_flinkcompat.deploy.ledger.history import masked_job
+from airflow_flinkcompat.deploy.ledger.ledger import masked_job
 from airflow_flinkcompat.deploy.ledger.listing import listed, masked_values
 from airflow_flinkcompat.deploy.ledger.status import DeploymentRow, EntryRow, SavepointRow, last_savepoint
 from airflow_flinkcompat.deploy.ledger.store import LedgerError

@@ -269,7 +269,7 @@ class FlinkRehearsalTrigger(FlinkJobTrigger):
             self.log.info("the jobs of the rehearsal have ended; the live job keeps running")
 
     def _abandon(self) -> list[str]:
-        from airflow_flinkcompat.deploy.restore_test.sequence import abandon
+        from airflow_flinkcompat.deploy.rehearsal.sequence import abandon
 
         with self.hook.rehearsal_cluster() as cluster:
             return abandon(cluster, self.state, timeout=_CLEANING_SECONDS)

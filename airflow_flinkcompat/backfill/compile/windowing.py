@@ -21,7 +21,7 @@ from airflow_flinkcompat.backfill.spark_sql.expressions import EXACT_SUM, aggreg
 from airflow_flinkcompat.backfill.spark_sql.translations import PARTS
 from airflow_flinkcompat.backfill.spark_sql.windows import DAY, Aligned, AskedWindows
 from airflow_flinkcompat.backfill.steps import Assign, AssignSessions, Group, Select, Slices, Step
-from airflow_flinkcompat.compat.cutover import time_zone
+from airflow_flinkcompat.compat.hand_over import time_zone
 from airflow_flinkcompat.plan.expressions import (
     AggregateCall,
     Expression,

@@ -192,7 +192,7 @@ class FileSource:
 
 @dataclass(frozen=True)
 class FileSink:
-    """A sink of files in a folder, see :mod:`~airflow_flinkcompat.backfill.connectors.file_publication`."""
+    """A sink of files in a folder; see ``file_publication_spark``."""
 
     place: str
     format: Format | ColumnarFormat

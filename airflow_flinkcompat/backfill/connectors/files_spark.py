@@ -12,7 +12,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession, Window
 from pyspark.sql import functions as F
 
-from airflow_flinkcompat.backfill.connectors.file_publication import FilePublication
+from airflow_flinkcompat.backfill.connectors.file_publication_spark import FilePublication
 from airflow_flinkcompat.backfill.connectors.files import MODIFIED, FileSource
 from airflow_flinkcompat.backfill.formats import text_reader
 from airflow_flinkcompat.backfill.formats.columnar import ColumnarFormat, column_type, identifier, rows_within

@@ -71,8 +71,9 @@ def known_connectors() -> tuple[Connector, ...]:
 
 @cache
 def _known(folders: tuple[str, ...]) -> tuple[Connector, ...]:
-    names = (found.name.removesuffix(_RUN) for found in pkgutil.iter_modules(folders) if found.name.endswith(_RUN))
-    found = (import_module(f"{connectors.__name__}.{name}").CONNECTOR for name in names)
+    names = {found.name for found in pkgutil.iter_modules(folders)}
+    described = sorted(name for name in names if f"{name}{_RUN}" in names)
+    found = (import_module(f"{connectors.__name__}.{name}").CONNECTOR for name in described)
     return tuple(sorted(found, key=lambda each: each.listed))
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from airflow_flinkcompat.backfill.result import Untranslatable
 from airflow_flinkcompat.backfill.spark_sql.translations import ERROR
-from airflow_flinkcompat.compat.cutover import time_zone
+from airflow_flinkcompat.compat.hand_over import time_zone
 from airflow_flinkcompat.model import Span
 from airflow_flinkcompat.plan.expressions import Expression, FunctionCall, Literal
 from airflow_flinkcompat.plan.nodes import Node, Sink, Table

@@ -297,7 +297,7 @@ def _tables(a: Program, b: Program) -> list[Difference]:
 
 
 @dataclass(frozen=True)
-class Fates:
+class MetricFates:
     """Old and new metrics of one operator, sorted by their fate. The metrics of a side have no duplicates."""
 
     old: tuple[AggregateCall, ...]
@@ -380,9 +380,9 @@ class Fates:
         return (*rows, *((describe(call), Fate.FROM_ZERO) for call in self.added))
 
 
-def fates(old: AggregateOperator | OverOperator, new: AggregateOperator | OverOperator) -> Fates:
+def fates(old: AggregateOperator | OverOperator, new: AggregateOperator | OverOperator) -> MetricFates:
     """The fates of the metrics of two paired operators."""
-    return Fates(old.aggregates, new.aggregates)
+    return MetricFates(old.aggregates, new.aggregates)
 
 
 def listed(calls: Iterable[AggregateCall]) -> str:

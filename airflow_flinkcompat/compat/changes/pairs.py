@@ -8,7 +8,7 @@ from typing import Any
 
 from airflow_flinkcompat.compat.changes.differences import (
     Difference,
-    Fates,
+    MetricFates,
     differences_of,
     fates,
     operator_parts,
@@ -184,7 +184,7 @@ class OperatorPair:
         return assigned if any(assigned) else None
 
     @cached_property
-    def fates(self) -> Fates | None:
+    def fates(self) -> MetricFates | None:
         """The fates of the metrics of an aggregation or of an OVER operator; None for other operators."""
         if isinstance(self.old, OverOperator) and isinstance(self.new, OverOperator):
             return fates(self.old, self.new)

@@ -28,7 +28,7 @@ SCOPES = {
 
 def select(engine: str | None = None, outcome: Outcome | None = None) -> tuple[Rule, ...]:
     """Rules with that outcome on that engine, at best if cases differ; on any engine without one."""
-    engines = [engine] if engine else list(ENGINES)
+    engines = [engine] if engine else ENGINES
     return tuple(
         rule
         for rule in ENTRIES

@@ -8,7 +8,7 @@ from typing import Any
 
 from airflow_flinkcompat.compat import rules
 from airflow_flinkcompat.compat.changes.change import Change
-from airflow_flinkcompat.compat.changes.differences import Fates
+from airflow_flinkcompat.compat.changes.differences import MetricFates
 from airflow_flinkcompat.compat.changes.format import format_expressions, format_value, format_window
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair
 from airflow_flinkcompat.compat.engines.flink import lookups
@@ -52,7 +52,7 @@ def sink_outcomes(change: Change, fired: Fired) -> tuple[tuple[str, Outcome], ..
 
 
 def operator_reports(change: Change, fired: Fired) -> tuple[OperatorReport, ...]:
-    """Fates of every stateful operator of either side, by sink, nearest to the sink first."""
+    """MetricFates of every stateful operator of either side, by sink, nearest to the sink first."""
     return tuple(_operator_reports(change, fired))
 
 
@@ -181,7 +181,7 @@ def _paired(pair: OperatorPair, group: Fired) -> OperatorReport:
         ),
         metrics=tuple(
             (metric, Fate.SAME if same else fate.under(outcome))
-            for metric, fate in (pair.fates or Fates(old.metrics, new.metrics)).table
+            for metric, fate in (pair.fates or MetricFates(old.metrics, new.metrics)).table
         ),
         rows=tuple((which, Fate.SAME if same else fate) for which, fate in _rows(old.rows, new.rows, outcome)),
         parts=tuple(

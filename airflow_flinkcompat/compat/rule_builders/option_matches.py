@@ -30,7 +30,7 @@ from airflow_flinkcompat.compat.rule_builders.table_options import (
     stateless_verdict,
 )
 from airflow_flinkcompat.compat.verdict import Verdict, combined, inferred, unknown
-from airflow_flinkcompat.connectors import declared_options, registry
+from airflow_flinkcompat.connectors import artifacts, registry
 from airflow_flinkcompat.connectors.facts import LookupSupport, OptionEffect, OptionFact, SinkState, TableUse
 from airflow_flinkcompat.connectors.registry import FORMATS, format_option
 from airflow_flinkcompat.model import Outcome
@@ -205,7 +205,7 @@ def _doubt(change: OptionChange, fact: OptionFact | None) -> str:
     if key in _CHOICES and key in after and after[key].lower() not in _CHOICES[key]:
         return f"'{after[key]}' may not be a valid value"
     of_connector = fact is not None and "*" in fact.key and format_option(key) is None
-    if of_connector and key in after and declared_options.undeclared(change.connector, key):
+    if of_connector and key in after and artifacts.undeclared(change.connector, key):
         return "no measured version of the connector declares this option, and Flink refuses undeclared options"
     if key in _KEY_PLACES and _reads_other_places(change):
         return "a format of the table reads columns by position, and the columns at these positions changed"

@@ -16,6 +16,7 @@ from airflow_flinkcompat.compat.engines.flink import ranking as flink_ranking
 from airflow_flinkcompat.compat.engines.flink.lookups import LookupMode
 from airflow_flinkcompat.compat.engines.flink.ranking import is_number, stores_no_row
 from airflow_flinkcompat.compat.verdict import Verdict, inferred, refused_at_submit, right, unknown
+from airflow_flinkcompat.connectors.registry import is_stateless_sink
 from airflow_flinkcompat.exec_graph.layout import CannotLower
 from airflow_flinkcompat.exec_graph.lowering import PlannedJob
 from airflow_flinkcompat.exec_graph.nodes.source import derive_source, stretch_above
@@ -55,7 +56,7 @@ STRAIGHT_ON_SOURCE = (
 
 def joins(pair: PipelinePair) -> list[JoinOperator]:
     """The joins nearest the sink on both sides."""
-    return [top for top in sinks.tops(pair) if isinstance(top, JoinOperator)]
+    return [top for top in sinks.result_origins(pair) if isinstance(top, JoinOperator)]
 
 
 def moved_by_outer_join(pair: PipelinePair) -> bool:
@@ -74,7 +75,7 @@ def projection_on_vvr(pair: PipelinePair) -> Verdict | None:
             return unknown("the condition may be evaluated below the temporal join")
         if _tests_partitions_only(pair):
             return unknown("the condition uses only PARTITION BY columns and may be evaluated below the operator")
-    if any(isinstance(top, OverOperator) for top in sinks.tops(pair)) and not _passes_columns(pair):
+    if any(isinstance(top, OverOperator) for top in sinks.result_origins(pair)) and not _passes_columns(pair):
         return unknown("columns next to an OVER call are computed below the OVER operator")
     return None
 
@@ -86,7 +87,7 @@ def _tests_partitions_only(pair: PipelinePair) -> bool:
     """
     return any(
         all(isinstance(leaf, Literal) or getattr(leaf, "output", None) in partition for leaf in leaves(part))
-        for partition in map(_partition, sinks.tops(pair))
+        for partition in map(_partition, sinks.result_origins(pair))
         for part in pair.old.segment.filters ^ pair.new.segment.filters
     )
 
@@ -115,20 +116,22 @@ def _lookup(pair: PipelinePair) -> bool:
     Above a windowed aggregation, they cover only a synchronous lookup.
     """
     sides = ((pair.old, pair.old_program), (pair.new, pair.new_program))
-    tops = [(top, *side) for side in sides if _reads_source(top := side[0].segment.origin) or lookups.from_windows(top)]
-    modes = {lookups.mode(*each) for each in tops}
+    origins = [
+        (top, *side) for side in sides if _reads_source(top := side[0].segment.origin) or lookups.from_windows(top)
+    ]
+    modes = {lookups.mode(*each) for each in origins}
     same = pair.old.segment.filters == pair.new.segment.filters and _passes_columns(pair)
     paired = [each for each in pair.operators if lookups.is_lookup(each.new)]
     alike = len(modes) == 1 and all(map(lookups.possible_modes, paired))  # even if the mode is unknown
-    from_source = all(_reads_source(top) for top, *_ in tops)
-    return len(tops) == 2 and (modes == {LookupMode.SYNCHRONOUS} or (alike and same and from_source))
+    from_source = all(_reads_source(top) for top, *_ in origins)
+    return len(origins) == 2 and (modes == {LookupMode.SYNCHRONOUS} or (alike and same and from_source))
 
 
 def _over(pair: PipelinePair) -> bool:
     """True if restores cover changed output columns of an OVER operator."""
-    tops = sinks.tops(pair)
+    origins = sinks.result_origins(pair)
     same = pair.old.segment.filters == pair.new.segment.filters
-    return _passes_columns(pair) and same and all(isinstance(top, OverOperator) and computed(top) for top in tops)
+    return _passes_columns(pair) and same and all(isinstance(top, OverOperator) and computed(top) for top in origins)
 
 
 @dataclass(frozen=True)
@@ -164,14 +167,14 @@ def measured_above(pair: PipelinePair) -> Verdict | None:
     """Verdict on a changed projection or condition above the last operator; None if it was not measured."""
     if "operators" in pair.parts:
         return judge_added_or_removed(pair)
-    tops = [side.segment.origin for side in (pair.old, pair.new)]
-    kinds = {getattr(top, "kind", "") for top in tops}
+    origins = [side.segment.origin for side in (pair.old, pair.new)]
+    kinds = {getattr(top, "kind", "") for top in origins}
     found = ABOVE.get(kinds.pop()) if len(kinds) == 1 else None
-    if found is None or any(isinstance(top, AggregateOperator) and top.windowed for top in tops):
+    if found is None or any(isinstance(top, AggregateOperator) and top.windowed for top in origins):
         return None
     if not found.sure(pair):
         return None
-    return ABOVE_WINDOWS if all(map(lookups.from_windows, tops)) else right(*found.ids, note=found.note)
+    return ABOVE_WINDOWS if all(map(lookups.from_windows, origins)) else right(*found.ids, note=found.note)
 
 
 def _reads_source(operator: object) -> TypeGuard[JoinOperator]:
@@ -282,8 +285,8 @@ def _projection(pair: PipelinePair) -> Verdict | None:
         moved = "" if nameless else sinks.stays(pair)
         return unknown(moved) if moved else seen
     old, new = sinks.connectors(pair)
-    if nameless or (old == new and old in sinks.STATELESS_SINKS):
-        return WITHOUT_STATE if all(isinstance(top, Source) for top in sinks.tops(pair)) else None
+    if nameless or (old == new and is_stateless_sink(old)):
+        return WITHOUT_STATE if all(isinstance(top, Source) for top in sinks.result_origins(pair)) else None
     if old == new and old in sinks.SINKS_WITH_KNOWN_CHAIN and all(map(sinks.surely_projected, (pair.old, pair.new))):
         return IN_FILES
     declared = sinks.tables(pair)
@@ -315,8 +318,8 @@ def _event_time_columns(output: Output, program: Program) -> int:
 
 def _unmeasured(pair: PipelinePair) -> str:
     """Reason why no measurement covers this projection; "" if one does."""
-    if not _measured_top(*sinks.tops(pair), pair) and _measured_projection(pair) is None:
-        kinds = " and ".join(dict.fromkeys(getattr(top, "kind", "a source") for top in sinks.tops(pair)))
+    if not _measured_top(*sinks.result_origins(pair), pair) and _measured_projection(pair) is None:
+        kinds = " and ".join(dict.fromkeys(getattr(top, "kind", "a source") for top in sinks.result_origins(pair)))
         return f"a changed projection of {kinds} was not measured"
     if _prunes_differently(pair):
         return (
@@ -366,13 +369,13 @@ def _measured_top(old: object, new: object, pair: PipelinePair) -> bool:
     return all(isinstance(top, AggregateOperator) and top.windowed for top in (old, new))
 
 
-def computed_columns(output: Output) -> list[Expression]:
+def projected_columns(output: Output) -> list[Expression]:
     """Output columns other than window fields and rank numbers, for which separate rules exist."""
     return [column for column in output.columns if window_field(column) is None and not is_number(column)]
 
 
 def _measured_projection(pair: PipelinePair) -> Verdict | None:
-    old, new = sinks.tops(pair)
+    old, new = sinks.result_origins(pair)
     if isinstance(old, RankOperator) and isinstance(new, RankOperator):
         programs = pair.old_program, pair.new_program
         added_alone = all(map(flink_ranking.appends_only, (old.segment, new.segment), programs))

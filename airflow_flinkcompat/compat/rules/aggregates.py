@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from airflow_flinkcompat.compat.changes.differences import Fates, listed
+from airflow_flinkcompat.compat.changes.differences import MetricFates, listed
 from airflow_flinkcompat.compat.changes.format import format_expressions
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair
 from airflow_flinkcompat.compat.rule import MINUTE, Example, Rule, RuleMatch, selecting, windowed
@@ -85,14 +85,14 @@ def _metric_rule(
     vvr: Outcome,
     rows: tuple[int, int],
     flink: Verdict,
-    sentence: Callable[[Fates], str],
+    sentence: Callable[[MetricFates], str],
     rationale: str,
     example: Example,
     group: Unwindowed = UNSEEN,
     over: Unwindowed = UNSEEN,
     yields_to: str = "",
 ) -> Rule:
-    """Rule that applies if :attr:`Fates.codes` has its code; ``rows``: its rows on two window pages."""
+    """Rule that applies if :attr:`MetricFates.codes` has its code; ``rows``: its rows on two window pages."""
     windowless = {AggregateKind.GROUP: group, OverOperator.KIND: over}
     on_vvr = documented(vvr, "Window TVF row {}; Group Window Aggregate row {}".format(*rows))
     # Pages on metrics without a window lack some rows.

@@ -25,7 +25,7 @@ from airflow_flinkcompat.sql import nodes
 
 RENAMED = right("x-source-rename", note="the same declaration under a different name")
 UNLIKE = unknown("the two tables are declared differently, which was not measured")
-BY_NAME = unknown(
+FOUND_BY_NAME = unknown(
     "the stored positions belong to the old table; how a restored source uses them for another table was not measured"
 )
 SHARED = unknown(
@@ -82,7 +82,7 @@ def _judged(change: Change, pair: PipelinePair, old: Table | None, new: Table | 
     before, after = table_parts(old), table_parts(new)
     uses = [used for used in uses_of(change, old.name) if used.use is not TableUse.SINK]
     if any(map(_named_by_place, (old, new))) and any(used.use is TableUse.SOURCE for used in uses):
-        return OptionVerdict("the data may be found by the table name", BY_NAME)
+        return OptionVerdict("the data may be found by the table name", FOUND_BY_NAME)
     if any(before[part] != after[part] for part in before if part != "options"):
         return OptionVerdict("", _unlike(pair, old, new))
     found = judge_options(old.name, before["connector"], before["options"], after["options"], uses)

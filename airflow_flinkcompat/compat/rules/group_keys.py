@@ -11,7 +11,7 @@ from airflow_flinkcompat.compat.changes.pairs import OperatorPair, PipelinePair
 from airflow_flinkcompat.compat.engines.flink.ranking import is_number
 from airflow_flinkcompat.compat.engines.flink.table_api import GROUPED_ALIKE, grouped_alike
 from airflow_flinkcompat.compat.rule import Example, Rule, RuleMatch, TableApiCover, grouping, selecting, windowed
-from airflow_flinkcompat.compat.rule_builders.projections import computed_columns, projection_on_flink
+from airflow_flinkcompat.compat.rule_builders.projections import projected_columns, projection_on_flink
 from airflow_flinkcompat.compat.rules.functions import unchanged_on_flink
 from airflow_flinkcompat.compat.verdict import (
     Verdict,
@@ -363,7 +363,7 @@ def window_field_mismatch(pair: OperatorPair) -> Iterable[RuleMatch]:
 def only_window_fields(pair: PipelinePair) -> bool:
     """True if only bare window fields were added to or removed from the output, rank numbers aside."""
     old, new = ([c for c in side.columns if not is_number(c)] for side in (pair.old, pair.new))
-    return old != new and computed_columns(pair.old) == computed_columns(pair.new)
+    return old != new and projected_columns(pair.old) == projected_columns(pair.new)
 
 
 @Rule(

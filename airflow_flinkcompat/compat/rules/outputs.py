@@ -10,8 +10,8 @@ from airflow_flinkcompat.compat.engines.flink import sinks, stateless
 from airflow_flinkcompat.compat.rule import Example, Rule, RuleMatch, selecting
 from airflow_flinkcompat.compat.rule_builders.part_rules import STATELESS, has_state_above, keeps_state
 from airflow_flinkcompat.compat.rule_builders.projections import (
-    computed_columns,
     judge_added_or_removed,
+    projected_columns,
     projection_on_flink,
     projection_on_vvr,
 )
@@ -43,7 +43,7 @@ from airflow_flinkcompat.plan.operators import JoinForm, Operator, OtherKind, Ot
 def output_changed(pair: PipelinePair) -> Iterable[RuleMatch]:
     if "columns" not in pair.parts or pair.others:
         return
-    if computed_columns(pair.old) == computed_columns(pair.new) and pair.operators:
+    if projected_columns(pair.old) == projected_columns(pair.new) and pair.operators:
         return
     above = " above the state" if operators(pair.old) or operators(pair.new) else ""
     yield RuleMatch(

@@ -10,7 +10,7 @@ from airflow_flinkcompat.compat.engines.flink import ranking as flink_ranking
 from airflow_flinkcompat.compat.engines.flink.ranking import Ranking, is_number, stores_no_row
 from airflow_flinkcompat.compat.rule import Example, Rule, RuleMatch, ranked
 from airflow_flinkcompat.compat.rule_builders.part_rules import verdict_with_state_above
-from airflow_flinkcompat.compat.rule_builders.projections import computed_columns, projection_on_flink
+from airflow_flinkcompat.compat.rule_builders.projections import projected_columns, projection_on_flink
 from airflow_flinkcompat.compat.verdict import Verdict, combined, documented, inferred, measured, right, unknown
 from airflow_flinkcompat.model import Outcome
 from airflow_flinkcompat.plan.operators import AggregateOperator, RankKind, RankOperator, StatelessSegment
@@ -141,7 +141,7 @@ def rank_number_output(pair: PipelinePair) -> Iterable[RuleMatch]:
     shown = [any(map(is_number, side.columns)) for side in (pair.old, pair.new)]
     if not read and shown[0] == shown[1]:
         return
-    alone = computed_columns(pair.old) == computed_columns(pair.new)
+    alone = projected_columns(pair.old) == projected_columns(pair.new)
     claims = [key for ranking in read for key in ranking.pair.claim("number read")]
     kinds = {kind for ranking in _rankings(pair) for kind in ranking.kinds}
     on_flink = [flink_ranking.number(ranking) for ranking in read]

@@ -17,7 +17,8 @@ from airflow_flinkcompat.compat.rule_builders.table_options import UsedTable, us
 from airflow_flinkcompat.compat.rules.sources import SHOWN, connector_match, format_difference, table_differences
 from airflow_flinkcompat.compat.verdict import Verdict, combined, documented, expected, inferred, right, unknown
 from airflow_flinkcompat.connectors import registry
-from airflow_flinkcompat.connectors.facts import TableUse
+from airflow_flinkcompat.connectors.facts import Known, TableUse
+from airflow_flinkcompat.connectors.registry import is_stateless_sink, sink
 from airflow_flinkcompat.model import Outcome
 from airflow_flinkcompat.plan.operators import OtherKind, OtherOperator, OverOperator
 
@@ -165,13 +166,13 @@ def _part_on_flink(pair: PipelinePair, difference: Difference) -> Verdict:
         safe = swapped.outcome is Outcome.COMPATIBLE and difference.part in ("columns", "types", "order")
         return combined((swapped, right(*PROJECTED))) if safe else swapped
     reason = sinks.stays(pair)
-    if difference.part == "primary key" and sinks.connectors(pair)[0] in sinks.TAKES_UPSERTS:
+    if difference.part == "primary key" and sink(sinks.connectors(pair)[0]).upserts is Known.YES:
         return _rekeyed(pair)
     if difference.part == "primary key" and not sources_append(pair):
         return unknown(KEY_OF_CHANGES)
     if not reason:
         return _cast_into_state(pair) or _on_stateless(difference)
-    if difference.part in FOLLOW and not {*sinks.connectors(pair)} & {*sinks.STATELESS_SINKS}:
+    if difference.part in FOLLOW and not any(map(is_stateless_sink, sinks.connectors(pair))):
         return projection_on_flink(pair) or UNKNOWN
     return unknown(reason)
 
@@ -184,7 +185,7 @@ def _cast_into_state(pair: PipelinePair) -> Verdict | None:
         return OTHER_ROWS_KEPT
     stores = any(
         isinstance(top, OverOperator) or (isinstance(top, OtherOperator) and top.kind == OtherKind.TEMPORAL_SORT)
-        for top in sinks.tops(pair)
+        for top in sinks.result_origins(pair)
     )
     return CAST_INTO_ROWS if stores and _casts(pair) else None
 

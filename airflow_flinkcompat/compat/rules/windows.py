@@ -31,6 +31,7 @@ from airflow_flinkcompat.compat.verdict import (
     unknown,
     wrong,
 )
+from airflow_flinkcompat.connectors.registry import is_stateless_sink
 from airflow_flinkcompat.model import Outcome
 from airflow_flinkcompat.plan.nodes import Measure, WindowKind
 from airflow_flinkcompat.plan.operators import AggregateKind, AggregateOperator, AssignedWindow, RankOperator, operators
@@ -345,7 +346,7 @@ def _takes_updates(pair: PipelinePair) -> bool:
 
     old, new = sinks.connectors(pair)
     nameless = not pair.old.sink and not pair.new.sink
-    plain = old == new and old in sinks.STATELESS_SINKS
+    plain = old == new and is_stateless_sink(old)
     return nameless or (plain and not keyed(pair.old_program) and not keyed(pair.new_program))
 
 

@@ -19,7 +19,7 @@ import httpx
 from upath import UPath
 
 from airflow_flinkcompat.compat import Side
-from airflow_flinkcompat.connectors.jars import artifacts
+from airflow_flinkcompat.connectors.artifacts import artifacts
 from airflow_flinkcompat.deploy.errors import PlansUnavailable, TargetError
 from airflow_flinkcompat.deploy.flink.gateway import ScriptRunner, Session, SqlGateway
 from airflow_flinkcompat.deploy.flink.rest import is_loopback

@@ -11,6 +11,7 @@ from sqlglot import exp
 
 from airflow_flinkcompat.deploy.errors import DeployError
 from airflow_flinkcompat.model import JobSpec, Span
+from airflow_flinkcompat.model.engine import RECOVERY_PREFIXES
 from airflow_flinkcompat.secrets.detect import are_of_namespace, find_secrets
 from airflow_flinkcompat.secrets.placeholders import (
     Lookup,
@@ -22,8 +23,6 @@ from airflow_flinkcompat.secrets.placeholders import (
 from airflow_flinkcompat.sql import ScriptError, Statement, parse_script
 from airflow_flinkcompat.sql.nodes import CreateTable, ResetOption, SetOption
 
-# The deployment alone decides the state of a start, never a script. The old spellings still work in Flink.
-RECOVERY_KEYS = ("execution.state-recovery.", "execution.savepoint.", "execution.savepoint-restore-mode")
 JOB_NAME = "pipeline.name"
 
 
@@ -190,7 +189,7 @@ def prepare_job(job: JobSpec, *, variables: bool = False) -> Prepared:
 def check_settings(settings: Mapping[str, str], *, variables: bool = True) -> None:
     """Raise ScriptRefused for a recovery option or a literal secret among settings."""
     for key in settings:
-        if key.startswith(RECOVERY_KEYS):
+        if key.startswith(RECOVERY_PREFIXES):
             raise ScriptRefused(f"the setting {key!r} is refused: {_start_is_ours(key)}")
     for key, value in settings.items():
         as_statement = "SET '{}' = '{}';".format(*(text.replace("'", "''") for text in (key, value)))
@@ -227,9 +226,9 @@ def relocate(message: str, span: Span, *, prefix: int = 0) -> str:
 
 def _refuse_recovery(statement: Statement) -> None:
     # An unreadable SET is refused if it only mentions such an option.
-    if _leading_words(statement.text)[:1] == ("SET",) and any(key in statement.text for key in RECOVERY_KEYS):
+    if _leading_words(statement.text)[:1] == ("SET",) and any(key in statement.text for key in RECOVERY_PREFIXES):
         keys = [key for key, _ in _set_option(statement)]
-        if not keys or keys[0].startswith(RECOVERY_KEYS):
+        if not keys or keys[0].startswith(RECOVERY_PREFIXES):
             raise ScriptRefused(f"{statement.span}: the SET is refused: {_start_is_ours(*keys)}")
 
 

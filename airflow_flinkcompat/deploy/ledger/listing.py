@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from airflow_flinkcompat.deploy.ledger.entries import LedgerEntry
-from airflow_flinkcompat.deploy.ledger.history import Ledger, deployments
 from airflow_flinkcompat.deploy.ledger.index import REMEDY, Index, IndexView
+from airflow_flinkcompat.deploy.ledger.ledger import Ledger, deployments
 from airflow_flinkcompat.deploy.ledger.status import DeploymentRow
 from airflow_flinkcompat.deploy.ledger.store import LedgerError, Store
 from airflow_flinkcompat.secrets import mask_secrets

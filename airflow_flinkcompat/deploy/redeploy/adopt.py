@@ -10,7 +10,7 @@ from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.deploy.errors import DeployRefused
 from airflow_flinkcompat.deploy.flink.statements import JOB_NAME, ScriptRefused, check_settings, prepare
 from airflow_flinkcompat.deploy.ledger.entries import AdoptedEntry, JobStart
-from airflow_flinkcompat.deploy.ledger.history import Ledger
+from airflow_flinkcompat.deploy.ledger.ledger import Ledger
 from airflow_flinkcompat.deploy.ledger.status import Progress
 from airflow_flinkcompat.deploy.redeploy.preconditions import difference, differences
 from airflow_flinkcompat.deploy.target import (

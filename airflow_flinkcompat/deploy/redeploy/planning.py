@@ -25,7 +25,7 @@ from airflow_flinkcompat.deploy.ledger.entries import (
     PlannedEntry,
     Review,
 )
-from airflow_flinkcompat.deploy.ledger.history import Ledger
+from airflow_flinkcompat.deploy.ledger.ledger import Ledger
 from airflow_flinkcompat.deploy.ledger.status import Progress
 from airflow_flinkcompat.deploy.redeploy.preconditions import (
     carried_out_by,

@@ -12,7 +12,7 @@ from typing import Any
 
 from upath import UPath
 
-from airflow_flinkcompat.compat.cutover import BoundaryError, Cutover
+from airflow_flinkcompat.compat.hand_over import BoundaryError, HandOver
 from airflow_flinkcompat.deploy.errors import DeployRefused
 from airflow_flinkcompat.deploy.flink.statements import JOB_NAME, NO_PROGRAMS, ScriptRefused
 from airflow_flinkcompat.deploy.ledger.entries import HeadEntry, PlannedEntry, StartEntry
@@ -94,14 +94,14 @@ def check_engine(run: Run, engine: EngineInfo) -> None:
         )
 
 
-def read_hand_over(record: str | Mapping[str, Any]) -> Cutover:
+def read_hand_over(record: str | Mapping[str, Any]) -> HandOver:
     """Read the record of a backfill with a boundary from values, JSON or a path. Raises BoundaryError."""
     if isinstance(record, Mapping):
-        return Cutover.from_dict(dict(record))
+        return HandOver.from_dict(dict(record))
     if record.lstrip().startswith("{"):
-        return Cutover.from_json(record)
+        return HandOver.from_json(record)
     try:
-        return Cutover.from_json(UPath(record).read_text(encoding="utf-8"))
+        return HandOver.from_json(UPath(record).read_text(encoding="utf-8"))
     except (OSError, ValueError, ImportError) as error:
         if isinstance(error, BoundaryError):
             raise
@@ -111,7 +111,7 @@ def read_hand_over(record: str | Mapping[str, Any]) -> Cutover:
         ) from None
 
 
-def check_hand_over(record: Cutover, job: JobSpec, resumes: bool) -> None:
+def check_hand_over(record: HandOver, job: JobSpec, resumes: bool) -> None:
     """Raises DeployRefused if the job to start does not continue from that backfill."""
     try:
         record.check(job)

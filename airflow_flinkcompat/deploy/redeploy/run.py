@@ -24,7 +24,7 @@ from airflow_flinkcompat.deploy.ledger.entries import (
     StepEntry,
     StoppedEntry,
 )
-from airflow_flinkcompat.deploy.ledger.history import Ledger, LedgerConflict
+from airflow_flinkcompat.deploy.ledger.ledger import Ledger, LedgerConflict
 from airflow_flinkcompat.deploy.ledger.status import EntryRow
 from airflow_flinkcompat.deploy.offset_choices import SourceOffsets
 from airflow_flinkcompat.deploy.target import JobRef, JobStatus, Operation, Snapshot, Start, Target, Verb

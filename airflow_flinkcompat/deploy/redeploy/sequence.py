@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 
-from airflow_flinkcompat.compat.cutover import Cutover
+from airflow_flinkcompat.compat.hand_over import HandOver
 from airflow_flinkcompat.deploy.errors import DeployError, DeployRefused, SnapshotGone, TargetError
 from airflow_flinkcompat.deploy.flink.statements import ScriptRefused
 from airflow_flinkcompat.deploy.ledger.entries import (
@@ -30,7 +30,7 @@ from airflow_flinkcompat.deploy.ledger.entries import (
     RollingBackEntry,
     StoppedEntry,
 )
-from airflow_flinkcompat.deploy.ledger.history import Ledger
+from airflow_flinkcompat.deploy.ledger.ledger import Ledger
 from airflow_flinkcompat.deploy.ledger.status import Progress
 from airflow_flinkcompat.deploy.ledger.store import this_process
 from airflow_flinkcompat.deploy.offset_choices import SourceOffsets
@@ -76,7 +76,7 @@ def deploy(
     review: Review | None = None,
     origin: Origin | None = None,
     owner: str | None = None,
-    hand_over: Cutover | None = None,
+    hand_over: HandOver | None = None,
     offsets: SourceOffsets | str | Mapping[str, str] | None = None,
     migration: StateMigration | None = None,
     options: Options | None = None,
@@ -197,7 +197,7 @@ def _deploy(run: Run, progress: Progress) -> DeployedEntry:
     return start(run, head, stopped or Stopped(), taken_up, startup_offsets)
 
 
-def _require_hand_over(run: Run, head: HeadEntry | None, hand_over: Cutover) -> None:
+def _require_hand_over(run: Run, head: HeadEntry | None, hand_over: HandOver) -> None:
     first = run.mode is StartMode.AUTO_FIRST and head is None
     resumes = run.mode is not StartMode.STATELESS and not first
     check_hand_over(hand_over, run.side, resumes)

@@ -8,7 +8,7 @@ from typing import Any
 
 from upath import UPath
 
-from airflow_flinkcompat.compat.cutover import Cutover
+from airflow_flinkcompat.compat.hand_over import HandOver
 from airflow_flinkcompat.deploy.errors import DeployError, DeployRefused, StateFault
 from airflow_flinkcompat.deploy.flink.statements import set_options
 from airflow_flinkcompat.deploy.ledger.entries import (
@@ -318,7 +318,7 @@ def planned(run: Run, head: HeadEntry | None, settings: Mapping[str, str]) -> tu
     former: tuple[SourceTable, ...] = ()
     if any(choice.kind is Offset.AS_STORED for choice in run.offsets.choices):
         former = _former(run, head)
-    record = Cutover.from_dict(run.hand_over) if run.hand_over else None
+    record = HandOver.from_dict(run.hand_over) if run.hand_over else None
     found = unknown_startup_offsets(seen.unknown) if seen.unknown else decide(seen.tables, run.offsets, record, former)
     if record is not None:
         check_startup_offsets(record, run.offsets, found)

@@ -11,7 +11,6 @@ from airflow_flinkcompat.exec_graph.layout import NamedState, StateLayout, Unkno
 from airflow_flinkcompat.exec_graph.lowering import NodeFamily
 from airflow_flinkcompat.exec_graph.nodes import (
     aggregate,
-    changelog,
     join,
     lookup_join,
     match,
@@ -26,9 +25,7 @@ from airflow_flinkcompat.exec_graph.nodes.kept_rows import kept_row_facets
 from airflow_flinkcompat.exec_graph.symbols import ColumnMeanings, Symbols
 from airflow_flinkcompat.savepoint.binary import KeyedStateKind
 
-_MODULES = (
-    aggregate, changelog, join, lookup_join, match, over, process_table_function, rank, sink, source, window_aggregate,
-)  # fmt: skip
+_MODULES = (aggregate, join, lookup_join, match, over, process_table_function, rank, sink, source, window_aggregate)
 FAMILIES: Mapping[ExecKind, NodeFamily] = {
     kind: family for module in _MODULES for family in module.FAMILIES for kind in family.kinds
 }

@@ -7,9 +7,18 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from airflow_flinkcompat.exec_graph.columns import nullable, stored_type
 from airflow_flinkcompat.exec_graph.exec_node import call_function
-from airflow_flinkcompat.exec_graph.layout import Begins, CallPart, Merges, NamedState, StateField, Stored, Unknown
+from airflow_flinkcompat.exec_graph.layout import (
+    Begins,
+    CallPart,
+    Merges,
+    NamedState,
+    StateField,
+    Stored,
+    Unknown,
+    nullable,
+    stored_type,
+)
 from airflow_flinkcompat.exec_graph.streams import types_at
 from airflow_flinkcompat.exec_graph.symbols import ColumnMeanings, Symbols, plain, resolved
 from airflow_flinkcompat.savepoint.binary import KeyedStateKind

@@ -6,7 +6,6 @@ from collections.abc import Collection, Hashable, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import Any, cast
 
-from airflow_flinkcompat.exec_graph.columns import columns, stored_as
 from airflow_flinkcompat.exec_graph.exec_node import ExecNode, call_function
 from airflow_flinkcompat.exec_graph.kinds import ExecKind
 from airflow_flinkcompat.exec_graph.layout import (
@@ -18,6 +17,7 @@ from airflow_flinkcompat.exec_graph.layout import (
     StateNamespace,
     Stored,
     Unknown,
+    stored_as,
 )
 from airflow_flinkcompat.exec_graph.lowering import LIVES, Lowered, NodeFamily, of_one_input
 from airflow_flinkcompat.exec_graph.model import LAYOUT, MEANING, MERGING_WINDOWS, UNSURE, Facets
@@ -41,7 +41,7 @@ from airflow_flinkcompat.exec_graph.rewriting import (
     words,
 )
 from airflow_flinkcompat.exec_graph.streams import facets_aside, output_meanings, own, rows_meaning, types_at
-from airflow_flinkcompat.exec_graph.symbols import ColumnMeanings, Symbol, Symbols, resolved
+from airflow_flinkcompat.exec_graph.symbols import ColumnMeanings, Symbol, Symbols, columns, resolved
 from airflow_flinkcompat.plan import functions
 from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, Literal
 from airflow_flinkcompat.plan.nodes import WindowKind

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from airflow_flinkcompat.exec_graph.columns import LONG, MAP, VALUE, columns, nullable, row
 from airflow_flinkcompat.exec_graph.exec_node import ExecNode
 from airflow_flinkcompat.exec_graph.kinds import ExecKind
 from airflow_flinkcompat.exec_graph.layout import (
+    LONG,
+    MAP,
+    VALUE,
     CannotLower,
     NamedState,
     StateField,
@@ -16,10 +18,11 @@ from airflow_flinkcompat.exec_graph.layout import (
     StateNamespace,
     Stored,
     Unknown,
+    nullable,
 )
 from airflow_flinkcompat.exec_graph.lowering import LIVES, Lowered, NodeFamily, require_certain_columns, stored_columns
 from airflow_flinkcompat.exec_graph.nodes.kept_rows import kept_row_facets, row_states
-from airflow_flinkcompat.exec_graph.symbols import ColumnMeanings, Symbols
+from airflow_flinkcompat.exec_graph.symbols import ColumnMeanings, Symbols, columns, row
 from airflow_flinkcompat.plan.expressions import Expression
 from airflow_flinkcompat.plan.operators import JoinForm, JoinOperator
 from airflow_flinkcompat.plan.origins import OperatorColumn

@@ -8,7 +8,6 @@ from itertools import product
 
 from airflow_flinkcompat.connectors import registry
 from airflow_flinkcompat.connectors.facts import Known, LookupSupport
-from airflow_flinkcompat.exec_graph.columns import columns, row
 from airflow_flinkcompat.exec_graph.exec_node import ExecNode, row_type
 from airflow_flinkcompat.exec_graph.kinds import ExecKind
 from airflow_flinkcompat.exec_graph.layout import CannotLower, NamedState, StateLayout, Stored
@@ -31,7 +30,7 @@ from airflow_flinkcompat.exec_graph.nodes.source import (
     with_output_calc,
 )
 from airflow_flinkcompat.exec_graph.streams import output_meanings, own
-from airflow_flinkcompat.exec_graph.symbols import ColumnMeanings, Symbols, frozen, resolved
+from airflow_flinkcompat.exec_graph.symbols import ColumnMeanings, Symbols, columns, frozen, resolved, row
 from airflow_flinkcompat.plan.expressions import Expression, FunctionCall, Leaf, walk
 from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.plan.operators import JoinOperator, Source

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from airflow_flinkcompat.exec_graph.columns import LONG, MAP, VALUE, columns, row
 from airflow_flinkcompat.exec_graph.exec_node import ExecNode
 from airflow_flinkcompat.exec_graph.kinds import ExecKind
-from airflow_flinkcompat.exec_graph.layout import NamedState, StateLayout, Stored
+from airflow_flinkcompat.exec_graph.layout import LONG, MAP, VALUE, NamedState, StateLayout, Stored
 from airflow_flinkcompat.exec_graph.lowering import NodeFamily, of_one_input
 from airflow_flinkcompat.exec_graph.nodes.kept_rows import kept_row_facets
-from airflow_flinkcompat.exec_graph.symbols import ColumnMeanings, Symbols
+from airflow_flinkcompat.exec_graph.symbols import ColumnMeanings, Symbols, columns, row
 
 _EVENT_ID = "EventId"
 _NODE_ID = f"NodeId<{_EVENT_ID}>"

@@ -6,16 +6,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from airflow_flinkcompat.exec_graph.columns import LONG, MAP, USER_TIMERS, VALUE, columns, row
 from airflow_flinkcompat.exec_graph.exec_node import PROCTIME, ROWTIME, ExecNode, call_function, time_attribute
 from airflow_flinkcompat.exec_graph.kinds import ExecKind
-from airflow_flinkcompat.exec_graph.layout import NamedState, StateField, StateLayout, Stored, Unknown
+from airflow_flinkcompat.exec_graph.layout import (
+    LONG,
+    MAP,
+    USER_TIMERS,
+    VALUE,
+    NamedState,
+    StateField,
+    StateLayout,
+    Stored,
+    Unknown,
+)
 from airflow_flinkcompat.exec_graph.lowering import NodeFamily, of_one_input
 from airflow_flinkcompat.exec_graph.nodes.accumulators import CARRIED_ONLY, accumulated, compiled_calls, counted
 from airflow_flinkcompat.exec_graph.nodes.kept_rows import is_bounded, kept_row_facets, row_states
 from airflow_flinkcompat.exec_graph.nodes.rank import sort_key_of
 from airflow_flinkcompat.exec_graph.rewriting import StateRewrite, by_fields, stored_fields
-from airflow_flinkcompat.exec_graph.symbols import ColumnMeanings, Symbols, frozen, plain
+from airflow_flinkcompat.exec_graph.symbols import ColumnMeanings, Symbols, columns, frozen, plain, row
 
 OVER_ROWS, OVER_LAST_SENT = "inputState", "lastTriggeringTsState"
 """States of an event-time OVER: its rows, and the time of its last emission."""

@@ -6,10 +6,21 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from airflow_flinkcompat.exec_graph.columns import LONG, MAP, USER_TIMERS, VALUE, WINDOW_TIMERS, columns, row
 from airflow_flinkcompat.exec_graph.exec_node import PROCTIME, ROWTIME, ExecNode, time_attribute
 from airflow_flinkcompat.exec_graph.kinds import ExecKind
-from airflow_flinkcompat.exec_graph.layout import CannotLower, NamedState, StateLayout, StateNamespace, Stored, Unknown
+from airflow_flinkcompat.exec_graph.layout import (
+    LONG,
+    MAP,
+    USER_TIMERS,
+    VALUE,
+    WINDOW_TIMERS,
+    CannotLower,
+    NamedState,
+    StateLayout,
+    StateNamespace,
+    Stored,
+    Unknown,
+)
 from airflow_flinkcompat.exec_graph.lowering import (
     LIVES,
     Lowered,
@@ -20,7 +31,7 @@ from airflow_flinkcompat.exec_graph.lowering import (
 )
 from airflow_flinkcompat.exec_graph.nodes.aggregate import in_batches
 from airflow_flinkcompat.exec_graph.nodes.kept_rows import kept_row_facets, row_states
-from airflow_flinkcompat.exec_graph.symbols import ColumnMeanings, Symbols
+from airflow_flinkcompat.exec_graph.symbols import ColumnMeanings, Symbols, columns, row
 from airflow_flinkcompat.plan.operators import RankKind, RankOperator
 from airflow_flinkcompat.plan.origins import window_field
 from airflow_flinkcompat.plan.types import TimeAttribute

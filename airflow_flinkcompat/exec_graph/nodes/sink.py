@@ -8,10 +8,18 @@ from typing import Any
 
 from airflow_flinkcompat.connectors import registry
 from airflow_flinkcompat.connectors.facts import Known, SinkState
-from airflow_flinkcompat.exec_graph.columns import VALUE, stored_type
 from airflow_flinkcompat.exec_graph.exec_node import ROWTIME, ExecNode, time_attribute
 from airflow_flinkcompat.exec_graph.kinds import ExecKind, SinkOperator
-from airflow_flinkcompat.exec_graph.layout import CannotLower, NamedState, StateField, StateLayout, Stored, Unknown
+from airflow_flinkcompat.exec_graph.layout import (
+    VALUE,
+    CannotLower,
+    NamedState,
+    StateField,
+    StateLayout,
+    Stored,
+    Unknown,
+    stored_type,
+)
 from airflow_flinkcompat.exec_graph.lowering import (
     NodeFamily,
     PlannedJob,

@@ -1,4 +1,4 @@
-"""Table sources: columns, facets, and the operators that Flink plans after a scan."""
+"""Table sources: columns, facets, operators from the scan on, and normalization of changelogs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from airflow_flinkcompat.connectors.facts import ColumnIdentity, Known, SinkStat
 from airflow_flinkcompat.connectors.registry import FORMATS
 from airflow_flinkcompat.exec_graph.exec_node import ExecNode, PlanError
 from airflow_flinkcompat.exec_graph.kinds import ExecKind
-from airflow_flinkcompat.exec_graph.layout import CannotLower
+from airflow_flinkcompat.exec_graph.layout import USER_TIMERS, VALUE, CannotLower, NamedState, StateLayout
 from airflow_flinkcompat.exec_graph.lowering import (
     CALC,
     SCAN,
@@ -27,11 +27,14 @@ from airflow_flinkcompat.exec_graph.lowering import (
     contradictory,
     decided,
     mentions,
+    of_one_input,
 )
 from airflow_flinkcompat.exec_graph.model import MEANING, UNSURE, Facets
+from airflow_flinkcompat.exec_graph.nodes.aggregate import in_batches
+from airflow_flinkcompat.exec_graph.nodes.kept_rows import kept_row_facets
 from airflow_flinkcompat.exec_graph.nodes.sink import cast_by_calc, written_by_its_key
 from airflow_flinkcompat.exec_graph.streams import output_meanings
-from airflow_flinkcompat.exec_graph.symbols import ColumnMeanings, Symbol, Symbols, conjuncts, resolved
+from airflow_flinkcompat.exec_graph.symbols import ColumnMeanings, Symbol, Symbols, columns, conjuncts, resolved, row
 from airflow_flinkcompat.plan.expressions import Expression
 from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.plan.operators import Source, StatelessSegment
@@ -288,4 +291,14 @@ def columns_read(wanted: Iterable[Expression]) -> tuple[str, ...]:
     return tuple(leaf.column for part in wanted for leaf in leaves(part) if isinstance(leaf, SourceColumn))
 
 
-FAMILIES = (NodeFamily((ExecKind.TABLE_SOURCE_SCAN,), source_facets),)
+def normalize_layout(node: ExecNode, below: ColumnMeanings, symbols: Symbols) -> StateLayout:
+    """The layout of a ChangelogNormalize: the latest row of each key."""
+    state = NamedState("deduplicate-state", VALUE, row(below))
+    timers = "" if in_batches(node) else USER_TIMERS
+    return StateLayout(columns(below, node.config["uniqueKeys"]), (state,), timers, carried_only=True)
+
+
+FAMILIES = (
+    NodeFamily((ExecKind.TABLE_SOURCE_SCAN,), source_facets),
+    NodeFamily((ExecKind.CHANGELOG_NORMALIZE,), kept_row_facets, of_one_input(normalize_layout)),
+)

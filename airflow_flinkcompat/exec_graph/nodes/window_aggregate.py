@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from itertools import product
 
 from airflow_flinkcompat.connectors.facts import Known
-from airflow_flinkcompat.exec_graph.columns import LONG, MAP, VALUE, columns, row
 from airflow_flinkcompat.exec_graph.exec_node import ExecNode
 from airflow_flinkcompat.exec_graph.kinds import ExecKind
-from airflow_flinkcompat.exec_graph.layout import CannotLower, NamedState, StateLayout, StateNamespace
+from airflow_flinkcompat.exec_graph.layout import LONG, MAP, VALUE, CannotLower, NamedState, StateLayout, StateNamespace
 from airflow_flinkcompat.exec_graph.lowering import (
     CALC,
     GLOBAL,
@@ -35,7 +34,7 @@ from airflow_flinkcompat.exec_graph.nodes.aggregate import (
 from airflow_flinkcompat.exec_graph.nodes.kept_rows import kept_row_facets
 from airflow_flinkcompat.exec_graph.nodes.sink import cast_by_calc
 from airflow_flinkcompat.exec_graph.nodes.source import columns_read, derive_source, every_column, stretch_above
-from airflow_flinkcompat.exec_graph.symbols import ColumnMeanings, Symbols
+from airflow_flinkcompat.exec_graph.symbols import ColumnMeanings, Symbols, columns, row
 from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, FunctionCall, Literal
 from airflow_flinkcompat.plan.nodes import Table, WindowField, WindowKind
 from airflow_flinkcompat.plan.operators import AggregateKind, AggregateOperator, Source

@@ -161,7 +161,7 @@ def _of_commit(
                 options.settings,
                 options.functions,
                 options.catalog,
-                options.engine or next(iter(ENGINES)),
+                options.engine or ENGINES[0],
                 version or options.engine_version,
                 f"{label}:{change.path}",
                 language_of(change.path),
@@ -205,7 +205,7 @@ def jobs_of_project(project: ProjectFile, root: Path, laid_over: OverDeployment,
 def jobs_of_ledgers(roots: Sequence[str], versions: Versions, options: JobOptions) -> Jobs:
     """Pair each deployed job of some ledgers with itself."""
     from airflow_flinkcompat.deploy.errors import DeployError
-    from airflow_flinkcompat.deploy.ledger.history import deployments
+    from airflow_flinkcompat.deploy.ledger.ledger import deployments
 
     known: dict[str, tuple[str, ...]] = {}
     for root in dict.fromkeys(roots):
@@ -232,7 +232,7 @@ def jobs_of_ledgers(roots: Sequence[str], versions: Versions, options: JobOption
 def _deployed(root: str, names: Sequence[str]) -> Iterator[tuple[str, JobSpec | str]]:
     """The deployed job of each deployment, or an error message; several ledgers are read in parallel."""
     from airflow_flinkcompat.deploy.errors import DeployError
-    from airflow_flinkcompat.deploy.ledger.history import Ledger
+    from airflow_flinkcompat.deploy.ledger.ledger import Ledger
     from airflow_flinkcompat.deploy.ledger.store import Store
 
     def job(name: str) -> JobSpec | str | None:

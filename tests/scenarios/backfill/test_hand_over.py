@@ -20,7 +20,7 @@ import pytest
 
 from airflow_flinkcompat.backfill import BackfillError, BackfillRequest, plan, run_backfill
 from airflow_flinkcompat.compat import Side
-from airflow_flinkcompat.compat.cutover import Cutover
+from airflow_flinkcompat.compat.hand_over import HandOver
 from airflow_flinkcompat.deploy import Ledger, Options, Start, deploy
 from airflow_flinkcompat.deploy.targets.gateway import SqlGatewayTarget
 from airflow_flinkcompat.local_flink import LocalFlink
@@ -219,7 +219,7 @@ def handed_over(
     deploy(target, ledger, side, start_mode="stateless", checked_old_sha256=None, hand_over=record, options=options)
     head = ledger.head()
     assert head is not None
-    assert Cutover.from_dict(head.hand_over) == record
+    assert HandOver.from_dict(head.hand_over) == record
 
     # The same job over everything from the beginning.
     times.written(place / "all", events)

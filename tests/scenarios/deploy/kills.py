@@ -30,7 +30,7 @@ from airflow_flinkcompat import compat
 from airflow_flinkcompat.deploy import DeployError, Ledger, Options, deploy
 from airflow_flinkcompat.deploy.ledger.entries import Review
 from airflow_flinkcompat.deploy.migration import SavepointMigration
-from airflow_flinkcompat.deploy.restore_test.place import Cluster
+from airflow_flinkcompat.deploy.rehearsal.place import Cluster
 from airflow_flinkcompat.deploy.target import Target
 from airflow_flinkcompat.deploy.targets import OpenTarget, TargetLocation
 from airflow_flinkcompat.exec_graph.migration import MigrationExtent

@@ -15,7 +15,7 @@ from airflow_flinkcompat.deploy.flink.rest import Endpoint
 from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry, MigratedEntry, Review, StoppedEntry
 from airflow_flinkcompat.deploy.migration import SavepointMigration
 from airflow_flinkcompat.deploy.redeploy.run import new_id
-from airflow_flinkcompat.deploy.restore_test.place import Cluster
+from airflow_flinkcompat.deploy.rehearsal.place import Cluster
 from airflow_flinkcompat.deploy.target import JobRef, Snapshot
 from airflow_flinkcompat.deploy.targets import TargetLocation
 from airflow_flinkcompat.deploy.targets.gateway import SqlGatewayTarget

@@ -32,7 +32,7 @@ from tests.support.cli.command import (
 )
 from tests.support.fleet.repository import git
 from tests.unit.cli.project import ORDERS, change, commit
-from tests.unit.cli.test_diff import deploy
+from tests.unit.cli.test_fleet import deploy
 from tests.unit.fleet.github_sarif import GITHUB_SARIF
 
 FILE = Path("jobs/orders.sql.waivers.toml")

@@ -204,7 +204,10 @@ def test_what_a_reader_sees(run: Run, snapshot: SnapshotAssertion) -> None:
     assert "Planned by Flink 2.3.0" in run("check", *scripts, *FLINK, *of_job).out
     other = ("--set", "table.optimizer.agg-phase-strategy=ONE_PHASE")
     for command, words in (
-        (("check", *scripts, *FLINK), "does not contain, so the job runs a different script or different settings (--old-set)"),
+        (
+            ("check", *scripts, *FLINK),
+            "does not contain, so the job runs a different script or different settings (--old-set)",
+        ),
         (
             ("migrate", *scripts, "--dry-run"),
             "operators of the deployed script differ from the operators of the job",

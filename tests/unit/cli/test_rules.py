@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from airflow_flinkcompat.compat.pages import pages
+from airflow_flinkcompat.cli.rules import pages
 from airflow_flinkcompat.compat.rules import ALL
 from tests.support.cli.command import INCOMPATIBLE, V1, Run, save
 

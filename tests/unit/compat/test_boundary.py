@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_flinkcompat.compat.boundary import first_start, hand_over, nearest
-from airflow_flinkcompat.compat.cutover import BoundaryError, Cutover
+from airflow_flinkcompat.compat.hand_over import BoundaryError, HandOver
 from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.model import FunctionDeclaration, JobSpec
 from airflow_flinkcompat.plan.nodes import Window, WindowKind
@@ -36,7 +36,7 @@ def windowed(window: str, table: str = "TABLE t", time: str = "ts") -> str:
     )
 
 
-def record(query: str, boundary: str, tables: str = "", settings: str = "") -> Cutover:
+def record(query: str, boundary: str, tables: str = "", settings: str = "") -> HandOver:
     text = f"{settings}{tables or source()}{SINK}INSERT INTO o {query};\n"
     sha256 = JobSpec(text).part_digests()
     return hand_over(Side(text).program, datetime.fromisoformat(boundary), sha256, AT)
@@ -171,7 +171,7 @@ def test_the_record_travels_as_json_and_knows_its_script() -> None:
     options = ", 'scan.startup.mode' = 'latest-offset'"
     query, declared = windowed("TUMBLE INTERVAL '1' MINUTE"), source(options=options)
     found = record(query, "2026-01-01 08:00:00", declared)
-    assert Cutover.from_json(found.to_json()) == found
+    assert HandOver.from_json(found.to_json()) == found
     assert found.sources[0].startup == {"scan.startup.mode": "latest-offset"}
     assert any("latest-offset" in line for line in found.lines())
     job = JobSpec(f"{declared}{SINK}INSERT INTO o {query};\n")
@@ -186,7 +186,7 @@ def test_the_record_travels_as_json_and_knows_its_script() -> None:
     )
     for text in damaged:
         with pytest.raises(BoundaryError):
-            Cutover.from_json(text)
+            HandOver.from_json(text)
 
 
 def test_a_blank_line_at_the_end_is_no_other_script() -> None:

@@ -10,12 +10,11 @@ from types import FrameType
 import pytest
 
 import airflow_flinkcompat
+from airflow_flinkcompat.cli.rules import example_sides
 from airflow_flinkcompat.compat import check
 from airflow_flinkcompat.compat.changes.change import Change
-from airflow_flinkcompat.compat.checker import applicable_rules
-from airflow_flinkcompat.compat.pages import example_sides
 from airflow_flinkcompat.compat.rule import Level, RuleScope
-from airflow_flinkcompat.compat.rules import ALL
+from airflow_flinkcompat.compat.rules import ALL, applicable_rules
 from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.model import ENGINES
 from airflow_flinkcompat.testing.fixture_cases import load_cases

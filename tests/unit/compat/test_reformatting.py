@@ -7,9 +7,9 @@ from functools import cache
 
 import pytest
 
+from airflow_flinkcompat.cli.rules import example_sides
 from airflow_flinkcompat.compat import InputError, Outcome, Side, check
 from airflow_flinkcompat.compat.changes.change import Change
-from airflow_flinkcompat.compat.pages import example_sides
 from airflow_flinkcompat.compat.reports.catalogue import ENTRIES
 from airflow_flinkcompat.plan.program import REFUSED_NAME
 from airflow_flinkcompat.sql import ScriptError, parse_script

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
+from airflow_flinkcompat.cli.rules import judged
 from airflow_flinkcompat.compat import ENGINES, Consequence, Outcome, Report, Side, check
-from airflow_flinkcompat.compat.pages import judged
 from airflow_flinkcompat.compat.report import OperatorReport
 from airflow_flinkcompat.compat.reports.catalogue import ENTRIES
 from airflow_flinkcompat.compat.reports.render import render_text

@@ -32,7 +32,7 @@ def _side(case: Case, engine: str, *, old: bool) -> Side:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("engine", mostly_nightly(tuple(ENGINES)))
+@pytest.mark.parametrize("engine", mostly_nightly(ENGINES))
 def test_a_report_is_the_same_where_each_side_was_read_alone(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def apart(old: Side, new: Side) -> Change:
         return Change(old, replace(new, beside=None))

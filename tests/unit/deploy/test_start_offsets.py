@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from airflow_flinkcompat.compat.cutover import Cutover, SourceStart
+from airflow_flinkcompat.compat.hand_over import HandOver, SourceStart
 from airflow_flinkcompat.compat.rule_builders.table_options import start_clause
 from airflow_flinkcompat.connectors.registry import catalogue
 from airflow_flinkcompat.deploy import (
@@ -361,9 +361,9 @@ def test_sources_nobody_can_name_begin_by_the_script_or_not_at_all(ledger: Ledge
 
 
 # -------------------------------------------------------------------------------- after a backfill
-def handed_over(column: str, live_from: str = "2026-01-01T00:00:00Z", **startup: str) -> Cutover:
+def handed_over(column: str, live_from: str = "2026-01-01T00:00:00Z", **startup: str) -> HandOver:
     start = SourceStart("orders", column, 0, live_from, live_from, startup)
-    return Cutover("2026-01-02 00:00:00", (start,), (), V1.part_digests(), "2026-01-03")
+    return HandOver("2026-01-02 00:00:00", (start,), (), V1.part_digests(), "2026-01-03")
 
 
 TIMED = replace(ORDERS, record_time=frozenset({"met"}))

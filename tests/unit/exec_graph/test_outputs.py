@@ -9,7 +9,7 @@ import pytest
 
 from airflow_flinkcompat.exec_graph.exec_node import CompiledPlan, ExecNode
 from airflow_flinkcompat.exec_graph.kinds import ExecKind
-from airflow_flinkcompat.exec_graph.outputs import computed_columns, outputs_of
+from airflow_flinkcompat.exec_graph.outputs import column_uses, outputs_of
 
 SUMS = ("group-aggregate", ("a", "s", "m"), {}, (0,))
 
@@ -50,11 +50,11 @@ S_AND_M = frozenset({1, 2})
 def test_what_is_computed_behind_operators_that_hand_rows_on(between: tuple[Any, ...]) -> None:
     read = 1 + len(between)
     apart = plan(SUMS, *between, (*calc([0], [1], [2]), (read,)))
-    assert S_AND_M not in computed_columns(apart, apart.nodes[1])[0]
+    assert S_AND_M not in column_uses(apart, apart.nodes[1])[0]
     mixed = plan(SUMS, *between, (*calc([0], [1, 2]), (read,)))
-    assert S_AND_M in computed_columns(mixed, mixed.nodes[1])[0]
+    assert S_AND_M in column_uses(mixed, mixed.nodes[1])[0]
     filtered = plan(SUMS, *between, (*calc([0], [1], condition=[2]), (read,)))
-    assert computed_columns(filtered, filtered.nodes[1])[1] == {2}
+    assert column_uses(filtered, filtered.nodes[1])[1] == {2}
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_what_is_computed_behind_operators_that_hand_rows_on(between: tuple[Any,
 )
 def test_a_ranking_goes_by_what_it_is_asked_for(config: Mapping[str, Any]) -> None:
     found = plan(SUMS, ("rank", ("a", "s", "m"), config, (1,)), (*calc([0], [1]), (2,)))
-    assert computed_columns(found, found.nodes[1])[1] == {0, 2}
+    assert column_uses(found, found.nodes[1])[1] == {0, 2}
 
 
 @pytest.mark.parametrize(("left", "columns"), [(True, [1, 2]), (False, [3, 4])])
@@ -75,13 +75,13 @@ def test_a_join_hands_its_sides_on_side_by_side(left: bool, columns: list[int]) 
     inputs = (1, 2) if left else (2, 1)
     names = ("a", "s", "m", "x", "y") if left else ("x", "y", "a", "s", "m")
     found = plan(SUMS, other, ("join", names, {}, inputs), (*calc(columns), (3,)))
-    assert computed_columns(found, found.nodes[1])[0] >= {S_AND_M}
+    assert column_uses(found, found.nodes[1])[0] >= {S_AND_M}
 
 
 def test_a_join_that_only_asks_counts_as_computed_of_all() -> None:
     other = ("calc", ("x", "y"), {"projection": []}, (0,))
     found = plan(SUMS, other, ("join", ("a", "s", "m"), {}, (1, 2)), (*calc([1]), (3,)))
-    assert frozenset({0, 1, 2}) in computed_columns(found, found.nodes[1])[0]
+    assert frozenset({0, 1, 2}) in column_uses(found, found.nodes[1])[0]
 
 
 def test_a_call_of_another_aggregation_is_computed_of_all_that_it_takes() -> None:
@@ -89,7 +89,7 @@ def test_a_call_of_another_aggregation_is_computed_of_all_that_it_takes() -> Non
     calls = [{"argList": [1], "filterArg": 2}, {"argList": [], "filterArg": -1}]
     upper = ("group-aggregate", ("s", "n", "o"), {"grouping": [0], "aggCalls": calls}, (1,))
     found = plan(SUMS, upper, (*calc([1, 2]), (2,)))
-    assert computed_columns(found, found.nodes[1]) == (frozenset({S_AND_M, frozenset()}), {0})
+    assert column_uses(found, found.nodes[1]) == (frozenset({S_AND_M, frozenset()}), {0})
 
 
 TABLE = {"resolvedTable": {"schema": {"columns": [{"name": "k"}, {"name": "dearest"}, {"name": "label"}]}}}

@@ -232,7 +232,7 @@ def test_calls_of_which_one_output_is_computed_go_on_or_begin_together() -> None
 @pytest.mark.parametrize(
     ("told", "reason"),
     [
-        ({"having_calls": frozenset("b")}, "b, which would start empty, decides which results are emitted"),
+        ({"filtering_calls": frozenset("b")}, "b, which would start empty, decides which results are emitted"),
         ({"co_dependent_calls": frozenset({frozenset("ab")})}, "a metric combines a, which would resume, and b"),
         ({"co_dependent_calls": frozenset({frozenset("a"), frozenset("b")})}, ""),
     ],

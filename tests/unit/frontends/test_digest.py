@@ -18,7 +18,7 @@ from airflow_flinkcompat.backfill import BackfillRequest, plan
 from airflow_flinkcompat.compat import Side, check
 from airflow_flinkcompat.compat.boundary import hand_over
 from airflow_flinkcompat.compat.changes.format import format_window
-from airflow_flinkcompat.compat.cutover import BoundaryError
+from airflow_flinkcompat.compat.hand_over import BoundaryError
 from airflow_flinkcompat.compat.rules.ordered_rows import format_frame
 from airflow_flinkcompat.model import JobSpec, language_of
 from airflow_flinkcompat.plan.nodes import Over

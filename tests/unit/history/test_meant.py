@@ -7,9 +7,8 @@ from dataclasses import replace
 import pytest
 
 from airflow_flinkcompat.compat import Side
-from airflow_flinkcompat.exec_graph.columns import stored_as
 from airflow_flinkcompat.exec_graph.from_script import operator_layout
-from airflow_flinkcompat.exec_graph.layout import NamedState, StateField, StateLayout, Stored
+from airflow_flinkcompat.exec_graph.layout import NamedState, StateField, StateLayout, Stored, stored_as
 from airflow_flinkcompat.exec_graph.stored_columns import derive_aggregation
 from airflow_flinkcompat.exec_graph.symbols import Symbols
 from airflow_flinkcompat.history.derived_rows import NotComputable

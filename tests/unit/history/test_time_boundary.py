@@ -8,7 +8,7 @@ from airflow_flinkcompat.backfill import BackfillError
 from airflow_flinkcompat.backfill.protocols import BackfillSource
 from airflow_flinkcompat.backfill.result import Untranslatable
 from airflow_flinkcompat.compat import Side
-from airflow_flinkcompat.history.archived_topic import ArchivedTopic
+from airflow_flinkcompat.history.archived_topic import OffsetArchive
 from airflow_flinkcompat.history.sources import HistoryLocations
 from airflow_flinkcompat.history.time_boundary import BoundaryArchive
 from airflow_flinkcompat.model import InputError
@@ -78,7 +78,7 @@ def test_what_is_no_time_of_the_table_is_bad_input(declared: str, text: str, say
 
 def test_columns_that_look_like_dates_are_written_as_in_a_script() -> None:
     with_dates = source_of(INSTANT, "`2026-01-31`,`2026-02-01`")
-    assert isinstance(with_dates, ArchivedTopic)
+    assert isinstance(with_dates, OffsetArchive)
     assert [column.name for column in with_dates.stored.columns][-2:] == ["2026-01-31", "2026-02-01"]
 
 

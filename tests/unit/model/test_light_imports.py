@@ -66,7 +66,7 @@ def test_fronts(fronts: dict[str, list[str]], name: str) -> None:
 def test_a_dag_file_pays_for_no_types_of_arguments_no_job_and_no_trigger() -> None:
     named = "FlinkSqlApprovalOperator, FlinkSqlCompatibilityOperator, FlinkSqlDeployOperator"
     found = loaded(
-        f"from airflow_flinkcompat.airflow.operators import {named}\nimport airflow_flinkcompat.airflow.sensors.change"
+        f"from airflow_flinkcompat.airflow.operators import {named}\nimport airflow_flinkcompat.airflow.sensors"
     )
     assert "airflow_flinkcompat.airflow.operators.deploy" in found
     assert (

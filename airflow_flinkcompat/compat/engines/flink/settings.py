@@ -14,13 +14,14 @@ from airflow_flinkcompat.compat.changes import settings
 from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.changes.query_form import OPTIONS
 from airflow_flinkcompat.compat.changes.settings import TTL
-from airflow_flinkcompat.compat.engines.flink.sinks import STATELESS_SINKS, declared, materializers
+from airflow_flinkcompat.compat.engines.flink.sinks import declared, materializers
 from airflow_flinkcompat.compat.engines.flink.validation.conflicts import REQUIRED, Materializer
 from airflow_flinkcompat.compat.evidence import restores
 from airflow_flinkcompat.compat.verdict import Verdict, inferred, refused, refused_at_submit, right, unknown, wrong
 from airflow_flinkcompat.connectors import registry
 from airflow_flinkcompat.connectors.facts import SourceState
 from airflow_flinkcompat.connectors.flink_options import setting
+from airflow_flinkcompat.connectors.registry import is_stateless_sink
 from airflow_flinkcompat.model import Outcome
 from airflow_flinkcompat.plan.operators import (
     AggregateKind,
@@ -165,7 +166,7 @@ def _free_to_rescale(changed: Changed) -> bool:
     known = {table.name for _, table in declared(changed.change)}
     own = any("parallelism" in key for _, table in declared(changed.change) for key, _ in table.options)
     quiet = all(
-        table.option("connector") in STATELESS_SINKS
+        is_stateless_sink(table.option("connector"))
         for output, table in declared(changed.change)
         if table.name == output.sink
     )

@@ -34,18 +34,8 @@ from airflow_flinkcompat.plan.origins import KeyOutput, OperatorColumn, WindowCo
 from airflow_flinkcompat.plan.program import Pipeline, Program
 from airflow_flinkcompat.plan.types import MAX_LENGTH
 
-STATELESS_SINKS = tuple(
-    name
-    for name, facts in registry.catalogue().items()
-    if facts.sink is not None and facts.sink.state is SinkState.NONE and facts.sink.updates is Known.YES
-)
-"""Sinks without state that accept every result, so that operators in front of them may change."""
-
 SINKS_WITH_KNOWN_CHAIN = ("filesystem",)
 """Sinks with state that were restored correctly under a changed projection (measured here)."""
-TAKES_UPSERTS = frozenset(
-    name for name, facts in registry.catalogue().items() if facts.sink is not None and facts.sink.upserts is Known.YES
-)
 PARALLELISM = "sink.parallelism"
 _READ_PARALLELISM = "scan.parallelism"
 UNDECLARED = "the sink is not declared, so the operators planned before it are unknown"
@@ -206,7 +196,7 @@ def front_stays(pair: PipelinePair, at_any_parallelism: bool = False) -> str:
     old, new = fronts(pair)
     if old is None or new is None:
         return UNDECLARED
-    windowed = all(isinstance(top, AggregateOperator) and top.windowed for top in tops(pair))
+    windowed = all(isinstance(top, AggregateOperator) and top.windowed for top in result_origins(pair))
     if old.enforced != new.enforced and (not windowed or shares_its_job(pair)):
         return "a sink's NOT NULL columns and lengths were changed across a restore only after a windowed aggregation"
     if shares_its_job(pair) and bool(old.enforced or old.key) != bool(new.enforced or new.key):
@@ -220,7 +210,7 @@ def front_stays(pair: PipelinePair, at_any_parallelism: bool = False) -> str:
         return "Flink plans no sink.parallelism for updating results without a primary key"
     if Materializer.NOT_KNOWN in (old.materializer, new.materializer) or old.materializer != new.materializer:
         return "results may be stored again before the sink, by its primary key"
-    if old.key != new.key and not all(isinstance(top, AggregateOperator) for top in tops(pair)):
+    if old.key != new.key and not all(isinstance(top, AggregateOperator) for top in result_origins(pair)):
         return "the sink's primary key was changed across a restore only after an aggregation"
     return "" if old.partitions == new.partitions else "the sink is partitioned differently"
 
@@ -264,7 +254,7 @@ def shares_its_job(pair: PipelinePair) -> bool:
     )
 
 
-def tops(pair: PipelinePair) -> tuple[object, object]:
+def result_origins(pair: PipelinePair) -> tuple[object, object]:
     """The origin of the results, before and after."""
     return pair.old.segment.origin, pair.new.segment.origin
 

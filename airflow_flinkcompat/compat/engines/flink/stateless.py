@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
-from airflow_flinkcompat.compat.engines.flink.sinks import STATELESS_SINKS
 from airflow_flinkcompat.compat.verdict import UNCHANGED, Verdict, expected, inferred, refused_at_submit, right, unknown
 from airflow_flinkcompat.connectors import registry
+from airflow_flinkcompat.connectors.registry import is_stateless_sink
 from airflow_flinkcompat.exec_graph.diff import diff
 from airflow_flinkcompat.exec_graph.from_script import job_state
 from airflow_flinkcompat.exec_graph.layout import Unknown
@@ -157,6 +157,6 @@ def keeps_no_rows(output: Output, program: Program) -> bool:
     if not names or not names <= declared.keys():
         return False
     sink = declared.get(output.sink)
-    if sink is None or not sink.primary_key or sink.option("connector") in STATELESS_SINKS:
+    if sink is None or not sink.primary_key or is_stateless_sink(sink.option("connector")):
         return True
     return len(names) == 2 and any(written_by_its_key(output, declared[name], sink) for name in names - {sink.name})

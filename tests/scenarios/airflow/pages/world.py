@@ -20,7 +20,7 @@ from airflow_flinkcompat.deploy.ledger.entries import (
     RejectedEntry,
     Review,
 )
-from airflow_flinkcompat.deploy.ledger.history import _encoded
+from airflow_flinkcompat.deploy.ledger.ledger import _encoded
 from airflow_flinkcompat.deploy.ledger.listing import rebuild_index
 from airflow_flinkcompat.deploy.target import JobRef
 from airflow_flinkcompat.model import JobSpec

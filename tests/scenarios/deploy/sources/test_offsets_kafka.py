@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from airflow_flinkcompat.compat.cutover import Cutover, SourceStart
+from airflow_flinkcompat.compat.hand_over import HandOver, SourceStart
 from airflow_flinkcompat.deploy import DeployRefused, Ledger, Options, TargetError, deploy
 from airflow_flinkcompat.deploy.flink.jobmanager import JobManager
 from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry
@@ -161,7 +161,7 @@ def test_each_choice_gives_its_rows(orders: Orders, monkeypatch: pytest.MonkeyPa
 
     side = orders.side(4, **latest)
     start = SourceStart("orders", "met", 0, "1970-01-01T00:01:41Z", "1970-01-01T00:02:00Z", latest)
-    record = Cutover("1970-01-01 00:01:00", (start,), (), side.part_digests(), "2026-01-01")
+    record = HandOver("1970-01-01 00:01:00", (start,), (), side.part_digests(), "2026-01-01")
     orders.deploy(side, start_mode="stateless", hand_over=record)
     assert any("(from the hand-over)" in line for line in orders.said)
     assert orders.rows(4, 2) == ["b1", "c1"]

@@ -13,8 +13,8 @@ from airflow_flinkcompat.backfill import BackfillError
 from airflow_flinkcompat.backfill.connectors.kafka import KafkaSource, Position
 from airflow_flinkcompat.backfill.connectors.kafka_spark import KafkaReader
 from airflow_flinkcompat.compat import Side
-from airflow_flinkcompat.history.archived_topic import ArchivedTopic
-from airflow_flinkcompat.history.archived_topic_spark import ArchivedTopicReader
+from airflow_flinkcompat.history.archived_topic import OffsetArchive
+from airflow_flinkcompat.history.archived_topic_spark import OffsetArchiveReader
 from airflow_flinkcompat.history.sources import HistoryLocations, check_source
 from airflow_flinkcompat.model import InputError
 from airflow_flinkcompat.plan.nodes import Table
@@ -82,13 +82,13 @@ def test_what_stands_in_front_of_the_start_of_a_job_is_not_missed(spark: SparkSe
             KafkaReader(spark, replace(read, start=start)).check()
 
 
-def archived(spark: SparkSession, topic: Table, folder: Path, of: Archive) -> ArchivedTopic:
+def archived(spark: SparkSession, topic: Table, folder: Path, of: Archive) -> OffsetArchive:
     rows = [(a, partition, offset) for partition, offset, a in ALL]
     whole = spark.createDataFrame(rows, "a STRING, kafka_partition INT, kafka_offset BIGINT")
     of(whole).write.parquet(str(folder / "lake"))
     place = f"parquet:{(folder / 'lake').as_uri()}#kafka_partition,kafka_offset"
     found = HistoryLocations({"t": place}).source(topic)
-    assert isinstance(found, ArchivedTopic)
+    assert isinstance(found, OffsetArchive)
     return replace(found, topic=replace(found.topic, end=Position("read", offsets=READ)))
 
 
@@ -105,7 +105,7 @@ WHOLE: list[Archive] = [
 @pytest.mark.slow
 @pytest.mark.parametrize("of", mostly_nightly(WHOLE, 1))
 def test_every_record_is_read_once(of: Archive, spark: SparkSession, topic: Table, tmp_path: Path) -> None:
-    reader = ArchivedTopicReader(spark, archived(spark, topic, tmp_path, of))
+    reader = OffsetArchiveReader(spark, archived(spark, topic, tmp_path, of))
     reader.check()
     rows = reader.rows().selectExpr("m_partition", "m_offset", "f0").collect()
     assert sorted(map(tuple, rows)) == ALL
@@ -119,7 +119,7 @@ def test_what_a_job_had_never_read_is_left_out(spark: SparkSession, topic: Table
     """It began at offset 2 of one partition, and the archive has what stood before."""
     source = archived(spark, topic, tmp_path, lambda rows: rows)
     begun = replace(source.topic, start=Position("specific", offsets=((0, 2), (1, 0))))
-    rows = ArchivedTopicReader(spark, replace(source, topic=begun)).rows().selectExpr("m_partition", "m_offset", "f0")
+    rows = OffsetArchiveReader(spark, replace(source, topic=begun)).rows().selectExpr("m_partition", "m_offset", "f0")
     assert sorted(map(tuple, rows.collect())) == [row for row in ALL if row[0] == 1 or row[1] >= 2]
 
 
@@ -140,7 +140,7 @@ of a partition.
 def test_a_record_that_is_in_neither_is_named(
     of: Archive, offset: int, spark: SparkSession, topic: Table, tmp_path: Path
 ) -> None:
-    reader = ArchivedTopicReader(spark, archived(spark, topic, tmp_path, of))
+    reader = OffsetArchiveReader(spark, archived(spark, topic, tmp_path, of))
     with pytest.raises(BackfillError, match=rf"has no row for offset {offset} of partition 0, and kafka://"):
         reader.check()
 

@@ -10,8 +10,7 @@ import airflow
 import jsonschema
 import pytest
 
-from airflow_flinkcompat.airflow.hooks.flink import FlinkHook
-from airflow_flinkcompat.airflow.hooks.realtime_compute import RealtimeComputeHook
+from airflow_flinkcompat.airflow.hooks.flink import FlinkHook, RealtimeComputeHook
 from airflow_flinkcompat.airflow.provider_info import get_provider_info
 from airflow_flinkcompat.deploy.flink.access import KEYS
 

@@ -10,8 +10,7 @@ import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
 from airflow.sdk import Connection
 
-from airflow_flinkcompat.airflow.hooks.flink import FlinkHook
-from airflow_flinkcompat.airflow.hooks.realtime_compute import RealtimeComputeHook
+from airflow_flinkcompat.airflow.hooks.flink import FlinkHook, RealtimeComputeHook
 from airflow_flinkcompat.deploy import targets
 from airflow_flinkcompat.deploy.targets.realtime_compute import RealtimeComputeTarget
 from tests.support.deploy.targets.realtime_compute_stand_in import (

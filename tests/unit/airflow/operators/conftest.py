@@ -22,7 +22,7 @@ from airflow_flinkcompat.airflow.operators import (
     FlinkSqlDeployOperator,
 )
 from airflow_flinkcompat.deploy import PlansUnavailable
-from airflow_flinkcompat.deploy.ledger.history import Ledger
+from airflow_flinkcompat.deploy.ledger.ledger import Ledger
 from airflow_flinkcompat.exec_graph.exec_node import CompiledPlan, read_plan
 from airflow_flinkcompat.exec_graph.from_compiled import QUERY_SINK
 from airflow_flinkcompat.model import PLANNER_VARIABLE

@@ -22,7 +22,7 @@ from airflow.sdk import DAG, BaseHook, Connection
 
 from airflow_flinkcompat.airflow.operators import FlinkBackfillOperator
 from airflow_flinkcompat.backfill.request import BackfillRequest
-from airflow_flinkcompat.compat.cutover import Cutover
+from airflow_flinkcompat.compat.hand_over import HandOver
 from airflow_flinkcompat.deploy import Ledger
 from airflow_flinkcompat.deploy.ledger.entries import BackfilledEntry, DeployedEntry, JobStart
 from airflow_flinkcompat.model import JobSpec
@@ -183,9 +183,9 @@ def test_a_boundary_gives_the_record_a_deployment_takes(submitted: dict[str, Any
     file = tmp_path / "{{ run_id }}.json"
     arguments = {"boundary": "2026-01-02", "sinks": {"totals": "/history"}, "hand_over": str(file)}
     result = Run().execute(backfill(script(), **arguments, chunk="1d", from_="2026-01-01", journal="/journal"))
-    record = Cutover.from_dict(result["hand_over"])
+    record = HandOver.from_dict(result["hand_over"])
     assert record.sources[0].live_from == "2026-01-01 23:59:55"
-    assert Cutover.from_json((tmp_path / "run-1.json").read_text(encoding="utf-8")) == record
+    assert HandOver.from_json((tmp_path / "run-1.json").read_text(encoding="utf-8")) == record
     request: BackfillRequest = submitted["request"]
     assert (str(request.to), request.chunk, request.journal) == ("2026-01-02 00:00:00", timedelta(days=1), "/journal")
     with pytest.raises(AirflowFailException, match="would contain the backfill's rows next to those of the live job"):

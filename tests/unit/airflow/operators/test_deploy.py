@@ -15,7 +15,7 @@ from airflow_flinkcompat.airflow.hooks.flink import FlinkHook
 from airflow_flinkcompat.airflow.links import FlinkChangeLink, FlinkJobLink
 from airflow_flinkcompat.airflow.operators import FlinkSqlCompatibilityOperator, FlinkSqlDeployOperator
 from airflow_flinkcompat.airflow.triggers.deploy import FlinkJobTrigger
-from airflow_flinkcompat.compat.cutover import Cutover, SourceStart
+from airflow_flinkcompat.compat.hand_over import HandOver, SourceStart
 from airflow_flinkcompat.deploy.errors import TargetError
 from airflow_flinkcompat.deploy.ledger.entries import Review
 from airflow_flinkcompat.deploy.target import Sources, SourceTable
@@ -234,12 +234,12 @@ def test_a_restart_is_never_turned_into_a_resume(deployed: Site, decision: dict[
 
 def test_a_job_goes_on_from_a_backfill_of_its_own_script(deployed: Site) -> None:
     source = SourceStart("orders", "ts", 5000, "2026-01-01 23:59:55", "2026-01-02 00:00:05")
-    record = Cutover("2026-01-02 00:00:00", (source,), (), JobSpec(script(size=5)).part_digests(), "2026-01-03")
+    record = HandOver("2026-01-02 00:00:00", (source,), (), JobSpec(script(size=5)).part_digests(), "2026-01-03")
     run, tasks, _ = deployed.checked(script(size=5), hand_over=record.to_dict())
     run.execute(tasks["restart"])
     head = deployed.ledger.head()
     assert head is not None
-    assert Cutover.from_dict(head.hand_over) == record
+    assert HandOver.from_dict(head.hand_over) == record
     run, tasks, _ = deployed.checked(script(size=6), hand_over=record.to_json())
     with pytest.raises(AirflowFailException, match="computed with different values of script"):
         run.execute(tasks["restart"])

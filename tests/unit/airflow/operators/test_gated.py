@@ -26,8 +26,8 @@ from airflow_flinkcompat.airflow.operators import (
 from airflow_flinkcompat.airflow.operators.gated import redeploy_dags
 from airflow_flinkcompat.compat import Outcome, Policy
 from airflow_flinkcompat.deploy import Ledger
-from airflow_flinkcompat.deploy.restore_test import sequence
-from airflow_flinkcompat.deploy.restore_test.report import Rehearsal
+from airflow_flinkcompat.deploy.rehearsal import sequence
+from airflow_flinkcompat.deploy.rehearsal.report import Rehearsal
 from airflow_flinkcompat.model import RehearsalFinding
 from tests.support.airflow.operators.fakes import Run, script
 from tests.support.airflow.operators.versions import DagBag, DagSerialization

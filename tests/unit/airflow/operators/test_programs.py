@@ -19,7 +19,7 @@ from airflow_flinkcompat.airflow.operators import (
     gated_redeploy,
     redeploy_dags,
 )
-from airflow_flinkcompat.airflow.sensors.change import FlinkSqlChangeSensor
+from airflow_flinkcompat.airflow.sensors import FlinkSqlChangeSensor
 from airflow_flinkcompat.airflow.tasks.base import ScriptOperator, side_of
 from airflow_flinkcompat.airflow.tasks.offers import offer_of
 from airflow_flinkcompat.airflow.triggers.change import fingerprint_of

@@ -23,9 +23,9 @@ from airflow_flinkcompat.airflow.triggers.deploy import FlinkRehearsalTrigger
 from airflow_flinkcompat.deploy import Ledger, LedgerError, Wait
 from airflow_flinkcompat.deploy.errors import DeployError
 from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry, JobStart, RehearsedEntry
-from airflow_flinkcompat.deploy.restore_test import sequence
-from airflow_flinkcompat.deploy.restore_test.report import Rehearsal
-from airflow_flinkcompat.deploy.restore_test.restoring import Paused
+from airflow_flinkcompat.deploy.rehearsal import sequence
+from airflow_flinkcompat.deploy.rehearsal.report import Rehearsal
+from airflow_flinkcompat.deploy.rehearsal.restoring import Paused
 from airflow_flinkcompat.model import JobSpec, RehearsalFinding
 from tests.support.airflow.operators.fakes import Run, script
 from tests.support.airflow.operators.versions import TaskDeferralError

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_flinkcompat.compat.changes.settings import KNOWN_DEFAULTS
-from airflow_flinkcompat.compat.checker import BY_NAME
+from airflow_flinkcompat.compat.checker import ENGINE_BY_NAME
 from airflow_flinkcompat.compat.reports.catalogue import ENTRIES
 from airflow_flinkcompat.compat.rule_builders.part_rules import NOTICED_ABOVE
 from airflow_flinkcompat.compat.rules import ALL, BY_CODE
@@ -14,7 +14,7 @@ from airflow_flinkcompat.model import ENGINES, Outcome
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
 
 
-@pytest.mark.parametrize("table", [ENGINE_FACTS, BY_NAME, KNOWN_DEFAULTS, NOTICED_ABOVE])
+@pytest.mark.parametrize("table", [ENGINE_FACTS, ENGINE_BY_NAME, KNOWN_DEFAULTS, NOTICED_ABOVE])
 def test_every_engine_has_its_entry(table: dict[str, object]) -> None:
     assert set(table) == set(ENGINES)
 
@@ -35,7 +35,7 @@ def test_adjusters_run_in_a_visible_order() -> None:
     """What comes later decides over what came before: nothing is made safe after ids were found to be renumbered."""
     names = {
         name: [adjuster.__name__ for adjuster in (*engine.verdict_adjusters, *engine.finding_adjusters)]
-        for name, engine in BY_NAME.items()
+        for name, engine in ENGINE_BY_NAME.items()
     }
     assert names == {
         "vvr": ["row_window_adjuster", "table_api_adjuster", "undeclared_table_adjuster", "unknown_value_adjuster"],

@@ -18,10 +18,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import airflow_flinkcompat.compat
+from airflow_flinkcompat.cli.rules import example_sides, judged
 from airflow_flinkcompat.compat import Basis, Outcome, Reason, Report, Side, check, evidence
-from airflow_flinkcompat.compat.checker import BY_NAME
+from airflow_flinkcompat.compat.checker import ENGINE_BY_NAME
 from airflow_flinkcompat.compat.engines.flink.engine import measured_line_adjuster
-from airflow_flinkcompat.compat.pages import example_sides, judged
 from airflow_flinkcompat.compat.plan_comparison import example_plans
 from airflow_flinkcompat.compat.reports.catalogue import ENTRIES
 from airflow_flinkcompat.compat.single_script import RULES as ONE_SIDED
@@ -127,8 +127,8 @@ def test_a_measured_verdict_names_restores() -> None:
 
 
 def test_what_the_vendor_documents_asks_for_no_restore_of_open_source_flink() -> None:
-    assert measured_line_adjuster in BY_NAME["flink"].verdict_adjusters
-    assert measured_line_adjuster not in BY_NAME["vvr"].verdict_adjusters
+    assert measured_line_adjuster in ENGINE_BY_NAME["flink"].verdict_adjusters
+    assert measured_line_adjuster not in ENGINE_BY_NAME["vvr"].verdict_adjusters
     assert judged("aggregate-reordered", "vvr").outcome is Outcome.COMPATIBLE
 
 

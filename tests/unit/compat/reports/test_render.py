@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from syrupy.assertion import SnapshotAssertion
 
+from airflow_flinkcompat.cli.rules import judged
 from airflow_flinkcompat.compat import Outcome, Report, Side, check, render_markdown, render_text, report_rows
-from airflow_flinkcompat.compat.pages import judged
 from airflow_flinkcompat.compat.plan_comparison import Plans
 from airflow_flinkcompat.compat.reports.advice import if_resumed, steps
 from airflow_flinkcompat.compat.reports.catalogue import BY_CODE, ENTRIES

@@ -17,7 +17,7 @@ PACKAGE = Path(airflow_flinkcompat.__file__).parent
 SEEN = """\
 import sys
 from pathlib import Path
-from airflow_flinkcompat.compat import pages
+from airflow_flinkcompat.cli import rules as pages
 from airflow_flinkcompat.compat.rules import BY_CODE
 for engine in BY_CODE["made-up"].verdicts:
     report = pages.judged("made-up", engine)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from airflow_flinkcompat.cli.rules import GENERATED, example_sides, judged, pages, write_pages
 from airflow_flinkcompat.compat import ENGINES, Basis, Outcome, Reason, check
-from airflow_flinkcompat.compat.pages import GENERATED, example_sides, judged, pages, write_pages
 from airflow_flinkcompat.compat.reports.catalogue import (
     BY_CODE,
     ENTRIES,
@@ -92,7 +92,7 @@ def test_the_catalogue_names_every_rule_and_explains_each() -> None:
             assert part in text
         for engine in ENGINES:
             assert rule.headline(engine) in text
-        assert json.loads(json.dumps(as_data(rule)))["engines"].keys() == ENGINES.keys()
+        assert json.loads(json.dumps(as_data(rule)))["engines"].keys() == set(ENGINES)
 
 
 @pytest.mark.parametrize("engine", sorted(ENGINES))

@@ -13,7 +13,7 @@ from airflow_flinkcompat.deploy.flink.job_reports import (
     skipped_by_log,
 )
 from airflow_flinkcompat.deploy.flink.jobmanager import JobManager
-from airflow_flinkcompat.deploy.restore_test.sequence import is_of_the_query
+from airflow_flinkcompat.deploy.rehearsal.sequence import is_of_the_query
 
 JOB = "c0ffee"
 

@@ -31,8 +31,8 @@ from airflow_flinkcompat.deploy.ledger.entries import (
     Review,
     StoppedEntry,
 )
-from airflow_flinkcompat.deploy.ledger.history import _encoded, deployments
 from airflow_flinkcompat.deploy.ledger.index import FOLDER, Index, IndexView, Marker
+from airflow_flinkcompat.deploy.ledger.ledger import _encoded, deployments
 from airflow_flinkcompat.deploy.ledger.listing import deployment_rows, rebuild_index
 from airflow_flinkcompat.deploy.ledger.status import DeploymentRow
 from airflow_flinkcompat.deploy.ledger.store import Store

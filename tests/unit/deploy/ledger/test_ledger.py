@@ -35,7 +35,7 @@ from airflow_flinkcompat.deploy.ledger.entries import (
     Review,
     RolledBackEntry,
 )
-from airflow_flinkcompat.deploy.ledger.history import _checksum
+from airflow_flinkcompat.deploy.ledger.ledger import _checksum
 from airflow_flinkcompat.deploy.ledger.status import Progress
 from airflow_flinkcompat.model import FunctionDeclaration, JobSpec
 

@@ -651,7 +651,7 @@ def test_checkpoint_that_came_while_the_job_was_cancelled_is_the_one(target: Fak
 def test_every_step_has_its_own_time(target: FakeCluster, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     hours = itertools.count()
     now = lambda _zone: datetime(2026, 1, 1, next(hours), tzinfo=UTC)  # noqa: E731
-    monkeypatch.setattr("airflow_flinkcompat.deploy.ledger.history.datetime", SimpleNamespace(now=now))
+    monkeypatch.setattr("airflow_flinkcompat.deploy.ledger.ledger.datetime", SimpleNamespace(now=now))
     run(target, ledger, V1)
     run(target, ledger, V2)
     times = [entry.at for entry in ledger.entries()]

@@ -17,7 +17,7 @@ from airflow_flinkcompat.deploy import DeployError, DeployRefused, Options, Targ
 from airflow_flinkcompat.deploy.flink.polling import poll
 from airflow_flinkcompat.deploy.flink.statements import ScriptRefused
 from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry, DeployingEntry, PlannedEntry
-from airflow_flinkcompat.deploy.ledger.history import LedgerConflict
+from airflow_flinkcompat.deploy.ledger.ledger import LedgerConflict
 from airflow_flinkcompat.deploy.redeploy.planning import (
     Planned,
     carried_out,

@@ -23,7 +23,7 @@ from airflow_flinkcompat.deploy.errors import (
 from airflow_flinkcompat.deploy.flink.polling import poll
 from airflow_flinkcompat.deploy.flink.statements import JOB_NAME, ScriptRefused
 from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry
-from airflow_flinkcompat.deploy.ledger.history import Ledger
+from airflow_flinkcompat.deploy.ledger.ledger import Ledger
 from airflow_flinkcompat.deploy.redeploy.run import Options, new_id
 from airflow_flinkcompat.deploy.redeploy.sequence import deploy
 from airflow_flinkcompat.deploy.target import JobRef, Operation, Snapshot, Start, Strength, Target, Verb

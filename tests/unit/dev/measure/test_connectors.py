@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_flinkcompat.connectors.declared_options import stored
+from airflow_flinkcompat.connectors.artifacts import stored
 from airflow_flinkcompat.local_flink import jars
 from airflow_flinkcompat.sql import parse_script
 from dev.measure import connectors

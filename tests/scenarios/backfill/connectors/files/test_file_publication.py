@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def test_ranges_as_names() -> None:
-    from airflow_flinkcompat.backfill.connectors.file_publication import overlaps, range_name
+    from airflow_flinkcompat.backfill.connectors.file_publication_spark import overlaps, range_name
 
     first = range_name(datetime(2024, 1, 1), datetime(2024, 1, 2, 0, 0, 0, 5))
     assert first == "20240101T000000000000-20240102T000000000005"
@@ -215,7 +215,7 @@ def test_what_dead_runs_left_is_removed(
     run: Run, history: Path, results: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of this machine at once, of another one after a silence."""
-    from airflow_flinkcompat.backfill.connectors import file_publication as claims
+    from airflow_flinkcompat.backfill.connectors import file_publication_spark as claims
 
     monkeypatch.setattr(claims, "_PATIENCE_SECONDS", 0.5)
     monkeypatch.setattr(claims, "_BEAT_SECONDS", 0.1)
@@ -249,7 +249,7 @@ def test_what_cannot_be_removed_is_said_and_hides_nothing(
     spark: SparkSession, history: Path, results: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from airflow_flinkcompat.backfill import run_backfill
-    from airflow_flinkcompat.backfill.connectors.file_publication import FilePublication
+    from airflow_flinkcompat.backfill.connectors.file_publication_spark import FilePublication
 
     assert spark.getActiveSession() is spark
     discard, said = FilePublication.discard, list[str]()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from airflow_flinkcompat.compat.cutover import BoundaryError, Cutover, SourceStart
+from airflow_flinkcompat.compat.hand_over import BoundaryError, HandOver, SourceStart
 from airflow_flinkcompat.deploy import DeployRefused, Ledger, Options, deploy
 from airflow_flinkcompat.deploy.redeploy.preconditions import read_hand_over
 from dev.services.csv_job import Side
@@ -15,10 +15,10 @@ from tests.unit.deploy.redeploy.test_redeploy import SCRIPT, FakeCluster
 
 SIDE = Side(SCRIPT)
 START = SourceStart("s", "ts", 0, "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z")
-RECORD = Cutover("2026-01-02 00:00:00", (START,), (), SIDE.part_digests(), "2026-01-03")
+RECORD = HandOver("2026-01-02 00:00:00", (START,), (), SIDE.part_digests(), "2026-01-03")
 
 
-def started(tmp_path: Path, record: Cutover, side: Side = SIDE, mode: str = "stateless") -> Ledger:
+def started(tmp_path: Path, record: HandOver, side: Side = SIDE, mode: str = "stateless") -> Ledger:
     ledger = Ledger(tmp_path, "orders")
     said: list[str] = []
     options = Options(settle_seconds=0)
@@ -32,7 +32,7 @@ def started(tmp_path: Path, record: Cutover, side: Side = SIDE, mode: str = "sta
 def test_the_ledger_keeps_the_record(tmp_path: Path, mode: str) -> None:
     entry = started(tmp_path, RECORD, mode=mode).head()
     assert entry is not None
-    assert Cutover.from_dict(entry.hand_over) == RECORD
+    assert HandOver.from_dict(entry.hand_over) == RECORD
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_the_ledger_keeps_the_record(tmp_path: Path, mode: str) -> None:
     ],
 )
 def test_another_script_or_a_resume_is_refused(
-    tmp_path: Path, record: Cutover, side: Side, mode: str, words: str
+    tmp_path: Path, record: HandOver, side: Side, mode: str, words: str
 ) -> None:
     with pytest.raises(DeployRefused, match=words):
         started(tmp_path, record, side, mode)

@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
-from airflow_flinkcompat.deploy.restore_test.place import Started, Watcher, clean_up
+from airflow_flinkcompat.deploy.rehearsal.place import Started, Watcher, clean_up
 from airflow_flinkcompat.deploy.target import Operation, Verb
 from airflow_flinkcompat.deploy.targets import TargetLocation
 from airflow_flinkcompat.deploy.targets.gateway import SqlGatewayTarget

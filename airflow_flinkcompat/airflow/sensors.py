@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from airflow_flinkcompat.deploy import Ledger
     from airflow_flinkcompat.deploy.ledger.entries import PlannedEntry
 
+__all__ = ["FlinkSqlChangeSensor"]
+
 # Long enough for a job that nobody edits, and short enough for dates in databases and JSON.
 _NO_TIMEOUT = timedelta(days=3650)
 # If a task resumes too soon, Airflow may treat the task as lost by its executor.

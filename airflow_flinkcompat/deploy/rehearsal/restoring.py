@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeVar
 from airflow_flinkcompat.deploy.errors import DeployError, StateFault, StateRefused, SubmissionUnknown, TargetError
 from airflow_flinkcompat.deploy.flink.polling import Overdue, poll
 from airflow_flinkcompat.deploy.redeploy.run import Wait, Waiting, new_id
-from airflow_flinkcompat.deploy.restore_test.place import RestoreTestTarget, Started, Watcher
+from airflow_flinkcompat.deploy.rehearsal.place import RestoreTestTarget, Started, Watcher
 from airflow_flinkcompat.deploy.target import (
     TERMINAL,
     JobRef,
@@ -47,7 +47,7 @@ class RestoreRefused(DeployError):
         self.at = at
 
 
-class Version(Protocol):
+class RunnableSide(Protocol):
     """One side: script and effective settings, as ``compat.Side`` has them."""
 
     @property
@@ -62,7 +62,7 @@ class Version(Protocol):
 class Checked:
     """A version that may run next to the live job."""
 
-    version: Version
+    version: RunnableSide
     test: RestoreTest
 
 
@@ -88,7 +88,7 @@ class Timeouts:
     here: float | None = None
 
 
-class Runner:
+class RestoreRunner:
     """The place of restores. ``private`` names their own resources."""
 
     def __init__(
@@ -103,7 +103,7 @@ class Runner:
         self._timeouts = timeouts
         self._journal = journal
 
-    def check(self, version: Version, *, empty: bool = False) -> Checked:
+    def check(self, version: RunnableSide, *, empty: bool = False) -> Checked:
         """Check that the version can run next to the live job. Raises CannotRehearse, TargetError."""
         job = JobSpec(version.script, version.settings, source=version.source)
         return Checked(version, self._target.restore_test(job, self._private, empty=empty))

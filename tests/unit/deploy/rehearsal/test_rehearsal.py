@@ -12,8 +12,8 @@ from syrupy.assertion import SnapshotAssertion
 
 from airflow_flinkcompat.cli import cli
 from airflow_flinkcompat.compat import InputError
-from airflow_flinkcompat.deploy.restore_test.place import missing_slots
-from airflow_flinkcompat.deploy.restore_test.report import Rehearsal, StoredOperator
+from airflow_flinkcompat.deploy.rehearsal.place import missing_slots
+from airflow_flinkcompat.deploy.rehearsal.report import Rehearsal, StoredOperator
 from airflow_flinkcompat.deploy.targets.gateway import SqlGatewayTarget
 from airflow_flinkcompat.model import RehearsalFinding
 from tests.unit.deploy.flink.test_clients import Server, jobmanager, ok

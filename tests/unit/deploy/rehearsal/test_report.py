@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from airflow_flinkcompat.deploy.restore_test.report import read_snapshot
+from airflow_flinkcompat.deploy.rehearsal.report import read_snapshot
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
 from airflow_flinkcompat.savepoint.metadata import parse_metadata
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from airflow_flinkcompat.compat.cutover import time_zone
+from airflow_flinkcompat.compat.hand_over import time_zone
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,7 @@ class SourceStart:
 
 
 @dataclass(frozen=True)
-class SinkCutover:
+class SinkHandOver:
     """Conditions that select the rows of a sink that the backfill or the live job owns.
 
     ``first_window_start`` is the start of the first window that the live job owns. The live job also writes incomplete
@@ -84,7 +84,7 @@ class SinkCutover:
 
 
 @dataclass(frozen=True)
-class Cutover:
+class HandOver:
     """The record that ``backfill --boundary --hand-over FILE`` writes and a deployment reads.
 
     ``boundary`` is a time on the windows' clock. ``sha256`` contains the hash of each of the script's :data:`PARTS`.
@@ -93,7 +93,7 @@ class Cutover:
 
     boundary: str
     sources: tuple[SourceStart, ...]
-    sinks: tuple[SinkCutover, ...]
+    sinks: tuple[SinkHandOver, ...]
     sha256: Mapping[str, str]
     at: str
     schema: str = SCHEMA
@@ -107,7 +107,7 @@ class Cutover:
         }
 
     @classmethod
-    def from_dict(cls, data: object) -> Cutover:
+    def from_dict(cls, data: object) -> HandOver:
         """Read a record and ignore unknown fields; raise :class:`BoundaryError` if the record is damaged."""
         if not isinstance(data, dict) or data.get("schema") != SCHEMA:
             seen = data.get("schema") if isinstance(data, dict) else type(data).__name__
@@ -115,11 +115,11 @@ class Cutover:
                 f"not a hand-over record of schema {SCHEMA} but {seen}; write a record with backfill --hand-over"
             )
         try:
-            sinks = [_known(SinkCutover, row) for row in data["sinks"]]
+            sinks = [_known(SinkHandOver, row) for row in data["sinks"]]
             return cls(
                 boundary=_text(data["boundary"]),
                 sources=tuple(SourceStart(**_known(SourceStart, row)) for row in data["sources"]),
-                sinks=tuple(SinkCutover(**{**row, "windows": tuple(row["windows"])}) for row in sinks),
+                sinks=tuple(SinkHandOver(**{**row, "windows": tuple(row["windows"])}) for row in sinks),
                 sha256={part: _text(data["sha256"][part]) for part in PARTS},
                 at=_text(data["at"]),
             )
@@ -127,7 +127,7 @@ class Cutover:
             raise BoundaryError(f"the hand-over record is damaged ({error}); write it again with backfill") from None
 
     @classmethod
-    def from_json(cls, text: str) -> Cutover:
+    def from_json(cls, text: str) -> HandOver:
         """Read a record from JSON; raise :class:`BoundaryError` if it is damaged."""
         try:
             return cls.from_dict(json.loads(text))

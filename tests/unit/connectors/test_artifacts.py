@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from airflow_flinkcompat.compat import Side, check
-from airflow_flinkcompat.connectors.declared_options import counts, declared, stored
+from airflow_flinkcompat.connectors.artifacts import counts, declared, stored
 from airflow_flinkcompat.connectors.facts import OptionEffect, TableUse
 from airflow_flinkcompat.connectors.registry import catalogue, option
 from airflow_flinkcompat.model import Outcome

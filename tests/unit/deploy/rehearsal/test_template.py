@@ -11,11 +11,11 @@ import pytest
 
 from airflow_flinkcompat.deploy import JobStatus
 from airflow_flinkcompat.deploy.errors import CannotRehearse, DeployError
-from airflow_flinkcompat.deploy.restore_test import template
-from airflow_flinkcompat.deploy.restore_test.template import take_template
+from airflow_flinkcompat.deploy.rehearsal import template
+from airflow_flinkcompat.deploy.rehearsal.template import take_template
 from airflow_flinkcompat.deploy.target import JobRef
 from airflow_flinkcompat.model import JobSpec
-from tests.unit.deploy.restore_test.test_restoring import SIDE, Place, Watched
+from tests.unit.deploy.rehearsal.test_restoring import SIDE, Place, Watched
 
 SAVEPOINT = Path(__file__).parents[3] / "fixtures" / "migrations" / "a-metric-is-added-to-sessions" / "template"
 

@@ -10,14 +10,14 @@ import uuid
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from airflow_flinkcompat.deploy.restore_test.place import COMING_SECONDS, Cluster, Watcher
-from airflow_flinkcompat.deploy.restore_test.restoring import (
+from airflow_flinkcompat.deploy.rehearsal.place import COMING_SECONDS, Cluster, Watcher
+from airflow_flinkcompat.deploy.rehearsal.restoring import (
     Inconclusive,
     Journal,
     RestoreRefused,
-    Runner,
+    RestoreRunner,
+    RunnableSide,
     Timeouts,
-    Version,
 )
 from airflow_flinkcompat.deploy.target import ClusterOptions
 from airflow_flinkcompat.deploy.targets import TargetLocation
@@ -70,7 +70,9 @@ def _digest(job: JobSpec, location: TargetLocation | None, options: Mapping[str,
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
-def take_template(cluster: Cluster, version: Version, folder: Path, log: Callable[[str], None] = _log.info) -> None:
+def take_template(
+    cluster: Cluster, version: RunnableSide, folder: Path, log: Callable[[str], None] = _log.info
+) -> None:
     """Run a script on empty input with stand-ins for its sinks, and keep its savepoint in ``folder``.
 
     Sources begin where there is nothing to read, if their connectors support that; the few rows that others read are
@@ -78,7 +80,7 @@ def take_template(cluster: Cluster, version: Version, folder: Path, log: Callabl
     """
     target = cluster.restore_test_target
     name = f"flinkcompat-template-{uuid.uuid4().hex}"
-    runner = Runner(target, name, _TIMES, Journal())
+    runner = RestoreRunner(target, name, _TIMES, Journal())
     checked = runner.check(version, empty=True)
     log(f"starting {version.source} on empty input for a template")
     watcher = Watcher(cluster.location)

@@ -1,4 +1,4 @@
-"""``flinkcompat diff``, ``plan``, ``lint`` and ``lsp``, which judge the deployments of a project file."""
+"""``flinkcompat diff``, ``plan``, ``lint``, ``lsp``: reviews of deployments and of single scripts."""
 
 from __future__ import annotations
 

@@ -13,17 +13,17 @@ import pytest
 from airflow_flinkcompat.deploy import DeployRefused, JobStatus, ScriptRefused
 from airflow_flinkcompat.deploy.errors import CannotRehearse
 from airflow_flinkcompat.deploy.flink.jobmanager import JobManagerError
-from airflow_flinkcompat.deploy.restore_test import place, sequence
-from airflow_flinkcompat.deploy.restore_test.place import Cluster, Started, Watcher
-from airflow_flinkcompat.deploy.restore_test.report import Rehearsal, StoredOperator
-from airflow_flinkcompat.deploy.restore_test.restoring import (
+from airflow_flinkcompat.deploy.rehearsal import place, sequence
+from airflow_flinkcompat.deploy.rehearsal.place import Cluster, Started, Watcher
+from airflow_flinkcompat.deploy.rehearsal.report import Rehearsal, StoredOperator
+from airflow_flinkcompat.deploy.rehearsal.restoring import (
     Inconclusive,
     Restored,
     RestoreRefused,
-    Runner,
+    RestoreRunner,
     Unanswered,
 )
-from airflow_flinkcompat.deploy.restore_test.sequence import rehearse
+from airflow_flinkcompat.deploy.rehearsal.sequence import rehearse
 from airflow_flinkcompat.deploy.target import (
     JobDescription,
     JobHistory,
@@ -170,7 +170,7 @@ class Watched:
 
 
 def found(world: PlannedRestoreTest, monkeypatch: pytest.MonkeyPatch) -> Rehearsal:
-    class Staged(Runner):
+    class Staged(RestoreRunner):
         check = staticmethod(world.check_side)  # type: ignore[assignment]
         restore = staticmethod(world.restore)  # type: ignore[assignment]
         submit_only = staticmethod(world.submit_only)  # type: ignore[assignment]
@@ -188,7 +188,7 @@ def found(world: PlannedRestoreTest, monkeypatch: pytest.MonkeyPatch) -> Rehears
         world.done.append(("cleaned", coming > 0, snapshots))
         return list(world.left)
 
-    monkeypatch.setattr(sequence, "Runner", Staged)
+    monkeypatch.setattr(sequence, "RestoreRunner", Staged)
     monkeypatch.setattr(sequence, "Watcher", lambda *_: Watched(world))
     monkeypatch.setattr(sequence, "read_snapshot", read)
     monkeypatch.setattr(place, "clean_up", clean)

@@ -16,7 +16,7 @@ from typing import Any
 from airflow_flinkcompat.deploy.errors import CannotRehearse, DeployError, DeployRefused
 from airflow_flinkcompat.deploy.flink.statements import prepare
 from airflow_flinkcompat.deploy.redeploy.run import Waiting, new_id
-from airflow_flinkcompat.deploy.restore_test.place import (
+from airflow_flinkcompat.deploy.rehearsal.place import (
     COMING_SECONDS,
     Cluster,
     Started,
@@ -25,18 +25,18 @@ from airflow_flinkcompat.deploy.restore_test.place import (
     missing_slots,
     slots_of,
 )
-from airflow_flinkcompat.deploy.restore_test.report import Rehearsal, StoredOperator, read_snapshot, with_states
-from airflow_flinkcompat.deploy.restore_test.restoring import (
+from airflow_flinkcompat.deploy.rehearsal.report import Rehearsal, StoredOperator, read_snapshot, with_states
+from airflow_flinkcompat.deploy.rehearsal.restoring import (
     Checked,
     Inconclusive,
     Journal,
     Paused,
     Restored,
     RestoreRefused,
-    Runner,
+    RestoreRunner,
+    RunnableSide,
     Timeouts,
     Unanswered,
-    Version,
 )
 from airflow_flinkcompat.deploy.target import JobRef, Operation, Snapshot, Verb
 from airflow_flinkcompat.model import RehearsalFinding
@@ -57,8 +57,8 @@ class RehearsalOptions:
 def rehearse(
     cluster: Cluster,
     job_id: str,
-    old: Version,
-    new: Version,
+    old: RunnableSide,
+    new: RunnableSide,
     options: RehearsalOptions | None = None,
     log: Callable[[str], None] = _log.info,
     resumed: Mapping[str, Any] | None = None,
@@ -108,8 +108,8 @@ class _Run:
         self,
         cluster: Cluster,
         job_id: str,
-        old: Version,
-        new: Version,
+        old: RunnableSide,
+        new: RunnableSide,
         options: RehearsalOptions,
         log: Callable[[str], None],
         journal: Journal,
@@ -121,7 +121,7 @@ class _Run:
         self.name, self.token = str(journal.done["name"]), str(journal.done["token"])
         self.basis: list[str] = journal.done["basis"]
         private = f"flinkcompat-rehearsal-{self.token}"
-        self.runner = Runner(self.target, private, options.timeouts, journal)
+        self.runner = RestoreRunner(self.target, private, options.timeouts, journal)
 
     # ---------------------------------------------------------------------------------- before anything is started
     def check(self) -> tuple[Checked, Checked]:
@@ -140,7 +140,7 @@ class _Run:
         """Both sides, planned by Flink. Raises Inconclusive and CannotRehearse."""
         return self._checked(self.old), self._checked(self.new)
 
-    def _checked(self, version: Version) -> Checked:
+    def _checked(self, version: RunnableSide) -> Checked:
         self.log(f"checking the sources and sinks of {version.source}")
         try:
             return self.runner.check(version)

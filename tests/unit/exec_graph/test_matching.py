@@ -10,7 +10,7 @@ from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.exec_graph.exec_node import CompiledPlan, ExecNode
 from airflow_flinkcompat.exec_graph.kinds import ExecKind
 from airflow_flinkcompat.exec_graph.layout import Unknown
-from airflow_flinkcompat.exec_graph.unify import Linked, unify
+from airflow_flinkcompat.exec_graph.matching import Linked, unify
 from airflow_flinkcompat.plan.operators import operators
 from tests.unit.history.planned import compiled
 
