@@ -122,7 +122,7 @@ class _StatementReader:
             except RecursionError:
                 self._report(start, parser.token.start, "it is nested too deeply")
             except TooMuch as error:
-                self._report(start, start, f"the program is not read further: {error}")
+                self._report(start, start, f"the program is not supported further: {error}")
                 break
         self._results()
         for inserts in self.session.sets:
@@ -170,7 +170,7 @@ class _StatementReader:
             except NotRead as error:
                 self.session.report(node, str(error))
             except TooMuch as error:
-                self.session.report(node, f"the program is not read further: {error}")
+                self.session.report(node, f"the program is not supported further: {error}")
                 return len(self.text)
         return at
 
@@ -187,11 +187,13 @@ class _StatementReader:
                 parser.at += 1
             return None
         if parser.token.kind == "name" and parser.token.text in _AROUND:
-            raise parser.unexpected("a class, a function or a condition is not read: write the statements without it")
+            raise parser.unexpected(
+                "a class, a function or a condition is not supported: write the statements without it"
+            )
         self.binds = _target(parser)
         tree = parser.expression()
         if not parser.ended():
-            raise parser.unexpected("the statement continues in a way that is not read")
+            raise parser.unexpected("the statement continues in an unsupported way")
         return tree
 
     def _run(self, tree: Tree, node: ast.Constant) -> None:
@@ -242,7 +244,7 @@ def _target(parser: Parser) -> str | None:
         case ["name", "name", "=", *_] if not words[1].fresh:
             name, length = words[1].text, 3
         case _ if bound:
-            raise parser.unexpected("what is bound here is not read: write val name = …")
+            raise parser.unexpected("this binding is not supported: write val name = …")
         case _:
             return None
     parser.at += length

@@ -50,12 +50,12 @@ def with_call(spec: Spec, method: str, args: Sequence[Value], batch: bool) -> Sp
         raise NotRead(f"{spec.kind} has no {method} here")
     given = args[0] if len(args) == 1 else None
     if not isinstance(given, Expr):
-        raise NotRead(f"{method} of {spec.kind} takes one expression")
+        raise NotRead(f"{method} of {spec.kind} accepts one expression")
     if method == "on":
         validation.time_column("Over", method, given)
     elif spec.kind == "SlideRows":
         if given.kind not in ("interval", "rows", "bound"):
-            raise validation.refused(f"{method} of SlideRows is no constant", "write 5.minutes or 5.rows")
+            raise validation.refused(f"{method} of SlideRows is not a constant", "write 5.minutes or 5.rows")
     else:
         validation.length(KINDS[spec.kind], method, given, (), batch)
     return replace(spec, calls=(*spec.calls, (method, (given,))))
@@ -64,7 +64,7 @@ def with_call(spec: Spec, method: str, args: Sequence[Value], batch: bool) -> Sp
 def today(spec: Spec, keys: Sequence[Expr], time: Expr) -> Spec:
     """Convert a row window to current Flink's ``Over``. Raises :class:`NotRead` without alias or length."""
     if not spec.alias:
-        raise validation.refused("a row window has no alias", "end it with as 'w, which aggregates are over")
+        raise validation.refused("a row window has no alias", "add an alias with as 'w, which aggregates name in over")
     parts: list[tuple[str, tuple[Expr, ...]]] = [("partition_by", tuple(keys))] if keys else []
     parts.append(("order_by", (time,)))
     if spec.kind == "Over":
@@ -185,7 +185,7 @@ class Notation(Meaning):
 
     def function(self, tree: Tree, args: Sequence[Value]) -> Value:
         if tree.text in self.names:
-            raise NotRead(f"a call of {tree.text} is not read")
+            raise NotRead(f"a call of {tree.text} is not supported")
         name = _FUNCTIONS.get(tree.text) or snake(tree.text)
         if name == "row_interval":
             args = [_whole(arg) for arg in args]
@@ -239,7 +239,7 @@ class Notation(Meaning):
         if isinstance(owner, Expr) and name in _OPERATORS and len(args) == 1:
             return Expr("infix", (_OPERATORS[name], owner, e.literal(args[0])))
         if not isinstance(owner, Described):
-            raise NotRead(f"{tree.text} of anything but a table is not read")
+            raise NotRead(f"{tree.text} of anything but a table is not supported")
         if isinstance(owner, TableEnvironment):
             name = _OF_ENVIRONMENT.get(name, name)
         inside = isinstance(owner, TableValue | GroupedTable) and name not in _WRITES
@@ -291,10 +291,10 @@ class Notation(Meaning):
     def _window(self, owner: TableValue | GroupedTable, spec: Spec) -> GroupedTable:
         """Result of ``window`` on a table, or after ``groupBy`` as in FLIP-11."""
         if spec.kind in KINDS:
-            raise validation.refused(f"window does not take {spec.kind}", "row windows go to rowWindow")
+            raise validation.refused(f"window does not take {spec.kind}", "pass row windows to rowWindow")
         table = owner if isinstance(owner, TableValue) else owner.table
         if spec.get("on") is None:
-            self.note(f"{spec.kind} without on, so on processing time", OLD)
+            self.note(f"{spec.kind} without on, which means processing time", OLD)
         others = tuple(part for part in spec.calls if part[0] != "on")
         spec = replace(spec, calls=(*others, ("on", (self._time(spec, table),))))
         if not spec.alias:
@@ -304,7 +304,7 @@ class Notation(Meaning):
         assert isinstance(found, GroupedTable)
         if isinstance(owner, TableValue):
             return found
-        self.note("groupBy in front of window", OLD)
+        self.note("groupBy before window", OLD)
         keys = (Expr("column", (spec.alias,)), *(owner.keys or ()))
         grouped = self._call(found, "group_by", keys)
         assert isinstance(grouped, GroupedTable)
@@ -314,13 +314,13 @@ class Notation(Meaning):
         table, keys = (owner, ()) if isinstance(owner, TableValue) else (owner.table, owner.keys or ())
         specs = [arg for arg in args if isinstance(arg, Spec) and arg.kind in KINDS]
         if len(specs) != len(args):
-            raise NotRead("rowWindow takes TumbleRows, SlideRows and SessionRows")
+            raise NotRead("rowWindow needs TumbleRows, SlideRows or SessionRows")
         for spec in specs:
             self.note(f"{spec.kind} and rowWindow", NEVER)
         windows = [today(spec, keys, self._time(spec, table)) for spec in specs]
         aliases = [window.alias for window in windows]
         if len(set(aliases)) < len(aliases):
-            raise validation.refused("two row windows have one alias", "give each window an alias of its own")
+            raise validation.refused("two row windows have one alias", "give each window a separate alias")
         if len(windows) > 1:
             self.note("several row windows in one rowWindow", NEVER)
         first, *others = windows
@@ -338,7 +338,7 @@ class Notation(Meaning):
             raise NotRead("a select leaves out the time column that 'rowtime may mean: select it too")
         if not table.rowtime:
             raise validation.refused(
-                "'rowtime is the event time of a table, and this one has none",
+                "'rowtime is the event time of a table, but this table has none",
                 "declare a WATERMARK for its time column",
                 "A group window expects a time attribute for grouping in a stream environment.",
             )

@@ -84,9 +84,9 @@ class CallExpressions(Expressions):
             case Class(function=kind) if kind:
                 return python_functions.of_class(function, node, args, names, frame, self.function_text())
             case Class(plain=True) if not any(map(touches, (*args, *names.values()))):
-                return UnknownValue(f"an object of the class {function.node.name} is not read")
+                return UnknownValue(f"an object of the class {function.node.name} is not supported")
             case Class():
-                raise NotRead(f"an object of the class {function.node.name} is not read")
+                raise NotRead(f"an object of the class {function.node.name} is not supported")
             case Udf() if not names:
                 return arguments.inline(function, args, self.session, node)
             case Function():
@@ -180,14 +180,14 @@ class CallExpressions(Expressions):
                 # A program is usually started in this folder.
                 return Const(None)
             case changes, _ if changes.startswith(("sys.argv.", "os.chdir")):
-                raise NotRead(f"a call of {changes} is not read")
+                raise NotRead(f"a call of {changes} is not supported")
             case "os.environ.get" | "os.getenv", [variable, *default]:
                 return self.environment(variable, default[0] if default else names.get("default"))
             case "os.environ.setdefault", [Const(str(variable)), value]:
                 self.environ[variable] = self.environment(args[0], value)
                 return self.environ[variable]
             case changes, _ if changes.startswith("os.environ.") or changes in ("os.putenv", "os.unsetenv"):
-                raise NotRead("the environment is changed in a way that is not read")
+                raise NotRead("the environment is changed in an unsupported way")
         return None
 
     def _of_files(self, path: str, args: list[Value], names: Names) -> Value | None:
@@ -221,7 +221,7 @@ class CallExpressions(Expressions):
         how = {key: inputs.canonical(value) for key, value in sorted(given.items())}
         reads = isinstance(mode, Const) and mode.value in ("r", "rt") and len(args) < 2
         if not reads or not given.keys() <= {"encoding", "newline"} or not all(how.values()):
-            raise NotRead("a file is opened in a way that is not read")
+            raise NotRead("a file is opened in an unsupported way")
         text = self._local_text(path.text)
         if text is not None:
             return File(text) if name == "open" else Const(text)
@@ -235,7 +235,7 @@ class CallExpressions(Expressions):
         if name == "close" and not args:
             return Const(None)
         if file.read or name != "read" or args:
-            raise NotRead("a file is read in a way that is not followed")
+            raise NotRead("a file is read in an unsupported way")
         file.read = True
         return bounded(file.text) if file.text is not None else UnknownValue(file.reason, name=file.name)
 
@@ -247,7 +247,7 @@ class CallExpressions(Expressions):
             rest = UnknownValue("the rest of the command line is unknown")
             return found if name == "parse_args" else Container([found, rest], kind="tuple")
         if name != "add_argument":
-            raise NotRead(f"{name} of argparse is not read")
+            raise NotRead(f"{name} of argparse is not supported")
         flags = [arg.value for arg in args if isinstance(arg, Const) and isinstance(arg.value, str)]
         long = [flag for flag in flags if flag.startswith("--")] or flags
         match names.get("dest"):
@@ -290,18 +290,18 @@ class CallExpressions(Expressions):
         every = [*args, *names.values()]
         of = [] if owner is None else [owner]
         if isinstance(owner, Container) and name not in _LOOKS:
-            raise NotRead(f"{name} of a list or dictionary is not read")
+            raise NotRead(f"{name} of a list or dictionary is not supported")
         if isinstance(function, Ref) and (
             called in RUNS_CODE
             or function.module in _RUNS_CODE_MODULES
             or not (knows_no_tables(function) or function.module == "builtins")
         ):
-            raise NotRead(f"a call of {called} is not read: it may do anything with tables")
+            raise NotRead(f"a call of {called} is not supported: its effect on tables is unknown")
         if any(map(touches, (*every, *of, function))):
             why = next(
                 (f": {part.reason}" for part in (function, *of) if isinstance(part, UnknownValue) and part.reason), ""
             )
-            raise NotRead(f"a call of {called} that touches a table is not read{why}")
+            raise NotRead(f"a call of {called} that touches a table is not supported{why}")
         quiet = self.surroundings.called(path, owner, name, args, names)
         found = replace(self.unknown(f"the result of {called} is unknown", *of, *every), tables=False, quiet=quiet)
         if not path.startswith(("builtins.", "logging.")):
@@ -320,12 +320,12 @@ def _parameters(function: Function, args: Args, names: Names) -> dict[str, Value
     taken = set(positional[: len(args)])
     rest = {name: value for name, value in names.items() if name not in by_name}
     if (len(args) > len(positional) and spec.vararg is None) or (rest and spec.kwarg is None) or taken & names.keys():
-        raise NotRead(f"{function.name} is called with arguments it does not have")
+        raise NotRead(f"{function.name} is called with arguments that it does not declare")
     found |= {name: value for name, value in names.items() if name in by_name}
     if spec.vararg is not None:
         found[spec.vararg.arg] = Container(list(args[len(positional) :]), kind="tuple")
     if spec.kwarg is not None:
         found[spec.kwarg.arg] = Container(rest, kind="dict")
     if any(name not in found for name in (*positional, *by_name)):
-        raise NotRead(f"{function.name} is called without an argument it needs")
+        raise NotRead(f"{function.name} is called without a required argument")
     return found

@@ -224,7 +224,7 @@ def _data(given: Any) -> Value:
             return Container([_data(value) for value in given])
         case str() | bool() | int() | float() | None:
             return bounded(given)
-    return UnknownValue("a date or time from a file is not read")
+    return UnknownValue("a date or time from a file is not supported")
 
 
 # ------------------------------------------------------------------------------------------------ standard library

@@ -129,7 +129,7 @@ class Expressions(ABC):
         read = self._PARTS.get(type(node))
         if read is None:
             kind = type(node).__name__
-            raise NotRead(f"{_NAMES.get(kind, kind)} is not read")
+            raise NotRead(f"{_NAMES.get(kind, kind)} is not supported")
         return read(self, node, frame)
 
     def unknown(self, reason: str, *values: Value) -> UnknownValue:
@@ -143,7 +143,7 @@ class Expressions(ABC):
                     reason = why
                     break
                 case Ref(path) if not knows_no_tables(value) and value.module not in ("pyflink", "builtins"):
-                    reason = Asked(f"{path} is not known here", path)
+                    reason = Asked(f"{path} is unknown here", path)
                     break
         tables = (isinstance(each, UnknownValue | Container | Described) and touches(each) for each in values)
         return UnknownValue(reason, any(tables))
@@ -190,7 +190,7 @@ class Expressions(ABC):
     def environment(self, name: Value, default: Value | None = None) -> Value:
         """An environment variable, or its default."""
         if not isinstance(name, Const) or not isinstance(name.value, str):
-            return UnknownValue("the name of a variable of the environment is unknown")
+            return UnknownValue("the name of an environment variable is unknown")
         if name.value in self.environ:
             return self.environ[name.value]
         if name.value in self.given:
@@ -226,12 +226,12 @@ class Expressions(ABC):
         """The value of a choice whose condition is unknown."""
         why = test.reason if isinstance(test, UnknownValue) else "its condition is unknown"
         if any(isinstance(inner, ast.Call | ast.NamedExpr) for part in parts for inner in ast.walk(part)):
-            raise NotRead(f"a conditional expression is not read: {why}")
+            raise NotRead(f"a conditional expression is not supported: {why}")
         return UnknownValue(why, any(touches(self.eval(part, frame)) for part in parts))
 
     def _comparison(self, node: ast.Compare, frame: NameScope) -> Value:
         if len(node.ops) > 1:
-            raise NotRead("a chained comparison is not read")
+            raise NotRead("a chained comparison is not supported")
         left, right = self.eval(node.left, frame), self.eval(node.comparators[0], frame)
         name = type(node.ops[0]).__name__
         if (isinstance(left, Expr) or isinstance(right, Expr)) and name in _OPERATORS:
@@ -282,9 +282,9 @@ class Expressions(ABC):
             case UnknownValue():
                 return _of_unknown(owner, name, written)
             case Class(plain=True):
-                return UnknownValue(Asked(f"{name} of the class {owner.node.name} is not read", written))
+                return UnknownValue(Asked(f"{name} of the class {owner.node.name} is not supported", written))
         what = f"the class {owner.node.name}" if isinstance(owner, Class) else "an object"
-        return UnknownValue(f"{name} of {what} is not read", tables=touches(owner))
+        return UnknownValue(f"{name} of {what} is not supported", tables=touches(owner))
 
     def _argument(self, name: str, arguments: Arguments) -> Value:
         """A command-line argument."""
@@ -386,7 +386,7 @@ class Expressions(ABC):
             else:
                 values.append(self.eval(node.elt, inner))
         if isinstance(node, ast.GeneratorExp) and self.session.counts != said:
-            raise NotRead("a generator that executes statements is not read")
+            raise NotRead("a generator that executes statements is not supported")
         return Container(found, kind="dict") if isinstance(node, ast.DictComp) else Container(values)
 
     def _rounds(self, generators: Sequence[ast.comprehension], frame: NameScope) -> Iterator[None]:
@@ -436,7 +436,7 @@ class Expressions(ABC):
                 if shown is not None:
                     parts.append(shown)
                 elif isinstance(value, Described):
-                    raise NotRead("a table inside a text is not read")
+                    raise NotRead("a table inside a text is not supported")
                 else:
                     unknown = unknown or self.unknown("a formatted value is unknown", value)
             elif isinstance(part, ast.Constant):
@@ -484,7 +484,7 @@ class Expressions(ABC):
             ):
                 found = Path(constants.joined([join(a, b)]).value)  # type: ignore[arg-type]
         if found is None and any(isinstance(each, Described) for each in (left, right)):
-            raise NotRead("an operator on a table is not read")
+            raise NotRead("an operator on a table is not supported")
         found = found or inputs.operation(left, _OPERATORS.get(name, name), right)
         return found or self.unknown("the result of an operator is unknown", left, right)
 
@@ -558,7 +558,7 @@ def _of_expressions(name: str, left: Value, right: Value) -> Expr:
     if name == "Pow":
         return Expr("call", ("POWER", (expression(left), expression(right))))
     if name not in _OPERATORS:
-        raise NotRead("an operator between expressions is not read")
+        raise NotRead("an operator between expressions is not supported")
     return Expr("infix", (_OPERATORS[name], expression(left), expression(right)))
 
 

@@ -160,7 +160,7 @@ def named(name: str, of: Sequence[Value] = (), reason: str = "") -> UnknownValue
     why = reason or next((each.reason for each in of if isinstance(each, UnknownValue) and each.name), "")
     if not why:
         found = next((value for each in of if (value := _inside(each)) is not None), "")
-        why = f"{found} is not known" if found else Asked("the command line decides", "sys.argv[1]")
+        why = f"{found} is unknown" if found else Asked("the command line decides", "sys.argv[1]")
     return UnknownValue(why, name=name if len(name) <= _LENGTH else f"{name[:40]}~{digest(name)}")
 
 

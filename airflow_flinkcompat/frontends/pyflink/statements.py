@@ -69,7 +69,7 @@ class Statements(CallExpressions):
             try:
                 read = self._STATEMENTS.get(type(statement))
                 if read is None:
-                    raise NotRead(f"{_NAMES.get(type(statement).__name__, type(statement).__name__)} is not read")
+                    raise NotRead(f"{_NAMES.get(type(statement).__name__, type(statement).__name__)} is not supported")
                 read(self, statement, frame)
             except RefusedByFlink as error:
                 error.node = error.node or statement
@@ -82,7 +82,7 @@ class Statements(CallExpressions):
         """Read the statements of a function, and return its result."""
         statements = function.node.body if isinstance(function.node, ast.FunctionDef) else []
         if any(isinstance(part, ast.Yield | ast.YieldFrom) for each in statements for part in _own_parts(each)):
-            raise NotRead(f"{function.name} is a generator, which is not read")
+            raise NotRead(f"{function.name} is a generator, which is not supported")
         try:
             self.block(statements, frame)
         except Returned as returned:
@@ -105,11 +105,11 @@ class Statements(CallExpressions):
                     case Ref("os.environ"), Const(str(name)):
                         self.environ[name] = value
                     case Ref("os.environ"), _:
-                        raise NotRead("the name of a variable of the environment is unknown")
+                        raise NotRead("the name of an environment variable is unknown")
                     case _:
-                        raise NotRead("an element that is set is not read")
+                        raise NotRead("setting an element is not supported")
             case _:
-                raise NotRead("an attribute that is set is not read")
+                raise NotRead("setting an attribute is not supported")
 
     def _expression(self, node: ast.Expr, frame: NameScope) -> None:
         if self._is_end(node, frame):
@@ -133,11 +133,11 @@ class Statements(CallExpressions):
             if kind and isinstance(value, Function):
                 value = python_functions.decorated(kind, node, frame, self.function_text())
                 continue
-            raise NotRead(f"{node.name} has a decorator, which is not read")
+            raise NotRead(f"{node.name} has a decorator, which is not supported")
         frame.names[node.name] = value
 
     def _define_async(self, node: ast.AsyncFunctionDef, frame: NameScope) -> None:
-        frame.names[node.name] = UnknownValue("an async function is not read", tables=True)
+        frame.names[node.name] = UnknownValue("an async function is not supported", tables=True)
 
     def _class(self, node: ast.ClassDef, frame: NameScope) -> None:
         """A class: a function if it extends a function class of Flink or of DataStreams, else opaque."""
@@ -159,7 +159,7 @@ class Statements(CallExpressions):
         calls = any(isinstance(part, ast.Call) for each in inside for part in ast.walk(each))
         odd = calls or node.keywords or not all(_is_builtin(each, frame) for each in decorators)
         if odd or any(part.name == "__init_subclass__" for part in functions):
-            raise NotRead(f"the body of the class {node.name} is not read")
+            raise NotRead(f"the body of the class {node.name} is not supported")
         frame.names[node.name] = found
 
     # -------------------------------------------------------------------------------------------- imports
@@ -223,7 +223,7 @@ class Statements(CallExpressions):
             try:
                 tree = parse(text, path)
             except ScriptError as error:
-                raise NotRead(f"a module next to the program is not read: {error}") from None
+                raise NotRead(f"a module next to the program is not supported: {error}") from None
             for part in ast.walk(tree):
                 self.step()
                 part.file = path  # type: ignore[attr-defined]
@@ -346,7 +346,7 @@ class Statements(CallExpressions):
             ends = self._is_end(last, frame)
             leaves = isinstance(last, ast.Return) and last.value is None
             if not self._only_prints(before if ends or leaves else handler.body, frame):
-                raise NotRead("an exception is handled in a way that is not read")
+                raise NotRead("an exception is handled in an unsupported way")
             passes |= not ends and not _by_hand(handler.type)
         body = [*node.body, *node.orelse]
         stored = {part.id for part in _parts(body) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
@@ -355,7 +355,7 @@ class Statements(CallExpressions):
         try:
             self.block(body, frame)
         except (Returned, ProgramEnded):
-            raise NotRead("a return, or the end of the program, inside of a try is not read") from None
+            raise NotRead("a return, or the end of the program, inside of a try is not supported") from None
         constants = any(not isinstance(frame.find(name), Described) for name in stored)
         changed = carried != self.session.carried or environ != self.environ
         if passes and (known or constants or changed):
@@ -370,10 +370,10 @@ class Statements(CallExpressions):
                 root = root.func if isinstance(root, ast.Call) else root.value
             found = frame.find(root.id) if isinstance(root, ast.Name) else None
             if isinstance(found, Ref) and found.module == "contextlib":
-                raise NotRead("a with statement of contextlib is not read")
+                raise NotRead("a with statement of contextlib is not supported")
             value = self.eval(call, frame)
             if not isinstance(value, File) and not (isinstance(value, UnknownValue) and not value.tables):
-                raise NotRead("a with statement for anything but a file or a result is not read")
+                raise NotRead("a with statement for anything but a file or a result is not supported")
             if item.optional_vars is not None:
                 self.bind(item.optional_vars, value, frame)
         self.block(node.body, frame)

@@ -95,14 +95,14 @@ def call_name(ref: Ref, args: Args, names: Names, session: ScriptBuilder, node: 
         return Stream()
     args, names = positional(ref.name, args, names)
     if names:
-        raise NotRead(f"{ref.name} with named arguments is not read")
+        raise NotRead(f"{ref.name} with named arguments is not supported")
     if owner in _WINDOWS:
         return call(Spec(owner), ref.name, args, {}, session, node)
     found = _function(ref.name, args, session)
     if found is None:
         found = e.function(ref.name, args)
     if found is None:
-        raise NotRead(f"{ref.name} of pyflink is not read")
+        raise NotRead(f"{ref.name} of pyflink is not supported")
     return found
 
 
@@ -162,13 +162,13 @@ def call(owner: Described, name: str, args: Args, names: Names, session: ScriptB
         isinstance(owner, TableValue | Inserts | SchemaValue)
         and set(names) <= {"overwrite", "metadata_key", "is_virtual"}
     ):
-        raise NotRead(f"{name} with named arguments is not read")
+        raise NotRead(f"{name} with named arguments is not supported")
     args = with_strings(owner, name, args, session, node)
     method = _METHODS.get(type(owner))
     found = None if method is None else method(owner, name, args, names, session, node)
     if found is None:
         why = next((f": {arg.reason}" for arg in args if isinstance(arg, UnknownValue)), "")
-        raise NotRead(f"{name} of {_KINDS[kind]} is not read, or not with these arguments{why}")
+        raise NotRead(f"{name} of {_KINDS[kind]} is not supported, or not with these arguments{why}")
     return found
 
 
@@ -180,7 +180,9 @@ def with_strings(owner: Described, name: str, args: Args, session: ScriptBuilder
     if not texts or name not in _STRINGS.get(type(owner).__name__, ()):
         return list(args)
     if len(texts) > 1 or any(isinstance(arg, Expr) for arg in args):
-        raise NotRead("several texts, or texts next to expressions: an old string expression is one text")
+        raise NotRead(
+            "several texts, or texts next to expressions, are not supported: write an old string expression as one text"
+        )
     read = strings(
         texts[0],
         lambda expr, method, given: call(expr, method, given, {}, session, node),
@@ -216,7 +218,7 @@ def _pipeline(pipeline: TablePipeline, name: str, args: Args, session: ScriptBui
     if name != "execute" or args:
         return None
     if pipeline.epoch != session.epoch:
-        raise NotRead("a name was dropped or declared anew after insert_into")
+        raise NotRead("a name was dropped or declared again after insert_into")
     session.say(pipeline.sql, node, pipeline.steps)
     return JobResult()
 

@@ -93,14 +93,14 @@ def expression(value: Value) -> Expr:
 def columns(args: Args) -> tuple[Expr, ...]:
     """Convert arguments to expressions. Raises :class:`NotRead` for an old string expression."""
     if any(isinstance(arg, Const) for arg in args):
-        raise NotRead("the old string expressions are not read: write col('a')")
+        raise NotRead("the old string expressions are not supported: write col('a')")
     return tuple(map(expression, args))
 
 
 def text_of(value: Value, what: str) -> str:
     if isinstance(value, Const) and isinstance(value.value, str):
         return value.value
-    raise NotRead(f"{what} is not known: {value.reason if isinstance(value, UnknownValue) else 'it is no text'}")
+    raise NotRead(f"{what} is unknown: {value.reason if isinstance(value, UnknownValue) else 'it is not a text'}")
 
 
 def setting_of(value: Value, what: str) -> str:
@@ -114,13 +114,13 @@ def setting_of(value: Value, what: str) -> str:
             return text
         case UnknownValue(name=name) if name:
             return marked(name)
-    raise NotRead(f"the value of {what} is not known{f': {value.reason}' if isinstance(value, UnknownValue) else ''}")
+    raise NotRead(f"the value of {what} is unknown{f': {value.reason}' if isinstance(value, UnknownValue) else ''}")
 
 
 def table_of(value: Value, session: ScriptBuilder) -> TableValue:
     if isinstance(value, TableValue):
         return session.read(value)
-    raise NotRead(f"the table is not known: {value.reason if isinstance(value, UnknownValue) else 'it is no table'}")
+    raise NotRead(f"the table is unknown: {value.reason if isinstance(value, UnknownValue) else 'it is not a table'}")
 
 
 AGGREGATES = frozenset(
@@ -149,7 +149,7 @@ def inline(function: Udf, args: Args, session: ScriptBuilder, node: ast.AST) -> 
         before = sum(name == function.name for name, _ in session.inlined)
         name = f"{function.name}__inline{before + 1 if before else ''}"
         if name.lower() in session.functions or not _plain(name):
-            raise NotRead(f"a Python function called {function.name} is not read where it is called by itself")
+            raise NotRead(f"a Python function called {function.name} is not supported as a direct call")
         _declare(sql_name(name), function, True, session, node)
         session.inlined[key] = name
     return called(session.inlined[key], function.kind, args)
@@ -166,7 +166,7 @@ def by_name(name: str, args: Args, session: ScriptBuilder) -> Expr:
     """Result of ``call('name', …)`` for a function of the catalog, the session or Flink."""
     kind = session.functions.get(name.lower(), "aggregate" if name.upper() in AGGREGATES else "")
     if not _plain(name):
-        raise NotRead("a function whose name is no plain dotted name is not read")
+        raise NotRead("a function whose name is not a plain dotted name is not supported")
     return called(name, kind, args)
 
 

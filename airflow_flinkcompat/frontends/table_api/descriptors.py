@@ -68,7 +68,7 @@ def data_type(name: str, args: Sequence[Value], names: Mapping[str, Value] | Non
         if len(fields) == len(inner[0].value) and fields:
             written = ", ".join(f"{sql_name(f.parts[0])} {f.parts[1]}" for f in fields)
             return Type(f"ROW<{written}>{end}", tuple((f.parts[0], f.parts[1]) for f in fields))
-    raise NotRead(f"the type {name} is not read, or not with these arguments")
+    raise NotRead(f"the type {name} is not supported, or not with these arguments")
 
 
 def _in_order(given: Mapping[str, Value]) -> bool:
@@ -130,7 +130,7 @@ def _type(type: Value, session: ScriptBuilder) -> str:
             return sql
         case Const(str(sql)):
             return session.fragment(sql)
-    raise NotRead(f"the type of a column is not known{f': {type.reason}' if isinstance(type, UnknownValue) else ''}")
+    raise NotRead(f"the type of a column is unknown{f': {type.reason}' if isinstance(type, UnknownValue) else ''}")
 
 
 def _expression(value: Value, session: ScriptBuilder) -> str:
@@ -139,7 +139,7 @@ def _expression(value: Value, session: ScriptBuilder) -> str:
             return e.sql(value)
         case Const(str(written)):
             return session.fragment(written)
-    raise NotRead("the expression of a column is not known")
+    raise NotRead("the expression of a column is unknown")
 
 
 def _metadata(type: str, given: Names) -> str:
@@ -195,7 +195,7 @@ def create(
 ) -> None:
     """Execute the DDL of ``create_table`` or ``create_temporary_table``."""
     if descriptor.kind != "table":
-        raise NotRead("a format is no table")
+        raise NotRead("a format is not a table")
     lines = ",\n".join(f"    {line}" for line in (descriptor.shape or SchemaValue()).lines)
     parts = (
         f"CREATE {'TEMPORARY ' if temporary else ''}TABLE {'IF NOT EXISTS ' if exists else ''}{path}",

@@ -174,9 +174,9 @@ def table_environment(args: Args, session: ScriptBuilder, node: ast.AST) -> Valu
     """Result of ``TableEnvironment.create(…)`` or ``StreamTableEnvironment.create(…)``."""
     if not all(isinstance(arg, StreamEnvironment | Settings | ConfigurationValue) for arg in args):
         why = next((f": {arg.reason}" for arg in args if isinstance(arg, UnknownValue)), "")
-        raise NotRead(f"the settings of the table environment are not read{why}")
+        raise NotRead(f"the settings of the table environment are not supported{why}")
     if session.made:
-        raise NotRead("a second table environment is not read")
+        raise NotRead("a second table environment is not supported")
     session.made = True
     for arg in args:
         options = (
@@ -193,7 +193,7 @@ def streams(args: Args, names: Mapping[str, Value], session: ScriptBuilder, node
     """Result of ``StreamExecutionEnvironment.get_execution_environment(…)``."""
     for arg in (*args, *names.values()):
         if not isinstance(arg, ConfigurationValue):
-            raise NotRead("the configuration of the stream environment is not read")
+            raise NotRead("the configuration of the stream environment is not supported")
         _put_all(arg.items(), session, node)
     return StreamEnvironment()
 
@@ -230,7 +230,7 @@ def of_config(config: Config, name: str, args: Args, session: ScriptBuilder, nod
         case "add_configuration", [ConfigurationValue() as options]:
             _put_all(options.items(), session, node)
         case "set_idle_state_retention_time" | "set_idle_state_retention", _:
-            raise NotRead("the retention of idle state is set in a way that is not read: set table.exec.state.ttl")
+            raise NotRead("the retention of idle state is set in an unsupported way: set table.exec.state.ttl")
         case "get_configuration", []:
             pass
         case _:

@@ -126,7 +126,7 @@ _PATH = re.compile(rf"{_PART}(?:\.{_PART}){{0,2}}")
 def path(name: str) -> str:
     """Quote each part of a dotted path. Raises :class:`NotRead` if the path is not plain."""
     if not _PATH.fullmatch(name):
-        raise NotRead("a path that is no plain dotted name is not read")
+        raise NotRead("a path that is not a plain dotted name is not supported")
     return ".".join(map(sql_name, re.findall(_PART, name)))
 
 
@@ -146,14 +146,14 @@ def literal(value: Value) -> Expr:
         case Const(str(given)):
             return Expr("sql", (sql_text(given),))
         case UnknownValue(why):
-            raise NotRead(f"a value in an expression is not known: {why}")
+            raise NotRead(f"a value in an expression is unknown: {why}")
     raise NotRead("an expression contains a value that is not a constant")
 
 
 def attribute(expr: Expr, name: str) -> Expr:
     """The value of ``expr.name``. Raises :class:`NotRead` for an unknown attribute."""
     if expr == Expr("column", ("*",)):
-        raise NotRead(f"col('*').{name} is not read")
+        raise NotRead(f"col('*').{name} is not supported")
     if name in UNITS:
         return _interval(expr, name)
     if name in _MONTHS and expr.kind == "sql" and str(expr.parts[0]).isdigit():
@@ -172,7 +172,7 @@ def attribute(expr: Expr, name: str) -> Expr:
         return Expr("call", (PROPERTIES[name], (expr,)))
     if name in _POSTFIX:
         return Expr("postfix", (_POSTFIX[name], expr))
-    raise NotRead(f".{name} of an expression is not read")
+    raise NotRead(f".{name} of an expression is not supported")
 
 
 def _interval(expr: Expr, unit: str) -> Expr:
@@ -189,7 +189,7 @@ def method(expr: Expr, name: str, args: Sequence[Value]) -> Expr | None:
     match name, list(args):
         case unit, [Ref(path=path, name=by)] if unit in WITH_UNIT and path.startswith("pyflink."):
             if by not in TIME_UNITS:
-                raise NotRead(f"the unit {by} is not read")
+                raise NotRead(f"the unit {by} is not supported")
             return Expr("form", (WITH_UNIT[unit].format(unit=by), (expr,)))
         case "in_", [_, *_] if not any(isinstance(arg, TableValue) for arg in args):
             given = tuple(map(literal, args))
@@ -354,7 +354,7 @@ def row_window(spec: Spec) -> Special:
     unit, preceding = _bound(spec.get("preceding"), "PRECEDING", ("RANGE", "UNBOUNDED PRECEDING"))
     other, following = _bound(spec.get("following"), "FOLLOWING", (unit, "CURRENT ROW"))
     if other != unit:
-        raise NotRead("the bounds of Over are of two kinds, rows and time")
+        raise NotRead("the bounds of Over mix rows and time")
     written = [*map(sql, keys)]
     if (within := spec.get("within")) is not None:
         call, length = within[0].parts

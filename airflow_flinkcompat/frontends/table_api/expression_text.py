@@ -90,7 +90,7 @@ class Meaning(ABC):
                 left, right = (e.literal(self.value(arg)) for arg in tree.args or ())
                 return Expr("infix", (self.operators[tree.text], left, right))
             case "infix":
-                raise NotRead(f"{tree.text} between expressions is not read: write === or !==")
+                raise NotRead(f"{tree.text} between expressions is not supported: write === or !==")
         raise NotRead("there are several values where one is expected")
 
     def _prefix(self, tree: Tree) -> Value:
@@ -131,7 +131,7 @@ class Meaning(ABC):
         value = found or self.value(tree)
         if isinstance(value, Type):
             return value
-        raise NotRead("the type of a cast is not read")
+        raise NotRead("the type of a cast is not supported")
 
 
 class Strings(Meaning):
@@ -149,7 +149,7 @@ class Strings(Meaning):
         if word.lower() in ("true", "false"):
             return Const(word.lower() == "true")
         if word != "*" and not _PLAIN.fullmatch(word):
-            raise NotRead("a name that is not read")
+            raise NotRead("a name that is not supported")
         return Expr("column", (word,))
 
     def method(self, owner: Value, name: str, args: Sequence[Value], tree: Tree) -> Value:
@@ -171,7 +171,7 @@ def strings(text: str, method: Method, function: Function) -> tuple[Expr, ...]:
     try:
         return tuple(e.literal(meaning.value(tree)) for tree in parse_strings(text))
     except Unreadable as error:
-        raise NotRead(f"an old string expression, at character {error.start + 1} of it: {error}") from None
+        raise NotRead(f"at character {error.start + 1} of an old string expression: {error}") from None
 
 
 def label_of(tree: Tree) -> str | None:
@@ -184,7 +184,7 @@ def rows(expr: Expr) -> Expr:
     match short(expr):
         case Expr("sql", (str(count),)) if re.fullmatch(r"[1-9]\d*", count):
             return Expr("rows", (int(count),))
-    raise NotRead("a number of rows is a whole number above 0")
+    raise NotRead("a number of rows must be a whole number above 0")
 
 
 def short(expr: Expr) -> Expr:
@@ -200,7 +200,7 @@ def number(written: str) -> Value:
     body, suffix = (written[:-1], written[-1].lower()) if written[-1] in "lLfFdDpP" else (written, "")
     whole = body.removeprefix("-").isdigit()
     if suffix in ("f", "p"):
-        raise NotRead("a number of that kind is not read")
+        raise NotRead("a number of that kind is not supported")
     if suffix == "d" or not whole:
         return Const(float(body))
     if suffix == "l":

@@ -49,10 +49,10 @@ TOKENS_LIMIT = 50_000
 _SAME = {"quoted": "name", "block": "text"}
 """Kinds of tokens that differ from a different kind only by their quotes."""
 _UNREADABLE = {
-    "character": "a single character in quotes is not read: write a text in double quotes",
-    "interpolated": "a text that is put together is not read",
+    "character": "a single character in quotes is not supported: write a text in double quotes",
+    "interpolated": "a text that is put together is not supported",
     "open": "quotes or a comment are never closed",
-    "": "a character that is not read",
+    "": "a character that is not supported",
 }
 
 
@@ -88,7 +88,9 @@ def _tokens(pattern: re.Pattern[str], text: str, at: int) -> Iterator[Token]:
     while at < len(text):
         left -= 1
         if not left:
-            yield Token("unreadable", f"it is not read further: it has over {TOKENS_LIMIT} words", at, at + 1, True)
+            yield Token(
+                "unreadable", f"it is not supported further: it has over {TOKENS_LIMIT} words", at, at + 1, True
+            )
             break
         match = pattern.match(text, at)
         kind = match.lastgroup or "" if match is not None else ""
@@ -101,7 +103,7 @@ def _tokens(pattern: re.Pattern[str], text: str, at: int) -> Iterator[Token]:
                 rest = re.compile(r"[^\r\n]*" if match[0] == '"' and pattern is _PROGRAM else ".*", re.DOTALL)
                 end = end if (found := rest.match(text, end)) is None else found.end()
             said = _read(kind, match, pattern is _PROGRAM)
-            reason = _UNREADABLE.get(kind, f"a {kind} that is not read")
+            reason = _UNREADABLE.get(kind, f"a {kind} that is not supported")
             kind, value = ("unreadable", reason) if said is None else (_SAME.get(kind, kind), said)
             yield Token(kind, value, at, end, fresh)
             fresh = False
@@ -241,7 +243,7 @@ class Parser:
                 continue
             left = Tree("infix", operator.text, left.start, right.end, args=(left, right))
             if self.strings and strength == _COMPARISON and self._strength() == _COMPARISON:
-                raise self.unexpected("a comparison of a comparison is not read")
+                raise self.unexpected("a comparison of a comparison is not supported")
         self.nested -= 1
         return left
 
@@ -325,5 +327,5 @@ def parse_strings(text: str) -> tuple[Tree, ...]:
         parser.next()
         found.append(parser.expression())
     if parser.token.kind != "end":
-        raise parser.unexpected("the expression continues in a way that is not read")
+        raise parser.unexpected("the expression continues in an unsupported way")
     return tuple(found)

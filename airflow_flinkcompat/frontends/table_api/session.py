@@ -146,8 +146,8 @@ class ScriptBuilder:
         if isinstance(value, Const) and isinstance(value.value, str):
             return value.value
         if isinstance(value, UnknownValue) and value.name:
-            raise NotRead(f"the SQL is not known: {value.reason}")
-        raise NotRead(f"the SQL is not known: {value.reason if isinstance(value, UnknownValue) else 'it is no text'}")
+            raise NotRead(f"the SQL is unknown: {value.reason}")
+        raise NotRead(f"the SQL is unknown: {value.reason if isinstance(value, UnknownValue) else 'it is not a text'}")
 
     def fragment(self, text: str) -> str:
         """A fragment of SQL. Raises :class:`NotRead` if it could end the SQL around it."""
@@ -157,7 +157,7 @@ class ScriptBuilder:
             depth += (character == "(") - (character == ")")
             lowest = min(lowest, depth)
         if depth or lowest or re.search(r"[;'`]|--|/\*|\*/", plain):
-            raise NotRead("a fragment of SQL with an open bracket or quote is not read")
+            raise NotRead("a fragment of SQL with an open bracket or quote is not supported")
         return text
 
     def execute(self, value: Value, node: ast.AST) -> None:

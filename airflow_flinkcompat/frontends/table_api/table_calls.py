@@ -131,9 +131,9 @@ def reshaped(table: TableValue, name: str, columns: Sequence[Expr]) -> TableValu
             case "add_or_replace_columns", Expr("alias", (_, new)):
                 kept[new] = e.sql(column)
             case _:
-                raise NotRead(f"{name} of anything but a plain column of the table is not read")
+                raise NotRead(f"{name} of anything but a plain column of the table is not supported")
     if not kept:
-        raise NotRead("no column is left")
+        raise NotRead("no column remains")
     return _projected(table, name, list(kept.values()), tuple(kept))
 
 
@@ -144,10 +144,10 @@ def renamed(table: TableValue, names: Sequence[str]) -> TableValue:
         raise NotRead("alias names more columns than there are")
     after = (*names, *before[len(names) :])
     if len(set(after)) < len(after):
-        raise NotRead("alias names two columns alike")
+        raise NotRead("alias gives two columns the same name")
     if "" in before:
         if "" in after:
-            raise NotRead("alias leaves a column whose name Flink generates")
+            raise NotRead("alias does not rename a column whose name Flink generates")
         source = f"({table.sql}) AS {sql_name('T')}({', '.join(map(sql_name, after))})"
         return table_after(table, f"SELECT * FROM {source}", f"alias: {', '.join(after)}", columns=tuple(after))
     written = [
@@ -176,7 +176,7 @@ def lateral(table: TableValue, name: str, call: Expr) -> TableValue:
         case Expr("aliases", (Expr("call" | "own") as inner, tuple(several))):
             names = several
         case _:
-            raise NotRead(f"{name} takes a call of a table function with .alias(a name for each column)")
+            raise NotRead(f"{name} needs a call of a table function with .alias(a name for each column)")
     source = f"({table.sql})" if table.where else table.source
     listed = ", ".join(map(sql_name, names))
     on = " ON TRUE" if name.startswith("left") else ""
@@ -294,7 +294,7 @@ def sink(value: Value, session: ScriptBuilder, node: ast.AST) -> Value:
 def insert(path: Value, table: TableValue, overwrite: Args, node: ast.AST) -> tuple[str, ast.AST, tuple[str, ...]]:
     sink = e.path(text_of(path, "the path of the sink"))
     if not all(isinstance(flag, Const) and isinstance(flag.value, bool) for flag in overwrite):
-        raise NotRead("whether the insert overwrites is not known")
+        raise NotRead("it is unknown if the insert overwrites")
     verb = "OVERWRITE" if any(isinstance(flag, Const) and flag.value for flag in overwrite) else "INTO"
     return f"INSERT {verb} {sink} {table.sql}", node, (*table.steps, "insert")
 
@@ -341,7 +341,7 @@ def prepared(prepared: GroupedTable, name: str, args: Args, session: ScriptBuild
         return table_after(table, query, "over", columns=named(outputs, table))
     validation.grouped(prepared, outputs)
     if any(key.kind == "alias" for key in keys):
-        raise NotRead("a grouping key with an alias of its own is not read")
+        raise NotRead("a grouping key with an alias is not supported")
     if prepared.window is None:
         session.note(node, validation.WITHOUT_WINDOW)
         group = ", ".join(map(e.sql, keys))
@@ -374,7 +374,7 @@ def statement_set(
             return inserts
         case "execute", 0 if inserts.inserts:
             if any(epoch != session.epoch for _, _, epoch in inserts.inserts):
-                raise NotRead("a name was dropped or declared anew after a query of the statement set was added")
+                raise NotRead("a name was dropped or declared again after a query of the statement set was added")
             body = "".join(f"{sql}\n;\n" for sql, _, _ in inserts.inserts)
             session.say(f"EXECUTE STATEMENT SET BEGIN\n{body}END", node, *(steps for _, steps, _ in inserts.inserts))
             inserts.inserts.clear()

@@ -30,10 +30,10 @@ _NEEDED: Mapping[str, str] = {
     "over": ".over(lit(10).minutes) or .over(row_interval(10))",
     "every": ".every(lit(2).minutes) or .every(row_interval(2))",
     "with_gap": ".with_gap(lit(10).minutes)",
-    "on": '.on(col("ts")), the time attribute, for processing time and windows over rows too',
+    "on": '.on(col("ts")) with the time attribute, also for processing time and windows of rows',
     "alias": '.alias("w")',
-    "order_by": '.order_by(col("ts")), the time attribute',
-    "preceding": ".preceding(…) in front of .following(…)",
+    "order_by": '.order_by(col("ts")) with the time attribute',
+    "preceding": ".preceding(…)",
 }
 _NUMBER = re.compile(r"\(?-?[\d.]+(E0|e-?\d+)?\)?")
 
@@ -90,7 +90,9 @@ def call_order(spec: Spec, method: str) -> None:
         )
     if missing is not None:
         raise refused(
-            f"{NAMES[spec.kind]} has no .{method} yet", f"write {_NEEDED[missing]} before it", "AttributeError"
+            f"{NAMES[spec.kind]} does not accept .{method} at this place",
+            f"first write {_NEEDED[missing]}",
+            "AttributeError",
         )
 
 
@@ -101,29 +103,29 @@ def length(kind: str, method: str, given: Expr, said: Iterable[Expr], batch: boo
     name = NAMES[kind]
     if kind == "Session" and given.kind != "interval":
         raise refused(
-            f"the gap of {name} is a constant length of time, and there is no session over rows",
+            f"the gap of {name} must be a constant length of time: a session of rows does not exist",
             remedy, "A session window expects a gap literal of a day-time interval type.",
         )  # fmt: skip
     if given.kind == "months":
         raise refused(
-            f"the {of} of {name} is counted in months, which are not equally long",
+            f"the {of} of {name} is in months, which differ in length",
             "write it in days: lit(30).days",
             f"{_TITLE[kind]} expects a size literal of a day-time interval or BIGINT type.",
         )
     if given.kind == "sql" and _NUMBER.fullmatch(str(given.parts[0])):
         raise refused(
-            f"the {of} of {name} is a plain number, neither a time nor a number of rows",
+            f"the {of} of {name} is a plain number, which is neither a time nor a number of rows",
             remedy, f"{_TITLE[kind]} expects a size literal of a day-time interval or BIGINT type.",
         )  # fmt: skip
     if given.kind not in ("interval", "rows"):
         raise refused(
-            f"the {of} of {name} is no constant: neither a column nor a sum of intervals can be one",
-            remedy + ", worked out beforehand", f"{_LITERAL[kind]} expects a {of} value literal.",
+            f"the {of} of {name} is not a constant: it can be neither a column nor a sum of intervals",
+            remedy + " with the computed value", f"{_LITERAL[kind]} expects a {of} value literal.",
         )  # fmt: skip
     if any(other.kind != given.kind for other in said):
         raise refused(
-            "size and slide of a sliding window are of two kinds, time and rows",
-            "give both as times, or both with row_interval",
+            "size and slide of a sliding window mix time and rows",
+            "write both as times, or both with row_interval",
             "A sliding window expects the same type of size and slide.",
         )
     if given.parts[0] <= 0:
@@ -146,7 +148,7 @@ def time_column(kind: str, method: str, given: Expr) -> None:
         if given.parts[1] == "ASC":
             return
         raise refused(
-            "a row window goes forward in time only", "leave .desc out",
+            "a row window can only be in ascending order of time", "remove .desc",
             "The window can only be ordered in ASCENDING mode.",
         )  # fmt: skip
     quoted = (
@@ -155,8 +157,8 @@ def time_column(kind: str, method: str, given: Expr) -> None:
         else "A group window expects a time attribute for grouping."
     )
     raise refused(
-        f".{method} of {NAMES[kind]} names no column: an expression is no time attribute",
-        'name the column itself, col("ts"), that its table declares a WATERMARK for or computes as PROCTIME()', quoted,
+        f".{method} of {NAMES[kind]} needs a column: an expression is not a time attribute",
+        'name a column such as col("ts"), for which its table declares a WATERMARK, or which is PROCTIME()', quoted,
     )  # fmt: skip
 
 
@@ -164,15 +166,15 @@ def bounds(spec: Spec, method: str, given: Expr) -> None:
     """Refuse bounds of a row window that are empty, or of two kinds."""
     if given.kind == "rows" and given.parts[0] <= 0:
         raise refused(
-            f".{method} of a row window counts rows, and not above 0", "write row_interval(1) or more",
+            f".{method} of a row window has a number of rows that is not above 0", "write row_interval(1) or more",
             "Preceding row interval must be larger than 0.",
         )  # fmt: skip
     before = spec.get("preceding")
     kinds = {_unit(one) for one in (given, *(before or ())) if _unit(one)}
     if len(kinds) > 1:
         raise refused(
-            "the bounds of a row window are of two kinds, rows and time",
-            "give both as times (with CURRENT_RANGE), or both as rows (with CURRENT_ROW)",
+            "the bounds of a row window mix rows and time",
+            "write both as times (with CURRENT_RANGE), or both as rows (with CURRENT_ROW)",
             "Preceding and following must be of same interval type.",
         )
 
@@ -188,20 +190,20 @@ def used(spec: Spec, method: str) -> None:
     """Refuse a window without an alias, or a window that belongs to the other method."""
     if (spec.kind == "Over") != (method == "over_window"):
         raise refused(
-            f"{method} does not take {NAMES[spec.kind]}",
-            "row windows, Over, go to over_window, the others to window", "Method does not exist",
+            f"{method} does not accept {NAMES[spec.kind]}",
+            "pass row windows (Over) to over_window, and other windows to window", "Method does not exist",
         )  # fmt: skip
     if not spec.alias:
         call_order(spec, "alias")
         raise refused(
-            f"{NAMES[spec.kind]} has no alias", f"end it with {_NEEDED['alias']}", f"Method {method} does not exist"
+            f"{NAMES[spec.kind]} has no alias", f"add at its end {_NEEDED['alias']}", f"Method {method} does not exist"
         )
 
 
 def one_row_window(count: int) -> None:
     if count > 1:
         raise refused(
-            f"{count} row windows stand in one over_window",
+            f"{count} row windows are in one over_window",
             "chain them: .over_window(…).select(…).over_window(…).select(…)",
             "Currently, only a single over window is supported.",
         )
@@ -211,8 +213,10 @@ def window_first(prepared: GroupedTable, method: str) -> None:
     """Refuse FLIP-11's order of calls, which is the reverse of the current order."""
     if method in ("window", "over_window") and prepared.window is None and prepared.over is None:
         raise refused(
-            f"{method} stands behind group_by, and the window comes first today",
-            '.window(w).group_by(col("w"), …)' if method == "window" else "a row window has its keys in partition_by",
+            f"{method} is called after group_by, but current Flink needs the window first",
+            '.window(w).group_by(col("w"), …)'
+            if method == "window"
+            else "write the keys of a row window in partition_by",
             f"AttributeError: {method}",
         )
 
@@ -242,7 +246,7 @@ def _no_fields(expr: Expr, where: str, flink: str, remedy: str) -> None:
     found = next((part for part in parts(expr) if part.kind == "field"), None)
     if found is not None:
         name = f"{found.parts[0].parts[0]}.{found.parts[1]}"
-        raise refused(f"{name} stands in {where}, where there is no window", remedy, flink)
+        raise refused(f"{name} is in {where}, where no window exists", remedy, flink)
 
 
 def condition(expr: Expr) -> None:
@@ -251,7 +255,7 @@ def condition(expr: Expr) -> None:
     if field is not None:
         _no_fields(
             expr, "a filter", f"Cannot resolve field [{field.parts[0].parts[0]}]",
-            "select it with an alias first, and filter by that",
+            "select it with an alias first, and filter by the alias",
         )  # fmt: skip
     plain_aggregates((expr,))
 
@@ -262,8 +266,8 @@ def plain_aggregates(outputs: Iterable[Expr]) -> None:
         for part in parts(output):
             if part.kind == "aggregate" and any(inner.kind == "aggregate" for inner in parts(part.parts[1])):
                 raise refused(
-                    "an aggregate stands inside of another one",
-                    "select the inner one with an alias first, and aggregate that in a second step",
+                    "an aggregate is inside of a different aggregate",
+                    "select the inner aggregate with an alias first, and aggregate its column in a second step",
                     "It's not allowed to use an aggregate function as input of another aggregate function",
                 )
 
@@ -274,11 +278,11 @@ def selected(outputs: Sequence[Expr]) -> None:
     for output in outputs:
         _no_fields(
             output, "a select", "Window properties can only be used on windowed tables.",
-            "select it where the window is grouped by, with an alias",
+            "select it with an alias, in the select after the group_by of the window",
         )  # fmt: skip
         if any(part.kind == "over" for part in parts(output)):
             raise refused(
-                "an aggregate is .over(…) a row window that is not there",
+                "an aggregate is .over(…) a row window that does not exist",
                 'define it: .over_window(Over.partition_by(…).order_by(…).alias("w")).select(…)',
                 "Could not resolve over call.",
             )
@@ -289,7 +293,7 @@ def grouped(prepared: GroupedTable, outputs: Sequence[Expr]) -> None:
     window = prepared.window
     if window is not None and prepared.keys is None:
         raise refused(
-            f"nothing groups by the window {window.alias}",
+            f"no group_by names the window {window.alias}",
             f'write .group_by(col("{window.alias}")) between .window and .select', "AttributeError: select",
         )  # fmt: skip
     if window is None:
@@ -307,9 +311,9 @@ def grouped(prepared: GroupedTable, outputs: Sequence[Expr]) -> None:
             if name == "*" or name in kept:
                 continue
             if window is not None and name == window.alias:
-                raise NotRead(f"the window {name} itself is selected, none of its properties")
+                raise NotRead(f"the window {name} is selected instead of its properties")
             raise refused(
-                f"{name} is selected, and is neither a key of group_by nor in an aggregate",
+                f"{name} is selected, but is neither a key of group_by nor in an aggregate",
                 "add it to group_by, or aggregate it",
                 f"Cannot resolve field [{name}], input field list:[{', '.join(kept)}].",
             )
@@ -342,17 +346,17 @@ def _properties(window: Spec, output: Expr) -> None:
         name, field = part.parts[0].parts[0], part.parts[1]
         if name != window.alias:
             raise refused(
-                f"{name}.{field} is a property of no window here",
+                f"{name}.{field} is not a property of a window here",
                 f'the window is called {window.alias}: col("{window.alias}").{field}',
                 f"Cannot resolve field [{name}]",
             )
         if counts_rows(window):
             if field not in ("start", "end"):
-                raise NotRead(f"{name}.{field} of a window over rows is not read")
+                raise NotRead(f"{name}.{field} of a window over rows is not supported")
             kind = "tumble" if window.kind == "Tumble" else "slide"
             raise refused(
-                f"{name}.{field} of a window over rows: it has neither begin nor end",
-                "aggregate the time column instead, its min and max",
+                f"{name}.{field} does not exist: a window of rows has neither begin nor end",
+                "select min and max of the time column instead",
                 f"Window start and Window end cannot be selected for a row-count {kind} window.",
             )
 
@@ -367,18 +371,19 @@ def over(prepared: GroupedTable, outputs: Sequence[Expr]) -> None:
         for part in parts(output):
             if part.kind == "field":
                 raise refused(
-                    f"{part.parts[0].parts[0]}.{part.parts[1]} of a row window: each row has a window of its own",
-                    "leave it out", "Window start and end properties are not available for Over windows.",
+                    f"{part.parts[0].parts[0]}.{part.parts[1]} does not exist: in a row window, each row has a "
+                        "separate window",
+                    "remove it", "Window start and end properties are not available for Over windows.",
                 )  # fmt: skip
             if part.kind == "over" and part.parts[1] not in aliases:
                 raise refused(
-                    f'an aggregate is .over(col("{part.parts[1]}")), which is no row window here',
+                    f'an aggregate is .over(col("{part.parts[1]}")), which is not a row window here',
                     f'the row window is called {window.alias}: .over(col("{window.alias}"))',
                     "Could not resolve over call.",
                 )
         if e.aggregates(output):
             raise refused(
-                "an aggregate names no row window", f'add .over(col("{window.alias}")) to it',
+                "an aggregate has no row window", f'add .over(col("{window.alias}")) to it',
                 "Unknown call expression: sum(b)",
             )  # fmt: skip
 
@@ -391,7 +396,7 @@ def trap(owner: Expr, name: str) -> str:
     """
     if owner == Expr("column", ("*",)) and name in e.AGGREGATES:
         raise refused(
-            f"col('*').{name}: the star is no column to aggregate", "write lit(1).count", "ValidationException"
+            f"col('*').{name}: an aggregate of the star is not possible", "write lit(1).count", "ValidationException"
         )
     number = owner.kind == "sql" and _NUMBER.fullmatch(str(owner.parts[0]))
     if not number:
@@ -399,7 +404,7 @@ def trap(owner: Expr, name: str) -> str:
     value = str(owner.parts[0]).strip("()").removesuffix("E0")
     if name in ("row", "rows"):
         raise refused(
-            f"lit({value}).{name} is no number of rows: to Flink it is a field called {name} of the number {value}",
+            f"lit({value}).{name} is not a number of rows: Flink reads it as the field {name} of the number {value}",
             f"write row_interval({value})", f"get({value}, '{name}')",
         )  # fmt: skip
     if name in e.UNITS and float(value) != int(float(value)):
@@ -415,5 +420,6 @@ def trap(owner: Expr, name: str) -> str:
 
 
 WITHOUT_WINDOW = (
-    "aggregates without a window: FLIP-11 refuses them on a stream, Flink since 1.3 sends updates of an unbounded state"
+    "aggregates without a window: FLIP-11 refuses them on a stream, but Flink since 1.3 sends updates "
+    "from an unbounded state"
 )

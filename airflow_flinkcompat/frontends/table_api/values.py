@@ -335,4 +335,4 @@ def _placed(token: re.Match[str]) -> str:
     if _NAMES_SOMETHING.search(token.string[max(token.start() - 40, 0) : token.start()]):
         return f"`{text}`"
     (first, *_) = names(token.group())
-    raise NotRead(f"the SQL is not known: {shown(first)} is unknown, and is neither a text nor a name in the SQL")
+    raise NotRead(f"the SQL is unknown: {shown(first)} is unknown, and is neither a text nor a name in the SQL")

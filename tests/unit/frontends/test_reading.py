@@ -179,7 +179,7 @@ def test_what_a_program_says_in_sql(body: str, sql: str | None) -> None:
     """None: what it would come to is not known, and so it is reported."""
     if sql is None:
         (reason,) = reasons(body)
-        assert reason.startswith("the SQL is not known")
+        assert reason.startswith("the SQL is unknown")
     else:
         assert said(body, TOPIC="web") == [sql]
 
