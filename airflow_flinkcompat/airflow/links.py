@@ -34,7 +34,7 @@ class FlinkChangeLink(BaseOperatorLink):
     name = "Flink change"
 
     def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:
-        """Return the link. Airflow calls this in the worker after the task ran or was parked."""
+        """Return the link. Airflow calls this in the worker after the task ran or was suspended."""
         return getattr(operator, "change_url", "") or ""
 
 

@@ -27,10 +27,12 @@ _ACCESS = {
     "ca_file": _field("CA file", "PEM file of the authority that signed the servers' certificates (https)"),
     "verify": _field("Verify certificates", "Turn off only on test systems", type=["boolean", "null"], default=True),
     "client_cert": _field("Client certificate", "PEM file of the client certificate (mutual TLS)"),
-    "client_key": _field("Client key", "PEM file of its key, if the certificate's file does not contain it"),
+    "client_key": _field(
+        "Client key", "PEM file of the client's key, if the certificate's file does not contain the key"
+    ),
     "client_key_password": _field("Client key password", "Password of the key, if it is encrypted", format="password"),
     "proxy": _field("Proxy", "http://host:port or https://host:port; if empty, the proxy of the environment"),
-    "proxy_login": _field("Proxy user", "User, if the proxy requires one"),
+    "proxy_login": _field("Proxy user", "User of the proxy, if the proxy requires a login"),
     "proxy_password": _field("Proxy password", "Password of the proxy user", format="password"),
     "timeout": _field(
         "Time-out", "Maximum seconds for one REST call", type=["number", "null"], default=30, exclusiveMinimum=0

@@ -115,7 +115,7 @@ class FlinkSqlChangeSensor(ScriptOperator, BaseSensorOperator):
         return self._offer_or_wait(context, float(event["since"]), int(event.get("problems", 0)))
 
     def poke(self, context: Context) -> bool:
-        """Try once, in a worker; the files are read again."""
+        """Check once in a worker; the files are read again."""
         self.reread(context)
         return self._look(context).offered
 
@@ -152,7 +152,7 @@ class FlinkSqlChangeSensor(ScriptOperator, BaseSensorOperator):
         return float(min(ceiling, max(self.poke_interval, _SHORTEST_BACK_OFF) * 2 ** min(problems, 30)))
 
     def _look(self, context: Context) -> Offer:
-        """Decide about the version, and report a changed reason."""
+        """Decide if the version is offered, and report a changed reason for the wait."""
         try:
             offer = self._judged()
         except _to_be_mended() as error:

@@ -48,11 +48,11 @@ _LEFT = {
     "migrate": "the unfinished folder of --to is removed, and the old savepoint is unchanged; run the command again",
     "rehearse": "the jobs of the rehearsal are stopped, and the live job was not touched; run the command again",
 }
-"""State of the system after an interrupted command. Other commands change nothing."""
+"""State of the system after an interrupted command. Commands that are not listed change nothing."""
 
 
 class _Interrupted(Exception):
-    """Interruption by Ctrl-C; the text describes the state of the system."""
+    """Raised for Ctrl-C; the text describes the state of the system."""
 
 
 class _LazyGroup(click.Group):

@@ -147,7 +147,7 @@ def accept_command(
     place.write_text(text, encoding="utf-8")
     until_then = "script changes" if change.identity.deployed == NO_SCRIPT else "change is deployed"
     click.echo(
-        f"Commit the file with the change. Reports still show the finding. The waiver ends once the {until_then}."
+        f"Commit the file with the change. Reports continue to show the finding. The waiver ends once the {until_then}."
     )
 
 
@@ -260,7 +260,7 @@ def _of_scripts(old: str, new: str, given: Given) -> _Change:
 
 
 def _selected(change: _Change, rule: str, subject: str | None) -> list[tuple[str, Finding]]:
-    """The findings of a rule, each with its engine. Raises InputError unless they share one subject."""
+    """The findings of a rule, each with its engine. Raises InputError if they have several subjects."""
     if any(report.environments > 1 for report in change.reports):
         raise InputError(
             f"{change.called}: the program has conditions that depend on its environment. It is judged for each "

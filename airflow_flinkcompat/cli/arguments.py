@@ -196,7 +196,7 @@ _READERS: Mapping[str, Callable[[Any], Any]] = {
     "variables": lambda pairs: parse_settings(pairs, "variable", "NAME=VALUE"),
     "jars": _require_jars,
 }
-"""Parser for the values of each option, by the name of the option."""
+"""Parser for the values of each option, by option name."""
 _OF_JOB = declarations(JobOptions)
 _DECLARED = {**_OF_JOB, **declarations(Given), **GATE}
 

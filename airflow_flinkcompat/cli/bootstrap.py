@@ -62,7 +62,7 @@ if TYPE_CHECKING:
 )
 @sample_option
 @template_option
-@click.option("--dry-run", is_flag=True, help="Show the state that would be computed, and write nothing.")
+@click.option("--dry-run", is_flag=True, help="Show which state would be computed, and write nothing.")
 @job_options("engine_version", "settings", "functions", "catalog", "planner", "jars", "config", "deployment")
 @planner_options
 @master_option
@@ -90,7 +90,8 @@ def bootstrap_command(
 
     As for check, options that are not passed are taken from flinkcompat.toml in the folder of NEW or above.
 
-    Exit code 0: the savepoint was written, or is possible (--dry-run); 1: not possible, with the reasons; 2: bad input.
+    Exit code 0: the savepoint was written, or can be written (--dry-run); 1: it cannot be written, and the reasons are
+    printed; 2: bad input.
     """
     require_sql("bootstrap", script)
     if not (to or dry_run):

@@ -195,7 +195,7 @@ def judged(
     options: JobOptions,
     job: DeployedJob | None = None,
 ) -> Report | Reports:
-    """Judge two sides on one engine, or on both if none is set. One side may be missing."""
+    """Judge two sides on one engine, or on both engines if none is set. One side may be missing."""
     before, after = sides
     if before is None or after is None:
         return _one_sided(before, after, *sources, options)
@@ -228,7 +228,7 @@ def _with_warnings(report: Report | Reports, notes: tuple[str, ...]) -> Report |
 def _one_sided(
     old: Side | None, new: Side | None, old_source: str, new_source: str, options: JobOptions
 ) -> Report | Reports:
-    """Report on an added or deleted script, on one engine, or on both if none is set."""
+    """Report on an added or deleted script for one engine, or for both engines if none is set."""
     engine = options.engine
 
     def on(name: str) -> Report:

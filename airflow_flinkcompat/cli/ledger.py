@@ -98,7 +98,7 @@ def list_command(root: str | None, config: str | None, style: str, no_index: boo
 def index_command(root: str | None, config: str | None, style: str) -> None:
     """Rebuild the index that `ledger list` reads.
 
-    This is necessary for ledgers of a release without an index, and after ledgers were moved or restored from a backup.
+    Run this command for ledgers of a release without an index, and after ledgers were moved or restored from a backup.
     If a ledger cannot be read, the error is shown, and the exit code is 3.
     """
     with command_errors("ledger", "deploy"):
@@ -244,8 +244,8 @@ def adopt_command(
     """Record a running job and its script as DEPLOYMENT in the ledger.
 
     The job is not changed. The job's name and tables are compared with the script, if the target shows them. A
-    JobManager is enough, however the job was started. If flinkcompat.toml in this folder or above has this deployment,
-    options that are not passed are taken from there.
+    JobManager is sufficient, even if the job was started in a different way. If flinkcompat.toml in this folder or
+    above has this deployment, options that are not passed are taken from there.
     """
     with command_errors("ledger", "deploy"):
         from airflow_flinkcompat.deploy import JobRef, Ledger

@@ -119,7 +119,7 @@ _OPTIONS: Mapping[str, Callable[[Decorated], Decorated]] = {
         "--audit-history", is_flag=True,
         help="Compare the state of OLD in the savepoint with --history, and write nothing.",
     ),
-    "dry_run": click.option("--dry-run", is_flag=True, help="Show the state that would be kept, and write nothing."),
+    "dry_run": click.option("--dry-run", is_flag=True, help="Show which state would be kept, and write nothing."),
     "accepted": click.option(
         "--accept", "accepted", multiple=True, type=click.Choice([each.value for each in Accept]),
         help="Write even if " + ", or ".join(f"({kind.value}) {words}" for kind, words in _ACCEPTED.items()) + ".",
@@ -248,7 +248,7 @@ def apply_command(run: _Migrating) -> None:
 
     As for check, options that are not passed are taken from flinkcompat.toml in the folder of NEW or above.
 
-    Exit code 0: done; 1: not migratable; 2: bad input.
+    Exit code 0: the savepoint was written; 1: not migratable; 2: bad input.
     """
     run.migrate()
 
@@ -339,7 +339,7 @@ def _require_named(tables: Mapping[str, str], accepted: Collection[str]) -> None
 def _require_audited(tables: Mapping[str, str], savepoint: str | None) -> None:
     """Raise InputError if the rows or the savepoint for the comparison are missing."""
     if not (tables and savepoint):
-        raise InputError("--audit-history needs --history TABLE for each table, and --savepoint or --job-id")
+        raise InputError("--audit-history needs --history TABLE for each table, and either --savepoint or --job-id")
 
 
 def _require_history(tables: Mapping[str, str], savepoint: str | None, asked: _MigrationOptions) -> None:
@@ -386,7 +386,7 @@ def _offer_filter(made: Migration, accepting: Callable[[Accept], Migration]) -> 
 
 
 def _accepted(made: Migration, unseen: bool, accepted: Collection[str]) -> bool:
-    """True if every effect that needs ``--accept`` is accepted; otherwise, print the missing values."""
+    """True if every effect that needs ``--accept`` is accepted; otherwise, the missing values are printed."""
     asked = {
         Accept.DROPPED: (any(each.effect is RestoreEffect.DROPPED for each in made.operators), "state is dropped"),
         Accept.UNSEEN: (unseen, "a change that plans do not show may affect the state"),

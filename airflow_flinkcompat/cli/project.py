@@ -21,7 +21,7 @@ from airflow_flinkcompat.sql.script import read_script
 
 @dataclass(frozen=True)
 class Given:
-    """Options of a job on the command line, before options of the project file are added."""
+    """Options of a job from the command line alone, without options of the project file."""
 
     options: JobOptions = field(default_factory=JobOptions)
     old_settings: Mapping[str, str] = field(
@@ -175,7 +175,7 @@ def with_catalogs(project: ProjectFile | None) -> ProjectFile | None:
 
 
 def _deployment_of(project: ProjectFile, script: Path | None, name: str | None) -> ProjectDeployment | None:
-    """The deployment with this name, or else with this script; None if there is none."""
+    """The deployment with this name, or else with this script; None if no deployment matches."""
     if name is not None:
         return named_deployment(project, name)
     found = () if script is None else project.deployments_of(script)

@@ -167,7 +167,7 @@ def revision_baselines(
 
 
 def path_in(path: str, folder: str, repository: Path) -> str:
-    """Convert a path in the project file to a path relative to the root of the repository."""
+    """Convert a path in the project file to a path from the root of the repository."""
     return os.path.relpath(path, repository) if Path(path).is_absolute() else Path(folder, path).as_posix()
 
 
@@ -309,7 +309,7 @@ def baselines_for(project: ProjectFile, against: str | None) -> Iterator[Baselin
 
 
 def _of_the_beginning(project: ProjectFile, repository: Path | None) -> tuple[frozenset[str], str, tuple[str, ...]]:
-    """Deployments at the start of the change, an error if unknown, and notes about unnamed new scripts.
+    """Deployments at the start of the change, or an error; and notes about new scripts without deployment.
 
     Outside of a Git repository, all three values are empty.
     """

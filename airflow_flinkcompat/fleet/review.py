@@ -47,7 +47,7 @@ _NOT_DEPLOYED = "fails the check: nothing is deployed"
 
 @dataclass(frozen=True)
 class Request:
-    """A request to review the deployments of a project.
+    """Request for a review of a project's deployments.
 
     Attributes:
         root: The root of the repository; file names are relative to it.
@@ -114,7 +114,7 @@ def _without_notices(reviews: Iterable[DeploymentReview]) -> tuple[list[Deployme
 
 
 def _way_out(reviews: Iterable[DeploymentReview], request: Request) -> tuple[str, ...]:
-    """Note with a command that waives a failing finding, for the first such finding; else empty."""
+    """Note with a command that waives the first failing finding; empty if no finding can be waived."""
     for review in reviews:
         # findings of such programs cannot be waived
         several = any(report.environments > 1 for report in review.reports)
@@ -426,7 +426,10 @@ def _unlintable(
 
 
 def _fault(message: str, files: Mapping[str, str]) -> InputFault:
-    """Make a fault from a message; its place is parsed if the message begins with one of these files."""
+    """Make a fault from a message.
+
+    If the message begins with one of these files, the place of the fault is parsed from the message.
+    """
     for name, path in files.items():
         rest = message.removeprefix(f"{name}:")
         place = _PLACE.match(rest) if rest != message else None

@@ -133,7 +133,7 @@ def may_hold_job(path: Path) -> bool:
 
 
 def holds_job(side: Side) -> bool:
-    """True if a script contains an INSERT, or a program executes a query."""
+    """True if the script contains an INSERT, or the program executes a query."""
     if side.language != "sql":
         if not side.program.pipelines and (problem := next(iter(side.program.problems), None)):
             raise ScriptError(f"{problem.span or side.source}: {problem.message}; {_ADD_DEPLOYMENT}")

@@ -112,7 +112,7 @@ class DeploymentReview:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """Deciding findings, from the worst report on; findings of several engines appear once."""
+        """Deciding findings, starting with the worst report; a finding of several engines appears once."""
         found: dict[tuple[object, ...], Finding] = {}
         for report in self.reports:
             for each in report.deciding:
@@ -263,7 +263,7 @@ class Annotation:
 
     @property
     def explained(self) -> str:
-        """The message with old and new clause and the effect, for readers without the report."""
+        """The message with the old clause, the new clause and the effect, for readers without the report."""
         if self.finding is None:
             return self.message
         parts = [self.message]

@@ -253,7 +253,7 @@ class Positions:
         return min(start + max(column, 1) - 1, end)
 
     def _extent(self, line: int) -> tuple[int, int]:
-        """The offsets of a line's first character and after its last character."""
+        """The offset of a line's first character, and the offset after its last character."""
         index = min(max(line, 1), len(self._script_starts)) - 1
         start = self._script_starts[index]
         last = index + 1 == len(self._script_starts)

@@ -141,7 +141,7 @@ class Projects:
 
 
 class _OpenProject:
-    """A cached project file with the baselines of its deployments, renewed when the file changes."""
+    """A cached project file with baselines of its deployments, both read again when the file changes."""
 
     def __init__(self, file: Path, given: JobOptions, against: str | None) -> None:
         self.lock = threading.Lock()

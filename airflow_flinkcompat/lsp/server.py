@@ -42,7 +42,7 @@ class FlinkcompatServer(LanguageServer):
         self._warned: dict[Path, str] = {}
 
     def request_check(self, uri: str) -> None:
-        """Request a check of a document's present text, if its suffix is that of a script."""
+        """Request a check of a document's present text, if the document has a script's suffix."""
         if not _path_of(uri).endswith(_SUFFIXES):
             return
         self._asked[uri] = self._asked.get(uri, 0) + 1

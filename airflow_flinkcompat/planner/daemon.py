@@ -1,9 +1,8 @@
 """The planner process for one line of Flink, which answers JSON lines on standard input.
 
 The process starts with the first question. It ends with the Python process or after some idle minutes, and restarts
-after a crash. A question that crashes the process twice fails alone. If the process is killed from outside, the
-question is repeated.
-Its isolation leaves it no network, no permanent files, and no surviving child processes.
+after a crash. If a question crashes the process twice, only this question fails. If the process is killed from outside,
+the question is repeated. Its isolation leaves it no network, no permanent files, and no surviving child processes.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ _ENDED = b""
 
 
 class PlannerFailure(LocalFlinkError):
-    """The planner did not answer a question, because its process ended or took too long."""
+    """The planner did not answer a question: its process ended, or took too long."""
 
 
 class Daemon:
@@ -207,7 +206,7 @@ class _Running:
         self.process.returncode = 0  # suppresses the warning about an unawaited child
 
     def _read(self, stream: IO[bytes]) -> None:
-        """Put every answer in the queue, and an empty answer at the end."""
+        """Put every answer into the queue, and an empty answer at the end."""
         with contextlib.suppress(OSError, ValueError):  # closed by another thread
             while line := stream.readline(_LARGEST_ANSWER):
                 if line.startswith(b'{"id":') and line.endswith(b"\n"):

@@ -207,7 +207,7 @@ def _questions() -> ModuleType:
 
 
 def _answer_to(question: Callable[[], T]) -> T:
-    """Return the planner's answer. Raises PlannerUnavailable if the planner fails."""
+    """Return the planner's answer to a question. Raises PlannerUnavailable if the planner fails."""
     from airflow_flinkcompat.planner.daemon import PlannerFailure
 
     try:

@@ -37,7 +37,7 @@ DEPLOYMENT_KEYS = (
 _TABLES = ("defaults", "deployments", "stopped")
 _TOP = (*KEYS, *_TABLES)
 _PLACED = re.compile(r"[\w+.-]+:|~|\{")
-"""Beginning of a path that is not resolved from the file's folder: a URI, a home folder or a template."""
+"""Beginning of a path that does not start from the file's folder: a URI, a home folder or a template."""
 _AT = re.compile(r" \(at line (\d+), column (\d+)\)")
 _TWICE = "is set twice, here and as check.{}; remove one"
 _OF_WAIVERS = ("accept", "waiver", "waivers")
@@ -93,7 +93,7 @@ def find_project_file(start: Path) -> Path | None:
 
 
 _ALIKE = 0.65
-"""Minimum similarity of a suggested key. Any lower, ``parallelism`` would suggest ``variables``."""
+"""Minimum similarity of a suggested key; a lower value suggests ``variables`` for ``parallelism``."""
 
 
 def read_tables(path: str | os.PathLike[str]) -> ProjectTables:

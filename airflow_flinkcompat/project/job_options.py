@@ -143,9 +143,10 @@ class JobOptions:
         metadata=option(
             "Ask Flink's own planner on this machine (engine flink); auto: if it is installed for the version.",
             "--planner", default=f"{_FILE}, else auto", choices=PLANNER_MODES, variable=PLANNER_VARIABLE,
-            task=f"A task asks that of the worker; ``always`` fails it without one. None: ``${PLANNER_VARIABLE}``, "
-            "else ``auto``. It restores the last savepoint or checkpoint of the deployed job if the worker can read "
-            "it. The report names its ground.", of_check=True,
+            task="A task asks the planner on its worker; with ``always``, the task fails if the worker has no planner. "
+            f"None: ``${PLANNER_VARIABLE}``, else ``auto``. The planner restores the last savepoint or checkpoint of "
+            "the deployed job if the worker can read the savepoint. The report names the basis of its verdict.",
+            of_check=True,
         ),
     )  # fmt: skip
     jars: tuple[Path, ...] = field(
@@ -211,19 +212,19 @@ GATE: Mapping[str, JobOption] = {
     "policy": JobOption(
         "The branch of each outcome in Airflow: resume, migrate, restart, approve or reject.",
         form="a table",
-        task="Outcome → branch (a mapping, or ``compat.Policy``); by default compatible resumes, and the others ask "
-        "for approval; incompatible restarts if a FlinkBackfillOperator of the deployment follows and no state "
-        "can be kept. With a branch ``migrate`` an incompatible change takes it if a migration keeps all of the "
-        "state (``migratable``), and asks if it keeps some (``partly_migratable``). Before it takes that branch a"
-        " savepoint of the running job is compared with the prediction of the plan; if that fails, a person is "
-        "asked. If the branch depends on how much a migration keeps, and neither the scripts nor the worker's "
-        "planner show it, the planner of the target or of the connection's ``planner_conn_id`` is asked. Without "
-        "any a person is asked.",
+        task="A mapping from outcome to branch, or a ``compat.Policy``. By default, a compatible change resumes, and "
+        "every other change asks for approval. An incompatible change restarts if a FlinkBackfillOperator of the "
+        "deployment follows and no state can be kept. With a branch ``migrate``, an incompatible change follows this branch if a "
+        "migration keeps all of the state (``migratable``), and asks for approval if a migration keeps some of the "
+        "state (``partly_migratable``). Before the branch ``migrate`` is followed, a savepoint of the running job is "
+        "compared with the prediction of the plan; if both differ or cannot be compared, a person is asked. If the "
+        "scripts and the worker's planner do not show how much state a migration keeps, the planner of the target or "
+        "of the connection's ``planner_conn_id`` is asked. If there is none, a person is asked.",
         of_check=True,
     ),
     "ledger": JobOption(
         "Folder or object-store URI of the ledgers.", "--ledger", "URI", default=_FILE, variable=LEDGER_VARIABLE,
-        task=f"By default the ledger of the connection, else of ``${LEDGER_VARIABLE}``.",
+        task=f"By default, the ledger of the connection, or else the value of ``${LEDGER_VARIABLE}``.",
     ),
     "fail_on": JobOption(
         "Exit with code 1 if the outcome is this one or a worse one.", "--fail-on",

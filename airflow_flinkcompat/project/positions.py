@@ -14,7 +14,7 @@ _BLANK = re.compile(r"(?:\s|#[^\n]*)*")
 _KEY = re.compile(r""""(?:[^"\\]|\\.)*"|'[^']*'|[\w-]+""")
 _STRING = re.compile(r'''"""(?:[^\\]|\\.)*?""""{0,2}|\'{3}.*?\'{3,5}|"(?:[^"\\]|\\.)*"|'[^']*\'''', re.DOTALL)
 _PLAIN = re.compile(r"[^,\]}\n#]+")
-"""A number, a Boolean or a time."""
+"""Pattern of a number, a Boolean or a time."""
 
 Path = tuple[str, ...]
 
@@ -38,7 +38,7 @@ class TomlPositions:
         return self.name if at is None else f"{self.name}:{at[0]}:{at[1]}"
 
     def find(self, key: str, deployment: str | None = None) -> tuple[int, int] | None:
-        """Line and column of a key or else of its table; None if the file contains neither."""
+        """Line and column of a key, or else of its table; None if the file contains neither of them."""
         bare = key.removeprefix("check.")  # engine, engine_version and policy may stand outside of check
         keys = (key, bare, f"check.{bare}")
         tables = ("defaults.", "") if deployment is None else (f"deployments.{deployment}.", "defaults.", "")

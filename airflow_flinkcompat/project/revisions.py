@@ -32,7 +32,8 @@ _SHALLOW = "fetch the whole history (actions/checkout: fetch-depth: 0; GitLab: G
 def git_environment() -> dict[str, str]:
     """Environment variables for a Git process with English messages.
 
-    In a hook, Git sets variables such as ``GIT_DIR`` that would select another repository. They are left out.
+    In a hook, Git sets variables such as ``GIT_DIR`` that would select another repository. These variables are left
+    out.
     """
     return {**{name: value for name, value in os.environ.items() if name not in _REDIRECTIONS}, "LC_ALL": "C"}
 

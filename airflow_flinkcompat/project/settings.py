@@ -215,7 +215,7 @@ class _TableReader:
         version = self._checked(self._check, "engine_version", "check.engine_version")
         named = None if engine == _OF_TARGET else engine
         if version is not None and named is None:
-            self._report("check.engine_version", "the version has no engine: set engine, too")
+            self._report("check.engine_version", "the version has no engine: set engine next to the version")
         elif version is not None and named is not None:
             self._tried("check.engine_version", lambda: JobSpec("", engine=named, engine_version=version, source="it"))
             if not ENGINE_FACTS[named].has_version(version):
@@ -310,7 +310,7 @@ class _TableReader:
         return default
 
     def _report(self, key: str, words: str, at: str = "") -> None:
-        """Report a problem of ``key``, at the place of ``at`` or else of ``key``."""
+        """Report a problem of ``key`` at the place of the key ``at``, or of ``key`` itself if ``at`` is empty."""
         whose = "" if self._deployment is None else f"deployment {self._deployment!r}: "
         self.problems.append(f"{self._positions.place(at or key, self._deployment)}: {whose}{key}: {words}")
 

@@ -1,6 +1,7 @@
 """Strict reader of the waivers file next to a script, and edits that keep the rest of the file.
 
-Waivers are kept outside of the project file, which no command rewrites. They are moved and reviewed with their script.
+Waivers are kept outside of the project file, which no command rewrites. Waivers are moved and reviewed with their
+script.
 """
 
 from __future__ import annotations

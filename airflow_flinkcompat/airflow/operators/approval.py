@@ -75,7 +75,7 @@ class FlinkSqlApprovalOperator(UnmappedMixin, DeploymentOperator, AskingAgain, B
         body: Text above the report. (templated, Markdown)
         backfill: True if history is recomputed after a restart; the option is then "Restart with backfill". Default:
             True if a FlinkBackfillOperator of the deployment is downstream.
-        retries: At least 1, because Airflow 3.3 can lose an answer that arrives while the task is parked; the retry
+        retries: At least 1, because Airflow 3.3 can lose an answer that arrives while the task is suspended; the retry
             asks again. A lower value in ``default_args`` is raised to 1, with a warning.
         retry_delay: The pause before a retry.
         defaults: None (the task fails if there is no answer within ``response_timeout``) or "Reject".
@@ -146,7 +146,7 @@ class FlinkSqlApprovalOperator(UnmappedMixin, DeploymentOperator, AskingAgain, B
         self.decision_notifiers = telemetry.each("decision_notifiers", decision_notifiers)
 
     def execute(self, context: Context) -> Any:
-        """Ask, and park the task until a person answers."""
+        """Ask the question, and suspend the task until a person answers."""
         with readable_errors():
             summary = self._summary(context)
             self.options = self._effective_options(summary)

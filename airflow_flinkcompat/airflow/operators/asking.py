@@ -115,7 +115,7 @@ class AskingAgain(HITLOperator):
             context["ti"].xcom_push(key=summaries.QUESTION, value=question)
 
     def _park(self, asked: AskedQuestion) -> NoReturn:
-        """Park the task until the next answer, at most until the question escalates or ends."""
+        """Suspend the task until the next answer, at most until the question escalates or ends."""
         from airflow.sdk.exceptions import TaskAwaitingInput
 
         left = None if asked.next_time is None else timedelta(seconds=max(asked.next_time - time.time(), 1.0))
@@ -133,7 +133,7 @@ class AskingAgain(HITLOperator):
     def _agreed(
         self, context: Context, summary: Summary, asked: AskedQuestion, answer: Mapping[str, Any]
     ) -> tuple[Answer, ...]:
-        """The answers that decide. Asks again if they are too few, or if the new answer does not apply."""
+        """The answers that decide. Asks again if answers are missing, or if the new answer does not apply."""
         user = answer["responded_by_user"]
         by, option = Person.of(user if isinstance(user, Mapping) else vars(user)), answer["chosen_options"][0]
         author = summary.origin.get("author")
@@ -182,7 +182,7 @@ class AskingAgain(HITLOperator):
         )
 
     def _facts(self, event: str, summary: Summary, **more: Any) -> dict[str, Any]:
-        """Facts for a notifier, under the key ``flinkcompat`` of the context."""
+        """Facts for a notifier, which the context contains under the key ``flinkcompat``."""
         known = {"outcome": summary.outcome, "report": summary.report, "author": summary.origin.get("author")}
         return {"event": event, "deployment": self.deployment, **known, **more}
 
@@ -274,7 +274,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class AskedQuestion:
-    """A question in its present state. Times are seconds since the epoch.
+    """A question with its present answers and deadlines. Times are seconds since the epoch.
 
     ``at`` is the time of the first question, and ``until`` its end (None: no end). From ``escalates_at`` on, more users
     may answer (None: there are none, or they may already answer). ``answers`` are the valid answers, one for each user.
@@ -323,7 +323,7 @@ def is_author(person: Person, author: str | None, known: Mapping[str, Sequence[s
 
 
 def doubt(person: Person, author: str | None, by_author: bool | None) -> str:
-    """Doubt that a user might be the author; "" if it is known."""
+    """Note that a user may be the unknown author; "" if the author is known."""
     if by_author is not None:
         return ""
     if author is None:

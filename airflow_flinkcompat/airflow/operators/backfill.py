@@ -69,7 +69,7 @@ class FlinkBackfillOperator(ScriptOperator):
             that were emitted before the migration, without the state that the migration computed from history. Without
             such windows, the task is skipped.
         order_by: Table of the script → columns, such as ``a,b``, that define the arrival order of its rows; the key ""
-            stands for all other tables. (templated)
+            means all other tables. (templated)
         late: ``include`` or ``drop`` rows that a live job would have dropped as late. (templated)
         native: ``auto`` if DuckDB may aggregate files inside Spark's tasks, else ``off``. (templated)
         chunk: Compute the range in chunks of this length (``1d``, ``6h``). A run after a failed run reuses the finished
@@ -82,7 +82,7 @@ class FlinkBackfillOperator(ScriptOperator):
         hand_over: Path or URI of the file for the hand-over record. (templated)
         dry_run: Log the planned reads, computations and writes, and submit nothing.
         conn_id: Connection of type ``spark``. (templated)
-        spark: Further arguments of SparkSubmitOperator (conf, packages, executor_memory …). (templated)
+        spark: Additional arguments of SparkSubmitOperator (conf, packages, executor_memory …). (templated)
     """
 
     role = TaskRole.BACKFILL

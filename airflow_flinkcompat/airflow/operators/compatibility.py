@@ -509,7 +509,10 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         return branch_of(report, policy, migrates=migrates), policy_branch(report, policy, migrates=migrates)
 
     def _not_compared(self, head: HeadEntry, old: Side, new: Side, report: Report) -> str:
-        """Reason why no savepoint confirms the plan of a migration; "" if one does. Raises DeployError."""
+        """Reason why no savepoint confirms the plan of a migration; "" if a savepoint confirms it.
+
+        Raises DeployError.
+        """
         from airflow_flinkcompat.compat.gate import kept_by_migration
         from airflow_flinkcompat.deploy import DeployError
         from airflow_flinkcompat.deploy.migration import SavepointMigration

@@ -98,8 +98,8 @@ def redeploy_dag(
         prefix: Beginning of the DAG id, before the deployment's name.
         watch: ``"sensor"``: one run always waits for a change or handles a change. ``"asset"``: the triggerer watches
             the script, and a run starts when the script changes. The script is searched for in ``template_searchpath``.
-        **dag: Further arguments of the DAG, which override these defaults: ``schedule="@continuous"``, or the script's
-            asset; ``max_consecutive_failed_dag_runs=5``, after which Airflow pauses the DAG;
+        **dag: Additional arguments of the DAG, which override these defaults: ``schedule="@continuous"``, or the
+            script's asset; ``max_consecutive_failed_dag_runs=5``, after which Airflow pauses the DAG;
             ``disable_bundle_versioning=True``, because a run that waits for weeks must read the present script, not the
             script at the start of the run.
 
@@ -152,7 +152,7 @@ def redeploy_dags(
         path: The file of deployments.
         prefix: Beginning of each DAG id, before the deployment's name.
         watch: As for :func:`redeploy_dag`.
-        **dag: Further arguments of every DAG, as for :func:`redeploy_dag`.
+        **dag: Additional arguments of every DAG, as for :func:`redeploy_dag`.
 
     Returns:
         The DAGs by DAG id.
@@ -333,7 +333,7 @@ class _Tasks:
         return dict.fromkeys(events, every) if every else {}
 
     def watched(self) -> dict[str, Any]:
-        """Arguments of the sensor. It needs no cluster if neither check nor start uses this connection."""
+        """Arguments of the sensor, which needs no cluster if neither check nor start uses this connection."""
         asks = self.deploy is None or self.one.check.get("engine", "auto") == "auto"
         return self.scripted(self.one.changed, **({} if asks else {"require_cluster": False}))
 

@@ -218,5 +218,5 @@ class FlinkRestoreRehearsalOperator(ScriptOperator):
         return {**found.to_dict(), "deployment": self.deployment, "new_sha256": side.sha256}
 
     def on_kill(self) -> None:
-        """Log that the rehearsal, or else a separate process, stops the jobs that were started."""
+        """Log which process stops the started jobs: the rehearsal, or else a separate process."""
         self.log.warning("Killed: the jobs next to %s are being ended; the live job keeps running", self.deployment)

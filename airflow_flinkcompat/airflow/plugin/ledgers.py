@@ -8,8 +8,9 @@ Airflow's auth manager decides on access, for the DAGs that own a deployment. Th
 in the list (the version in force, an open redeploy, the last check, the last failure). A deployment is visible to users
 who may read all of these DAGs that exist in this Airflow. Users see only the existence of entries by other DAGs
 (:meth:`Rights.reads_entry`). A deployment may have no such DAG, because the command line or a different Airflow wrote
-its entries. Then it is visible to users who may read a connection with its ledger, because they know the address and
-the credentials anyway. If no connection has the ledger, it is visible to users who may read connections.
+its entries. Such a deployment is visible to users who may read a connection with its ledger, because these users
+already know address and credentials. If no connection has the ledger, the deployment is visible to users who may read
+connections.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ _LEDGERS_KEPT = 64
 
 
 class _HookOf(FlinkHook):
-    """Hook of a connection that is already loaded, so that it is not looked up again."""
+    """Hook of a loaded connection, which is not looked up again."""
 
     def __init__(self, connection: Connection) -> None:
         super().__init__(connection.conn_id)

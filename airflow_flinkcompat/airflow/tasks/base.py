@@ -165,7 +165,7 @@ class DeploymentOperator(BaseOperator):
         return self.hook.ledger(self.deployment, self.rendered("ledger"))
 
     def link_change(self, entry: int) -> None:
-        """Link the task to the page about an entry's change; 0 means no link."""
+        """Link the task to the page of the change with an entry; 0 means no link."""
         self.change_url = change_page(self.open_ledger().id, self.deployment, entry) if entry else ""
 
     def ledger_for_trigger(self, context: Context) -> dict[str, Any]:
@@ -176,7 +176,7 @@ class DeploymentOperator(BaseOperator):
         return {"deployment": self.deployment, "ledger": ledger, "owner": run_name(context)}
 
     def log_lines(self, text: str) -> None:
-        """Log each line as a separate record, so that columns stay aligned in the UI."""
+        """Log each line as a separate record, because this keeps columns aligned in the UI."""
         for line in text.splitlines():
             self.log.info("%s", line)
 
@@ -364,7 +364,7 @@ def record_failure(context: Context, ledger: Ledger, side: JobSpec, message: str
 
 
 def run_name(context: Context) -> str:
-    """Name of a run's task in the ledger, by which a retry finds the steps of an earlier try."""
+    """Name of a run's task in the ledger. A retry finds the steps of an earlier try by this name."""
     ti = context["ti"]
     return f"airflow:{ti.dag_id}/{ti.run_id}/{ti.task_id}"
 
@@ -376,7 +376,7 @@ def side_of(entry: StepEntry) -> Side:
 
 
 def task_ids(value: str | Sequence[str] | None) -> list[str]:
-    """One task id or several, as a list."""
+    """Convert one or several task ids to a list."""
     return [value] if isinstance(value, str) else list(value or ())
 
 

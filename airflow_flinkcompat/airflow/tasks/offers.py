@@ -30,7 +30,7 @@ class Offer:
 
 
 def offer_of(side: JobSpec, entries: Sequence[LedgerEntry]) -> Offer:
-    """Decide if ``side`` is offered, from the ledger's entries (oldest first). Its engine is ignored."""
+    """Decide from the ledger's entries (oldest first) if ``side`` is offered; ignores the side's engine."""
     from airflow_flinkcompat.deploy.redeploy.planning import pending_plans
 
     name = side.source

@@ -114,7 +114,7 @@ _MOST_DOUBLINGS = 6
 
 @dataclass(frozen=True)
 class _Seen:
-    """The files and the version that one look found.
+    """The files and the version at one check of the script.
 
     ``content`` is a hash of the version's parts, and ``stamp`` a hash of the files on this machine. ``version`` is None
     if a text is a template.

@@ -27,7 +27,7 @@ _KILL_SECONDS, _STATE_SECONDS = 28.0, 10.0
 
 
 class FlinkJobTrigger(BaseTrigger):
-    """Fire when the run can resume or has nothing left to wait for, without a decision about it.
+    """Fire when the run can resume or has nothing left to wait for; the run decides how to continue.
 
     ``wait`` contains the fields of ``deploy.Wait``. The event is ``{"wait": …}`` with ``proven_since``. A cluster that
     does not answer is asked again until ``wait["until"]``. ``deployment``, ``ledger`` (None: the connection's ledger)
@@ -93,7 +93,7 @@ class FlinkJobTrigger(BaseTrigger):
         return _awaited(wait)
 
     def _look(self, wait: Wait) -> Wait | float | None:
-        """The wait if it is over; else the time since which the job is proved, or None."""
+        """The finished wait, or else the time since which the job is proved to run; None if it is not proved."""
         from airflow_flinkcompat.deploy import DeployError
 
         try:
@@ -312,7 +312,7 @@ class SqlGatewayTrigger(BaseTrigger):
         yield TriggerEvent({"until": self.until, "silent": bool(reported)})
 
     def _silence(self) -> str | None:
-        """Error of a target that does not answer; None if it answers, or for an error of another cause."""
+        """Error of a target that does not answer; None if it answers, or if the error has a different cause."""
         from airflow_flinkcompat.airflow.hooks.flink import FlinkHook
         from airflow_flinkcompat.deploy import DeployError
 

@@ -110,7 +110,7 @@ def with_changed_tables(job: JobSpec, tables: Sequence[ReplacementTable]) -> tup
 
 @dataclass(frozen=True)
 class _Edit:
-    """Replacement of a text that begins on a line of a script."""
+    """Replacement of a part of a script, with the line on which the part begins."""
 
     line: int
     begin: int
@@ -204,7 +204,7 @@ def _references(script: Script) -> dict[Path, frozenset[Path]]:
 
 
 def _reached(references: Mapping[Path, frozenset[Path]], begin: Collection[Path]) -> set[Path]:
-    """All paths that are reachable from some paths through views and LIKE."""
+    """All paths that can be reached from some paths through views and LIKE."""
     seen: set[Path] = set()
     pending = [*begin]
     while pending:

@@ -26,7 +26,7 @@ _NEVER_LOOKED_INTO = ("node_modules", "site-packages")
 _AT_ONCE = 64
 
 OptionsOf = Callable[[Path], JobOptions]
-"""Function that returns the options of a script. Raises InputError or ScriptError if they are unknown."""
+"""Function that returns a script's options. Raises InputError or ScriptError if they are unknown."""
 OverDeployment = Callable[[JobOptions], JobOptions]
 
 
@@ -45,7 +45,7 @@ class Versions:
 
     @property
     def wanted(self) -> bool:
-        """True if a version is set, which excludes jobs of other engines."""
+        """True if a version is requested. Jobs of other engines are then skipped."""
         return self.old is not None or self.new is not None
 
     def pair(self, name: str, job: JobSpec, options: JobOptions) -> AuditPair:
@@ -256,7 +256,7 @@ def plain_job(side: Side) -> Side:
 
 
 def _of_other_engine(engine: str | None, versions: Versions, left_out: dict[str, int]) -> bool:
-    """True if the requested version is for a different engine than the job's; counts skipped jobs."""
+    """True if the requested version is for an engine other than the job's; also counts the skipped jobs."""
     if engine is None or not versions.wanted or engine == versions.engine:
         return False
     left_out[engine] = left_out.get(engine, 0) + 1

@@ -19,7 +19,7 @@ _MOST_MESSAGES = 500
 
 
 class AuditResult(StrEnum):
-    """Result of a pair, from most to least urgent."""
+    """Possible results of a pair, from most to least urgent."""
 
     INCOMPATIBLE = "incompatible"
     UNREADABLE = "unreadable"

@@ -1,8 +1,8 @@
 """Reader of texts in FLIP-11's notation: SQL statements, followed by one program in Scala or Java.
 
 An example is ``tab.groupBy('a).window(Tumble over 10.minutes on 'rowtime as 'w).select('a, 'b.sum)``. An unbound name
-is a table. A table that no insert uses is the query, with a nameless sink. No code is run. An unsupported construct is
-reported with its place.
+is a table. The query is the table that no insert uses; its sink has no name. No code is run. An unsupported construct
+is reported with its place.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class _StatementReader:
         self.tables: dict[str, ast.AST] = {}
         """The node that bound each table name."""
         self.binds: str | None = None
-        """The name that the present statement binds."""
+        """The name that the current statement binds."""
 
     def read(self) -> None:
         parser = Parser(list(program_tokens(self.text, self._declarations())))

@@ -36,7 +36,7 @@ from airflow_flinkcompat.frontends.table_api.values import (
 from airflow_flinkcompat.sql import Statement, nodes
 
 KINDS: Mapping[str, str] = {"TumbleRows": "Tumble", "SlideRows": "Over", "SessionRows": "Session"}
-"""Row windows, each with the current window type whose lengths have the same rules."""
+"""FLIP-11's row windows, each with the current type of window whose lengths follow the same rules."""
 _LENGTH = {"TumbleRows": "over", "SessionRows": "with_gap"}
 _CALL = {"TumbleRows": "TUMBLE", "SessionRows": "SESSION"}
 
@@ -135,8 +135,8 @@ _UNNAMED = "w$"
 class Notation(Meaning):
     """Evaluator of a program; ``names`` are the bound names, and ``used`` the names that were read.
 
-    ``written`` is the number of queries that were written to a sink or executed. ``statement`` is the present
-    statement, and ``node`` the present call in it. ``place`` makes a node from two offsets.
+    ``written`` is the number of queries that were written to a sink or executed. ``statement`` is the current
+    statement, and ``node`` the current call in this statement. ``place`` makes a node from two offsets.
     """
 
     def __init__(
@@ -209,7 +209,7 @@ class Notation(Meaning):
         return JobResult()
 
     def _table(self, path: str) -> TableValue:
-        """The table at a path, with the column that the keyword ``rowtime`` means, if known."""
+        """The table at a path. Its ``rowtime`` is the column that the keyword means, if known."""
         found = self._call(TableEnvironment(), "from_path", [Const(path)])
         assert isinstance(found, TableValue)
         return replace(found, rowtime=self._rowtime(path))

@@ -53,7 +53,7 @@ _TEXT_METHODS = (
     "strip", "lstrip", "rstrip", "upper", "lower", "replace", "startswith", "endswith", "removeprefix", "removesuffix",
 )  # fmt: skip
 _KEEPS_PLACES = ("replace", "strip", "lstrip", "rstrip", "removeprefix", "removesuffix")
-"""Methods whose effect on a text does not depend on the names of folders in the text."""
+"""Methods of texts whose result does not depend on names of folders in the text."""
 _FORMAT = re.compile(r"(?:[<>^]?0?[0-9]{0,3})[,_]?(?:\.[0-9]{1,2})?[sdfgeExXob%]?")
 _PERCENT = re.compile(r"%(?:\((\w+)\))?([sd%])")
 _PATHS = ("pathlib.Path", "pathlib.PurePath", "pathlib.PosixPath", "pathlib.PurePosixPath")
@@ -209,7 +209,7 @@ def of_dictionary(inner: Mapping[Any, Value], name: str, args: Sequence[Value]) 
 
 
 def loaded(path: str, text: str) -> Value:
-    """The result of ``json.loads`` or ``tomllib.loads``. Raises :class:`NotRead` if it would fail."""
+    """The result of ``json.loads`` or ``tomllib.loads``. Raises :class:`NotRead` if the call would fail."""
     try:
         return _data(_LOADS[path](text))
     except (ValueError, RecursionError):

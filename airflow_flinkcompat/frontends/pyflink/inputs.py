@@ -215,7 +215,7 @@ def element(owner: Value, key: Value) -> UnknownValue | None:
 
 
 def found_by(condition: str, name: str) -> str:
-    """Suffix for the name of the element of an input that meets a condition."""
+    """Suffix of the name for an input's element that meets a condition."""
     plain = re.fullmatch(r"\(\[\*\]\[([\w.-]+)\] == \"([\w.:-]+)\"\)", condition.replace(name, ""))
     return f"[{plain[1]}={plain[2]}]" if plain else condition.replace(f"{name}[*]", "")
 
@@ -308,7 +308,7 @@ class Surroundings:
     """Names of inputs that are texts or numbers, which no call can change in place."""
 
     def input(self, name: str, reason: str, text: bool = False) -> UnknownValue:
-        """The input with a name at this point of the program; without a name after unknown effects."""
+        """The input with a name at this point of the program; the name is "" after calls with unknown effects."""
         if self.lost or not name:
             return UnknownValue(reason)
         found = named(f"{name} after {digest(chr(10).join(self.done))}" if self.done else name, reason=reason)
@@ -317,11 +317,11 @@ class Surroundings:
         return found
 
     def current(self, value: UnknownValue | None) -> UnknownValue | None:
-        """A value derived from inputs, at this point of the program."""
+        """A value that is derived from inputs, as of this point of the program."""
         return value if value is None or not (self.done or self.lost) else self.input(value.name, value.reason)
 
     def known(self, value: Value) -> Value:
-        """The value, without its name if a call may have changed it in place."""
+        """The value. Its name is removed if a call may have changed the value in place."""
         if isinstance(value, UnknownValue) and value.name and self.spoiled and value.name not in self.texts:
             return UnknownValue(self.spoiled, value.tables)
         return value

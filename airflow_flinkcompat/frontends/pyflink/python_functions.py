@@ -23,9 +23,9 @@ BASES = {
 }
 """Kind of a function, by the PyFlink class that its class extends."""
 STREAM = "of a DataStream"
-"""Kind of a class that only DataStreams use."""
+"""The kind for classes that only DataStreams use."""
 _FILE = re.compile(r"[\w./-]{1,100}\.[A-Za-z]\w{0,9}")
-"""A text that may be the name of a file."""
+"""Pattern of a text that may be the name of a file."""
 _INSIDES = ("__dict__", "__defaults__", "__kwdefaults__", "__code__", "__globals__", "__closure__", "__builtins__")
 """Attributes with which a program can reach the parts of a function or class."""
 _OF_FLINK = frozenset(
@@ -231,7 +231,7 @@ class FunctionText:
 
 
 def _free(node: ast.AST) -> Iterator[str]:
-    """Free names of a piece of source; possibly too many, but never too few."""
+    """Free names of a piece of source. The result may contain additional names, but no name is missing."""
     if isinstance(node, ast.ClassDef):
         for part in ast.iter_child_nodes(node):
             yield from _free(part)

@@ -28,7 +28,7 @@ KNOWS_NO_TABLES = frozenset(
     typing_extensions confluent_kafka kafka faker ujson orjson simplejson colorlog
     """.split()  # noqa: SIM905 -- a list of names
 )
-"""Libraries that can reach a table only if the table is passed as an argument."""
+"""Libraries that can use a table only if the program passes the table as an argument."""
 _EXPORTED = {
     "pyflink.table": """
         AggregateFunction AsyncScalarFunction ChangelogMode CompiledPlan DataTypes DataView
@@ -84,7 +84,7 @@ class ProgramEnded(Exception):
 
 @dataclass(eq=False)
 class NameScope:
-    """The names of a module or of one function call; ``outer`` is the enclosing scope."""
+    """The bound names of a module or of one function call; ``outer`` is the enclosing scope."""
 
     names: dict[str, Value] = field(default_factory=dict)
     outer: NameScope | None = None

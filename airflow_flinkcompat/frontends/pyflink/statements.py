@@ -244,7 +244,7 @@ class Statements(CallExpressions):
         self._end(node.exc, frame)
 
     def _end(self, node: ast.expr | None, frame: NameScope) -> None:
-        """End the program after the arguments of ``sys.exit(main())`` or ``raise SystemExit(main())``."""
+        """Evaluate the arguments of ``sys.exit(main())`` or ``raise SystemExit(main())``, and end the program."""
         if isinstance(node, ast.Call):
             self.unpacked(node.args, frame)
         raise ProgramEnded
@@ -296,7 +296,7 @@ class Statements(CallExpressions):
         self.block(node.orelse, frame)
 
     def _search(self, node: ast.For, over: Value, frame: NameScope) -> bool:
-        """Read a search in an input. The element that meets the condition is also an input."""
+        """Read a search for an element of an input. The element that meets the condition is also an input."""
         if not isinstance(over, UnknownValue) or not over.name or node.orelse:
             return False
         match node.body:

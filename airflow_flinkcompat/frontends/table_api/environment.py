@@ -41,7 +41,7 @@ BEGINS = (
 )  # fmt: skip
 """Calls that begin a DataStream."""
 FROM_ELSEWHERE = ("from_data_stream", "from_changelog_stream", "from_pandas", "from_elements", "from_collection")
-"""Calls that create a table from rows outside of any table."""
+"""Calls that create a table from rows that are in no other table."""
 TO_STREAMS = ("to_data_stream", "to_changelog_stream", "to_append_stream", "to_retract_stream")
 """Calls that convert a table to a DataStream."""
 _ROWS = ("from_elements", "from_collection")
@@ -59,7 +59,7 @@ def stream(session: ScriptBuilder, node: ast.AST) -> Stream:
 def from_elsewhere(
     name: str, args: Args, names: Mapping[str, Value], session: ScriptBuilder, node: ast.AST
 ) -> TableValue:
-    """A table of rows outside of any table, with a declaration if rows and types are known."""
+    """A table of rows that are in no other table. It has a declaration if rows and types are known."""
     given = [*args, *names.values()]
     schema = next((each for each in given[1:] if isinstance(each, SchemaValue | Type | Container)), None)
     columns, types = _columns(schema, given)
@@ -91,7 +91,7 @@ def executed(session: ScriptBuilder, node: ast.AST) -> Value:
 
 
 def _path(kind: str, session: ScriptBuilder) -> str:
-    """A unique path for a table of rows outside of any table."""
+    """A unique path for a table of rows that are in no other table."""
     session.sources += 1
     return sql_name(f"{kind}_{session.sources}")
 

@@ -47,7 +47,7 @@ _ESCAPES = {"\\": "\\", '"': '"', "'": "'", "n": "\n", "t": "\t", "r": "\r"}
 TOKENS_LIMIT = 50_000
 """Maximum number of tokens of a text."""
 _SAME = {"quoted": "name", "block": "text"}
-"""Kinds of tokens that differ from a different kind only by their quotes."""
+"""Kinds of tokens that differ from other kinds only by their quotes."""
 _UNREADABLE = {
     "character": "a single character in quotes is not supported: write a text in double quotes",
     "interpolated": "a text that is put together is not supported",
@@ -151,7 +151,7 @@ _COMPARISON = 4
 
 @dataclass(frozen=True)
 class Tree:
-    """A syntax tree of the text from offset ``start`` to ``end``; ``at`` is the offset of its word.
+    """A syntax tree of the text from ``start`` to ``end``; ``at`` is the offset of its operator or name.
 
     Trees of kind ``name``, ``column``, ``symbol``, ``text`` and ``number`` have the ``text`` of their token. ``member``
     is ``owner.text(args)``, with ``args`` None without brackets. ``call`` is ``text(args)``. ``infix`` and ``prefix``
@@ -202,7 +202,7 @@ class Parser:
         return self.token.kind == "operator" and self.token.text in operators
 
     def take(self, operator: str) -> Token:
-        """Take the next token, which must be this operator. Raises :class:`Unreadable` otherwise."""
+        """Consume the next token, which must be this operator. Raises :class:`Unreadable` otherwise."""
         if not self.sees(operator):
             raise self.unexpected(f"{operator} is missing here")
         return self.next()

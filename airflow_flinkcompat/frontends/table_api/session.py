@@ -33,7 +33,7 @@ from airflow_flinkcompat.sql import ScriptError, Statement, nodes, parse_script
 _DECLARES = (nodes.CreateTable, nodes.CreateView, nodes.CreateFunction)
 _KEEPS_NAMES = (nodes.InsertInto, nodes.StatementSet, nodes.SetOption, nodes.ResetOption, nodes.ResourceStatement)
 _CALLS = {"Tumble": ("TUMBLE", "over"), "Slide": ("HOP", "every", "over"), "Session": ("SESSION", "with_gap")}
-"""The SQL name of each window, and the methods that set its lengths, in order."""
+"""The SQL name of each type of window, and the methods that set its lengths, in order."""
 _LOOKS = (nodes.Show, nodes.Describe, nodes.Explain)
 
 
@@ -46,7 +46,7 @@ class ScriptBuilder:
     statements: list[Statement] = field(default_factory=list)
     unread: dict[Span, Unread] = field(default_factory=dict)
     epoch: int = 0
-    """Number of times that a name changed its meaning. Each change makes earlier tables outdated."""
+    """Number of times that a name changed its meaning. Tables from before a change can no longer be used."""
     made: bool = False
     """True if the program created its table environment."""
     batch: bool = False
@@ -199,7 +199,7 @@ class ScriptBuilder:
         return table
 
     def script(self) -> ProgramScript:
-        """The script. Its text is the SQL that the source contains verbatim, at the same places."""
+        """The script, whose text is the SQL that the source contains verbatim, at the same places."""
         lines = [" " * len(line) for line in self.lines()]
         for statement in self.statements:
             if not statement.placed or statement.span.source != self.source:

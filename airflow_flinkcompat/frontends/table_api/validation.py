@@ -1,6 +1,6 @@
 """Rules of Flink's validator for Table API windows and aggregates, and traps that Flink accepts.
 
-The rules are the rules of FLIP-11's validator (V1 to V3) in PyFlink 2.3.0, with the messages of that release. Each rule
+They are the rules V1 to V3 of FLIP-11's validator, as in PyFlink 2.3.0 and with its messages. Each rule
 is a pure function that raises :class:`RefusedByFlink` with the fault and the remedy. Rules that need the columns of
 tables apply only if the columns are known.
 """
@@ -39,7 +39,7 @@ _NUMBER = re.compile(r"\(?-?[\d.]+(E0|e-?\d+)?\)?")
 
 
 class RefusedByFlink(NotRead):
-    """Flink refuses a part of the program at ``node``."""
+    """Error for a part of the program, at ``node``, that Flink refuses."""
 
     node: ast.AST | None = None
 
@@ -77,7 +77,7 @@ def _inner(expr: Expr) -> Iterator[Expr]:
 
 # ------------------------------------------------------------------------------------------- how a window is made
 def call_order(spec: Spec, method: str) -> None:
-    """Refuse a call that needs a different call before it."""
+    """Refuse a call before the call that must precede it."""
     said = tuple(name for name, _ in spec.calls)
     if spec.kind == "Over":
         missing = {"preceding": "order_by", "following": "order_by", "alias": "order_by"}.get(method)

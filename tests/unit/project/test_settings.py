@@ -81,7 +81,7 @@ def test_jars_are_found_from_the_folder_of_the_file(tmp_path: Path) -> None:
         (
             "engine_version = '2.3'",
             "1:1",
-            ("check.engine_version: the version has no engine: set engine, too"),
+            ("check.engine_version: the version has no engine: set engine next to the version"),
         ),
         (
             "engine = 'flink'\nengine_version = 'new'",
