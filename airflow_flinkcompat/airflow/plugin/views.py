@@ -150,7 +150,7 @@ def redeploy(attempt: RedeploySteps, rights: Rights) -> models.Redeploy:
 
 
 def savepoint(found: Lineage, head: HeadEntry | None, rights: Rights) -> models.Savepoint:
-    """A savepoint and the starts from it, without details hidden from the user; ``head`` is the present head."""
+    """A savepoint and the starts from it, without hidden details; ``head`` is the present head."""
     path, migrated = found.savepoint.path, found.migrated
     return models.Savepoint(
         path=mask_secrets(path),
