@@ -214,12 +214,13 @@ GATE: Mapping[str, JobOption] = {
         form="a table",
         task="A mapping from outcome to branch, or a ``compat.Policy``. By default, a compatible change resumes, and "
         "every other change asks for approval. An incompatible change restarts if a FlinkBackfillOperator of the "
-        "deployment follows and no state can be kept. With a branch ``migrate``, an incompatible change follows this "
-        "branch if a migration keeps all of the state (``migratable``), and asks for approval if a migration keeps "
-        "some of the state (``partly_migratable``). Before the branch ``migrate`` is followed, a savepoint of the running job is "
-        "compared with the prediction of the plan; if both differ or cannot be compared, a person is asked. If the "
-        "scripts and the worker's planner do not show how much state a migration keeps, the planner of the target or "
-        "of the connection's ``planner_conn_id`` is asked. If there is none, a person is asked.",
+        "deployment follows and no state can be kept. With a branch ``migrate``, an incompatible change follows "
+        "this branch if a migration keeps all of the state (``migratable``), and asks for approval if a migration "
+        "keeps some of the state (``partly_migratable``). Before the branch ``migrate`` is followed, a savepoint of "
+        "the running job is compared with the prediction of the plan; if both differ or cannot be compared, a "
+        "person is asked. If the scripts and the worker's planner do not show how much state a migration keeps, the "
+        "planner of the target or of the connection's ``planner_conn_id`` is asked. If there is none, a person is "
+        "asked.",
         of_check=True,
     ),
     "ledger": JobOption(
