@@ -155,7 +155,7 @@ class FlinkSqlApprovalOperator(UnmappedMixin, DeploymentOperator, AskingAgain, B
         return self._ask(context)
 
     def execute_complete(self, context: Context, event: dict[str, Any], asked: Mapping[str, Any] | None = None) -> Any:
-        """Record the decision and branch, or ask again if the answer does not decide."""
+        """Record the decision and choose the branch, or ask again if more answers are needed."""
         with readable_errors():
             summary = self._summary(context)
             self.options = self._effective_options(summary)

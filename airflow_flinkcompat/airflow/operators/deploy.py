@@ -463,8 +463,8 @@ def _write(place: str, text: str) -> None:
         file.write_text(text, encoding="utf-8")
     except (OSError, ValueError, ImportError) as error:
         raise AirflowException(
-            f"the plan cannot be written to {place}: {error}. The plan is in the ledger, a retry plans it again, and "
-            f"nothing was changed"
+            f"the plan cannot be written to {place}: {error}. Nothing was changed. The ledger contains the plan, "
+            f"and a retry plans again"
         ) from None
 
 

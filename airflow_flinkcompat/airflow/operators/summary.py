@@ -80,7 +80,7 @@ def brief(findings: Sequence[Any]) -> tuple[Mapping[str, str], ...]:
 
 
 def push(context: Context, summary: Summary) -> None:
-    """Push a summary before branching, because a task that skips others never pushes a return value."""
+    """Push a summary before branching, because a task that skips downstream tasks pushes no return value."""
     ti = context["ti"]
     ti.xcom_push(key=SUMMARY, value=summary.to_dict())
     ti.xcom_push(key=REPORT, value=summary.report)

@@ -295,7 +295,7 @@ def lineage(entries: Sequence[LedgerEntry]) -> Iterator[Lineage]:
             continue
         later = entries[place + 1 :]
         row = last_savepoint(_until_next_stop(entries[place:]))
-        assert row is not None, "the first of them left one, and none of them deletes it"
+        assert row is not None, "the first entry left a savepoint, and no entry deletes it"
         disposed = [e for e in later if isinstance(e, DisposedEntry) and same_snapshot(e.savepoint, path)]
         rewritten = [e for e in later if isinstance(e, MigratedEntry) and same_snapshot(e.savepoint, path)]
         starts = [e for e in later if isinstance(e, HeadEntry) and same_snapshot(e.start.way_back, path)]

@@ -1,4 +1,4 @@
-"""Script files on a worker, their bundle and commit, and masked texts.
+"""Files of scripts on a worker, with their bundle and commit, and masking of secrets.
 
 A Git bundle has a folder ``<bundle>/tracking_repo`` for the tracked commit, and a folder ``<bundle>/versions/<commit>``
 for each commit to which a run is pinned. During parsing, the path of a DAG file is in one of these folders. Each

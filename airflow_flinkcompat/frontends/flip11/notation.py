@@ -335,7 +335,7 @@ class Notation(Meaning):
         if given[0] != Expr("column", (_KEYWORD,)) or table.rowtime is None:
             return given[0]
         if not table.rowtime and any(step.startswith("select") for step in table.steps):
-            raise NotRead("a select leaves out the time column that 'rowtime may mean: select it too")
+            raise NotRead("a select omits the time column that 'rowtime may mean: select this column, too")
         if not table.rowtime:
             raise validation.refused(
                 "'rowtime is the event time of a table, but this table has none",

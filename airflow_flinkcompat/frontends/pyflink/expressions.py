@@ -188,7 +188,7 @@ class Expressions(ABC):
         return self.decided.get(name)
 
     def environment(self, name: Value, default: Value | None = None) -> Value:
-        """An environment variable, or its default."""
+        """The value of an environment variable, or its default."""
         if not isinstance(name, Const) or not isinstance(name.value, str):
             return UnknownValue("the name of an environment variable is unknown")
         if name.value in self.environ:

@@ -30,7 +30,7 @@ _SIZED = {
     "DECIMAL": (2, 2), "TIMESTAMP": (0, 1), "TIMESTAMP_LTZ": (0, 1), "CHAR": (1, 1), "VARCHAR": (1, 1), "TIME": (0, 1),
     "BINARY": (1, 1), "VARBINARY": (1, 1), "TIMESTAMP_WITH_LOCAL_TIME_ZONE": (0, 1),
 }  # fmt: skip
-"""Minimum and maximum number of numeric arguments of each type."""
+"""Minimum and maximum number of numeric arguments of each data type."""
 _WRITTEN = {"TIMESTAMP_WITH_LOCAL_TIME_ZONE": "TIMESTAMP_LTZ"}
 _DEFAULTS: Mapping[str, tuple[int, ...]] = {
     "TIMESTAMP": (6,),
@@ -38,7 +38,7 @@ _DEFAULTS: Mapping[str, tuple[int, ...]] = {
     "TIMESTAMP_WITH_LOCAL_TIME_ZONE": (6,),
     "TIME": (0,),
 }
-"""Default numeric argument of each type."""
+"""Default of the numeric argument of each data type."""
 
 
 def data_type(name: str, args: Sequence[Value], names: Mapping[str, Value] | None = None) -> Value:

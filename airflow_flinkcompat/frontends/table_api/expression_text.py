@@ -206,5 +206,5 @@ def number(written: str) -> Value:
     if suffix == "l":
         return Expr("cast", (e.literal(Const(int(body))), Type("BIGINT")))
     if abs(int(body)) >= 2**31:
-        raise NotRead("a number beyond 32 bits without L")
+        raise NotRead("a number beyond 32 bits needs the suffix L")
     return Const(int(body))

@@ -77,7 +77,7 @@ def _inner(expr: Expr) -> Iterator[Expr]:
 
 # ------------------------------------------------------------------------------------------- how a window is made
 def call_order(spec: Spec, method: str) -> None:
-    """Refuse a call before the call that must precede it."""
+    """Refuse a call whose required preceding call is missing."""
     said = tuple(name for name, _ in spec.calls)
     if spec.kind == "Over":
         missing = {"preceding": "order_by", "following": "order_by", "alias": "order_by"}.get(method)

@@ -214,7 +214,7 @@ def test_the_keyword_goes_with_the_column() -> None:
     assert "TUMBLE(`t`" in said(f"tab.filter('b > 1).select('b, 'ts as 't){window}")[0]
     assert "TUMBLE(`ts`" in said(f"tab.select('*){window}".replace("'*", '"*"'))[0]
     (reason,) = (each.reason for each in read(f"tab.select('b){window}").unread)
-    assert reason.startswith("a select leaves out the time column")
+    assert reason.startswith("a select omits the time column")
 
 
 @pytest.mark.parametrize("text", ["", "  \n // nothing\n", "import a.b._", "val w = Tumble over 10.rows"])
