@@ -1,7 +1,7 @@
-"""Batch recomputation of a script over bounded history with Spark.
+"""Batch recomputation of a script's rows over bounded history with Spark.
 
-Importing this package needs no PySpark; :func:`run_backfill` does. Constructs without an exact translation are refused
-before Spark starts, by :func:`plan` too.
+Importing this package does not require PySpark; calling :func:`run_backfill` does. Both :func:`run_backfill` and
+:func:`plan` refuse constructs without an exact translation before Spark starts.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A plan in words before anything runs: reads, computations and publications, with amounts."""
+"""Explanation of a plan before anything runs: reads, computations and publications, with sizes."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ from airflow_flinkcompat.secrets import mask_secrets
 
 _WIDTH = 12
 _SIZES = ("bytes", "KB", "MB", "GB", "TB", "PB")
-# More chunks than this are counted, not listed.
+# If there are more chunks, only their number and some examples are shown.
 _LISTED = 6
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """Files and bytes below a folder of this machine."""
+    """Number of files and bytes in a local folder."""
 
     files: int
     bytes: int
@@ -57,7 +57,7 @@ class Estimate:
 
 
 def estimate(source: BackfillSource) -> Estimate | None:
-    """Size of a source in a local folder; None if only Spark or a server knows it."""
+    """Size of a source in a local folder; None for all other sources."""
     parts = urlsplit(source.place)
     if parts.scheme != "file":
         return None
@@ -78,7 +78,7 @@ def explain(plan: BackfillPlan, request: BackfillRequest) -> str:
         Lines of text, with secrets masked.
 
     Raises:
-        BackfillError: There is no place for chunks, or a folder cannot be inspected.
+        BackfillError: There is no location for chunks, or a folder cannot be inspected.
     """
     lines = [f"Backfill of {request.job.source}: nothing is computed or written (dry run)", "", *_range(plan, request)]
     needs = plan.work.needs
@@ -98,29 +98,31 @@ def _range(plan: BackfillPlan, request: BackfillRequest) -> Iterator[str]:
     yield _line("range", span if bounds.bounded else "all of history")
     windows = [window for pipeline in plan.program.pipelines for window in windows_of(pipeline.sink.input)]
     if bounds.bounded and any(window is not None and window.kind is WindowKind.SESSION for window in windows):
-        yield _line("sessions", "all rows are read: rows outside the range affect the bounds of sessions")
+        yield _line("sessions", "all rows are read, because rows outside the range affect where sessions begin and end")
     yield from _arrival(plan)
     if request.late == "drop":
-        yield _line("late rows", "dropped, as if a watermark followed each row; files in the order of modification")
+        yield _line(
+            "late rows", ("dropped, as if a watermark followed each row; files are read in the order of modification")
+        )
     if request.boundary is not None:
         passed = "not checked (--allow-incomplete)" if request.allow_incomplete else "checked when it runs"
-        yield _line("boundary", f"{plan.request.boundary}; that history has passed it is {passed}")
+        yield _line("boundary", f"{plan.request.boundary}; whether the history has passed it is {passed}")
     if plan.chunks and request.chunk is not None:
-        yield _line("chunks", f"{len(plan.chunks)} of {shown_duration(request.chunk)}, one after the other")
+        yield _line("chunks", f"{len(plan.chunks)} of {shown_duration(request.chunk)}, one after another")
         first = bounds.from_
         for number, (part, _) in enumerate(plan.chunks, start=1):
             if len(plan.chunks) <= _LISTED or number in (1, 2, len(plan.chunks)):
-                yield _line("", f"{number:>3}  windows that end after {part.after or first}, by {part.to}")
+                yield _line("", f"{number:>3}  windows that end after {part.after or first} and at or before {part.to}")
             elif number == 3:
                 yield _line("", "  …")
-        yield _line("journal", f"{journal_place(plan.request, plan.work)} until all are published")
+        yield _line("journal", f"{journal_place(plan.request, plan.work)} until all chunks are published")
 
 
 def _arrival(plan: BackfillPlan) -> Iterator[str]:
-    """The arrival order of each table for which it matters."""
+    """Describe the order of arrival of each table whose order matters."""
     reads = (read for write in plan.work.writes for step in write.inputs for read in reads_of(step))
     for table, declared in sorted({(read.table, bool(read.arrival)) for read in reads if read.arrival is not None}):
-        place = "their position in one file or partition per key (in several, the run fails)"
+        place = "their position in a file or partition (the run fails if the rows of a key are in several)"
         yield _line("arrival", f"rows of {table} by {'the columns of --order-by' if declared else place}")
 
 
@@ -189,7 +191,7 @@ def _inputs(plan: BackfillPlan) -> Iterator[str]:
     sources = {(read.table, read.source) for step in steps for read in reads_of(step)}
     for table, place, found in sorted(_estimates(sources)):
         yield f"  {table}: {place}"
-        yield f"    {found}" + (f", read once a chunk ({len(plan.chunks)} times)" if len(plan.chunks) > 1 else "")
+        yield f"    {found}" + (f", read once per chunk ({len(plan.chunks)} times)" if len(plan.chunks) > 1 else "")
 
 
 def _estimates(sources: Iterable[tuple[str, BackfillSource]]) -> Iterator[tuple[str, str, str]]:
@@ -198,7 +200,7 @@ def _estimates(sources: Iterable[tuple[str, BackfillSource]]) -> Iterator[tuple[
             found = estimate(source)
         except OSError as error:
             raise BackfillError(f"table {table}: {source.place} cannot be inspected: {error.strerror}") from None
-        yield table, source.place, "size unknown until Spark inspects it" if found is None else str(found)
+        yield table, source.place, "size unknown until Spark inspects the source" if found is None else str(found)
 
 
 def _visible(path: Path) -> bool:

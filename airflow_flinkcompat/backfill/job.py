@@ -1,8 +1,8 @@
-"""The Spark application: ``spark-submit job.py --request FILE.json``, or ``python -m`` this module.
+"""Spark application of a backfill: ``spark-submit job.py --request FILE.json``, or ``python -m``.
 
-The request is a file, so that no value of it appears on a command line. Prints progress and the reconciliation, then
-one line of JSON with the result. ``--result FILE`` receives the result too, or ``{"error": …}``. Exit status 0 done, 1
-failed, 2 bad request or usage.
+The request is in a file, so that its values do not appear on a command line. The application prints progress and a
+reconciliation, then the result as one line of JSON. With ``--result FILE``, it also writes the result, or ``{"error":
+…}``, to the file. The exit status is 0 for success, 1 for failure, and 2 for an invalid request or usage.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 if __name__ == "__main__" and not __package__:
-    # Run as a file, the module has the package's folder on its path instead of the parent.
+    # If Python runs this module as a file, its path contains this folder instead of the folder of the package.
     _here = Path(__file__).resolve()
     _root = [str(_here.parents[2])] if (_here.parents[1] / "__init__.py").is_file() else []
     sys.path[:] = [*_root, *(entry for entry in sys.path if Path(entry).resolve() != _here.parent)]
@@ -24,12 +24,12 @@ from airflow_flinkcompat.secrets import mask_secrets
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the request named on the command line and return the exit status."""
+    """Run the request from the command line, and return the exit status."""
     parser = argparse.ArgumentParser(
-        prog="flinkcompat-backfill", description="Recompute a Flink SQL script with Spark."
+        prog="flinkcompat-backfill", description="Recompute a Flink SQL script's rows with Spark."
     )
     parser.add_argument("--request", required=True, metavar="FILE.json", help="a backfill request as JSON")
-    parser.add_argument("--result", metavar="FILE.json", help="where to write the result as JSON")
+    parser.add_argument("--result", metavar="FILE.json", help="the file for the result as JSON")
     options = parser.parse_args(arguments)
     path = Path(options.request)
     try:

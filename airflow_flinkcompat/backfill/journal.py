@@ -1,9 +1,9 @@
-"""Progress of a backfill in chunks: the rows and counts of each finished chunk, in a folder of files.
+"""Journal of a backfill in chunks: files with the rows and counts of each finished chunk.
 
-A chunk's rows are written first, into a separate folder, and then its entry, which names that folder: an existing entry
-is complete. The journal's name depends on everything in a request that affects the rows, so another request never finds
-it. If sources report the state of their history, finished chunks of another state are discarded. The journal is deleted
-when all is published.
+A chunk's rows are first written to a separate folder. Then an entry with the name of this folder is written, so an
+existing entry is always complete. The journal's name depends on all values in a request that affect the rows. A
+different request therefore never uses it. If sources report versions and a version has changed, all finished chunks are
+discarded. The journal is deleted after all rows are published.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _FOLDER = re.compile(r"(file|hdfs|viewfs|s3|s3a|s3n|gs|abfs|abfss|wasb|wasbs|oss|o3fs|ofs)://?/?[^/]")
-# Fields that affect how rows are computed, but not the rows.
+# Fields of a request that affect how rows are computed, but do not affect the rows.
 _NEUTRAL = ("source", "master", "journal")
 _ROUNDS = 200_000
 
 
 def journal_place(request: BackfillRequest, work: Work) -> str:
-    """Folder of a request's journal: inside the requested one, else next to the first sink in a folder."""
+    """Folder of the journal: in the requested folder, otherwise next to the first sink that is a folder."""
     decisive = {key: value for key, value in request.to_dict().items() if key not in _NEUTRAL}
     key = hashlib.sha256(json.dumps([__version__, decisive], sort_keys=True).encode()).hexdigest()[:16]
     if request.journal is not None:
@@ -44,13 +44,13 @@ def journal_place(request: BackfillRequest, work: Work) -> str:
         if _FOLDER.match(write.target.place) and name:
             return f"{folder}/.{name}.chunks-{key}"
     raise BackfillError(
-        "chunks are stored until all are done, but no sink is a folder next to which they could be "
-        "stored: name a place with --journal URI (a folder that Spark's executors can access)"
+        "the rows of finished chunks must be stored until all chunks are done, but no sink is a folder next to "
+        "which they could be stored. Specify a location with --journal URI, in which Spark's executors can write"
     )
 
 
 def history_of(session: SparkSession, work: Work) -> dict[str, str]:
-    """The state of each source that knows it, by table and place."""
+    """Version of each source that reports one, by table and location."""
     readers = ((source, reader(session, source)) for source in work.sources)
     return {
         f"{source.table} {source.place}": known.version() for source, known in readers if isinstance(known, Versioned)
@@ -68,14 +68,14 @@ def filled_in(request: BackfillRequest, environment: Mapping[str, str]) -> dict[
 
 @dataclass(frozen=True)
 class FinishedChunk:
-    """A finished chunk: the folder of its rows, and its counts as plain JSON values."""
+    """A finished chunk: the folder with its rows, and its counts as JSON values."""
 
     rows: str
     counts: Mapping[str, Any]
 
 
 class ChunkJournal:
-    """The finished chunks of one request, by number."""
+    """Finished chunks of one request, by number."""
 
     def __init__(self, session: SparkSession, place: str) -> None:
         self.session = session
@@ -83,7 +83,7 @@ class ChunkJournal:
         self._files = FileSystem(session, place)
 
     def begin(self, history: Mapping[str, str]) -> tuple[str, ...]:
-        """Discard finished chunks of a history in another state; return the changes, if any."""
+        """Discard finished chunks if the history has changed. Return the names of changed sources."""
         before = self._read(self._history)
         if before == history:
             return ()
@@ -97,11 +97,11 @@ class ChunkJournal:
         return None if data is None else FinishedChunk(data["rows"], data["counts"])
 
     def folder(self, number: int) -> str:
-        """A new folder for a chunk's rows; leftovers of an earlier try are ignored."""
+        """Name of a new folder for the rows of a chunk. Leftovers of earlier attempts are ignored."""
         return f"{self.place}/rows-{number:06d}-{uuid.uuid4().hex[:8]}"
 
     def finish(self, number: int, chunk: FinishedChunk) -> None:
-        """Record a chunk whose rows are all written."""
+        """Record that all rows of a chunk are written."""
         self._note(self._entry(number), {"rows": chunk.rows, "counts": chunk.counts})
 
     def rows(self, chunks: Sequence[FinishedChunk], sink: int, columns: int) -> DataFrame:
@@ -109,7 +109,7 @@ class ChunkJournal:
         return self.session.read.parquet(*places).select(*(f"c{i}" for i in range(columns)))
 
     def discard(self) -> None:
-        """Remove the journal after all is published; if interrupted, it leaves nothing to resume."""
+        """Remove the journal after all rows are published. An interrupted removal leaves nothing to resume."""
         self._files.delete(self._history)
         self._files.delete(self.place)
 
@@ -121,12 +121,12 @@ class ChunkJournal:
         return f"{self.place}/chunk-{number:06d}.json"
 
     def _read(self, entry: str) -> Any:
-        """Content of an entry; None without one."""
+        """Content of an entry; None if it does not exist."""
         content = self._files.read(entry)
         return None if content is None else json.loads(content)
 
     def _note(self, entry: str, data: Mapping[str, Any]) -> None:
-        """Write an entry whole or not at all."""
+        """Write an entry completely or not at all."""
         draft = f"{entry}.{uuid.uuid4().hex[:8]}"
         self._files.write(draft, json.dumps(data).encode())
         self._files.move(draft, entry)

@@ -1,4 +1,4 @@
-"""The plan of a backfill: steps, chunks and hand-over, made without Spark; guards that Spark checks."""
+"""Plan of a backfill, built without Spark: steps, chunks, hand-over, and guards that Spark will check."""
 
 from __future__ import annotations
 
@@ -35,21 +35,21 @@ if TYPE_CHECKING:
 
 _MILLISECOND, _SECOND = timedelta(milliseconds=1), timedelta(seconds=1)
 _MOST = 10_000
-"""Chunks of one run: each is compiled, and is a job of its own."""
+"""Maximum number of chunks in one run. Each chunk is compiled and runs as a separate Spark job."""
 
 
 @dataclass(frozen=True)
 class BackfillPlan:
-    """A backfill's plan: :func:`~airflow_flinkcompat.backfill.explain` shows it, ``run_backfill`` runs it.
+    """Plan of a backfill; :func:`~.backfill.explain` describes it and ``run_backfill`` runs it.
 
     Attributes:
-        request: The request, with its bounds on the windows' clock.
-        program: The plan of its script.
+        request: The request, with its bounds in the local time of the windows.
+        program: The plan of the script.
         bounds: The whole range.
-        work: Steps that compute and publish it.
-        chunks: Chunks in order, each with its range; empty if all is done at once.
-        hand_over: Record for the live job; None without a boundary.
-        guards: Conditions on the history at a boundary.
+        work: Steps that compute and publish the whole range.
+        chunks: Chunks in order, each with its range and steps; empty if the range is computed as a whole.
+        hand_over: Hand-over record for the live job; None without a boundary.
+        guards: Conditions that the history must meet at the boundary.
     """
 
     request: BackfillRequest
@@ -62,21 +62,21 @@ class BackfillPlan:
 
 
 def plan(request: BackfillRequest) -> BackfillPlan:
-    """Settle without Spark what a backfill does; the script is planned and compiled once.
+    """Plan a backfill without Spark.
 
     Args:
         request: The request.
 
     Returns:
-        The work, its chunks, and the hand-over to the live job.
+        The steps, the chunks, and the hand-over to the live job.
 
     Raises:
-        BackfillError: Something cannot be done exactly.
+        BackfillError: A part of the script or the request cannot be computed exactly.
     """
     program = _program(request.job)
     request = on_window_clock(request, program)
     places, bounds = TableLocations(request.tables, request.sinks, request.order_by), Range(request.from_, request.to)
-    # A script without a time between windows has no range either, and fails here with a remedy.
+    # If no time separates the script's windows, there is no range either. The script then fails here, with a remedy.
     record = None if request.boundary is None else _hand_over(request, program, request.boundary)
     compiled = compile_program(program, places, bounds, request.late == "drop")
     work = compiled.work(bounds)
@@ -92,12 +92,12 @@ def plan(request: BackfillRequest) -> BackfillPlan:
 
 
 def why_refused(side: Side) -> str:
-    """Reason why no backfill can recompute a script, independent of places."""
+    """Reason why no backfill can recompute a script, for any locations; "" if one can."""
     try:
         compile_program(_program(side), AssumedLocations(), Range(None, None), drop_late=False)
     except Untranslatable as error:
         return "; ".join(mask_secrets(str(error)).splitlines())
-    except BackfillError:  # the backfill itself reports a request's faults
+    except BackfillError:  # The backfill itself reports errors of a request.
         return ""
     return ""
 
@@ -120,15 +120,18 @@ def _hand_over(request: BackfillRequest, program: Program, boundary: datetime) -
 
 
 def _check_replaced(work: Work, boundary: datetime) -> None:
-    """Check windows up to the boundary, which the live job also writes, partly from incomplete rows."""
+    """Check that rows can be replaced in windows up to the boundary.
+
+    The live job also writes windows up to the boundary, partly from incomplete rows.
+    """
 
     def refused(write: Write) -> BackfillError:
         return BackfillError(
-            f"sink {write.rows.name}: {write.target.place} would contain the backfill's rows next to "
-            f"those of the live job for windows that end by {boundary.isoformat(' ')}, which cannot "
-            f"be replaced there. Write the backfill elsewhere with --sink {write.rows.table.path[2]}=URI, "
-            f"and take window_end > TIMESTAMP '{boundary.isoformat(' ')}' from the live job: in the "
-            "reader of both, or in the script before it is reviewed"
+            f"sink {write.rows.name}: for windows that end by {boundary.isoformat(' ')}, {write.target.place} "
+            "would contain rows of both the backfill and the live job, which cannot be replaced there. Write the "
+            f"backfill to a different location with --sink {write.rows.table.path[2]}=URI, and use only rows with "
+            f"window_end > TIMESTAMP '{boundary.isoformat(' ')}' from the live job: filter them in the reader of "
+            "both, or in the script before it is reviewed"
         )
 
     if errors := [refused(write) for write in work.writes if not write.target.replaces]:
@@ -136,11 +139,11 @@ def _check_replaced(work: Work, boundary: datetime) -> None:
 
 
 def on_window_clock(request: BackfillRequest, program: Program) -> BackfillRequest:
-    """Move the bounds of a request to the clock of the windows, without zone.
+    """Convert the bounds of a request to the local time of the windows, without a zone.
 
-    Windows over a TIMESTAMP_LTZ use the local time of ``table.local-time-zone``. A TIMESTAMP has no zone: its
-    instant is a convention, and here it is UTC. Windows of several clocks may give a bound several meanings, and an
-    hour may occur twice on the windows' clock: both are errors.
+    Windows over a TIMESTAMP_LTZ use the local time of ``table.local-time-zone``. A TIMESTAMP has no zone, so its values
+    are interpreted as UTC. Two cases are errors: windows in several zones that give a bound several meanings, and an
+    hour that occurs twice in local time.
     """
     bounds = {"--from": request.from_, "--to": request.to, "--boundary": request.boundary}
     if all(moment is None or moment.tzinfo is None for moment in bounds.values()):
@@ -153,7 +156,7 @@ def on_window_clock(request: BackfillRequest, program: Program) -> BackfillReque
 
 
 def _clocks(program: Program) -> Iterator[tuple[str, str]]:
-    """The zones of the windows that are published, each with the name of a sink."""
+    """Time zones of the published windows, each with the name of a sink."""
     for pipeline in program.pipelines:
         settings = dict(pipeline.settings)
         for node in outermost_windows(pipeline.sink.input):
@@ -169,29 +172,32 @@ def _local(name: str, moment: datetime | None, clocks: Mapping[str, str]) -> dat
         local = moment.astimezone(time_zone(zone))
         if local.utcoffset() != local.replace(fold=1 - local.fold).utcoffset():
             raise BackfillError(
-                f"{name} {moment.isoformat(' ')} is {local:%Y-%m-%d %H:%M:%S} in {zone}, the time zone of the windows "
-                f"of {sink}, where that hour occurs twice: windows there contain rows of both. Pass the "
+                f"{name} {moment.isoformat(' ')} is {local:%Y-%m-%d %H:%M:%S} in {zone}, the time zone of the "
+                f"windows of {sink}. This hour occurs twice, so its windows contain rows of both hours. Pass the "
                 "local time of the windows, without an offset"
             )
         found.setdefault(local.replace(tzinfo=None, fold=0), f"{local:%Y-%m-%d %H:%M:%S} to {sink} ({zone})")
     if len(found) > 1:
         raise BackfillError(
-            f"{name} {moment.isoformat(' ')} is {', and '.join(found.values())}: the windows of the script use "
-            "different time zones. Pass the local time of the windows, without an offset, or backfill them separately"
+            f"{name} {moment.isoformat(' ')} is {', and '.join(found.values())}, because windows of the script "
+            "use different time zones. Pass the local time of the windows, without an offset, or run separate "
+            "backfills"
         )
     return next(iter(found))
 
 
 def chunk_ranges(program: Program, bounds: Range, length: timedelta) -> tuple[Range, ...]:
-    """Pieces of a range about ``length`` long that cut no window; a window is in the piece where it ends."""
+    """Split a range into chunks of about ``length`` that cut no window.
+
+    A window is in the chunk where it ends.
+    """
     windows = [window for pipeline in program.pipelines for window in windows_of(pipeline.sink.input)]
     if bounds.from_ is None or bounds.to is None:
-        raise BackfillError("chunks need a range with both ends: pass --from and --to (or --boundary)")
+        raise BackfillError("chunks require a range with both ends: pass --from and --to (or --boundary)")
     aligned = [window for window in windows if window is not None and window.kind is not WindowKind.SESSION]
     if len(aligned) < len(windows):
         raise BackfillError(
-            "a SESSION ends where its data pauses, so a range of sessions cannot be split into "
-            "chunks: leave out --chunk"
+            "the end of a SESSION depends on its rows, so a range of sessions cannot be split into chunks: omit --chunk"
         )
     cuts = [bounds.from_, *_cuts(aligned, bounds.from_, bounds.to, length), bounds.to]
     ranges = (Range(bounds.from_, last, first) for first, last in pairwise(cuts))
@@ -201,17 +207,21 @@ def chunk_ranges(program: Program, bounds: Range, length: timedelta) -> tuple[Ra
 def _cuts(windows: list[Window], from_: datetime, to: datetime, length: timedelta) -> list[datetime]:
     found = nearest(windows, (from_ - EPOCH) // _MILLISECOND)
     if found is None:
-        raise BackfillError("no time separates all windows of the script: leave out --chunk")
+        raise BackfillError(
+            "no time separates all windows of the script, so its range cannot be split into chunks: omit --chunk"
+        )
     step = (found[1] - found[0]) * _MILLISECOND
     if length < step:
         raise BackfillError(
-            f"a chunk of {shown_duration(length)} would split windows: it must last {shown_duration(step)} or longer"
+            f"a chunk of {shown_duration(length)} would split windows: chunks must be at least "
+            f"{shown_duration(step)} long"
         )
     number = -((to - from_) // -length)
     if number > _MOST:
         raise BackfillError(
-            f"a chunk of {shown_duration(length)} would split this range into {number} chunks, more than {_MOST}: it "
-            f"must last {shown_duration(-((to - from_) // -(_MOST * _SECOND)) * _SECOND)} or longer"
+            f"chunks of {shown_duration(length)} would split this range into {number} chunks, but at most {_MOST} "
+            "are supported: chunks must be at least "
+            f"{shown_duration(-((to - from_) // -(_MOST * _SECOND)) * _SECOND)} long"
         )
     origin = EPOCH + found[0] * _MILLISECOND
     cuts = (origin + (from_ + length * i - origin) // step * step for i in range(1, number))
@@ -220,7 +230,7 @@ def _cuts(windows: list[Window], from_: datetime, to: datetime, length: timedelt
 
 @dataclass(frozen=True)
 class Guard:
-    """``rows`` of a table with its event time in ``c{time}``; one of them must be at ``until`` or later."""
+    """Condition that one of the ``rows`` of a table has an event time (``c{time}``) at or after ``until``."""
 
     table: str
     rows: Step
@@ -233,7 +243,10 @@ class Guard:
         return f"c{self.time} >= {timestamp(self.until, kind)}"
 
     def check(self, frame: DataFrame) -> None:
-        """Raise :class:`BackfillError` if the history ends before the time; stop reading at a later row."""
+        """Raise :class:`BackfillError` if the history ends before the time.
+
+        Reading stops at the first later row.
+        """
         from pyspark.sql import functions as F
 
         if not frame.where(self._passed).select(F.lit(1)).isEmpty():
@@ -243,14 +256,15 @@ class Guard:
             f"its last event time is {last[0]}" if last is not None and last[0] is not None else "it contains no rows"
         )
         raise BackfillError(
-            f"the history of {self.table} does not reach {self.until.isoformat(' ')}, the boundary plus the delay of "
-            f"its watermark: {seen}, so rows of windows that end by the boundary may still arrive. Run the backfill "
-            "when the source has passed that time; pass --allow-incomplete only for a source that gets no more rows"
+            f"the history of {self.table} does not reach {self.until.isoformat(' ')}, which is the boundary plus "
+            f"the delay of its watermark: {seen}. Rows of windows that end by the boundary may therefore still "
+            "arrive. Run the backfill after the source has passed this time. Pass --allow-incomplete only for a "
+            "source that receives no more rows"
         )
 
 
 def guards(program: Program, locations: Locations, record: HandOver) -> tuple[Guard, ...]:
-    """Conditions on each table that the hand-over names."""
+    """Build the guards for the tables in the hand-over record."""
     until: Mapping[str, str] = {source.table: source.history_until for source in record.sources}
     found: dict[str, Guard] = {}
     for pipeline in program.pipelines:

@@ -1,7 +1,7 @@
-"""Interfaces of a connector to the backfill: a source to read a table, and a sink to publish rows.
+"""Interfaces between connectors and the backfill: sources to read tables, and sinks to publish rows.
 
-Both are frozen values made while the script is compiled, without Spark; everything inexact is refused then. A
-:class:`SourceReader` and a :class:`Publication` do the work with Spark.
+Sources and sinks are frozen values that are built without Spark while the script is compiled. Inexact parts are refused
+at that time. A :class:`SourceReader` and a :class:`Publication` do the work with Spark.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Range:
-    """Bounds of the published windows, without zone; None where open.
+    """Bounds of the published windows, without a time zone; None if a side is open.
 
-    ``after`` is for a part of a range: only windows that end later, because those before belong to another part.
+    ``after``: Only windows that end later are included. ``after`` separates the chunks of a range.
     """
 
     from_: datetime | None = None
@@ -37,7 +37,7 @@ class Range:
 
 @dataclass(frozen=True)
 class Needs:
-    """Spark requirements of a connector before the session starts: Maven coordinates and settings."""
+    """Requirements of a connector for the Spark session: Maven coordinates and settings."""
 
     packages: tuple[str, ...] = ()
     conf: tuple[tuple[str, str], ...] = ()
@@ -47,44 +47,44 @@ class Needs:
 
 
 class BackfillSource(Protocol):
-    """Place and meaning of a table's rows. Equal sources read the same rows.
+    """Location and interpretation of a table's rows. Equal sources read the same rows.
 
-    Its rows are read by the :class:`SourceReader` of its connector.
+    The connector's :class:`SourceReader` reads the rows.
     """
 
     @property
     def table(self) -> str:
-        """The table's name."""
+        """Name of the table."""
 
     @property
     def needs(self) -> Needs:
-        """Requirements of the Spark session."""
+        """Requirements for the Spark session."""
 
     @property
     def place(self) -> str:
-        """The place without secrets, for a user; an absolute URI for files."""
+        """Location without secrets, for messages. For files, an absolute URI."""
 
     @property
     def ordered(self) -> bool:
-        """True if rows have the order in which a streaming job would read them (:class:`OrderedReader`)."""
+        """True if rows can be read in the order of a streaming job (:class:`OrderedReader`)."""
 
     def decode(self, column: Column, field: str, table: Table) -> str:
-        """Spark SQL from the raw field (a column name) to the value of a physical column."""
+        """Spark SQL that converts a raw field (a column name) to the value of a physical column."""
 
 
 @runtime_checkable
 class Metadata(Protocol):
-    """A source whose rows carry more than the table's stored columns."""
+    """A source whose rows have metadata in addition to the stored columns of the table."""
 
     def metadata(self, key: str) -> tuple[DataType, str] | None:
-        """Type (nullable) and Spark SQL over the raw frame for METADATA FROM ``key``; None: not exact."""
+        """Nullable type and Spark SQL for METADATA FROM ``key``; None if it cannot be read exactly."""
 
 
 @dataclass(frozen=True)
 class TimeSpan:
-    """Rows with a time outside of [first, last) in the physical column ``field`` may be left out.
+    """Time span in the physical column ``field``. A source may skip rows outside [first, last).
 
-    Rows without a time stay. The bounds are in microseconds of the column's own clock, None if open.
+    Rows without a time are kept. The bounds are microseconds of the column's clock; None if a side is open.
     """
 
     field: int
@@ -94,75 +94,82 @@ class TimeSpan:
 
 @runtime_checkable
 class TimeBounded(Protocol):
-    """A source that reads less for a range of times."""
+    """A source that can read fewer rows for a time span."""
 
     def within(self, span: TimeSpan) -> BackfillSource:
-        """The same source, where rows outside of the span may be left out."""
+        """Restrict the source, so that it may skip rows outside the span."""
 
 
 @runtime_checkable
 class Partitioned(Protocol):
-    """A source that skips whole folders by the columns in their names."""
+    """A source that can skip whole folders if a condition uses the columns in folder names."""
 
     @property
     def folders(self) -> frozenset[int]:
-        """Positions of the stored columns whose values are folder names."""
+        """Indexes of the stored columns whose values are folder names."""
 
 
 class Locations(Protocol):
-    """Places of tables, from a script and a request."""
+    """Locations of tables, from a script and a request."""
 
     def check(self, sources: Iterable[Table], sinks: Iterable[Table]) -> None:
-        """Raise :class:`BackfillError` for a name that matches no table that is read or written, or several."""
+        """Raise :class:`BackfillError` for a name that does not match exactly one table in use."""
 
     def source(self, table: Table) -> BackfillSource:
-        """The source of a table. Raises :class:`BackfillError` if it is unknown or not read exactly."""
+        """Find the source of a table.
+
+        Raises :class:`BackfillError` if the source is unknown or cannot be read exactly.
+        """
 
     def sink(self, table: Table) -> BackfillSink:
-        """The sink of a table. Raises :class:`BackfillError` if it is unknown or not written exactly."""
+        """Find the sink for a table.
+
+        Raises :class:`BackfillError` if the sink is unknown or cannot be written exactly.
+        """
 
     def order(self, table: Table) -> tuple[int, ...]:
-        """Positions of the columns that define the arrival order of a table's rows; none if undeclared."""
+        """Indexes of the columns that define in which order a table's rows arrived; empty if undeclared."""
 
 
 class SourceReader(Protocol):
-    """The rows of one source in one Spark session."""
+    """Reader of one source in one Spark session."""
 
     def check(self) -> None:
         """Raise :class:`BackfillError` if there is nothing to read."""
 
     def rows(self) -> DataFrame:
-        """All rows, one raw column ``f{i}`` per physical column; Spark leaves out those that nobody reads."""
+        """All rows, with one raw column ``f{i}`` per physical column. Spark skips columns that nothing uses."""
 
 
 @runtime_checkable
 class OrderedReader(Protocol):
-    """The reader of an ordered source."""
+    """Reader of an ordered source."""
 
     def ordered_rows(self) -> DataFrame:
-        """The rows of :meth:`SourceReader.rows` with three columns more.
+        """Rows like :meth:`SourceReader.rows`, with three more columns for their order.
 
-        These are ``part``, the arrival order of parts; ``place``, the order of rows in a part; and ``stream``: any
-        job reads the rows of one stream in this order.
+        ``part``: Order in which parts arrived. ``place``: Order of rows within a part. ``stream``: Rows of one stream
+        have this order in any job.
         """
 
     def check_sequence(self) -> None:
-        """Raise :class:`BackfillError` if nothing defines how a job mixes the parts."""
+        """Raise :class:`BackfillError` if it is undefined how a job interleaves the parts."""
 
 
 @runtime_checkable
 class Versioned(Protocol):
-    """A reader that cheaply notices a change of its source's content."""
+    """Reader that can detect a change of its source's content cheaply."""
 
     def version(self) -> str:
-        """A text that changes if rows are added, removed or written again."""
+        """Text that changes if rows are added, removed or rewritten."""
 
 
 @dataclass(frozen=True)
 class WindowColumns:
-    """Columns of a sink with the windows of its rows, None if it has none.
+    """Columns of a sink that contain window bounds; None if the sink has no such column.
 
-    ``size`` is their common length in microseconds, if there is one: either bound then implies the other.
+    ``size``: Common length of the windows in microseconds; None if lengths differ. With a common length, either bound
+    determines the other.
     """
 
     start: str | None = None
@@ -172,7 +179,7 @@ class WindowColumns:
 
 @dataclass(frozen=True)
 class PublishedRows:
-    """Published rows: the sink's table, its stored columns (``c0`` … in a frame) and its window columns."""
+    """Rows to publish: a sink's table, its stored columns (``c0`` … in a DataFrame) and window columns."""
 
     table: Table
     columns: tuple[Column, ...]
@@ -184,54 +191,56 @@ class PublishedRows:
 
 
 class BackfillSink(Protocol):
-    """Place to which a sink's rows are published. Two writes to one target are one."""
+    """Target to which a sink's rows are published. Writes to equal targets are merged."""
 
     @property
     def needs(self) -> Needs:
-        """Requirements of the Spark session."""
+        """Requirements for the Spark session."""
 
     @property
     def place(self) -> str:
-        """The place without secrets, for a user; an absolute URI for files."""
+        """Location without secrets, for messages. For files, an absolute URI."""
 
     @property
     def exclusive(self) -> bool:
-        """True if the place was named for this run and afterwards holds only this run's rows."""
+        """True if the request specified this location, which then contains only rows of this run."""
 
     @property
     def write_mode(self) -> str:
-        """The way of putting rows in place, for a reader: "replaces …"."""
+        """Description of how rows are published, for the explanation of a plan."""
 
     @property
     def replaces(self) -> bool:
-        """True if a live job's rows of the published windows are removed."""
+        """True if publishing removes a live job's rows of the same windows."""
 
     def check(self, rows: PublishedRows, bounds: Range) -> None:
-        """Raise :class:`BackfillError` if such rows cannot be published here, idempotently and as a whole."""
+        """Raise :class:`BackfillError` if the rows cannot be published repeatably and as a whole."""
 
 
 class Publication(Protocol):
-    """Publication of one sink's rows: check, stage, publish, and always discard at the end.
+    """Publication of one sink's rows.
 
-    After a run that failed or was killed, a repeated run leaves exactly its rows: none missing, none twice, none of
-    an earlier run over the same range.
+    The methods of a publication run in this order: check, stage, publish, discard.
+
+    If a run failed or was killed, a repeated run leaves exactly the rows of the repeated run. No row is missing,
+    duplicated, or left from an earlier run with the same range.
     """
 
     def check(self) -> None:
-        """Raise :class:`BackfillError` if the place holds content that this run must not touch."""
+        """Raise :class:`BackfillError` if the location contains data that this run must not change."""
 
     def stage(self, rows: DataFrame) -> None:
-        """Run the computation and stage the rows next to the target, out of readers' sight."""
+        """Compute the rows, and stage them next to the target where readers do not see them."""
 
     def publish(self) -> tuple[str, ...]:
-        """Put the staged content in place; return the names of the written files, if any."""
+        """Publish the staged rows. Return the names of the written files, if any."""
 
     def discard(self) -> None:
-        """Remove remaining staged content."""
+        """Remove staged content that remains."""
 
 
-# Names and values that Spark leaves out of plans, event logs and pages. Whatever a script says of an Iceberg catalog is
-# left out, because what is secret of it is up to the catalog; then what Spark hides by itself, keys of storages, and
-# addresses with a password in them.
+# Names and values that Spark hides in plans, event logs and its UI. All options of an Iceberg catalog are hidden,
+# because each catalog decides which are secret. The remaining patterns are Spark's own, storage keys, and addresses
+# with a password.
 _SECRETS = f"{java_pattern()}|sasl|ssl[.]key|header[.]|sql[.]catalog[.]flinkcompat_|://[^/@ ]+@"
 REDACTION = (("spark.redaction.regex", _SECRETS), ("spark.sql.redaction.options.regex", f"{_SECRETS}|url"))

@@ -1,4 +1,4 @@
-"""Request of a backfill, as a frozen value that travels as JSON."""
+"""Request of a backfill: a frozen value that can be stored as JSON."""
 
 from __future__ import annotations
 
@@ -38,27 +38,28 @@ _FIELDS = {
 
 @dataclass(frozen=True)
 class BackfillRequest:
-    """One backfill of one script.
+    """A backfill of one script.
 
-    ``job`` is the script with everything that it is planned with; its result depends on no engine.
+    ``job``: The script and everything needed to plan it. The result does not depend on an engine.
 
-    ``from_`` and ``to`` bound the published windows: exactly those with ``window_start >= from_`` and ``window_end <=
-    to``; None leaves that side open. Times without a zone are on the windows' clock; those with one are converted once
-    the script is known (:mod:`~airflow_flinkcompat.backfill.planning`). ``tables`` and ``sinks`` map table names to
-    places that replace the declared ones. ``order_by`` maps table names to the columns, ``a,b``, of the arrival order;
-    "" is all other tables. ``master`` is Spark's master; None is Spark's configuration, or local.
+    ``from_`` and ``to``: Bounds of the published windows, which must satisfy ``window_start >= from_`` and ``window_end
+    <= to``; None if a side is open. Times without a zone are in the local time of the windows. Times with a zone are
+    converted after the script is planned (:mod:`~airflow_flinkcompat.backfill.planning`). ``tables`` and ``sinks``:
+    Locations that replace the declared ones, by table name. ``order_by``: Columns, ``a,b``, that define the order of
+    arrival, by table name; "" for all other tables. ``master``: Spark's master; None to use Spark's configuration, or
+    else a local session.
 
-    ``late`` decides about rows that a watermark of the table's declared delay would have found too late for their
-    window, if a streaming job had read the files in sequence: ``include`` or ``drop``.
+    ``late``: ``include`` or ``drop`` late rows. A row is late if a watermark with the declared delay would have passed
+    its window before a streaming job read the row.
 
-    ``boundary`` is the start of the live job's own windows, and the default of ``to``; ``allow_incomplete`` assumes
-    that history has passed it. ``chunk`` is the length of the parts in which a range is computed, ``journal`` the
-    folder of finished ones, None for one next to a sink.
+    ``boundary``: Start of the live job's own windows, and the default of ``to``. ``allow_incomplete``: Assume that the
+    history has passed the boundary. ``chunk``: Length of the chunks in which the range is computed. ``journal``: Folder
+    for finished chunks; None for a folder next to a sink.
 
-    Without ``allow_empty`` a run that reads no row fails, and leaves every sink unchanged.
+    ``allow_empty``: If it is False, a run that reads no row fails and changes no sink.
 
-    ``native``: ``auto`` lets DuckDB aggregate files inside Spark's tasks if that is less work and certainly gives the
-    same rows; ``off`` does not.
+    ``native``: With ``auto``, DuckDB aggregates files inside Spark's tasks if this is faster and gives the same rows
+    for certain. With ``off``, it never does.
     """
 
     job: JobSpec
@@ -78,17 +79,17 @@ class BackfillRequest:
 
     def __post_init__(self) -> None:
         if self.late not in LATE:
-            raise BackfillError(f"late is {self.late!r}; write {' or '.join(LATE)}")
+            raise BackfillError(f"late is {self.late!r}. Write {' or '.join(LATE)}")
         if self.native not in NATIVE:
-            raise BackfillError(f"native is {self.native!r}; write {' or '.join(NATIVE)}")
+            raise BackfillError(f"native is {self.native!r}. Write {' or '.join(NATIVE)}")
         if self.boundary is not None:
             if self.to not in (None, self.boundary):
-                raise BackfillError("a backfill with a boundary ends there: leave out --to, or leave out --boundary")
+                raise BackfillError("a backfill with a boundary ends at the boundary: omit --to, or omit --boundary")
             object.__setattr__(self, "to", self.boundary)
         if self.from_ is not None and self.to is not None and _after(self.from_, self.to):
             raise BackfillError(
-                f"the range is empty: from {self.from_.isoformat(' ')} is not before to "
-                f"{self.to.isoformat(' ')}; swap them or widen the range"
+                f"the range is empty, because from {self.from_.isoformat(' ')} is not before to "
+                f"{self.to.isoformat(' ')}. Swap both or widen the range"
             )
 
     @property
@@ -99,7 +100,7 @@ class BackfillRequest:
 
     @property
     def placeholders(self) -> tuple[AnyPlaceholder, ...]:
-        """Placeholders that the driver's environment must supply; comments of a script are ignored."""
+        """Placeholders whose values the driver's environment must supply, ignoring comments of a script."""
         job = self.job
         in_sql = (job.script, job.catalog) if job.language == "sql" else (job.catalog,)
         others = [text for text in self.texts if text not in in_sql]
@@ -107,10 +108,10 @@ class BackfillRequest:
         return tuple(dict.fromkeys(each for some in found for each in some))
 
     def to_dict(self) -> dict[str, Any]:
-        """The request as JSON values; :meth:`from_dict` reads it back.
+        """Convert the request to JSON values; :meth:`from_dict` reads it back.
 
         Returns:
-            One key per field, times in ISO 8601, and the schema.
+            A mapping with the schema and one key per field. Times are in ISO 8601.
         """
         job = {name: value for name, value in self.job.to_dict().items() if name not in ("engine", "engine_version")}
         functions = [{name: row[name] for name in ("name", "kind", "language")} for row in job["functions"]]
@@ -125,7 +126,7 @@ class BackfillRequest:
             "master": self.master,
             "boundary": None if self.boundary is None else self.boundary.isoformat(),
             "allow_incomplete": self.allow_incomplete,
-            # Only where it is set: the finished chunks of a run are found again by these values.
+            # Written only if it is set, because the name of a journal depends on all values of its request.
             **({} if self.allow_empty else {"allow_empty": False}),
             "chunk": None if self.chunk is None else shown_duration(self.chunk),
             "journal": self.journal,
@@ -139,28 +140,30 @@ class BackfillRequest:
         """Parse the mapping that :meth:`to_dict` wrote.
 
         Args:
-            data: A parsed JSON object; fields that are left out have their default.
+            data: A parsed JSON object. Omitted fields have their default values.
 
         Returns:
             The request.
 
         Raises:
-            BackfillError: It is no object, is of another schema or lacks the script, or a field is unknown or of
-                another type.
+            BackfillError: The data is not an object, has a different schema, lacks the script, or contains an unknown
+                or invalid field.
         """
         if not isinstance(data, dict):
-            raise BackfillError("a backfill request is a JSON object")
+            raise BackfillError("a backfill request must be a JSON object")
         if data.get("schema", SCHEMA) != SCHEMA:
             raise BackfillError(
-                f"a backfill request has the unknown schema {data['schema']}; this version reads {SCHEMA}"
+                f"the backfill request has the unknown schema {data['schema']}. This version supports {SCHEMA}"
             )
         unknown = sorted(set(data) - _FIELDS)
         if unknown:
             raise BackfillError(
-                f"a backfill request has no field {unknown[0]}; its fields are {', '.join(sorted(_FIELDS))}"
+                f"the backfill request has an unknown field {unknown[0]}. Known fields are {', '.join(sorted(_FIELDS))}"
             )
         if not isinstance(data.get("script"), str):
-            raise BackfillError("a backfill request needs the field script, the text of the Flink SQL script")
+            raise BackfillError(
+                "the backfill request lacks the field script, which contains the text of the Flink SQL script"
+            )
         try:
             job = JobSpec(
                 data["script"],
@@ -202,30 +205,32 @@ class BackfillRequest:
             The request.
 
         Raises:
-            BackfillError: The text is not JSON, or is no request.
+            BackfillError: The text is not JSON, or not a backfill request.
         """
         try:
             data = json.loads(text)
         except ValueError as error:
-            raise BackfillError(f"the backfill request is not JSON: {error}") from None
+            raise BackfillError(f"the backfill request is not valid JSON: {error}") from None
         return cls.from_dict(data)
 
 
 def _after(first: datetime, second: datetime) -> bool:
-    """True if the first is the second or later; False if only one has a zone: the windows' clock decides."""
+    """True if the first time is not before the second. False if only one of the times has a zone."""
     return (first.tzinfo is None) == (second.tzinfo is None) and first >= second
 
 
 def parse_orders(orders: Iterable[str]) -> dict[str, str]:
-    """Read the orders of arrival from the command line."""
+    """Parse the options ``--order-by`` of the command line."""
     found: dict[str, str] = {}
     for text in orders:
         table, separator, columns = text.partition("=")
         table, columns = (table.strip(), columns.strip()) if separator else ("", table.strip())
         if not columns.strip(",") or (separator and not table):
-            raise BackfillError(f"--order-by {text!r} names no column; write COLUMN[,COLUMN] or TABLE=COLUMN[,COLUMN]")
+            raise BackfillError(
+                f"--order-by {text!r} contains no column. Write COLUMN[,COLUMN] or TABLE=COLUMN[,COLUMN]"
+            )
         if table in found:
-            raise BackfillError(f"--order-by is passed twice for {table or 'all tables'}; write its columns as a,b")
+            raise BackfillError(f"--order-by is passed twice for {table or 'all tables'}. Write its columns as a,b")
         found[table] = columns
     return found
 
@@ -235,22 +240,22 @@ def parse_time(text: str) -> datetime:
         return datetime.fromisoformat(text.strip())
     except ValueError:
         raise BackfillError(
-            f"{text!r} is not a time; write it as 2024-01-31, 2024-01-31 10:30:00 or 2024-01-31T10:30:00Z"
+            f"{text!r} is not a time. Write a time such as 2024-01-31, 2024-01-31 10:30:00 or 2024-01-31T10:30:00Z"
         ) from None
 
 
 def parse_duration(text: str) -> timedelta:
     found = _DURATION.fullmatch(text)
     if found is None or not int(found[1]):
-        raise BackfillError(f"{text!r} is not a duration; write it as 1d, 6h, 30min or 90s")
+        raise BackfillError(f"{text!r} is not a duration. Write a duration such as 1d, 6h, 30min or 90s")
     try:
         return int(found[1]) * _UNITS[found[2]]
     except OverflowError:
-        raise BackfillError(f"{text!r} is longer than any history") from None
+        raise BackfillError(f"{text!r} is too long for a duration") from None
 
 
 def shown_duration(length: timedelta) -> str:
-    """A duration in the largest unit that divides it, as :func:`parse_duration` reads it."""
+    """Text of a duration in its largest whole unit, which :func:`parse_duration` can parse."""
     unit = next(unit for unit in ("d", "h", "min", "s", "ms") if not length % _UNITS[unit])
     return f"{length // _UNITS[unit]}{unit}"
 
@@ -291,17 +296,20 @@ def _functions(value: object) -> tuple[FunctionDeclaration, ...]:
 
 
 def normalised(uri: str, what: str) -> str:
-    """A place in Spark's form, absolute with a scheme; raises :class:`BackfillError` for a pattern or ""."""
+    """Absolute URI of a location; raises :class:`BackfillError` for an empty location or a pattern."""
     if not uri.strip():
-        raise BackfillError(f"{what}: the place is empty; write a path or a URI")
+        raise BackfillError(f"{what}: the location is empty. Write a path or a URI")
     if found := placeholders(uri):
-        raise BackfillError(f"{what}: {found[0]} has no value; name the place with --table or --sink NAME=URI")
+        raise BackfillError(
+            f"{what}: {found[0]} has no value. Set the variable, or specify the location with --table or --sink "
+            "NAME=URI"
+        )
     if _GLOB.search(uri):
         raise BackfillError(
-            f"{what}: {mask_secrets(uri)} contains a character of a pattern (* ? [ ] {{ }}); write one place"
+            f"{what}: {mask_secrets(uri)} contains a pattern character (* ? [ ] {{ }}). Write a single location"
         )
     parts = urlsplit(uri)
-    if len(parts.scheme) > 1:  # one letter is a drive
+    if len(parts.scheme) > 1:  # A scheme of one letter is a Windows drive.
         if parts.scheme != "file":
             return uri.rstrip("/")
         return Path(unquote(parts.path)).as_uri()
@@ -309,6 +317,6 @@ def normalised(uri: str, what: str) -> str:
 
 
 def nested(first: str, second: str) -> bool:
-    """True if one place is the other or inside it."""
+    """True if two locations are equal, or if one contains the other."""
     a, b = f"{first.rstrip('/')}/", f"{second.rstrip('/')}/"
     return a.startswith(b) or b.startswith(a)

@@ -1,4 +1,4 @@
-"""Results of a backfill, as frozen values that travel as JSON, and its errors.
+"""Result of a backfill, as a frozen value that can be stored as JSON, and the backfill's errors.
 
 Each error names the fault, the place and the remedy.
 """
@@ -17,7 +17,7 @@ SCHEMA = "flinkcompat-backfill/1"
 
 @dataclass(frozen=True)
 class SourceRows:
-    """Rows read from one table, and their place without secrets."""
+    """Rows read from one table, and the table's location without secrets."""
 
     table: str
     place: str
@@ -26,7 +26,7 @@ class SourceRows:
 
 @dataclass(frozen=True)
 class SinkRows:
-    """Rows published into one sink, and its files; ``windows`` is None if no column shows them."""
+    """Rows published to one sink, and the written files. ``windows`` is None if no column shows windows."""
 
     table: str
     place: str
@@ -40,15 +40,15 @@ class BackfillResult:
     """Result of a backfill.
 
     Attributes:
-        sources: Rows read; with several chunks, rows count each time they are read.
-        sinks: Rows published.
-        rows_dropped: Rows that belong to no window because their event time is NULL (Flink in batch mode drops them).
-        from_: The requested lower bound; None if open.
-        to: The requested upper bound; None if open.
-        ties: Windows of a Top-N in which a tie decided which rows are published: Flink takes them as they arrived, a
-            backfill by their other columns.
+        sources: Rows read from each table. With several chunks, a row counts each time it is read.
+        sinks: Rows published to each sink.
+        rows_dropped: Number of rows in no window, because their event time is NULL. Flink in batch mode drops them too.
+        from_: Requested lower bound; None if it is open.
+        to: Requested upper bound; None if it is open.
+        ties: Number of Top-N windows in which a tie decided which rows are published. Flink breaks ties by order of
+            arrival. A backfill breaks ties by the columns of the rows.
         chunks: Number of chunks of the range.
-        rows_late: Rows dropped because they were late for a window in the range, once for each such window.
+        rows_late: Number of dropped late rows. A row counts once for each window of the range that it was late for.
     """
 
     sources: tuple[SourceRows, ...]
@@ -62,32 +62,32 @@ class BackfillResult:
 
     @property
     def rows_read(self) -> int:
-        """Rows in all files read."""
+        """Number of rows read from all sources."""
         return sum(source.rows for source in self.sources)
 
     @property
     def rows_written(self) -> int:
-        """Rows published into all sinks."""
+        """Number of rows published to all sinks."""
         return sum(sink.rows for sink in self.sinks)
 
     @property
     def windows_written(self) -> int | None:
-        """Windows published into all sinks; None if one of them is unknown."""
+        """Number of windows published to all sinks; None if the number of one sink is unknown."""
         found = [sink.windows for sink in self.sinks]
         return None if None in found else sum(windows or 0 for windows in found)
 
     def lines(self) -> tuple[str, ...]:
-        """The reconciliation for a person: rows read, left out and written.
+        """Reconciliation for a person: rows that were read, dropped and written.
 
         Returns:
-            One line per count, those of single sources and sinks indented by two blanks.
+            One line per count. Lines of single sources and sinks are indented by two spaces.
         """
-        again = f" (in {self.chunks} chunks, some rows more than once)" if self.chunks > 1 else ""
-        ties = f"{self.ties} windows of a Top-N whose last rank was decided by a tie"
+        again = f" (in {self.chunks} chunks, so some rows were read more than once)" if self.chunks > 1 else ""
+        ties = f"{self.ties} Top-N windows in which a tie decided the last rank"
         return (
             f"{self.rows_read} rows read{again}",
             *(f"  {source.rows} from {source.table}: {source.place}" for source in self.sources),
-            f"{self.rows_dropped} rows dropped for a NULL event time",
+            f"{self.rows_dropped} rows dropped because their event time is NULL",
             *((f"{self.rows_late} rows dropped because they were late for their window",) if self.rows_late else ()),
             *((ties,) if self.ties else ()),
             f"{self.rows_written} rows written" + _of_windows(self.windows_written),
@@ -95,10 +95,10 @@ class BackfillResult:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """The result as plain JSON values.
+        """Convert the result to JSON values.
 
         Returns:
-            The range as ISO 8601, the counts of rows, windows and chunks, and one entry per source and sink.
+            The range in ISO 8601, the counts of rows, windows and chunks, and one entry per source and sink.
         """
         return {
             "schema": SCHEMA,
@@ -121,15 +121,15 @@ def _of_windows(windows: int | None) -> str:
 
 
 FLINK_BATCH = "compute these rows with Flink in batch mode"
-"""Remedy if a backfill has no exact answer."""
+"""Remedy if a backfill cannot compute rows exactly."""
 
 
 class BackfillError(ValueError):
-    """A backfill that cannot be done exactly, or failed; the text is meant for the user.
+    """A backfill cannot be done exactly, or has failed. The message is for the user.
 
     Attributes:
-        message: The fault and its remedy, without the place.
-        span: The place in the script; None if the cause is not in the script.
+        message: The fault and its remedy, without the place in the script.
+        span: Place in the script; None if the cause is elsewhere.
     """
 
     def __init__(self, message: str, span: Span | None = None) -> None:
@@ -139,11 +139,11 @@ class BackfillError(ValueError):
 
 
 class Untranslatable(BackfillError):
-    """A construct in the script without an exact translation for the backfill."""
+    """A construct in the script has no exact translation to Spark."""
 
 
 def combined(errors: Sequence[BackfillError]) -> BackfillError:
-    """One error from several, one line each, without duplicates, in their order."""
+    """Combine several errors into one, with one line each, in order and without duplicates."""
     if len(errors) == 1:
         return errors[0]
     lines = dict.fromkeys(str(error) for error in errors)

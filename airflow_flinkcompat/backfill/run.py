@@ -1,4 +1,4 @@
-"""Running a backfill from request to result."""
+"""Run of a backfill, from request to result."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ _RAISED = re.compile(re.escape(ERROR) + r"(.*?)(?: SQLSTATE|\n|$)")
 
 
 def run_backfill(asked: BackfillRequest | BackfillPlan, progress: Progress = lambda line: None) -> BackfillResult:
-    """Recompute the script's pipelines over history with Spark, and publish windows inside the range.
+    """Recompute a script's pipelines over history with Spark, and publish the windows inside the range.
 
-    A place named for a sink then holds exactly this run's rows; a declared place gets files named by the range, which a
-    later run over the same range replaces. If anything fails before the first sink is published, every place is
-    unchanged. Sinks are published one after another. If one fails, it and those after it are unchanged, while those
-    before it hold this run's rows; a repeated run completes all.
+    A sink at a requested location contains exactly this run's rows afterwards. A sink at its declared location gets
+    files named by the range, which a later run with the same range replaces. If the run fails before the first sink is
+    published, no sink is changed. Sinks are published one after another. If publishing one sink fails, this sink and
+    all later sinks are unchanged, but all earlier sinks contain this run's rows. A repeated run completes all sinks.
 
     Args:
-        asked: The request, or its plan if there is one.
-        progress: Receives one line per stage.
+        asked: The request, or its plan if it is already planned.
+        progress: Receives one line per stage of the run.
 
     Returns:
-        Numbers of rows read, left out and written.
+        Numbers of rows read, dropped and written.
 
     Raises:
-        BackfillError: Nothing, or not everything, was published; the message has its secrets masked.
+        BackfillError: Not all rows were published. Secrets in the message are masked.
     """
     request = asked if isinstance(asked, BackfillRequest) else asked.request
     redactor = redactor_of(request.placeholders, environment_lookup(os.environ))
@@ -56,7 +56,7 @@ def run_backfill(asked: BackfillRequest | BackfillPlan, progress: Progress = lam
     try:
         planned = plan(asked) if isinstance(asked, BackfillRequest) else asked
         accelerator = _accelerator(request, say)
-        # Chunks may read other files than the whole; the estimate of the remaining work affects speed only.
+        # Chunks may read other files than the whole range. The estimate of remaining work only affects speed.
         work = effort(source.place for source in planned.work.sources)
         if work is Effort.MUCH and accelerator is not None and accelerator.covers(planned.work):
             work = Effort.LITTLE
@@ -70,7 +70,7 @@ def run_backfill(asked: BackfillRequest | BackfillPlan, progress: Progress = lam
 
 
 def _accelerator(request: BackfillRequest, progress: Progress) -> DuckDbAccelerator | None:
-    """DuckDB where the request allows it and Spark runs on this machine."""
+    """DuckDB accelerator, if the request allows it and Spark runs on this machine; otherwise None."""
     return DuckDbAccelerator(progress) if request.native == "auto" and is_local(request.master or "local") else None
 
 
@@ -94,7 +94,7 @@ def _run(
         for source in work.sources:
             reader(session, source).check()
         for guard in planned.guards:
-            progress(f"checking that {guard.table} has passed the boundary")
+            progress(f"checking if {guard.table} has passed the boundary")
             guard.check(Execution(session).frame(guard.rows))
         publications += [publication(session, write.target, write.rows, planned.bounds) for write in work.writes]
         for each in publications:
@@ -104,8 +104,8 @@ def _run(
             changed = journal.begin(history_of(session, work) | filled_in(planned.request, os.environ))
             if changed:
                 progress(
-                    f"the history has changed since an earlier run ({', '.join(changed)}): all its "
-                    "chunks are recomputed, as whenever a source is written to between two runs"
+                    f"the history has changed since an earlier run ({', '.join(changed)}), so all chunks are "
+                    "recomputed. Chunks are recomputed whenever a source is written to between two runs"
                 )
             counts = stage_in_chunks(session, planned, publications, journal, progress, accelerator)
         else:
@@ -123,34 +123,34 @@ def _run(
         done = BackfillResult(counts.read, tuple(sinks), counts.dropped, bounds.from_, bounds.to, counts.ties)
         return replace(done, chunks=len(planned.chunks) or 1, rows_late=counts.late)
     except KeyboardInterrupt:
-        logging.getLogger("py4j").setLevel(logging.CRITICAL)  # Spark's JVM ends as well, and no longer answers
+        logging.getLogger("py4j").setLevel(logging.CRITICAL)  # Spark's JVM also ends, and no longer answers.
         raise
     except (PySparkException, Py4JError) as error:
-        # The whole text is masked, as the first line of a secret with a line break might remain.
+        # The whole text is masked, because its first line may contain the beginning of a secret with line breaks.
         raise BackfillError(_readable(redactor(str(error)))) from None
     finally:
         for write, published in zip(work.writes, publications, strict=False):
             try:
                 published.discard()
-            except Exception:  # the error does not concern the rows, and its text may contain secrets
-                progress(f"the staged rows for {write.target.place} could not be removed; a later run removes them")
+            except Exception:  # The error does not affect the rows, and its text may contain secrets.
+                progress(f"the staged rows for {write.target.place} could not be removed. A later run will remove them")
 
 
 def _require_rows(planned: BackfillPlan, read: Sequence[SourceRows]) -> None:
-    """Raise BackfillError if no row was read, unless the request allows it."""
+    """Raise BackfillError if no row was read and the request does not allow this."""
     if planned.request.allow_empty or any(source.rows for source in read):
         return
     sources = ", ".join(f"{source.table} ({source.place})" for source in read)
     begin, end = ("open" if bound is None else bound.isoformat() for bound in (planned.bounds.from_, planned.bounds.to))
     raise BackfillError(
-        f"the backfill read no row from {sources}, so history is still missing. The range is from "
-        f"{begin} to {end}. No sink was changed. Correct tables, from_ and to of the backfill and run "
-        "it again, or set allow_empty = true if there is no history"
+        f"the backfill read no rows from {sources}, so the history is still missing. The range is from {begin} to "
+        f"{end}. No sink was changed. Correct tables, from_ and to of the backfill and run it again, or set "
+        "allow_empty = true if there is no history"
     )
 
 
 def _readable(text: str) -> str:
-    """The actionable part of Spark's long message."""
+    """Extract the useful part of Spark's long error message."""
     raised = _RAISED.search(text)
     if raised:
         return raised.group(1).strip()
@@ -161,6 +161,7 @@ def _readable(text: str) -> str:
         file = re.search(r"(?:reading file|file) (\S+?)\.?(?:\s|$)", text)
         where = f" in {file.group(1)}" if file else ""
         return f"a line{where} does not fit the table's format and columns: {malformed.group(1).strip()}"
-    calls = ("\tat ", "An error occurred while calling")  # Java's stack, and py4j's word for the method it called
+    # These lines are Java's stack trace and py4j's report of the method that it called.
+    calls = ("\tat ", "An error occurred while calling")
     lines = [line.strip(" :") for line in text.splitlines() if line.strip() and not line.startswith(calls)]
     return f"Spark failed: {lines[0] if lines else 'no message'}"

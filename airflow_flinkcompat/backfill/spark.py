@@ -1,4 +1,4 @@
-"""Spark's session, its file systems, and values that are filled in and pinned where the driver runs."""
+"""Spark session, its file systems, and values that are filled in or pinned on the driver."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 _PINS: WeakKeyDictionary[SparkSession, dict[Hashable, Any]] = WeakKeyDictionary()
 
-# What the translations rely on (spark_sql/translations.py) and what keeps column names and malformed lines exact.
+# Settings that translations depend on (spark_sql/translations.py), and that keep column names and malformed lines
+# exact.
 SEMANTICS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.timestampType": "TIMESTAMP_NTZ",
@@ -35,14 +36,15 @@ SEMANTICS = {
     "spark.sql.csv.parser.columnPruning.enabled": "false",
     "spark.sql.json.enablePartialResults": "false",
     "spark.sql.variable.substitute": "false",
-    # The rule would remove row counts with an empty part of a plan.
+    # The rule AQEPropagateEmptyRelation would remove row counts if a part of the plan is empty.
     "spark.sql.adaptive.optimizer.excludedRules": "org.apache.spark.sql.execution.adaptive.AQEPropagateEmptyRelation",
     "spark.sql.files.ignoreCorruptFiles": "false",
     "spark.sql.files.ignoreMissingFiles": "false",
 }
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _LOGGING = Path(__file__).with_name("log4j2.properties")
-# A backfill in one process: quick to start, nothing listens beyond loopback, errors are shown in a line of our own.
+# Settings for a backfill in a single process: it starts quickly, listens only on loopback, and prints each error as one
+# line.
 _LOCAL = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -52,26 +54,26 @@ _LOCAL = {
     _JAVA_OPTIONS: f"-XX:+UseSerialGC -Dlog4j2.configurationFile={_LOGGING.as_uri()}",
     "spark.log.level": "FATAL",
 }
-# For few rows, an interpreted query that is planned once ends before its Java is compiled.
+# If there are few rows, an interpreted query ends before compiled Java code would start.
 _TINY = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.shuffle.partitions": "1",
 }
-# The JVM's first compiler only: it has code at once, which never gets as fast as much data needs.
+# Use only the JVM's first compiler. The first compiler produces code quickly, but the code is too slow for much data.
 _BRIEF = "-XX:+IgnoreUnrecognizedVMOptions -XX:TieredStopAtLevel=1"
 
 
-# Where Spark's resolver keeps the packages that it has fetched.
+# Folder in which Spark's resolver caches downloaded packages.
 _IVY = ".ivy2.5.2"
 
 
 class Effort(IntEnum):
-    """Expected work of Spark's own operators; local sessions are tuned for it."""
+    """Expected work of Spark's own operators, for which local sessions are tuned."""
 
-    TINY = 0  # takes less time than compiling the query
-    LITTLE = 1  # too little for the JVM's second compiler
+    TINY = 0  # The work takes less time than compiling the query.
+    LITTLE = 1  # The work is too little for the JVM's second compiler.
     MUCH = 2
 
 
@@ -79,13 +81,13 @@ _MOST_BYTES = {Effort.TINY: 1 << 20, Effort.LITTLE: 16 << 20}
 
 
 def effort(places: Iterable[str]) -> Effort:
-    """The effort to read these places, by their bytes if all of them are local."""
+    """Effort of reading some locations, by their total size if all are local."""
     known = list(places)
     return next((effort for effort, most in _MOST_BYTES.items() if _within(known, most)), Effort.MUCH)
 
 
 def _within(places: Iterable[str], most: int) -> bool:
-    """True if all places are local and contain at most so many bytes."""
+    """True if all locations are local and contain at most ``most`` bytes."""
     for place in places:
         address = urlsplit(place)
         if address.scheme != "file":
@@ -100,17 +102,17 @@ def _within(places: Iterable[str], most: int) -> bool:
 
 
 def submit_configuration(master: str) -> dict[str, str]:
-    """Values of ``spark-submit --conf`` for a master, needed before the driver's JVM starts."""
+    """Values of ``spark-submit --conf`` for a master, which must be set before the driver's JVM starts."""
     return dict(_LOCAL) if is_local(master) else {}
 
 
 def is_local(master: str) -> bool:
-    """True if Spark runs in one process of this machine."""
+    """True if Spark runs in a single process on this machine."""
     return master == "local" or master.startswith("local[")
 
 
 def needs_configuration(needs: Needs) -> dict[str, str]:
-    """Settings of a session that meet the connectors' needs."""
+    """Session settings that connectors require."""
     return {**dict(needs.conf), **({"spark.jars.packages": ",".join(needs.packages)} if needs.packages else {})}
 
 
@@ -121,19 +123,19 @@ def spark_session(
     effort: Effort = Effort.MUCH,
     say: Callable[[str], None] = lambda line: None,
 ) -> Iterator[SparkSession]:
-    """A session set up for a backfill: the active one, or a new one that is stopped at the end.
+    """Spark session for a backfill: the active session, or a new one that is stopped at the end.
 
-    ``needs`` are the connectors' requirements of a new session; an active one must have been started with them.
-    ``effort`` is the expected work of Spark's own operators, for a local session. ``say`` gets a line if this is
-    the first start of Spark on this machine.
+    ``needs``: Requirements of connectors for a new session. An active session must have been started with them.
+    ``effort``: Expected work of Spark's own operators, for a local session. ``say``: Receives a line if Spark starts on
+    this machine for the first time.
 
-    An active session gets its own settings back.
+    The settings of an active session are restored at the end.
     """
     try:
         from pyspark import SparkConf
         from pyspark.sql import SparkSession
     except ImportError as error:
-        raise BackfillError(f"Spark is missing ({error}): {install_command('spark')}") from None
+        raise BackfillError(f"PySpark cannot be imported ({error}): {install_command('spark')}") from None
     active = SparkSession.getActiveSession()
     if active is not None:
         with configured(active, SEMANTICS):
@@ -150,27 +152,29 @@ def spark_session(
 
 
 def _is_compiled() -> bool:
-    """True if PySpark's byte code exists, or can never exist."""
+    """True if PySpark's byte code exists, or will never exist."""
     spark = find_spec("pyspark")
     if spark is None or spark.origin is None or sys.dont_write_bytecode:
         return True
     return "pyspark" in sys.modules or Path(cache_from_source(spark.origin)).exists()
 
 
-_COMPILED = _is_compiled()  # before this process imports it
+_COMPILED = _is_compiled()  # Evaluated before this process imports PySpark.
 
 
 def first_start(needs: Needs) -> str:
-    """Line about the preparation of Spark's first start on this machine; "" if none is needed."""
-    prepared = [] if _COMPILED else ["PySpark is compiled to byte code"]
+    """Describe what Spark's first start on this machine prepares; "" if there is nothing to prepare."""
+    prepared = [] if _COMPILED else ["PySpark is being compiled to byte code"]
     jars = Path(dict(needs.conf).get("spark.jars.ivy") or Path.home() / _IVY) / "jars"
     if missing := [
         each
         for each in needs.packages
         if not (jars / f"{'_'.join(each.split(':')[:2])}-{each.split(':')[2]}.jar").exists()
     ]:
-        prepared.append(f"{', '.join(missing)} and their dependencies are fetched from Maven Central")
-    return f"first start of Spark on this machine: {' and '.join(prepared)}, once" if prepared else ""
+        prepared.append(f"{', '.join(missing)} and dependencies are being downloaded from Maven Central")
+    return (
+        (f"first start of Spark on this machine: {' and '.join(prepared)}, which happens only once") if prepared else ""
+    )
 
 
 def _tuning(effort: Effort) -> dict[str, str]:
@@ -190,14 +194,14 @@ def _new_session(master: str, needs: Needs, tuning: Mapping[str, str]) -> SparkS
         return builder.getOrCreate()
     except (PySparkException, RuntimeError, OSError) as error:
         raise BackfillError(
-            f"Spark did not start with master {master}: {str(error).splitlines()[0]}; it needs Java "
-            "17 or 21 (JAVA_HOME) and, for a cluster, a reachable master"
+            f"Spark did not start with master {master}: {str(error).splitlines()[0]}. Spark requires Java 17 or "
+            "21 (JAVA_HOME) and, for a cluster, a reachable master"
         ) from None
 
 
 @contextmanager
 def configured(session: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
-    """A session with other settings during the block."""
+    """Context in which a session has different settings."""
     before = {key: session.conf.get(key, None) for key in settings}
     for key, value in settings.items():
         session.conf.set(key, value)
@@ -212,33 +216,36 @@ def configured(session: SparkSession, settings: Mapping[str, str]) -> Iterator[N
 
 
 class FileSystem:
-    """The file system of one place, by Hadoop's interface: local disks and all others that Spark supports."""
+    """File system of a location, through Hadoop's interface.
+
+    Hadoop supports local disks and all stores that Spark supports.
+    """
 
     def __init__(self, session: SparkSession, place: str) -> None:
         self._path = session._jvm.org.apache.hadoop.fs.Path  # type: ignore[union-attr]
         system = self._path(place).getFileSystem(session._jsc.hadoopConfiguration())
-        # The local file system would keep a checksum file next to every file.
+        # The local file system would otherwise add a checksum file for every file.
         self._system: Any = system.getRawFileSystem() if system.getScheme() == "file" else system
 
     def exists(self, place: str) -> bool:
         return bool(self._system.exists(self._path(place)))
 
     def is_bare(self, place: str) -> bool:
-        """True if an existing place holds no file at any depth; stops at the first file."""
+        """True if an existing location contains no file at any depth. Listing stops at the first file."""
         return not self._system.listFiles(self._path(place), True).hasNext()
 
     def is_file(self, place: str) -> bool:
         return bool(self._system.exists(self._path(place)) and self._system.getFileStatus(self._path(place)).isFile())
 
     def entries(self, place: str) -> list[tuple[str, bool, int]]:
-        """(name, is a folder, bytes) of the entries of a folder, by name."""
+        """Entries of a folder in order of name: (name, True for a folder, size in bytes)."""
         found = self._system.listStatus(self._path(place))
         return sorted(
             (status.getPath().getName(), bool(status.isDirectory()), int(status.getLen())) for status in found
         )
 
     def files(self, place: str, depth: int) -> list[tuple[str, int]]:
-        """(name, bytes) of files ``depth`` visible folders down, by name, which begins with those folders."""
+        """Names and sizes of files in folders at the given depth. Names begin with their folders."""
         found = []
         for name, folder, size in self.entries(place):
             if folder and depth and not name.startswith((".", "_")):
@@ -248,7 +255,7 @@ class FileSystem:
         return found
 
     def read(self, place: str) -> bytes | None:
-        """Content of a file, None if there is none."""
+        """Content of a file; None if it does not exist."""
         if not self.exists(place):
             return None
         stream = self._system.open(self._path(place))
@@ -258,7 +265,7 @@ class FileSystem:
             stream.close()
 
     def write(self, place: str, content: bytes = b"") -> None:
-        """Write a file, replacing an existing one."""
+        """Write a file; replace an existing file."""
         stream = self._system.create(self._path(place), True)
         try:
             stream.write(content)
@@ -266,11 +273,11 @@ class FileSystem:
             stream.close()
 
     def touch(self, place: str) -> None:
-        """Write a file that is there only for its time, without making a folder."""
+        """Write an empty file to update its modification time, without creating folders."""
         self._system.createNonRecursive(self._path(place), True, 1024, 1, 1 << 20, None).close()
 
     def changed(self, place: str) -> int | None:
-        """Modification time of a file from its file system; None if there is none."""
+        """Modification time of a file, as reported by its file system; None if it does not exist."""
         from py4j.protocol import Py4JJavaError
 
         try:
@@ -283,14 +290,14 @@ class FileSystem:
 
     def move(self, place: str, target: str) -> None:
         if not self._system.rename(self._path(place), self._path(target)):
-            raise BackfillError(f"{place} could not be moved to {target}; check that the place is writable")
+            raise BackfillError(f"{place} could not be moved to {target}. Check that the target is writable")
 
     def delete(self, place: str) -> None:
         self._system.delete(self._path(place), True)
 
 
 def counted(seen: Observation, name: str) -> int:
-    """A count once its action has run; 0 if Spark saw beforehand that there is nothing to do."""
+    """A count after its action has run; 0 if Spark found in advance that there was nothing to do."""
     from py4j.protocol import Py4JJavaError
 
     try:
@@ -300,7 +307,7 @@ def counted(seen: Observation, name: str) -> int:
 
 
 def fill_in(value: str, environment: Mapping[str, str]) -> str:
-    """An option's value with its placeholders filled in."""
+    """Fill in the placeholders in an option's value."""
     try:
         return resolve_value(value, environment_lookup(environment)).text
     except (PlaceholderError, LookupError) as error:
@@ -309,7 +316,7 @@ def fill_in(value: str, environment: Mapping[str, str]) -> str:
 
 @contextmanager
 def pinned_snapshots(session: SparkSession) -> Iterator[None]:
-    """Context of one run, in which :func:`pin` keeps the values that it found in a session."""
+    """Context of one run, in which :func:`pin` stores values for a session."""
     _PINS[session] = {}
     try:
         yield
@@ -318,7 +325,7 @@ def pinned_snapshots(session: SparkSession) -> Iterator[None]:
 
 
 def pin(session: SparkSession, key: Hashable, ask: Callable[[], T]) -> T:
-    """The first value found in this run; outside of a run it is requested each time."""
+    """Value that was found first in this run. Outside a run, the value is requested each time."""
     found = _PINS.get(session)
     if found is None:
         return ask()

@@ -1,4 +1,4 @@
-"""Rows of a plan, staged next to their sinks: together, or by chunks that are kept until all are done."""
+"""Staging of a plan's rows next to their sinks, as a whole or in chunks."""
 
 from __future__ import annotations
 
@@ -27,7 +27,10 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Counts:
-    """Rows by table and place; per sink, in order, its rows and windows (None without window columns)."""
+    """Counts of a run: rows by table and location, and rows and windows of each sink in order.
+
+    The number of windows is None if a sink has no window columns.
+    """
 
     read: tuple[SourceRows, ...] = ()
     rows: tuple[int, ...] = ()
@@ -38,7 +41,7 @@ class Counts:
 
     @classmethod
     def of(cls, execution: Execution, sinks: Sequence[Observation]) -> Counts:
-        """Counts of an execution once its actions have run."""
+        """Counts of an execution after its actions have run."""
         return cls(
             tuple(SourceRows(table, place, rows) for (table, place), rows in execution.rows_read().items()),
             tuple(counted(seen, "rows") for seen in sinks),
@@ -50,10 +53,10 @@ class Counts:
 
     @classmethod
     def total(cls, parts: Iterable[Counts]) -> Counts:
-        """Counts of several chunks together.
+        """Sum of the counts of several chunks.
 
-        Rows read count each time they are read. Every chunk reads the same rows without a time, so the highest of those
-        counts is taken. A row is late for windows, and each window belongs to one chunk.
+        A row counts each time it is read. Every chunk reads the same rows without a time, so the total is the largest
+        count of a chunk. A late row counts once per window that it was late for, and each window is in one chunk.
         """
         found = list(parts)
         if len(found) == 1:
@@ -71,7 +74,7 @@ class Counts:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """The counts as The record as JSON values, which :meth:`from_dict` reads."""
+        """Convert the counts to JSON values; :meth:`from_dict` reads them back."""
         return asdict(self)
 
     @classmethod
@@ -80,7 +83,7 @@ class Counts:
         return cls(**{**data, "read": read, "rows": tuple(data["rows"]), "windows": tuple(data["windows"])})
 
     def windows_written(self) -> int | None:
-        """Number of windows in all sinks; None if one is unknown."""
+        """Number of windows in all sinks; None if the number of one sink is unknown."""
         return _sum(self.windows)
 
 
@@ -103,7 +106,7 @@ def stage_at_once(
     progress: Progress,
     accelerator: Accelerator[Any] | None,
 ) -> Counts:
-    """Compute and stage every sink's rows."""
+    """Compute and stage the rows of all sinks."""
     seen = []
     with Execution(session, work, progress, accelerator=accelerator) as execution:
         for write, publication in zip(work.writes, publications, strict=True):
@@ -122,19 +125,21 @@ def stage_in_chunks(
     progress: Progress,
     accelerator: Accelerator[Any] | None,
 ) -> Counts:
-    """Compute the chunks that no earlier run has finished, then stage all chunks' rows for each sink."""
+    """Compute the chunks that no earlier run has finished, then stage the rows of all chunks."""
     chunks: list[FinishedChunk] = []
     started, computed = time.monotonic(), 0
     for number, (bounds, work) in enumerate(plan.chunks, start=1):
         name = f"chunk {number} of {len(plan.chunks)} {_range_text(plan, number, bounds)}"
         chunk = journal.finished(number)
         if chunk is not None:
-            progress(f"{name}: done by an earlier run ({_written(Counts.from_dict(chunk.counts))})")
+            progress(f"{name}: an earlier run has computed it ({_written(Counts.from_dict(chunk.counts))})")
         else:
             chunk = _compute(session, work, journal, number, progress, accelerator)
             computed += 1
             left = (time.monotonic() - started) / computed * (len(plan.chunks) - number)
-            done = f"{100 * number // len(plan.chunks)}% of the range done, about {timedelta(seconds=round(left))} left"
+            done = (
+                f"{100 * number // len(plan.chunks)}% of the range is done, about {timedelta(seconds=round(left))} left"
+            )
             progress(f"{name}: {_written(Counts.from_dict(chunk.counts))}; {done}")
         chunks.append(chunk)
     for position, (write, publication) in enumerate(zip(plan.work.writes, publications, strict=True)):

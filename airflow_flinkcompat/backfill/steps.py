@@ -1,7 +1,6 @@
-"""A backfill as a tree of steps that any Spark session can run without further decisions.
+"""Steps of a backfill: a tree that any Spark session can run without further decisions.
 
-Steps contain Spark SQL text only. The column at position i of a step's rows is called ``c{i}``; unread positions are
-left out.
+Steps contain only Spark SQL text. The column at index i of a step's rows is named ``c{i}``. Unused columns are omitted.
 """
 
 from __future__ import annotations
@@ -19,14 +18,14 @@ from airflow_flinkcompat.backfill.spark_sql.windows import Aligned, AskedWindows
 class Read:
     """Read of a table.
 
-    Every stored field is as in the source, ``f{i}``, then ``columns`` as (position, SQL over the fields), then
-    ``computed`` as (position, SQL over the columns). ``fields`` are (position, i) of stored columns.
+    Rows first have the raw stored fields ``f{i}``, then ``columns`` as (index, SQL over the fields), then ``computed``
+    as (index, SQL over the columns). ``fields``: Pairs (index, i) of stored columns.
 
-    ``condition`` over the columns leaves out rows of unrequested folders, before anything is counted.
+    ``condition``: SQL over the columns that skips rows of unrequested folders before any count.
 
-    With a ``watermark``, SQL over the columns, every row carries the highest one of the rows before it (``met``). With
-    an ``arrival`` it carries its position in the arrival order: by this SQL over the columns or, if that is empty, by
-    its place in the source.
+    ``watermark``: SQL over the columns. If it is set, every row has a column ``met`` with the highest watermark of
+    earlier rows. ``arrival``: SQL over the columns for the position in the order of arrival. If it is empty, the
+    position in the source is used; None if no position is needed.
     """
 
     table: str
@@ -41,7 +40,7 @@ class Read:
 
 @dataclass(frozen=True)
 class Select:
-    """Computed columns: (position, SQL). With ``unordered``, rows lose their arrival order."""
+    """Computed columns as (index, SQL). With ``unordered``, rows lose their order of arrival."""
 
     input: Step
     columns: tuple[tuple[int, str], ...]
@@ -50,7 +49,7 @@ class Select:
 
 @dataclass(frozen=True)
 class Where:
-    """Filter of rows for which the condition is true."""
+    """Filter that keeps the rows for which the condition is true."""
 
     input: Step
     condition: str
@@ -58,11 +57,12 @@ class Where:
 
 @dataclass(frozen=True)
 class Assign:
-    """Assignment of rows to windows: columns ``width`` (start), ``width + 1`` (end), ``width + 2`` (time).
+    """Assignment of rows to windows.
 
-    A row appears once per window. ``time`` is the position of the event time. Rows without one are counted and dropped;
-    windows outside of ``window_range`` are dropped uncounted. ``zone`` is the local time zone in which windows over a
-    TIMESTAMP_LTZ are cut, "" for a TIMESTAMP.
+    Columns ``width``, ``width + 1`` and ``width + 2`` are the start, end and time of the window. A row is repeated for
+    each of its windows. ``time``: Index of the event-time column. Rows without an event time are counted and dropped.
+    Windows outside ``window_range`` are dropped without a count. ``zone``: Local time zone for windows over a
+    TIMESTAMP_LTZ; "" for a TIMESTAMP.
     """
 
     input: Step
@@ -72,20 +72,20 @@ class Assign:
     window_range: WindowRange
     zone: str = ""
     asked: AskedWindows | None = field(default=None, repr=False, compare=False)
-    """The rule that derives ``window_range`` from the published windows; None without one."""
+    """Rule that derives ``window_range`` from the published windows; None if there is no rule."""
 
 
 @dataclass(frozen=True)
 class AssignSessions:
-    """Assignment of each row to its session: columns as for :class:`Assign`.
+    """Assignment of each row to its session, in the same columns as :class:`Assign`.
 
-    A session consists of rows of one ``partition`` (SQL) that follow each other ``gap`` microseconds apart or less; it
-    ends a gap after its last row. ``time`` and ``zone`` are those of :class:`Assign`: sessions of a TIMESTAMP_LTZ are
-    put together in local time. All rows are read, because rows before and after the windows in ``window_range`` decide
-    where these begin and end; rows of the others are then left out.
+    A session contains rows of one ``partition`` (SQL) that follow each other within ``gap`` microseconds. A session
+    ends one gap after its last row. ``time`` and ``zone``: As in :class:`Assign`. Sessions over a TIMESTAMP_LTZ are cut
+    in local time. All rows are read, because rows outside the windows in ``window_range`` affect where the windows
+    begin and end. Rows of all other sessions are dropped afterwards.
 
-    With ``counted``, sessions are those of a job that closes one as soon as a watermark reaches its last millisecond,
-    and rows that come too late for any are left out; those of ``counted`` are counted.
+    ``counted``: If it is set, a session closes as soon as a watermark reaches its last millisecond. Rows that are too
+    late for every session are dropped, and counted if they are in ``counted``.
     """
 
     input: Step
@@ -97,17 +97,17 @@ class AssignSessions:
     zone: str = ""
     counted: WindowRange | None = None
     asked: AskedWindows | None = field(default=None, repr=False, compare=False)
-    """The rule that derives ``window_range`` from the published windows; None without one."""
+    """Rule that derives ``window_range`` from the published windows; None if there is no rule."""
 
 
 @dataclass(frozen=True)
 class Slices:
-    """Computation of a Group over windowed rows by slices of its windows.
+    """Computation of a Group over windowed rows by slices of the windows.
 
-    Of the rows for which the ``condition`` is true, ``partials`` (``p0`` …) are computed per slice, ``keys`` and
-    ``values``, then the ``aggregates`` over these per window and keys. ``keys``, ``values`` and ``aggregates`` are
-    (position, SQL), ``fields`` (position, 0 for the window's start, 1 for its end, 2 for its time). SQL is over the
-    rows before windows are assigned; that of aggregates is over partials and values.
+    First, rows that satisfy ``condition`` are aggregated to ``partials`` (``p0`` …) by slice, ``keys`` and ``values``.
+    Then the partials are aggregated to ``aggregates`` by window and keys. ``keys``, ``values`` and ``aggregates`` are
+    pairs (index, SQL). ``fields`` are pairs (index, 0 for the window's start, 1 for its end, or 2 for its time). SQL of
+    aggregates uses partials and values. All other SQL uses the rows before they are assigned to windows.
     """
 
     condition: str
@@ -122,23 +122,25 @@ class Slices:
 class DropLate:
     """Removal of rows that arrived too late for their window, with their count.
 
-    ``fires`` (SQL) is the time at which the window is complete: its rows are late once a watermark has reached it.
-    The watermark of a row is that of :class:`Read`. Rows are counted for windows for which ``counted`` (SQL) is true.
+    ``fires``: SQL for the time at which the window is complete. A row is late if its watermark has reached this time.
+    The watermark of a row is from :class:`Read`. ``counted``: SQL that is true for the windows whose late rows are
+    counted.
     """
 
     input: Step
     fires: str
     counted: str
     ends: tuple[Aligned, str] | None = field(default=None, repr=False, compare=False)
-    """Windows, and SQL of their ends, from which ``counted`` is derived; None if it is not."""
+    """Windows, and SQL for their ends, from which ``counted`` is derived; None if it is not derived."""
 
 
 @dataclass(frozen=True)
 class DropOverLate:
     """Removal of rows that an OVER with a bounded frame does not accept, with their count.
 
-    Their event time, at position ``time``, is not after 1970-01-01 00:00:00, or, with a ``partition`` (SQL), not after
-    that of its last emitted row at their arrival.
+    A row is removed if its event time (column ``time``) is not after 1970-01-01 00:00:00. With a ``partition`` (SQL),
+    it is also removed if its event time is not after that of the last row that its partition had emitted at the row's
+    arrival.
     """
 
     input: Step
@@ -148,7 +150,7 @@ class DropOverLate:
 
 @dataclass(frozen=True)
 class Merge:
-    """Merge of groups of a :class:`Group` over parts of its input into those over all of it."""
+    """Merge of the groups of several parts of a :class:`Group`'s input into groups of the whole input."""
 
     keys: tuple[str, ...]
     aggregates: tuple[tuple[int, str], ...]
@@ -156,9 +158,9 @@ class Merge:
 
 @dataclass(frozen=True)
 class Group:
-    """Groups by the keys and aggregates; output columns are the keys, then the aggregates, in order.
+    """Grouping by keys, with aggregates. Output columns are the keys, then the aggregates, in order.
 
-    ``slices`` is another way to compute the same rows, ``merge`` combines rows of parts; None without one.
+    ``slices``: A different way to compute the same rows, or None. ``merge``: How groups of parts are merged, or None.
     """
 
     input: Step
@@ -179,11 +181,12 @@ class Expand:
 
 @dataclass(frozen=True)
 class Rank:
-    """Numbers the rows of each partition from 1 on, into all columns of ``numbers``.
+    """Numbering of the rows in each partition from 1, in all columns of ``numbers``.
 
-    ``order`` is (SQL, ascending, NULLs first); equal rows are ordered by all their ``columns``, so that every run gives
-    the same result. Ranks from ``first`` to ``last`` are kept above; ``number_read``: the number is shown. Windows
-    whose result depends on the order of equal rows are counted.
+    ``order``: Triples (SQL, ascending, NULLs first). Rows that are equal in this order are ordered by all ``columns``,
+    so that every run has the same result. ``first`` and ``last``: Range of ranks that a later step keeps.
+    ``number_read``: True if the query outputs the number. Windows whose result depends on the order of equal rows are
+    counted.
     """
 
     input: Step
@@ -198,11 +201,12 @@ class Rank:
 
 @dataclass(frozen=True)
 class OverAggregate:
-    """Computation of ``columns`` (position, SQL) along the ordered rows of each ``partition`` (SQL).
+    """Computation of ``columns`` (index, SQL) over the ordered rows of each ``partition`` (SQL).
 
-    The order is the event time at position ``time``, in microseconds the column ``micros`` (None: no event time), then
-    for ``arrival`` the arrival order; the SQL repeats both in an OVER clause. Rows without an event time are counted
-    and dropped. With ``clashing``, an error message, no two rows of a partition may share their place.
+    Rows are ordered by the event-time column ``time`` (None if there is none), in microseconds in the column
+    ``micros``. With ``arrival``, they are then ordered by arrival. The SQL repeats this order in an OVER clause. Rows
+    without an event time are counted and dropped. ``clashing``: Error message if two rows of a partition have the same
+    position; "" if equal positions are allowed.
     """
 
     input: Step
@@ -215,7 +219,7 @@ class OverAggregate:
 
 @dataclass(frozen=True)
 class UnionAll:
-    """All rows of all inputs; each input has the columns at ``positions``."""
+    """All rows of all inputs, with the columns at ``positions``."""
 
     inputs: tuple[Step, ...]
     positions: tuple[int, ...]
@@ -223,9 +227,9 @@ class UnionAll:
 
 @dataclass(frozen=True)
 class Joined:
-    """The pairs of rows of its two inputs for which a condition is true; no column is in both.
+    """Pairs of rows from two inputs for which a condition is true. The inputs have no common columns.
 
-    ``kind`` is INNER, or LEFT, RIGHT or FULL, which also include rows without a match.
+    ``kind``: INNER, or LEFT, RIGHT or FULL to include unmatched rows.
     """
 
     inputs: tuple[Step, ...]
@@ -263,7 +267,7 @@ def reads_of(step: Step) -> tuple[Read, ...]:
 
 
 def with_sources(step: Step, source_of: Callable[[Read], BackfillSource]) -> Step:
-    """The same step over other sources."""
+    """Replace the sources of all reads in a step."""
     if isinstance(step, Read):
         return replace(step, source=source_of(step))
     if isinstance(step, UnionAll | Joined):
@@ -273,7 +277,7 @@ def with_sources(step: Step, source_of: Callable[[Read], BackfillSource]) -> Ste
 
 @dataclass(frozen=True)
 class Write:
-    """Publication of the columns ``c0`` … of all inputs."""
+    """Publication of the columns ``c0`` … of all inputs to a sink."""
 
     rows: PublishedRows
     target: BackfillSink
@@ -282,7 +286,7 @@ class Write:
 
 @dataclass(frozen=True)
 class Work:
-    """Everything a backfill does: one write per sink table."""
+    """All steps of a backfill: one write per sink table."""
 
     writes: tuple[Write, ...]
 
@@ -293,6 +297,6 @@ class Work:
 
     @property
     def needs(self) -> Needs:
-        """Requirements of all sources and targets for the Spark session."""
+        """Requirements of all sources and sinks for the Spark session."""
         used = (*(source.needs for source in self.sources), *(write.target.needs for write in self.writes))
         return reduce(or_, used, Needs())

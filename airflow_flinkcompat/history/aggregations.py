@@ -185,7 +185,7 @@ class _Aggregation:
         return StateRows(state, exact(steps, [*self.key_types, *types, *of_life(state)]))
 
     def _calls(self, field: StateField) -> list[AggregateCall]:
-        """Calls that compute an accumulator field. A retractable MIN or MAX also needs a count of its values."""
+        """Calls that compute an accumulator field. A retractable MIN or MAX also needs a count of values."""
         if not is_retractable_extreme(field.type):
             return [self._call(field)]
         assert isinstance(field.meaning, CallPart)

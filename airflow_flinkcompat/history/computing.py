@@ -87,7 +87,10 @@ class HistoryComputer:
             return self.workers.regrouped(scatter, parts, gather, groups, entries)
 
     def advance_source(self, source: OperatorState, template: str) -> OperatorState:
-        """State of a source that the old savepoint lacks. It starts after the rows that the history covers."""
+        """State of a source that the old savepoint lacks.
+
+        The source starts after the rows that the history covers.
+        """
         if source.id not in self.new_sources:
             raise NotMigratable(
                 f"the history of {source.name or source.id} has no known end, after which the new source could start"
@@ -269,8 +272,8 @@ def prepare(
             found = [push_down_ranges(each.steps) for each in query.states]
             if unmerged := sum(not can_resume(each) for each in found):
                 say(
-                    f"{spec.name}: {unmerged} of {len(found)} states cannot be prepared. They are computed from "
-                    "all rows after the job has stopped"
+                    f"{spec.name}: {unmerged} of {len(found)} states cannot be prepared. These states are "
+                    "computed from all rows after the job has stopped"
                 )
             # Without slices, the operator stores no watermark to compare with, so no row may be omitted.
             reached = watermark if query.windows is not None else None

@@ -112,7 +112,7 @@ def ordered_by(operator: RankOperator) -> Sequence[tuple[Expression, bool, bool 
 
 
 def require_exact(operator: RankOperator) -> None:
-    """Check that Spark orders and partitions these rows exactly as Flink does."""
+    """Check that Spark orders and partitions the rows of a ranking exactly as Flink does."""
     if any(type.name in APPROXIMATE for type in (*operator.partition_types, *operator.order_types)):
         raise NotComputable("ranks by keys of type FLOAT or DOUBLE are not computed from history yet")
 

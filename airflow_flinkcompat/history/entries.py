@@ -65,7 +65,10 @@ class LocalClock:
 
     @cached_property
     def _by_season(self) -> bool:
-        """True if the zone keeps seasonal clock changes in future. These affect how Flink sets timers."""
+        """True if the zone keeps seasonal clock changes in future.
+
+        Seasonal changes affect how Flink sets timers.
+        """
         near, far = (len({_offset(self.zone, datetime(year, month, 1, tzinfo=UTC)) for month in range(1, 13)}) > 1
                      for year in (_NEAR, _FAR))  # fmt: skip
         if near is not far:

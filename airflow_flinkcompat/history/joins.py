@@ -30,7 +30,7 @@ from airflow_flinkcompat.plan.types import BIGINT
 
 
 def join_query(sides: Sequence[TableRows], operator: JoinOperator, layout: StateLayout) -> StateQuery:
-    """Build the query for a regular join: the count of each row and, on an outer side, of its matches."""
+    """Build the query for a regular join: counts of rows and, for an outer join, counts of matches."""
     if operator.form is not JoinForm.REGULAR:
         raise NotComputable(f"{operator.form}s are not computed from history yet")
     for state, segment in zip(layout.states, operator.segments, strict=True):
@@ -175,7 +175,7 @@ class JoinSide:
         both = UnionAll((own, Select(pairs, (*of_row, (width, _NONE), (width + 1, f"c{width}")))), (*range(width + 2),))
         by = tuple(grouped(InputRef(i, column.type)) for i, column in enumerate(columns))
         counted = Group(both, by, ((width, f"sum(c{width})"), (width + 1, f"sum(c{width + 1})")))
-        # If a row arrived several times, each copy has its own pairs.
+        # If a row arrived several times, each copy has separate matches.
         matched = Select(counted, (*of_row, (width, f"c{width}"), (width + 1, f"c{width + 1} DIV c{width}")))
         return exact(matched, [*self.types, "BIGINT", "BIGINT"])
 

@@ -134,7 +134,10 @@ class KnownHistory:
             prepare(asked, savepoint, folder, say)
 
     def sent_until(self, new: Side, savepoint: str, migration: Migration) -> datetime | None:
-        """End of windows emitted without the computed state. A backfill must complete these windows."""
+        """End of windows emitted without the computed state.
+
+        A backfill must complete the results of these windows.
+        """
         return _moment(min(self._sent(new, savepoint, migration).values(), default=LONG_AGO))
 
     def windows_sent(self, new: Side, savepoint: str, migration: Migration) -> Iterator[str]:
@@ -323,7 +326,7 @@ def history_spark(
         for table in side.program.tables:
             try:
                 source = locations.source(table)
-            except BackfillError:  # This is a sink, or a table that no query reads.
+            except BackfillError:  # The table is a sink, or no query reads it.
                 continue
             needs |= source.needs
             places.add(source.place)

@@ -1,10 +1,11 @@
 """History that is aggregated while the old job still runs, up to an earlier savepoint.
 
-When the job is replaced, only rows after that savepoint are read. Their result is merged with the prepared result. The
-prepared folder contains the rows of each aggregation as Parquet, named by a digest of the computation. It also contains
-Python's results for sampled keys. For both, the folder stores the position up to which each table was read. A part is
-computed from all rows if the folder lacks it, because the computation has changed. A part is also computed from all
-rows if it includes rows that the savepoint has not read. This happens if the job fell back to a checkpoint.
+When the job is replaced, only rows after that savepoint are read. The result of the later rows is merged with the
+prepared result. The prepared folder contains the rows of each aggregation as Parquet, named by a digest of the
+computation. The folder also contains Python's results for sampled keys. For aggregations and sampled keys, the folder
+stores the position up to which each table was read. A part is computed from all rows if the folder lacks it, because
+the computation has changed. A part is also computed from all rows if it includes rows that the savepoint has not read.
+This case occurs if the job fell back to a checkpoint.
 """
 
 from __future__ import annotations
@@ -133,7 +134,7 @@ class PreparedExecution(Execution):
 
 
 class PreparedFolder:
-    """A new folder of prepared results. Its manifest is written last.
+    """A new folder of prepared results. The manifest of the folder is written last.
 
     Raises BackfillError if the path or URI already exists.
     """
@@ -224,7 +225,7 @@ def _groups_of(step: Step) -> Iterator[Group]:
 
 
 def positions(step: Step) -> Reads | None:
-    """Positions up to which the tables of a step are read; None if a table has no such position."""
+    """Positions up to which the tables of a step are read; None if a source has no positions."""
     found: dict[str, Mapping[str, Any]] = {}
     for read in reads_of(step):
         source, topic = read.source, topic_of(read.source)

@@ -267,7 +267,7 @@ def _ranks_what_is_read(operator: RankOperator) -> bool:
 
 
 def _is_read(operator: AggregateOperator) -> bool:
-    """True if the operator aggregates recomputable rows: in windows, those of a table or a union."""
+    """True if the operator aggregates recomputable rows. Windows must be over a table or a union."""
     origin = operator.segment.origin
     if operator.kind is AggregateKind.GROUP or isinstance(origin, Source):
         return is_recomputable(operator.segment)

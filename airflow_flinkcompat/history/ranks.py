@@ -57,16 +57,14 @@ def rank_query(rows: TableRows, operator: RankOperator, layout: StateLayout) -> 
         (StateRows(state, ranking.living() if rows.time_to_live else ranking.stored()),),
         ranking.windows,
         zone=rows.zone if ranking.windows is not None else "UTC",
-        incomparable=(
-            "it stores more rows than it ranks, and which rows those are depends on which rows arrived together"
-        )
+        incomparable=("it stores surplus rows, and the order of arrival decides which rows these are")
         if several
         else "",
     )
 
 
 def _derived_rows(rows: TableRows, operator: RankOperator, layout: StateLayout) -> StateQuery:
-    """Build the query for a Top-N over derived rows. Their order of arrival is unknown."""
+    """Build the query for a Top-N over derived rows. The order of arrival of derived rows is unknown."""
     require_exact(operator)
     kept = {state.name for state in layout.states}
     if not appends(operator.segment) and "data-state" not in kept:

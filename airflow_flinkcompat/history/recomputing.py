@@ -203,7 +203,7 @@ class PlainKey:
             self.merge_at(made, place, partials)
 
     def merge_at(self, made: PlainAggregation, place: Place, partials: Sequence[Partial]) -> None:
-        """Merge partial results into those of one entry."""
+        """Merge partial results into the partial results of an entry."""
         calls, former = made.states[place[0]].calls, self.found.get(place, [None] * len(partials))
         self.found[place] = [call.merge(one, other) for call, one, other in zip(calls, former, partials, strict=True)]
 
@@ -215,7 +215,7 @@ class PlainKey:
 
 @dataclass
 class KeySample:
-    """Sample of the keys with the lowest hashes. Each sampled key has all of its rows.
+    """Sample of the keys with the lowest hashes. The sample contains all rows of each sampled key.
 
     ``below``: The sample omits keys whose hash is not below this number; None if it omits no key.
     """

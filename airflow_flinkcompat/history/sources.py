@@ -100,10 +100,10 @@ _MILLISECOND = timedelta(milliseconds=1)
 class Until:
     """End position of one table's rows.
 
-    Without both fields, all rows are read that exist at the time of reading. ``offsets``: Pairs of a topic partition
-    and the offset of the first record that is not read. ``moment``: In each partition, reading ends before the first
-    record with this timestamp or a later timestamp. Files of a folder are read only if they were last changed before
-    this time.
+    If both fields are empty, every row is read that exists at the time of reading. ``offsets``: Pairs of a topic
+    partition and the offset of the first record that is not read. ``moment``: In each partition, reading ends before
+    the first record with this timestamp or a later timestamp. Files of a folder are read only if they were last changed
+    before this time.
     """
 
     offsets: tuple[tuple[int, int], ...] = ()
@@ -150,7 +150,7 @@ class SourceEnd(Protocol):
         """Source that reads the rows up to this end position."""
 
     def advance_source(self, operator: OperatorState, path: str) -> OperatorState:
-        """State of a source that resumes after these rows."""
+        """State of a source operator that resumes after the rows up to this end position."""
 
     def __str__(self) -> str:
         """Description of the end position."""

@@ -70,7 +70,7 @@ from airflow_flinkcompat.plan.types import (
 )
 
 BOUNDS = (WindowField.START, WindowField.END, WindowField.TIME)
-"""Window fields of a row, in the order of the columns that follow the row's other columns."""
+"""Window fields of a row, in the order of their columns."""
 EVERY_WINDOW = Range()
 LONG_AGO = -(1 << 50)
 """A watermark earlier than every row whose microseconds fit into a BIGINT."""
@@ -248,7 +248,7 @@ class TableRows:
         return [self.over_table(condition) for condition in self.segment.filters]
 
     def over_table(self, part: Expression) -> Expression:
-        """Convert an expression to the columns of the table; with several tables, to those of :attr:`node`."""
+        """Replace columns in an expression by columns of the table or, with several tables, of :attr:`node`."""
         return typed(retyped(transform(part, self._leaf)))
 
     def of_type(self, part: Expression, type: DataType) -> Expression:
@@ -372,7 +372,7 @@ class TableRows:
         return Group(below, by, columns, merge=Merge(of_parts, merged) if self._in_parts else None)
 
     def checked_arrival(self, arrival: str) -> str:
-        """SQL that checks an arrival time and returns it. It may be that of several rows."""
+        """SQL that checks an arrival time, or the latest of several arrival times, and returns it."""
         refused = quoted(f"{ERROR}table {self.table.name}: a record has no arrival time, which a state TTL requires")
         return f"IF({arrival} >= 0, {arrival}, raise_error({refused}))"
 

@@ -3,10 +3,10 @@
 Records that the topic has deleted are only in the archive. To prove that none is missing, the proof compares all
 records that both contain, including duplicates:
 
-* Before the boundary, the archive is read. It must contain all records that the job has read and the topic still
-  contains, with the same number of copies. It must contain no record that the job has not read yet.
-* From the boundary on, the topic is read. It must contain every archived row from there on. This shows that the topic
-  has not deleted any of them.
+* Before the boundary, the archive is read. The archive must contain all records that the job has read and the topic
+  still contains, with the same number of copies. The archive must contain no record that the job has not read yet.
+* From the boundary on, the topic is read. The topic must contain every archived row from the boundary on. If it does,
+  the topic has not deleted any row after the boundary.
 * A deleted record is detected only if the archive contains it. An archive written in topic order contains it if the
   archive also contains a later record of the same partition. The topic's remaining records show whether the archive has
   this order. The archive must contain the first of them in each partition, some before the boundary and some after it.

@@ -1,7 +1,7 @@
 """Warm start of a new job: a savepoint as if the job had already read its tables.
 
-The savepoint is written like a migration. The template replaces the old savepoint. It contains the end positions and
-the watermark of the rows, as if the job had read all rows without storing keyed state.
+The savepoint is written like a migration. A modified template replaces the old savepoint. End positions and the
+watermark of the rows are written into the template, as if the job had read all rows without storing keyed state.
 """
 
 from __future__ import annotations
@@ -84,7 +84,8 @@ class WarmStart:
         read = {last_name(spec.name) for spec in self._sources}
         if unknown := sorted(self.until.keys() - read):
             raise InputError(
-                f"--until {unknown[0]}: the script reads no table with this name. It reads {', '.join(sorted(read))}"
+                f"--until {unknown[0]}: the script reads no table with this name. The script reads "
+                f"{', '.join(sorted(read))}"
             )
         if self.side.version not in MIGRATED_LINES:
             tested = " and ".join(MIGRATED_LINES)
@@ -267,7 +268,7 @@ def _with_headers_of(template: OperatorState, filled: OperatorState, path: str) 
 
 def _watermark_text(table: Table, reached: int, of_rows: bool) -> str:
     if reached == NEVER:
-        begins = "none of its rows is treated as emitted" if of_rows else "all windows over the table are open"
+        begins = "none of the table's rows is treated as emitted" if of_rows else "all windows over the table are open"
         return f"table {table.name} has no watermark yet: {begins}"
     time = (EPOCH + timedelta(milliseconds=reached + 1)).replace(tzinfo=None).isoformat(timespec="milliseconds")
     of = {column.name: column.type.name for column in table.columns}

@@ -177,7 +177,7 @@ def _by_partition(session: SparkSession, rows: TableRows) -> dict[int, int]:
 def _still_held(session: SparkSession, table: Table, source: BoundaryArchive) -> SourceEnds:
     """Restrict a topic with an archive to the records in the topic.
 
-    In each partition, one of these records is later than all deleted records.
+    Each partition contains a record that is later than all deleted records.
     """
     from airflow_flinkcompat.history.time_boundary_spark import BoundaryArchiveReader
 

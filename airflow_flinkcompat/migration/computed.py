@@ -64,7 +64,10 @@ class StateComputer(Protocol):
         """Regroup stored entries as :meth:`.workers.Workers.regrouped` does, and add computed entries."""
 
     def advance_source(self, source: OperatorState, template: str) -> OperatorState:
-        """State of a source that the old savepoint lacks. It starts after the rows that the history covers."""
+        """State of a source that the old savepoint lacks.
+
+        The source starts after the rows that the history covers.
+        """
 
     def differ(self, operator: str, found: Differences) -> None:
         """Report differences between history and the savepoint."""
@@ -128,8 +131,8 @@ class Differences:
     def to_error(self, operator: str) -> HistoryDiffers:
         return HistoryDiffers(
             f"{operator}: the history differs from the rows that the job has read. Differing keys or windows: "
-            f"{self}. Rows of the history are missing, duplicated, or not those before the savepoint's positions. "
-            f"Pass the right history, or accept {Accept.HISTORY}"
+            f"{self}. The history must contain exactly the rows before the savepoint's positions, each once. Pass "
+            f"the right history, or accept {Accept.HISTORY}"
         )
 
 
@@ -245,7 +248,7 @@ class EntryJoin:
             self.differences.shown.append(f"{self._key_text(state, key)} {difference}")
 
     def _key_text(self, number: int, key: bytes) -> str:
-        """Text of a key and the end of its window."""
+        """Text of a key, and of the window end if there is one."""
         state = self._states[number]
         parts = StoredKey.read(key[self._prefix :], timer=False)
         windowed = state is not None and state.new.namespace is StateNamespace.WINDOW_END

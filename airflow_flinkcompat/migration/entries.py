@@ -118,7 +118,7 @@ def merge_entries(made: OperatorMigration, header: KeyedHeader) -> GroupChange |
         return None
     of_state = [
         mergers.get(state.name) for state in header.states
-    ]  # Equal timers need no merging: one of them is enough.
+    ]  # Equal timers need no merging, because a single timer is enough.
 
     def change(entries: list[Entry]) -> list[Entry]:
         found: dict[tuple[int, bytes], bytes] = {}

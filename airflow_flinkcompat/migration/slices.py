@@ -189,7 +189,7 @@ def timer_moment(fires: int) -> bytes:
 
 
 def merge_operator_state(stored: Sequence[tuple[OperatorLists, bytes]]) -> tuple[OperatorLists, bytes]:
-    """Merge the operator lists of several subtasks into those of one subtask."""
+    """Merge the operator lists of several subtasks for a single subtask."""
     header = header_of(*stored[0])
     lists, held = dict[str, ListState](), dict[str, list[bytes]]()
     for each, own in stored:

@@ -41,10 +41,10 @@ class TargetFolder:
 
     If two runs write to one folder, at most one of them succeeds. A run sets its mark before it lists the folder, and
     checks its mark again after it has written ``_metadata``. A run only removes files that it listed before it last
-    found its own mark, so it never removes files of a later run. Only the run that wrote ``_metadata`` removes
-    ``_metadata``. Object stores overwrite an existing file. There, one conflict remains. A run may pause between its
-    last check of the mark and its ``_metadata`` while another run finishes. When the paused run resumes, it overwrites
-    the other run's ``_metadata``.
+    found its own mark. Files of later runs are therefore never removed. Only the run that wrote ``_metadata`` removes
+    ``_metadata``. Object stores overwrite an existing file. On object stores, one conflict remains. A run may pause
+    between its last check of the mark and its ``_metadata`` while another run finishes. When the paused run resumes, it
+    overwrites the other run's ``_metadata``.
     """
 
     def __init__(self, folder: UPath) -> None:
@@ -125,7 +125,10 @@ class TargetFolder:
         self._read_back(part, metadata)
         try:
             os.link(str(part), str(self._metadata))
-        except (FileExistsError, FileNotFoundError):  # Another run has published, or removed these files.
+        except (
+            FileExistsError,
+            FileNotFoundError,
+        ):  # A different run published, or removed these files.
             raise self._in_use() from None
         except OSError:  # The disk does not support hard links.
             part.rename(self._metadata)

@@ -170,7 +170,7 @@ class _Side:
         line: Migration of the operator; None if only the operator's position in the job changed.
         new: True for the written savepoint, False for its source.
         in_groups: True to check that each key is in its key group. Keys must then be rows.
-        slices: For the source, the assignment of its slices to the new windows; None if windows are unchanged.
+        slices: For the source, the assignment of slices to new windows; None if windows are unchanged.
     """
 
     path: str

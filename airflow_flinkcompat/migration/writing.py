@@ -1,8 +1,8 @@
 """Writing of a migrated savepoint: state of the old job, operator ids and serializers of the new job.
 
-The template is a savepoint of the new job that has read no rows. Its ids and headers are copied, so that no serializer
-runs here. The old savepoint is never changed. ``_metadata`` is written last, so that Flink cannot read an incomplete
-savepoint.
+The template is a savepoint of the new job that has read no rows. The ids and headers of the template are copied, so
+that no serializer runs here. The old savepoint is never changed. ``_metadata`` is written last, so that Flink cannot
+read an incomplete savepoint.
 """
 
 from __future__ import annotations
@@ -293,7 +293,7 @@ class _Writing:
     def _computed(
         self, state: OperatorState, new: OperatorState, old: OperatorState, made: OperatorMigration, parallelism: int
     ) -> tuple[OperatorState, Mapping[str, int]]:
-        """Write an operator whose keyed state is all computed from history. Its operator lists are kept."""
+        """Write an operator whose keyed state is all computed from history. The operator lists are kept."""
         watermark, header = reached(made.old, old, self._source, self.workers), self._header(new, made)
         widths = old.max_parallelism, new.max_parallelism
         work = OperatorRewriting(self._source, (), made, header, widths, self.target.path, self._now)
@@ -397,7 +397,10 @@ def _in_full(made: OperatorMigration) -> OperatorMigration:
 
 
 def _serializers(operator: OperatorState, path: str) -> set[object]:
-    """Serializers of each subtask's keys and states. Their order depends on the state backend."""
+    """Serializers of each subtask's keys and states.
+
+    The order of the states depends on the state backend and is ignored.
+    """
     return {(header.key, frozenset(header.states)) for header in keyed_headers(operator, path)}
 
 

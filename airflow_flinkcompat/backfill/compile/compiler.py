@@ -1,4 +1,7 @@
-"""Compilation of a program's plan into backfill steps; inexact parts are refused before Spark starts."""
+"""Compiler from a program's plan to backfill steps.
+
+The compiler refuses inexact parts before Spark starts.
+"""
 
 from __future__ import annotations
 
@@ -72,25 +75,25 @@ OPERATORS: Mapping[type[Node], Compile] = {
     Over: _over,
     Opaque: _opaque,
 }
-"""Operators that a backfill recomputes."""
+"""Plan nodes that a backfill can recompute, with their compilers."""
 
 
 # Settings that change values and that a backfill does not implement.
 _REFUSED_SETTINGS = {
-    "table.exec.legacy-cast-behaviour": ("disabled", "casts follow legacy rules"),
-    "table.exec.sink.type-length-enforcer": ("ignore", "strings are trimmed or padded when written"),
+    "table.exec.legacy-cast-behaviour": ("disabled", "casts follow Flink's legacy rules"),
+    "table.exec.sink.type-length-enforcer": ("ignore", "strings are trimmed or padded when they are written"),
 }
 _SYSTEM_FUNCTION = re.compile(r"CREATE TEMPORARY SYSTEM FUNCTION\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
 class CompiledProgram:
-    """Rows written to every sink of a program, for any published range."""
+    """Writes to every sink of a program, which can be computed for any published range."""
 
     writes: tuple[Write, ...]
 
     def work(self, bounds: Range) -> Work:
-        """The steps that publish a range."""
+        """Return the steps that compute and publish one range."""
         published = WindowRange.inside(bounds.from_, bounds.to, bounds.after)
         return Work(
             tuple(
@@ -101,7 +104,7 @@ class CompiledProgram:
 
 
 def compile_program(program: Program, locations: Locations, bounds: Range, drop_late: bool = False) -> CompiledProgram:
-    """Compile a program once, for a range and all its parts."""
+    """Compile a program once, for a range and all its chunks."""
     _check_program(program)
     sinks = [pipeline.sink.table for pipeline in program.pipelines if pipeline.sink.table is not None]
     scans = [node for pipeline in program.pipelines for node in pipeline.sink.nodes if isinstance(node, Scan)]
@@ -110,7 +113,7 @@ def compile_program(program: Program, locations: Locations, bounds: Range, drop_
     merged: dict[tuple[str, str, str], Write] = {}
     for write in writes:
         path = write.rows.table.path
-        if (first := merged.get(path)) is not None:  # several INSERTs into one sink are one write
+        if (first := merged.get(path)) is not None:  # Several INSERTs into one sink are a single write.
             windows = common_window_columns(first.rows.windows, write.rows.windows)
             write = replace(first, rows=replace(first.rows, windows=windows), inputs=first.inputs + write.inputs)
         merged[path] = write
@@ -128,7 +131,7 @@ def compile_program(program: Program, locations: Locations, bounds: Range, drop_
 def _compiled(
     program: Program, locations: Locations, bounds: Range, drop_late: bool
 ) -> tuple[list[Write], list[BackfillError]]:
-    """A write for each pipeline, and the parts that cannot be computed."""
+    """Compile each pipeline to a write, and collect the parts that cannot be computed."""
     contexts: dict[tuple[object, bool], CompileContext] = {}
     placed: dict[int, Node] = {}
     times: dict[tuple[int, str], tuple[object, object]] = {}
@@ -146,48 +149,52 @@ def _compiled(
         except BackfillError as error:
             errors.append(error)
     if not errors and not all(context.columns.settled for context in contexts.values()):
-        # The columns that all readers of a relation need are now known, so that shared relations become one step.
+        # Now the columns that all readers of a relation need are known, so shared relations compile to equal steps.
         writes = [_write(*each) for each in pipelines]
     return writes, errors
 
 
 def _check_program(program: Program) -> None:
     if program.problems:
-        # The parser's message contains a more exact place.
+        # The parser's message already contains the exact place.
         spans = [None if problem.reason == "statement" else problem.span for problem in program.problems]
         raise combined(
             [Untranslatable(problem.message, span) for problem, span in zip(program.problems, spans, strict=True)]
         )
     if program.inputs:
         raise BackfillError(
-            f"only the environment of the program has {', '.join(program.inputs)}: pass it with --var "
-            "NAME=…, or put the file next to the program"
+            "the script uses variables that only the environment of the program has: "
+            f"{', '.join(program.inputs)}. Pass them with --var NAME=…, or put the file next to the program"
         )
     for fact in program.other_statements:
         if fact.kind.startswith("Alter"):
             raise Untranslatable(
-                f"{str(fact.text)[:80]}: a backfill does not support ALTER; declare the table as it is now", fact.span
+                (
+                    f"{str(fact.text)[:80]}: a backfill does not support ALTER. Declare the table with its "
+                    "current definition"
+                ),
+                fact.span,
             )
         if fact.kind == "Drop" and (name := _dropped(fact, len(program.pipelines))):
             raise Untranslatable(
-                f"{str(fact.text)[:80]}: a backfill does not support DROP of an object that earlier "
-                f"queries use; leave it out, or declare {name} once",
+                f"{str(fact.text)[:80]}: a backfill does not support DROP of an object that earlier queries use. "
+                f"Remove the DROP, or declare {name} only once",
                 fact.span,
             )
     for function in program.functions:
-        # Flink looks for temporary system functions first, for those of a catalog after its own.
+        # Flink looks up temporary system functions before built-in functions, and catalog functions after them.
         if _SYSTEM_FUNCTION.match(str(function.definition)) and functions.lookup(function.name) is not None:
             raise Untranslatable(
-                f"function {function.name} replaces Flink's own {function.name.upper()} and cannot "
-                f"run in Spark; rename it, or {FLINK_BATCH}",
+                f"function {function.name} replaces Flink's built-in {function.name.upper()} and cannot run in "
+                f"Spark. Rename the function, or {FLINK_BATCH}",
                 function.span,
             )
     if not program.pipelines:
-        raise BackfillError("the script writes nothing; a backfill runs its INSERT INTO statements")
+        raise BackfillError("the script has no INSERT INTO statement, so a backfill has nothing to write")
 
 
 def _dropped(fact: OtherStatement, queries: int) -> str:
-    """The name that a DROP removes from later queries; "" if no query follows or the name is undeclared."""
+    """Name that a DROP removes from later queries; "" if no query follows or the name is undeclared."""
     before, *declared = map(str, fact.after)
     name = fact.name.replace("`", "").rpartition(".")[2]
     known = {path.removeprefix("temporary ").rpartition(".")[2] for path in declared}
@@ -203,14 +210,14 @@ def _check_places(work: Work) -> None:
         for place, table in sorted(reads):
             if nested(target, place):
                 raise BackfillError(
-                    f"sink {sink} would be written to {target}, where table {table} is read ({place}); "
-                    f"pass another place with --sink {sink}=URI"
+                    f"sink {sink} would be written to {target}, but table {table} is read there ({place}). Pass a "
+                    f"different location with --sink {sink}=URI"
                 )
         for other in work.writes[:position]:
             if nested(target, other.target.place):
                 raise BackfillError(
-                    f"sinks {other.rows.name} and {sink} would be written to the same place {target}; "
-                    "pass a place for each with --sink NAME=URI"
+                    f"sinks {other.rows.name} and {sink} would be written to the same location {target}. Pass a "
+                    "separate location for each with --sink NAME=URI"
                 )
 
 
@@ -218,40 +225,48 @@ def _write(context: CompileContext, pipeline: Pipeline) -> Write:
     sink = pipeline.sink
     table = sink.table
     if table is None:
-        raise Untranslatable("a bare SELECT has no sink to write to; write INSERT INTO … SELECT", sink.span)
+        raise Untranslatable(
+            "a SELECT without INSERT INTO has no sink to write to. Write INSERT INTO … SELECT", sink.span
+        )
     for setting, (harmless, effect) in _REFUSED_SETTINGS.items():
         if context.settings.get(setting, harmless).lower() != harmless:
-            raise Untranslatable(f"with {setting} = '{context.settings[setting]}' {effect}; {FLINK_BATCH}", sink.span)
+            raise Untranslatable(
+                (
+                    f"{setting} = '{context.settings[setting]}' is not supported, because {effect}. Remove the "
+                    f"setting, or {FLINK_BATCH}"
+                ),
+                sink.span,
+            )
     conflict = dict(sink.hints).get("ON CONFLICT", "DEDUPLICATE").upper()
     if conflict != "DEDUPLICATE":
         raise Untranslatable(
-            f"sink {table.name}: ON CONFLICT DO {conflict} depends on the row of a key that arrives "
-            "first, which a backfill does not know; write DO DEDUPLICATE",
+            f"sink {table.name}: ON CONFLICT DO {conflict} depends on which row of a key arrives first, which a "
+            "backfill does not know. Write DO DEDUPLICATE",
             sink.span,
         )
     if any(name != "ON CONFLICT" for name, _ in sink.hints):
         raise Untranslatable(
-            f"sink {table.name}: a backfill does not support hints; write options into WITH", sink.span
+            f"sink {table.name}: a backfill does not support SQL hints. Write the options into WITH", sink.span
         )
     target = context.locations.sink(table)
     if sink.overwrite and not target.exclusive:
         raise Untranslatable(
-            f"INSERT OVERWRITE {table.name} would replace everything at {target.place}; pass another "
-            f"place with --sink {table.path[2]}=URI",
+            f"INSERT OVERWRITE {table.name} would replace all data at {target.place}. Pass a different location "
+            f"with --sink {table.path[2]}=URI",
             sink.span,
         )
     try:
         columns, values, condition = sink_columns(sink, context.settings)
     except BackfillError:
-        # An error below may be the cause, and is more specific.
+        # An error in the sink's input may be the cause, and is more specific.
         context.compile(sink.input, frozenset(range(len(sink.schema))))
         raise
     body = context.compile(sink.input, references(values.sources))
-    # Last, because an unreadable window also counts as none.
+    # This check must be last, because windows_of also returns None for an unreadable window.
     if context.bounds.bounded and None in windows_of(sink.input):
         raise Untranslatable(
-            f"the rows written to {table.name} belong to no window, so no time range can be applied; "
-            "leave out --from and --to to recompute everything",
+            f"the rows written to {table.name} belong to no window, so no time range can be applied. Omit --from "
+            "and --to to recompute all rows",
             sink.span,
         )
     if condition:
@@ -281,7 +296,7 @@ _COLUMN = re.compile(r"\bc([0-9]+)\b")
 
 
 def push_down_ranges(step: Step) -> Step:
-    """The same step, whose sources may skip rows outside of all requested windows."""
+    """Push requested ranges down to sources, so that they can skip rows outside all requested windows."""
     if isinstance(step, Read):
         return step
     if isinstance(step, UnionAll | Joined):
@@ -291,7 +306,7 @@ def push_down_ranges(step: Step) -> Step:
         return replace(below, condition=step.condition)
     if isinstance(step, Assign):
         first, last = step.windows.span(step.window_range)
-        if step.zone:  # local time differs from UTC by less than a day
+        if step.zone:  # The difference between local time and UTC is less than a day.
             first, last = (None if first is None else first - DAY), (None if last is None else last + DAY)
         if first is not None or last is not None:
             below = _narrowed(below, step.time, first, last)
@@ -299,7 +314,10 @@ def push_down_ranges(step: Step) -> Step:
 
 
 def _chooses_folders(condition: str, read: Read) -> bool:
-    """True if a condition over a table selects its folders (a text that looks like a column does no harm)."""
+    """True if a condition selects folders of a table.
+
+    A text that looks like a column does no harm.
+    """
     asked = {int(position) for position in _COLUMN.findall(condition)}
     folders = read.source.folders if isinstance(read.source, Partitioned) else frozenset()
     chosen = any(field in folders for position, field in read.fields if position in asked)
@@ -320,6 +338,6 @@ def _narrowed(step: Step, position: int, first: int | None, last: int | None) ->
                 return replace(step, input=_narrowed(step.input, int(passed[1:]), first, last))
         case Read() if position in (fields := dict(step.fields)) and isinstance(step.source, TimeBounded):
             if step.watermark is not None:
-                return step  # every row counts for the watermark
+                return step  # Every row affects the watermark.
             return replace(step, source=step.source.within(TimeSpan(fields[position], first, last)))
     return step

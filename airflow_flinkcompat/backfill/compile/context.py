@@ -1,4 +1,4 @@
-"""Shared state of compiling operators, and the path from an operator to those below it."""
+"""Shared state of the compiler, and the context that it passes from an operator to its inputs."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ from airflow_flinkcompat.plan.nodes import Filter, GroupWindowAggregate, Join, N
 
 
 class NeededColumns:
-    """The columns that all readers of a relation need together.
+    """Columns that all readers of a relation need together.
 
-    Compiling all pipelines fills it. If a later reader needs more than an earlier one received (``settled`` is
-    false), they are compiled again, so that equal relations become equal steps.
+    The first compilation of all pipelines collects the columns. If a later reader needs more columns than an earlier
+    reader received, ``settled`` is False. All pipelines are then compiled again, so that equal relations become equal
+    steps.
     """
 
     def __init__(self) -> None:
@@ -27,12 +28,15 @@ class NeededColumns:
         self._shapes: dict[Hashable, int] = {}
         self._needed: dict[Hashable, frozenset[int]] = {}
         self.settled = True
-        """True if no reader has requested more columns after an answer."""
+        """True if no reader has requested more columns than earlier readers received."""
 
     def of_all(
         self, node: Node, needed: frozenset[int], asked: Mapping[int, WindowRange] | None, context: Hashable
     ) -> frozenset[int]:
-        """Columns that all readers need in one range and context; ``needed`` is one reader's."""
+        """Columns that all readers need in one range and context.
+
+        ``needed`` contains the columns of one reader.
+        """
         kind = self._kind(node)
         window_range = None if asked is None else frozenset((self._kinds.get(i, -i), each) for i, each in asked.items())
         key = (kind, window_range, context)
@@ -42,7 +46,7 @@ class NeededColumns:
         return found
 
     def _kind(self, node: Node) -> int:
-        """A number that equal nodes share; a deep plan is compared node by node."""
+        """Number that all equal nodes share. A deep plan is compared node by node."""
         known = self._kinds.get(id(node))
         if known is None:
             below = tuple(self._kind(each) for each in node.inputs)
@@ -68,7 +72,7 @@ _CONSTRUCTS = {
 class FiltersAbove:
     """Filters above a relation, if nothing in between changes rows.
 
-    It contains the filters' conditions and the columns read above all of them, both in terms of the relation's columns.
+    Stores the filters' conditions and the columns read above the filters, as columns of the relation.
     """
 
     conditions: tuple[Expression, ...]
@@ -81,40 +85,43 @@ class FiltersAbove:
         return replace(above, conditions=above.conditions + conjuncts(node.condition))
 
     def through(self, node: Project) -> FiltersAbove:
-        """Filters above a projection's input."""
+        """Rewrite the filters above a projection with the columns of the projection's input."""
         leaf = through(node.expressions)
         conditions = tuple(part for each in self.conditions for part in conjuncts(transform(each, leaf)))
         return FiltersAbove(conditions, references([node.expressions[i] for i in self.read]))
 
 
 def is_ranking_input(node: Node) -> bool:
-    """True if a relation is an OVER below filters and projections only."""
+    """True if a relation is an OVER, or only filters and projections of an OVER."""
     while isinstance(node, Filter | Project):
         node = node.input
     return isinstance(node, Over)
 
 
 Compile = Callable[["CompileContext", Any, frozenset[int], FiltersAbove | None], Step]
-"""Compiler of nodes of one type, from the positions that their readers need and the filters above."""
+"""Compiler of one node type.
+
+The compiler receives the columns that readers need and the filters above the node.
+"""
 
 
 @dataclass(frozen=True)
 class CompileContext:
-    """Compilation of one pipeline's relations: places of tables, published windows, settings in force."""
+    """Context in which a pipeline's relations compile: locations, published windows and settings."""
 
     operators: Mapping[type[Node], Compile]
-    """Compilers of nodes, by type or base type."""
+    """Compilers of nodes, by node type or base type."""
     locations: Locations
     bounds: Range
     settings: Mapping[str, str]
     drop_late: bool = False
     written: bool = False
-    """True if the pipeline belongs to a program, which can express more than SQL."""
+    """True if a PyFlink or Table API program wrote the pipeline. A program can express more than SQL."""
     columns: NeededColumns = field(default_factory=NeededColumns)
     asked: Mapping[int, AskedWindows] | None = None
-    """Under a window: requested windows below, by node; all windows of other nodes are computed."""
+    """Windows that are requested below a window, by node. All windows of other nodes are computed."""
     arriving: bool = False
-    "Under operators that depend on arrival order."
+    "True if an operator above depends on the order of arrival."
 
     @property
     def batch(self) -> bool:
@@ -122,23 +129,23 @@ class CompileContext:
         return self.settings.get("execution.runtime-mode", "streaming").lower() == "batch"
 
     def requested_windows(self, node: WindowAssign | GroupWindowAggregate) -> AskedWindows:
-        """The windows of a windowing node that are computed."""
+        """Windows of a windowing node that must be computed."""
         if self.asked is None:
             return AskedWindows()
         asked = self.asked.get(id(node), AskedWindows(every=True))
-        # Late rows are counted for all windows of the range, even those that no window above contains.
+        # Late rows are counted for all windows of the range, even for windows that no window above contains.
         return replace(asked, published_too=True) if self.drop_late else asked
 
     @property
     def own(self) -> WindowRange:
-        """The windows wholly inside the range."""
+        """Windows that lie completely inside the range."""
         return WindowRange.inside(self.bounds.from_, self.bounds.to, self.bounds.after)
 
     def under(self, asked: Mapping[int, AskedWindows]) -> CompileContext:
         return replace(self, asked=asked)
 
     def following_arrival(self, arriving: bool) -> CompileContext:
-        """The context below an operator, which may depend on the arrival order."""
+        """Context for the input of an operator that may depend on the order of arrival."""
         return replace(self, arriving=arriving)
 
     def compile(self, node: Node, needed: frozenset[int], above: FiltersAbove | None = None) -> Step:
@@ -151,4 +158,4 @@ class CompileContext:
         what = _CONSTRUCTS.get(type(node).__name__, type(node).__name__)
         if isinstance(node, Join):
             what = f"{'an' if str(node.kind)[0] in 'AI' else 'a'} {node.kind} join"
-        raise Untranslatable(f"{what} is not supported by a backfill yet; {FLINK_BATCH}", node.span)
+        raise Untranslatable(f"a backfill does not support {what} yet; {FLINK_BATCH}", node.span)

@@ -1,11 +1,12 @@
-"""Late rows, which a streaming job drops because their window is complete, and the order of arrival.
+"""Late rows, which a streaming job drops because their window has fired, and the order of arrival.
 
-A row meets the highest watermark of the rows that arrived before it, as if one was emitted with each row. It is too
-late for a window whose last millisecond that watermark has reached (measured with Flink 2.3). Only operators that keep
-windows open drop rows: aggregations and Top-N. Windowed rows by themselves are never late.
+A row meets the highest watermark of all rows that arrived earlier, as if Flink emitted a watermark after each row. A
+row is too late for a window if this watermark has reached the window's last millisecond (measured with Flink 2.3). Only
+operators that keep windows open drop rows: aggregations and Top-N. Windowed rows without an aggregation or a Top-N are
+never dropped.
 
-Operators that count rows, or add them up one after the other, need the job's own order. Rows of one key that could also
-have arrived in another order are an error of the run, and a relation without any known order is refused beforehand.
+Operators that count rows, or add them one by one, need the job's own order of rows. If rows of one key could have
+arrived in a different order, the run fails. A relation without any known order is refused before the run.
 """
 
 from __future__ import annotations
@@ -44,22 +45,22 @@ _LATENESS = "table.exec.emit.allow-lateness"
 
 
 def watermark(node: Scan, source: BackfillSource, declared: bool = False) -> str | None:
-    """Spark SQL of the watermark that each row of a table implies; None for a table without one."""
+    """Spark SQL for the watermark that each row of a table implies; None if it declares none."""
     table = node.table
     if table.watermark is None:
         return None
     if not declared and not source.ordered:
         raise Untranslatable(
-            f"table {table.name}: which rows were late depends on their arrival order, which "
-            f"{source.place} does not record; {_INCLUDE}, point to files in the order they were "
-            f"written, or name the columns that define it with --order-by {table.path[2]}=COLUMN",
+            f"table {table.name}: late rows depend on the order of arrival, which {source.place} does not record. "
+            f"Either {_INCLUDE}, read files in the order in which they were written, or specify the order with "
+            f"--order-by {table.path[2]}=COLUMN",
             node.span,
         )
     return scalar(table.watermark.expression)
 
 
 def in_time(context: CompileContext, node: Aggregate | GroupWindowAggregate | Over, below: Step) -> Step:
-    """Rows that reach a windowed operator, without late ones if late rows are dropped."""
+    """Return the rows that reach a windowed operator. If late rows are dropped, omit them."""
     windowed = isinstance(node, WindowAggregate | GroupWindowAggregate | Over)
     if not context.drop_late or not windowed:
         return below
@@ -68,7 +69,7 @@ def in_time(context: CompileContext, node: Aggregate | GroupWindowAggregate | Ov
     if window is None or not _may_be_late(window.input):
         return below
     if window.window.kind is WindowKind.SESSION:
-        return below  # without them: see session_drops
+        return below  # Late rows of sessions are dropped when sessions are cut: see session_drops.
     end = _end(node)
     fires = f"{end} - INTERVAL '0.001' SECOND"
     if zone := _zone(context, node, window):
@@ -78,11 +79,11 @@ def in_time(context: CompileContext, node: Aggregate | GroupWindowAggregate | Ov
 
 
 def session_drops(context: CompileContext, node: WindowAssign | GroupWindowAggregate) -> bool:
-    """True if sessions leave out late rows, so that rows need their arrival position.
+    """True if sessions drop late rows, so that each row needs its position in the order of arrival.
 
-    A row is late if a watermark has reached the last millisecond of its own single-row session, unless it touches an
-    open one. A row that would touch a closed session begins another: Flink's operators cut sessions
-    as rows arrive (measured).
+    A row is late if a watermark has reached the end of its own single-row session, unless the row touches an open
+    session. A row that would touch a closed session starts a new session. Flink's operators cut sessions in the order
+    of arrival (measured).
     """
     if not context.drop_late or context.batch:
         return False
@@ -95,33 +96,33 @@ def session_drops(context: CompileContext, node: WindowAssign | GroupWindowAggre
         raise Untranslatable(_UNION, node.span)
     if not isinstance(below, Scan):
         raise Untranslatable(
-            "late rows of a SESSION are known only if it reads the rows of a table, not the output "
-            f"of another operator; {_INCLUDE}, or compute these rows with Flink",
+            "late rows of a SESSION are known only if it reads a table directly, not the output of another "
+            f"operator. Either {_INCLUDE}, or compute these rows with Flink",
             node.span,
         )
     return True
 
 
 def _zone(context: CompileContext, node: Node, window: WindowAssign | GroupWindowAggregate) -> str:
-    """The time zone that cuts a window; "" if its time has none."""
+    """Time zone that determines a window's boundaries; "" if the window's time has no zone."""
     if not isinstance(window.time, InputRef) or window.input.schema[window.time.index].type.name != "TIMESTAMP_LTZ":
         return ""
     zone = context.settings["table.local-time-zone"]
     if zone != "UTC" and not zone.startswith("GMT"):
         raise Untranslatable(
-            f"late rows of windows in the time zone {zone}, whose clocks change, are unknown; "
-            f"{_INCLUDE}, or SET 'table.local-time-zone' = 'UTC' as for the job",
+            f"late rows are unknown for windows in the time zone {zone}, whose clocks change. Either {_INCLUDE}, "
+            "or SET 'table.local-time-zone' = 'UTC' here and in the job",
             node.span,
         )
     return zone
 
 
 def over_in_time(context: CompileContext, node: Over, below: Step, time: InputRef | None) -> Step:
-    """The rows that reach an OVER aggregation, without those that are too late for it.
+    """Return the rows that reach an OVER aggregation, without rows that are too late for it.
 
-    On event time, an unbounded frame takes rows that no watermark has passed. A bounded ROWS frame takes rows later
-    than the last emitted row of their key. A bounded frame takes no row of 1970-01-01 00:00:00 or before (Flink's
-    operators; measured).
+    In event time, an unbounded frame accepts rows that no watermark has passed. A bounded ROWS frame accepts rows that
+    are later than the last emitted row of their key. A bounded frame accepts no row at or before 1970-01-01 00:00:00.
+    These rules are Flink's, and were measured.
     """
     frame = node.calls[0].frame
     alone = len({(call.partition_by, call.order_by, call.frame) for call in node.calls}) == 1
@@ -129,7 +130,10 @@ def over_in_time(context: CompileContext, node: Over, below: Step, time: InputRe
     if time is None or not of_flink:
         if context.drop_late and time is not None:
             raise Untranslatable(
-                f"Flink does not compute this OVER when streaming, so no rows are known to be late for it; {_INCLUDE}",
+                (
+                    "Flink does not support this OVER in streaming mode, so its late rows are unknown. To "
+                    f"recompute it, {_INCLUDE}"
+                ),
                 node.span,
             )
         return below
@@ -138,7 +142,10 @@ def over_in_time(context: CompileContext, node: Over, below: Step, time: InputRe
     if bounded:
         if drops and frame.unit == "RANGE":
             raise Untranslatable(
-                f"late rows of a bounded OVER … RANGE depend on the timers by which Flink drops keys; {_INCLUDE}",
+                (
+                    "late rows of a bounded OVER … RANGE depend on the timers with which Flink drops keys. To "
+                    f"recompute it, {_INCLUDE}"
+                ),
                 node.span,
             )
         keys = tuple(grouped(key) for key in node.calls[0].partition_by)
@@ -147,19 +154,19 @@ def over_in_time(context: CompileContext, node: Over, below: Step, time: InputRe
 
 
 def _check_settings(context: CompileContext, node: Node) -> None:
-    """Raise :class:`Untranslatable` if Flink accepts rows into windows that a watermark has completed."""
-    # Flink's older windows use this setting as the allowed lateness, unless the script sets it.
+    """Raise :class:`Untranslatable` if Flink accepts rows into windows that have already fired."""
+    # For legacy group windows, Flink uses the state TTL as the allowed lateness unless the script sets that.
     for key in (_LATENESS, *([TTL] if isinstance(node, GroupWindowAggregate) else [])):
         if (value := context.settings.get(key, "0")).strip() != "0":
             raise Untranslatable(
-                f"{key} = '{value}' lets windows accept late rows, so the dropped rows are unknown; "
-                f"{_INCLUDE}, or leave the setting out",
+                f"windows accept late rows because of {key} = '{value}', so the dropped rows are unknown. Either "
+                f"{_INCLUDE}, or remove the setting",
                 node.span,
             )
 
 
 def _window(node: Node) -> WindowAssign | GroupWindowAggregate | None:
-    """The window whose rows a node stores; None if an operator below has closed the window."""
+    """Window whose rows a node stores; None if an operator below has closed the window."""
     if isinstance(node, GroupWindowAggregate):
         return node
     below = node.inputs[0]
@@ -171,13 +178,16 @@ def _window(node: Node) -> WindowAssign | GroupWindowAggregate | None:
 
 
 _UNION = (
-    f"late rows of a UNION ALL depend on the arrival order between its branches; {_INCLUDE}, or "
-    "backfill the branches one by one"
+    f"late rows of a UNION ALL depend on the order of arrival across its branches. Either {_INCLUDE}, or backfill "
+    "each branch separately"
 )
 
 
 def _may_be_late(node: Node) -> bool:
-    """True if rows may arrive after a watermark that completes a window; closing operators emit in time."""
+    """True if rows may arrive after the watermark that completes their window.
+
+    Operators that close windows emit their rows in time.
+    """
     while isinstance(node, Project | Filter | WindowAssign):
         if isinstance(node, WindowAssign) and node.window.kind is WindowKind.SESSION:
             return False
@@ -188,18 +198,18 @@ def _may_be_late(node: Node) -> bool:
         case WindowAggregate() | GroupWindowAggregate():
             return False
         case Over(calls=calls) if clock_of(node) is TimeAttribute.ROWTIME and calls[0].frame.preceding is not None:
-            pass  # accepts some rows that a watermark has passed, and emits them
+            pass  # An OVER with a bounded frame also accepts and emits some rows that a watermark has passed.
         case Over():
             return clock_of(node) is TimeAttribute.PROCTIME and _may_be_late(node.input)
         case Union() if not any(_may_be_late(branch) for branch in node.branches):
             return False
         case Union():
             raise Untranslatable(_UNION, node.span)
-    raise Untranslatable(f"late rows are unknown here; {_INCLUDE}, or {FLINK_BATCH}", node.span)
+    raise Untranslatable(f"late rows are unknown for this query. Either {_INCLUDE}, or {FLINK_BATCH}", node.span)
 
 
 def _end(node: Aggregate | GroupWindowAggregate | Over) -> str:
-    """The column of the window's end among the rows that reach a node."""
+    """Column of the window end among the rows that reach a node."""
     if isinstance(node, GroupWindowAggregate):
         return f"c{len(node.input.schema) + 1}"
     keys = node.calls[0].partition_by if isinstance(node, Over) else node.keys
@@ -208,7 +218,7 @@ def _end(node: Aggregate | GroupWindowAggregate | Over) -> str:
             origin is not None and origin[1] is WindowField.END for origin in origins(node.input, key.index)
         ):
             return scalar(key)
-    raise Untranslatable("the end of the window is not a key", node.span)
+    raise Untranslatable("the end of the window is not one of the keys: add window_end to them", node.span)
 
 
 TTL = "table.exec.state.ttl"
@@ -216,14 +226,14 @@ TTL = "table.exec.state.ttl"
 
 @dataclass(frozen=True)
 class AskedOrder:
-    """Requested order of rows with equal ``keys``: by event time first (``by_time``), then by arrival."""
+    """Required order of rows with equal ``keys``: by event time if ``by_time``, then by arrival."""
 
     keys: tuple[Expression, ...]
     by_time: bool
 
 
 def missing_order(locations: Locations, node: Node, order: AskedOrder) -> str:
-    """Reason why the arrival order of a relation's rows is unknown, with the remedy; "" if it is known."""
+    """Reason why a relation's order of arrival is unknown, with a remedy; "" if it is known."""
     match node:
         case Scan():
             return _unknown_of_table(locations, node)
@@ -235,14 +245,15 @@ def missing_order(locations: Locations, node: Node, order: AskedOrder) -> str:
                 locations, node.input, AskedOrder(tuple(transform(key, leaf) for key in order.keys), order.by_time)
             )
         case Over() if (clock := clock_of(node)) is not None:
-            # On event time, rows leave sorted by it; rows of one time in arrival order, between those of other keys.
+            # In event time, rows leave sorted by time. Rows with equal times keep their order, mixed with other keys'
+            # rows.
             kept = clock is TimeAttribute.PROCTIME or (
                 order.by_time and set(node.calls[0].partition_by) <= set(order.keys)
             )
             if kept:
                 return missing_order(locations, node.input, order)
             return (
-                "rows leave an OVER aggregation on event time when a watermark arrives, not in arrival order; "
+                "an OVER aggregation in event time emits rows when a watermark arrives, not in their order of arrival; "
             ) + FLINK_BATCH
         case Union():
             return _unknown_of_branches(locations, node, order)
@@ -260,17 +271,17 @@ _NAMES = {
 
 
 def check_no_expiry(settings: Mapping[str, str], node: Over | GroupWindowAggregate) -> None:
-    """Raise :class:`Untranslatable` if Flink may drop a key's state, depending on processing time."""
+    """Raise :class:`Untranslatable` if Flink may drop a key's state depending on processing time."""
     if (value := settings.get(TTL, "0").strip()) not in ("0", "0 ms", "0 s"):
         raise Untranslatable(
-            f"with {TTL} = '{value}' Flink drops the state of a key that pauses, depending on processing time, which "
-            "no history records; leave the setting out of the backfilled script",
+            f"because of {TTL} = '{value}', Flink drops the state of keys without new rows. The drop depends on "
+            "processing time, which no history records. Remove the setting from the backfilled script",
             node.span,
         )
 
 
 def clock_of(node: Over, call: OverCall | None = None) -> TimeAttribute | None:
-    """The time attribute that orders the rows of an OVER or of one of its calls."""
+    """Time attribute that orders the rows of an OVER, or of one of its calls."""
     keys = (call or node.calls[0]).order_by
     first = keys[0][0] if keys else None
     if isinstance(first, FunctionCall) and first.function == "PROCTIME":
@@ -279,9 +290,9 @@ def clock_of(node: Over, call: OverCall | None = None) -> TimeAttribute | None:
 
 
 def remedy(node: Node) -> str:
-    """Remedy for an unknown arrival order: a declaration of the order of a relation's rows."""
+    """Remedy for an unknown order of arrival: specify columns that define the order."""
     names = dict.fromkeys(scan.table.path[2] for scan in walk_nodes(node) if isinstance(scan, Scan))
-    return "name the columns that define it with " + " ".join(f"--order-by {name}=COLUMN[,COLUMN]" for name in names)
+    return "specify the columns that define it with " + " ".join(f"--order-by {name}=COLUMN[,COLUMN]" for name in names)
 
 
 def _unknown_of_table(locations: Locations, node: Scan) -> str:
@@ -291,7 +302,7 @@ def _unknown_of_table(locations: Locations, node: Scan) -> str:
     source = locations.source(table)
     if source.ordered:
         return ""
-    return f"{source.place} (table {table.name}) does not record the arrival order of its rows; {remedy(node)}"
+    return f"{source.place} (table {table.name}) does not record in which order its rows arrived; {remedy(node)}"
 
 
 def _unknown_of_branches(locations: Locations, node: Union, order: AskedOrder) -> str:
@@ -299,14 +310,17 @@ def _unknown_of_branches(locations: Locations, node: Union, order: AskedOrder) -
     kinds = {tuple(table.columns[i].type.name for i in locations.order(table)) for table in tables}
     if () in kinds or len(kinds) > 1:
         return (
-            f"the arrival order between the branches of a UNION ALL is not recorded; {remedy(node)}, "
-            "with columns of the same types"
+            f"the order of arrival across the branches of a UNION ALL is not recorded; {remedy(node)}, using "
+            "columns of the same types"
         )
     return next(filter(None, (missing_order(locations, branch, order) for branch in node.branches)), "")
 
 
 def late_in(windows: Aligned, end: str, own: WindowRange) -> str:
-    """Spark SQL: the window that ends at ``end`` belongs to this range; exactly one chunk has each."""
+    """Spark SQL that is true if the window that ends at ``end`` belongs to this range.
+
+    Each window belongs to exactly one chunk.
+    """
     micros = micros_of(end)
     bounds = ((windows.start(micros), ">=", own.starts), (micros, ">=", own.ends), (micros, "<=", own.until))
     return " AND ".join(f"{value} {sign} {moment}" for value, sign, moment in bounds if moment is not None) or "TRUE"

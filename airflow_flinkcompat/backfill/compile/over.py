@@ -1,10 +1,10 @@
-"""OVER as steps: aggregates of the rows around each row, by time or arrival, and a window's Top-N.
+"""Compiler of OVER aggregations, by time or by arrival, and of a window's Top-N.
 
-Rows are in the order of their event time, and in arrival order if it is equal; on processing time they are in
-arrival order. A RANGE ends with all rows at the current row's time, ROWS with the current row.
+Rows are ordered by event time and, if it is equal, by arrival. In processing time, rows are ordered by arrival. A RANGE
+frame ends with all rows that have the current row's time. A ROWS frame ends with the current row.
 
-A window's Top-N is ROW_NUMBER with a filter that keeps a constant range of ranks. Any other ranking keeps state across
-windows and is refused.
+A window's Top-N is a ROW_NUMBER with a filter that keeps a constant range of ranks. All other rankings keep state
+across windows and are refused.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ from airflow_flinkcompat.plan.types import APPROXIMATE, INTEGERS, TIMESTAMPS, Ti
 
 
 def is_over_aggregate(node: Over) -> bool:
-    """True if an OVER aggregates instead of ranking or reading other rows."""
+    """True if an OVER aggregates rows instead of ranking rows or accessing other rows."""
     return all(call.call.function in AGGREGATES for call in node.calls)
 
 
 @dataclass(frozen=True)
 class _OverWindow:
-    """Order in which the calls of one window read rows: by event ``time`` or, without one, by arrival.
+    """Order in which the calls of one OVER window process rows: by event time or by arrival.
 
-    ``by_rows``: the frame is measured in rows, or ends with a row instead of a time. ``missing``: reason why the
-    arrival order is unknown.
+    ``time``: The event-time column; None if rows are ordered by arrival. ``by_rows``: True if the frame counts
+    rows, or ends with a row instead of a time. ``missing``: Why the order of arrival is unknown; "" if it is known.
     """
 
     first: OverCall
@@ -57,7 +57,10 @@ class _OverWindow:
 
     @classmethod
     def of(cls, context: CompileContext, node: Over, first: OverCall) -> _OverWindow:
-        """The windows of an OVER; raises :class:`Untranslatable` for inexact ones, and those Flink refuses."""
+        """Find the order of an OVER window.
+
+        Raises :class:`Untranslatable` if Flink refuses the window or it is inexact.
+        """
         clock, time = _clock(context, node, first)
         _check_frame(context, node, first.frame, clock)
         if clock is not TimeAttribute.PROCTIME and first.frame.unit != "ROWS" and first.frame.window is None:
@@ -66,7 +69,9 @@ class _OverWindow:
             context.locations, node.input, AskedOrder(first.partition_by, time is not None)
         )
         if missing and time is None:
-            raise Untranslatable(f"an OVER on processing time processes rows in arrival order: {missing}", node.span)
+            raise Untranslatable(
+                f"an OVER in processing time processes rows in their order of arrival: {missing}", node.span
+            )
         return cls(first, clock, time, True, missing)
 
     @property
@@ -79,7 +84,7 @@ class _OverWindow:
 
 
 def over_rows(context: CompileContext, node: Over, needed: frozenset[int]) -> Step:
-    """Rows with the results of the calls over the rows around them."""
+    """Return the rows with the results of the OVER calls."""
     width = len(node.input.schema)
     used = {width + i: call for i, call in enumerate(node.calls) if width + i in needed} or {width: node.calls[0]}
     firsts = {_window_of(call): call for call in node.calls}
@@ -89,7 +94,7 @@ def over_rows(context: CompileContext, node: Over, needed: frozenset[int]) -> St
         [each for window in windows.values() for each in window.read]
     )
     wanted = wanted.union(*(aggregate_references(call.call) for call in used.values()))
-    # Rows before a range affect the results of its rows.
+    # Earlier rows affect the results of the requested range.
     ordered = any(window.ordered for window in windows.values()) or context.arriving
     below = context.under({}).following_arrival(ordered).compile(node.input, wanted)
     below = lateness.over_in_time(context, node, below, next(iter(windows.values())).time)
@@ -118,28 +123,29 @@ def _aggregated(
 
 
 def _check_whole(context: CompileContext, node: Over, windows: int) -> None:
-    """Raise :class:`Untranslatable` for row ranges, several windows in one SELECT, and refused orders."""
+    """Raise :class:`Untranslatable` for time ranges, several windows in one SELECT, and state with a TTL."""
     if context.bounds.bounded and context.asked is None:
         raise Untranslatable(
-            "an OVER aggregation depends on all earlier rows of its key, so its backfill starts at "
-            "the first row and cannot have a range: leave out --from and --to",
+            "an OVER aggregation depends on all earlier rows of its key, so its backfill must start at the first "
+            "row. Omit --from and --to",
             node.span,
         )
     lateness.check_no_expiry(context.settings, node)
     if windows > 1 and not context.written:
         raise Untranslatable(
-            "several OVER windows in one SELECT: Flink refuses this when streaming (All aggregates must be computed "
-            "on the same window.); write one query after the other, the second over the rows of the first",
+            "several OVER windows in one SELECT: Flink refuses this in streaming mode (All aggregates must be "
+            "computed on the same window.). Write one query for each window, where each query reads the previous "
+            "one",
             node.span,
         )
 
 
 def _clock(context: CompileContext, node: Over, call: OverCall) -> tuple[TimeAttribute, InputRef | None]:
-    """The clock that orders rows, with the event time if that is the clock."""
+    """The clock that orders rows, and the event-time column if that is the clock."""
     keys = call.order_by
     if len(keys) != 1 or not keys[0][1]:
         raise Untranslatable(
-            "an OVER aggregation is recomputed in ascending order of one time attribute only: write "
+            "a backfill recomputes an OVER aggregation only in ascending order of a single time attribute: write "
             "ORDER BY and the time attribute",
             node.span,
         )
@@ -147,13 +153,13 @@ def _clock(context: CompileContext, node: Over, call: OverCall) -> tuple[TimeAtt
     if clock is TimeAttribute.PROCTIME:
         if context.batch:
             raise Untranslatable(
-                "batch mode does not support ORDER BY processing time; ORDER BY an event time", node.span
+                "batch mode does not support ORDER BY processing time: use an event time in ORDER BY", node.span
             )
         return clock, None
     if not isinstance(key, InputRef) or typed(key).type.name not in TIMESTAMPS or (clock is None and not context.batch):
         raise Untranslatable(
-            "an OVER aggregation that is not ordered by a time attribute updates earlier rows, which a backfill does "
-            f"not recompute: ORDER BY the column that has the WATERMARK, or {FLINK_BATCH}",
+            "an OVER aggregation that is not ordered by a time attribute updates earlier rows, which a backfill "
+            f"does not recompute: ORDER BY the column that has the WATERMARK, or {FLINK_BATCH}",
             key.span or node.span,
         )
     return TimeAttribute.ROWTIME, key
@@ -161,11 +167,13 @@ def _clock(context: CompileContext, node: Over, call: OverCall) -> tuple[TimeAtt
 
 def _check_frame(context: CompileContext, node: Over, frame: Frame, clock: TimeAttribute) -> None:
     if frame.other or frame.unit not in ("ROWS", "RANGE"):
-        raise Untranslatable(f"an OVER of {frame.other or frame.unit} is not recomputed; {FLINK_BATCH}", node.span)
+        raise Untranslatable(
+            f"a backfill does not recompute an OVER with {frame.other or frame.unit}; {FLINK_BATCH}", node.span
+        )
     if (frame.following != 0 or frame.preceding == 0) and not context.batch and not context.written:
         raise Untranslatable(
-            "Flink refuses this window: OVER RANGE FOLLOWING windows are not supported yet. Write … PRECEDING AND "
-            "CURRENT ROW",
+            "Flink refuses this window: OVER RANGE FOLLOWING windows are not supported yet. Write … PRECEDING "
+            "AND CURRENT ROW",
             node.span,
         )
     if clock is not TimeAttribute.PROCTIME:
@@ -173,42 +181,47 @@ def _check_frame(context: CompileContext, node: Over, frame: Frame, clock: TimeA
     timed = frame.window is not None and frame.window.measure is Measure.TIME
     if timed or (frame.unit == "RANGE" and (frame.preceding is not None or frame.following != 0)):
         raise Untranslatable(
-            "an interval of processing time depends on when the job ran, so history cannot be "
-            "recomputed: count rows (ROWS), or ORDER BY an event time",
+            "an interval of processing time depends on when the job ran, so it cannot be recomputed from "
+            "history: use ROWS, or ORDER BY an event time",
             node.span,
         )
 
 
 def _clash(node: Over, window: _OverWindow) -> str:
-    """Error for rows whose order is ambiguous; "" if their order has no effect."""
+    """Error for rows whose order is ambiguous; "" if the order has no effect."""
     if not window.by_rows:
         return ""
     why = window.missing or lateness.remedy(node)
     if window.time is None:
-        return f"rows of one key do not show their arrival order, which an OVER on processing time depends on; {why}"
+        return (
+            "the order of arrival is unknown for some rows of a key, but an OVER in processing time depends on "
+            f"this order; {why}"
+        )
     name = node.input.schema[window.time.index].name
     return (
-        f"rows of one key have the same {name}, and their arrival order, on which OVER … ROWS "
-        f"depends, is unknown; {why}"
+        f"several rows of a key have the same {name}, and OVER … ROWS depends on their order of arrival, which is "
+        f"unknown; {why}"
     )
 
 
 def _timed(below: Step, time: InputRef, node: Over) -> Step:
-    """Rows with a time; others are an error, as Flink in batch mode sorts them first or last."""
+    """Check that every row has a time. Flink in batch mode would sort other rows first or last."""
     name = node.input.schema[time.index].name
-    refused = f"raise_error('{ERROR}a row without {name} has no place along an event time; filter such rows')"
+    refused = (
+        f"raise_error('{ERROR}a row has no {name}, so it has no place in event-time order; filter rows without {name}')"
+    )
     return Where(below, f"IF(c{time.index} IS NULL, CAST({refused} AS BOOLEAN), TRUE)")
 
 
 def _within(
     context: CompileContext, node: Over, order: OverAggregate, window: Window, time: InputRef | None
 ) -> OverAggregate:
-    """OVER with windows as partitions, for FLIP-11's TumbleRows and SessionRows."""
+    """Partition an OVER by windows, for TumbleRows and SessionRows of FLIP-11."""
     width = len(node.schema)
     if window.kind not in (WindowKind.TUMBLE, WindowKind.SESSION) or (window.kind is WindowKind.SESSION) == bool(
         window.size
     ):
-        raise Untranslatable(f"an OVER within windows of {window.kind} is not recomputed", node.span)
+        raise Untranslatable(f"a backfill does not recompute an OVER within {window.kind} windows", node.span)
     if window.measure is Measure.ROWS:
         number = f"row_number() OVER ({_clauses(order)})"
         counted = replace(order, columns=((width, number),))
@@ -247,15 +260,17 @@ def _clauses(order: OverAggregate) -> str:
 
 
 def _call(over: OverCall, spec: str) -> str:
-    """The Spark SQL of a call over its rows."""
+    """Spark SQL for an OVER call."""
     call, frame = over.call, over.frame
     kind = typed(call.args[0]).type.name if call.args else ""
     if call.filter is not None:
-        raise Untranslatable(f"{call.function} with a FILTER has no exact translation to OVER in Spark", call.span)
+        raise Untranslatable(
+            f"{call.function} with a FILTER has no exact translation to OVER in Spark; {FLINK_BATCH}", call.span
+        )
     if kind == "DOUBLE" and call.function in ("SUM", "AVG") and _takes_off(frame):
         raise Untranslatable(
-            f"{call.function} of DOUBLE over a sliding frame: Flink subtracts the values that leave "
-            "the frame, with errors that depend on all earlier values; use DECIMAL",
+            f"{call.function} of DOUBLE over a sliding frame is inexact: Flink subtracts values that leave the "
+            "frame, with errors that depend on all earlier values. Use DECIMAL",
             call.span,
         )
     if call.distinct and call.function == "COUNT" and len(call.args) == 1:
@@ -265,7 +280,7 @@ def _call(over: OverCall, spec: str) -> str:
             f"{call.function}(DISTINCT …) OVER has no exact translation to Spark; {FLINK_BATCH}", call.span
         )
     plain = replace(call, distinct=False)
-    # Flink's planner computes AVG as SUM and COUNT here, whose sum may wrap.
+    # Here, Flink's planner computes AVG as SUM and COUNT. The sum may overflow.
     other_calls = [replace(plain, function=name) for name in ("SUM", "COUNT")] if kind in INTEGERS else []
     return aggregate(plain, other_calls, (lambda name, text: f"{text} OVER ({spec})"))
 
@@ -278,20 +293,20 @@ _BOUNDS = {WindowField.START, WindowField.END}
 
 
 def rank(context: CompileContext, node: Over, needed: frozenset[int], above: FiltersAbove | None) -> Rank:
-    """The numbered rows. Raises :class:`Untranslatable` for anything but a window Top-N."""
+    """Number the rows of a window's Top-N. Raises :class:`Untranslatable` for all other rankings."""
     width, call = len(node.input.schema), node.calls[0]
     if not numbers_rows(node):
         raise Untranslatable(
-            f"a backfill recomputes OVER aggregations with {', '.join(AGGREGATES)} only, and a "
-            f"ranking only if ROW_NUMBER() ranks the rows of one window; {FLINK_BATCH}",
+            f"a backfill recomputes only OVER aggregations with {', '.join(AGGREGATES)}, and ROW_NUMBER() only if "
+            f"it ranks the rows of one window; {FLINK_BATCH}",
             node.span,
         )
     keys = call.partition_by
     fields = {only for key in keys if isinstance(key, InputRef) and (only := _only(node, key)) is not None}
     if not fields >= _BOUNDS:
         raise Untranslatable(
-            "ROW_NUMBER() ranks rows of several windows, which a backfill does not recompute: "
-            "PARTITION BY needs both window_start and window_end, unchanged from one window",
+            "ROW_NUMBER() ranks rows of several windows, which a backfill does not recompute: add both "
+            "window_start and window_end of one window to PARTITION BY, unchanged",
             node.span,
         )
     first, last = _range(node, width, above)
@@ -320,7 +335,7 @@ def _only(node: Over, key: InputRef) -> WindowField | None:
 
 
 def _ordered(key: Expression) -> str:
-    """A sort key; NaN is refused, because Flink's comparison does not order it."""
+    """Spark SQL for a sort key. NaN is refused, because Flink's comparison does not order it."""
     kind = typed(key).type
     if spark_type(kind) is None:
         raise Untranslatable(f"ORDER BY a {kind} has no exact translation to Spark; {FLINK_BATCH}", key.span)
@@ -329,7 +344,7 @@ def _ordered(key: Expression) -> str:
 
 
 def _range(node: Over, width: int, above: FiltersAbove | None) -> tuple[int, int]:
-    """The first and the last kept rank."""
+    """First and last rank that the filters keep."""
     comparisons = []
     for condition in above.conditions if above is not None else ():
         if not any(position >= width for position in references([condition])):
@@ -337,20 +352,20 @@ def _range(node: Over, width: int, above: FiltersAbove | None) -> tuple[int, int
         comparison = _comparison(condition, width)
         if comparison is None:
             raise Untranslatable(
-                "a Top-N compares its row number with constants only: write rownum <= N, = N or BETWEEN M AND N",
+                "a Top-N may compare its row number only with constants: write rownum <= N, = N or BETWEEN M AND N",
                 condition.span or node.span,
             )
         comparisons.append(comparison)
     first, last = kept_ranks(comparisons)
     if last is None:
         raise Untranslatable(
-            "ROW_NUMBER() without a condition on its number is not a Top-N; add WHERE rownum <= N", node.span
+            "ROW_NUMBER() without a condition on the row number is not a Top-N: add WHERE rownum <= N", node.span
         )
     return first, last
 
 
 def _comparison(condition: Expression, width: int) -> tuple[str, int] | None:
-    """Operator and constant of a comparison, with the row number moved to the left."""
+    """Operator and constant of a comparison, with the row number on the left side."""
     if not isinstance(condition, FunctionCall) or condition.function not in {*FLIPPED, "="} or len(condition.args) != 2:
         return None
     (left, right), sign = condition.args, condition.function

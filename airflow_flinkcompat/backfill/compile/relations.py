@@ -1,4 +1,4 @@
-"""Tables, projections, filters and unions as steps."""
+"""Compilers of tables, projections, filters and unions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def union(context: CompileContext, node: Union, needed: frozenset[int]) -> Step:
 
 
 def _branch(context: CompileContext, branch: Node, union: Union, positions: tuple[int, ...]) -> Step:
-    """A branch of a UNION ALL, its columns brought to the common types."""
+    """Compile a branch of a UNION ALL, and convert its columns to the common types."""
     body = context.compile(branch, frozenset(positions))
     return Select(
         body,
@@ -36,12 +36,12 @@ def _branch(context: CompileContext, branch: Node, union: Union, positions: tupl
 
 
 def scan(context: CompileContext, node: Scan, needed: frozenset[int]) -> Read:
-    """The needed stored columns, and the columns that the table's declaration computes from them."""
+    """Compile a table: needed stored columns, and the computed columns of the declaration."""
     table = node.table
     source = context.locations.source(table)
     if node.hints:
         raise Untranslatable(
-            f"table {table.name}: a backfill does not support hint {node.hints[0][0]}; write options into WITH",
+            f"table {table.name}: a backfill does not support the hint {node.hints[0][0]}. Write its options into WITH",
             node.span,
         )
     _check_watermark(table)
@@ -74,11 +74,11 @@ def scan(context: CompileContext, node: Scan, needed: frozenset[int]) -> Read:
 
 
 def _metadata(context: CompileContext, node: Scan, source: BackfillSource, column: Column, key: str) -> str:
-    """A column METADATA FROM ``key``, cast to its declared type."""
+    """Spark SQL for a column METADATA FROM ``key``, cast to its declared type."""
     found = source.metadata(key) if isinstance(source, Metadata) else None
     if found is None:
         raise Untranslatable(
-            f"table {node.table.name}: metadata column {column.name} is not read by a backfill; {FLINK_BATCH}",
+            f"table {node.table.name}: a backfill does not support the metadata column {column.name}; {FLINK_BATCH}",
             node.span,
         )
     kind, sql = found
@@ -90,13 +90,14 @@ def _metadata(context: CompileContext, node: Scan, source: BackfillSource, colum
         if zone == "UTC":
             return f"CAST({sql} AS TIMESTAMP_NTZ)"
         raise Untranslatable(
-            f"table {node.table.name}: metadata column {column.name} is a local time in table.local-time-zone, which "
-            f"is {zone}; SET 'table.local-time-zone' = 'UTC', or declare the column as {kind}",
+            f"table {node.table.name}: the metadata column {column.name} is a local time in "
+            f"table.local-time-zone, which is {zone}. SET 'table.local-time-zone' = 'UTC', or declare the column "
+            f"as {kind}",
             node.span,
         )
     raise Untranslatable(
-        f"table {node.table.name}: metadata {key} is {kind}, column {column.name} is {column.type}, which is not "
-        f"read exactly; declare it as {kind}",
+        f"table {node.table.name}: metadata {key} is {kind}, but column {column.name} is {column.type}, which "
+        f"cannot be converted exactly. Declare the column as {kind}",
         node.span,
     )
 
@@ -109,7 +110,7 @@ def project(context: CompileContext, node: Project, needed: frozenset[int], abov
 
 
 def _check_watermark(table: Table) -> None:
-    """Raise :class:`Untranslatable` for a watermark that Flink refuses, in its words."""
+    """Raise :class:`Untranslatable` for a watermark that Flink refuses, with Flink's error message."""
     for column in table.columns:
         precision = column.type.parameters[:1] if column.type.name in TIMESTAMPS else ()
         if table.watermark is not None and column.name == table.watermark.column and precision > (3,):

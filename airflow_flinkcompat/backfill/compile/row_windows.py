@@ -1,8 +1,8 @@
-"""Row-count windows (TUMBLE and HOP of the Table API) and GROUPING SETS as steps.
+"""Compilers of row-count windows (TUMBLE and HOP of the Table API) and GROUPING SETS.
 
-Measured with Flink 2.3 as a streaming job: window k of a key, from 0 on, contains its rows k · slide + 1 to k ·
-slide + size, regardless of their times. It is emitted when it is full; a window that stays incomplete is never
-written.
+According to measurements with a streaming job of Flink 2.3, window k of a key (k = 0, 1, …) contains the rows k · slide
++ 1 to k · slide + size. Event times have no effect. A window is emitted when it is full. A window that never becomes
+full is never emitted.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ def counts_rows(node: GroupWindowAggregate) -> bool:
 
 
 def counted_windows(context: CompileContext, node: GroupWindowAggregate) -> Step:
-    """Aggregates of every full window; raises :class:`Untranslatable` if a window's rows are unknown."""
+    """Aggregate every full window; raise :class:`Untranslatable` if the rows of a window are unknown."""
     check_sets(node)
     lateness.check_no_expiry(context.settings, node)
     size, slide = _lengths(context, node)
     missing = lateness.missing_order(context.locations, node.input, AskedOrder(node.keys, by_time=False))
     if missing:
-        raise Untranslatable(f"a window counts rows in arrival order: {missing}", node.span)
+        raise Untranslatable(f"a window counts rows in their order of arrival: {missing}", node.span)
     keys = tuple(grouped(key) for key in node.keys)
     width = len(node.input.schema)
     rows, again = f"c{width}", f"c{width + 1}"
     below: Step = context.under({}).following_arrival(True).compile(node.input, read_by(node.keys, node.aggregates))
     by = f"PARTITION BY {', '.join(keys)} " if keys else ""
     numbered = (width, f"row_number() OVER ({by}ORDER BY arrival)")
-    clash = "rows of one key do not show their arrival order, which decides the window of each; " + lateness.remedy(
-        node.input
-    )
+    clash = (
+        "the order of arrival is unknown for some rows of a key, but it decides which window contains a row; "
+    ) + lateness.remedy(node.input)
     below = OverAggregate(below, keys, None, True, (numbered,), clash)
     window, times = f"({rows} - 1) div {slide}", -(-size // slide)
     if times > 1:
@@ -57,12 +57,15 @@ def counted_windows(context: CompileContext, node: GroupWindowAggregate) -> Step
 
 
 def _lengths(context: CompileContext, node: GroupWindowAggregate) -> tuple[int, int]:
-    """Size and slide in rows. Raises :class:`Untranslatable` for a window that Flink refuses, or a range."""
+    """Size and slide in rows.
+
+    Raises :class:`Untranslatable` for a window that Flink refuses, or if a time range is requested.
+    """
     window = node.window
     if context.bounds.bounded:
         raise Untranslatable(
-            "windows over rows start at the first row of each key, so their backfill starts there "
-            "too and cannot have a range: leave out --from and --to",
+            "windows over rows start at the first row of each key, so their backfill must start there too. Omit "
+            "--from and --to",
             node.span,
         )
     if node.time_attribute is TimeAttribute.ROWTIME:
@@ -72,13 +75,13 @@ def _lengths(context: CompileContext, node: GroupWindowAggregate) -> tuple[int, 
         )
     if context.batch:
         raise Untranslatable(
-            "Flink refuses this window in batch mode: a window over rows is not supported right now; leave out "
-            "execution.runtime-mode, as for the job",
+            "Flink refuses this window in batch mode: a window over rows is not supported right now. Remove "
+            "execution.runtime-mode, like in the job",
             node.span,
         )
     size, slide = window.size or 0, (window.slide if window.kind is WindowKind.HOP else window.size) or 0
     if window.kind not in (WindowKind.TUMBLE, WindowKind.HOP) or size <= 0 or slide <= 0:
-        raise Untranslatable(f"Flink refuses this window: {window.kind} over {size} rows every {slide}", node.span)
+        raise Untranslatable(f"Flink refuses this window: {window.kind} over {size} rows every {slide} rows", node.span)
     if node.properties:
         raise Untranslatable(
             "Flink refuses this window: Window start and Window end cannot be selected for a row-count window.",
@@ -91,31 +94,34 @@ _GROUPING = ("GROUPING", "GROUPING_ID")
 
 
 def check_sets(node: Aggregate | GroupWindowAggregate) -> None:
-    """Raise :class:`Untranslatable` for sets that Flink refuses, or answers wrongly (measured)."""
+    """Raise :class:`Untranslatable` for grouping sets that Flink refuses or computes wrongly (measured)."""
     sets = node.grouping_sets
     if sets is None:
         return
     if isinstance(node, GroupWindowAggregate):
         raise Untranslatable(
-            "Flink plans no windowed aggregation of GROUPING SETS, CUBE or ROLLUP next to TUMBLE, HOP or SESSION in "
-            "GROUP BY; use TABLE(TUMBLE(…)) and group by window_start and window_end",
+            "Flink does not plan GROUPING SETS, CUBE or ROLLUP as a windowed aggregation if GROUP BY contains "
+            "TUMBLE, HOP or SESSION. Use TABLE(TUMBLE(…)) and group by window_start and window_end",
             node.span,
         )
     if isinstance(node, WindowAggregate) and node.window.kind is WindowKind.SESSION:
         raise Untranslatable(
-            f"Flink plans no windowed aggregation of GROUPING SETS, CUBE or ROLLUP over SESSION; {FLINK_BATCH}",
+            f"Flink does not plan GROUPING SETS, CUBE or ROLLUP over SESSION as a windowed aggregation; {FLINK_BATCH}",
             node.span,
         )
     if len({frozenset(one) for one in sets}) < len(sets):
         raise Untranslatable(
-            "the same grouping set is listed twice, which Flink refuses when streaming and answers "
-            "wrongly in batch mode; write it once",
+            "a grouping set is listed twice, which Flink refuses in streaming mode and computes wrongly in batch "
+            "mode. List each set once",
             node.span,
         )
 
 
 def aggregate_sets(context: CompileContext, node: Aggregate) -> Select:
-    """An aggregation by several sets of keys. Raises :class:`Untranslatable` if it is not exact."""
+    """Compile an aggregation with several grouping sets.
+
+    Raises :class:`Untranslatable` if the result is not exact.
+    """
     check_sets(node)
     sets = node.grouping_sets or ()
     width = len(node.input.schema)
@@ -126,7 +132,7 @@ def aggregate_sets(context: CompileContext, node: Aggregate) -> Select:
         for i, key in enumerate(node.keys)
     ]
     calls = [call for call in node.aggregates if call.function not in _GROUPING]
-    # The number of the set is the last key.
+    # The index of the grouping set is the last key.
     first = len(keys) + 1
     group = Group(
         repeated, (*keys, f"c{width}"), tuple((first + i, aggregate(call, calls)) for i, call in enumerate(calls))
@@ -143,9 +149,12 @@ def _key(key: str, members: Sequence[int], sets: Sequence[object], width: int) -
 
 
 def _grouping(call: AggregateCall, node: Aggregate, number: str) -> str:
-    """GROUPING and GROUPING_ID: a bit per argument, the last one lowest, set if the key is not in the set."""
+    """Spark SQL for GROUPING and GROUPING_ID: one bit per argument, set if the set lacks the key.
+
+    The last argument has the lowest bit.
+    """
     if not call.args or any(arg not in node.keys for arg in call.args):
-        raise Untranslatable(f"{call.function} takes keys of the GROUP BY", call.span)
+        raise Untranslatable(f"the arguments of {call.function} must be keys of the GROUP BY", call.span)
     positions = [node.keys.index(arg) for arg in call.args]
     branches = []
     for i, one in enumerate(node.grouping_sets or ()):

@@ -1,8 +1,8 @@
-"""SESSION windows as steps, with the planner's treatment of a filter above them.
+"""Compiler of SESSION windows, which applies filters where Flink's planner applies them.
 
-Measured with Flink 2.3 as a streaming job (batch mode refuses sessions): an aggregation over TABLE(SESSION(…)) cuts
-the sessions itself, from the rows that pass all filters in between. If a filter reads a field of the window, the
-sessions are cut from all rows. Plain rows and a Top-N always have the sessions of all rows.
+The rules were measured with a streaming job of Flink 2.3; batch mode refuses sessions. An aggregation over
+TABLE(SESSION(…)) cuts sessions itself, from the rows that pass all filters in between. If a filter uses a window field,
+sessions are cut from all rows. Queries without an aggregation, and a Top-N, always see the sessions of all rows.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def session_rows(
     keys = node.partition_by if isinstance(node, WindowAssign) else node.keys
     width = len(below.schema)
     wanted = frozenset(i for i in needed if i < width) | {time.index} | references(keys)
-    # Rows around the requested windows affect where these begin and end.
+    # Rows near the requested windows affect where the windows begin and end.
     drops = lateness.session_drops(context, node)
     body = context.under({}).following_arrival(drops).compile(below, wanted)
     partition = tuple(grouped(key) for key in keys)
@@ -69,7 +69,7 @@ def session_rows(
 
 @dataclass(frozen=True)
 class _Chain:
-    """Nodes between an aggregation and its sessions; conditions and keys in terms of its rows."""
+    """Nodes between an aggregation and its sessions. Conditions and keys use columns of the session node."""
 
     assign: WindowAssign
     conditions: tuple[Expression, ...]
@@ -93,7 +93,7 @@ class _Chain:
 
     @property
     def on_windows(self) -> tuple[Expression, ...]:
-        """Conditions that read a field of the window."""
+        """Conditions that use a field of the window."""
         width = len(self.assign.input.schema)
         return tuple(part for part in self.conditions if any(i >= width for i in references([part])))
 
@@ -103,7 +103,7 @@ def _is_session(node: Node) -> bool:
 
 
 def place_session_filters(sink: Sink, done: dict[int, Node]) -> Sink:
-    """The plan with filters where they take effect: below a SESSION that an aggregation cuts itself."""
+    """Return the plan with filters where they take effect: before the SESSION that an aggregation cuts."""
     for node in walk_nodes(sink):
         if isinstance(node, WindowAggregate) and _is_session(node):
             _check(node, sink)
@@ -142,7 +142,7 @@ def _with_inputs(node: Node, inputs: tuple[Node, ...]) -> Node:
 
 
 def _filtered(node: Node, chain: _Chain) -> Node:
-    """The chain again, over the rows that pass its conditions."""
+    """Copy the chain, with its conditions applied to the rows before the SESSION."""
     if isinstance(node, Project | Filter):
         return replace(node, input=_filtered(node.input, chain))
     assert isinstance(node, WindowAssign)
@@ -153,11 +153,15 @@ def _filtered(node: Node, chain: _Chain) -> Node:
 
 
 def _check(node: WindowAggregate, sink: Sink) -> None:
-    """Raise :class:`Untranslatable` if Flink plans an aggregation without a window, or if this is unknown."""
+    """Raise :class:`Untranslatable` unless Flink certainly plans a windowed aggregation."""
     chain = _Chain.of(node)
     if chain is None:
         raise Untranslatable(
-            f"an aggregation over a SESSION is recomputed only directly over its rows; {FLINK_BATCH}", node.span
+            (
+                "a backfill recomputes an aggregation over a SESSION only if it reads the session's rows "
+                f"directly; {FLINK_BATCH}"
+            ),
+            node.span,
         )
     width = len(chain.assign.input.schema)
     keys = {key for key in chain.keys if not (isinstance(key, InputRef) and key.index >= width)}
@@ -165,8 +169,8 @@ def _check(node: WindowAggregate, sink: Sink) -> None:
     fixed = {key for part in chain.conditions for key in _fixed(part)}
     if {key for key in keys if not isinstance(key, Literal)} != partition or fixed & partition:
         raise Untranslatable(
-            "Flink plans no windowed aggregation of a SESSION unless its keys are exactly window_start, window_end "
-            "and the keys of its PARTITION BY, and no condition fixes one of them to a value",
+            "Flink plans a windowed aggregation of a SESSION only if its keys are exactly window_start, "
+            "window_end and the keys of its PARTITION BY, and no condition fixes a key to a value",
             node.span,
         )
     if not chain.conditions:
@@ -176,14 +180,15 @@ def _check(node: WindowAggregate, sink: Sink) -> None:
     above = [filter for filter in walk_nodes(sink) if isinstance(filter, Filter) and _reads_window(filter, node)]
     if rows_too and (above or unclear):
         raise Untranslatable(
-            "with one filter on the rows and one on the window of a SESSION, Flink's planner decides if rows are "
-            "filtered before or after they are merged; filter the rows in the table that SESSION reads",
+            "one filter is on the rows and another is on the window of a SESSION, so Flink's planner decides if "
+            "rows are filtered before or after sessions are merged. Filter the rows in the table that SESSION "
+            "reads",
             above[0].span if above else node.span,
         )
 
 
 def _fixed(condition: Expression) -> Iterator[Expression]:
-    """Columns that a condition restricts to one value."""
+    """Columns that a condition restricts to a single value."""
     if isinstance(condition, FunctionCall) and condition.function in _CONSTANT and len(condition.args) == 2:
         left, right = condition.args
         if isinstance(right, Literal):
@@ -195,14 +200,17 @@ def _fixed(condition: Expression) -> Iterator[Expression]:
 
 
 def _reads_window(filter: Filter, below: Node) -> bool:
-    """True if a filter above an aggregation reads a field of its window."""
+    """True if a filter above an aggregation uses a window field of the aggregation."""
     if not any(node is below for node in walk_nodes(filter.input)):
         return False
     return any(window_fields(filter.input, i) - {None} for i in references([filter.condition]))
 
 
 def _check_ranked(node: Over) -> None:
-    """Check a Top-N over sessions: Flink separates them by their ends only, which may be equal (measured)."""
+    """Check a Top-N over sessions.
+
+    Flink distinguishes sessions only by their ends, which may be equal (measured).
+    """
     sessions = [
         below
         for below in walk_nodes(node.input)
@@ -213,14 +221,14 @@ def _check_ranked(node: Over) -> None:
         places = {place for key in node.calls[0].partition_by for place in _places(node.input, key, session)}
         if not set(keys) <= places:
             raise Untranslatable(
-                "a Top-N of sessions needs the keys of the sessions in its PARTITION BY: without "
-                "them Flink ranks all sessions together that end at the same time",
+                "a Top-N of sessions needs the sessions' keys in its PARTITION BY. Without them, Flink ranks all "
+                "sessions together that end at the same time",
                 node.span,
             )
 
 
 def _places(node: Node, key: Expression, session: Node) -> Iterator[Expression]:
-    """A column in terms of the rows that a SESSION reads; empty for any other column."""
+    """Rewrite a column in columns of a SESSION's input; yield nothing if there is no such column."""
     while isinstance(key, InputRef):
         if isinstance(node, Project):
             key, node = node.expressions[key.index], node.input

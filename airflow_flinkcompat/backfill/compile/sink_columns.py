@@ -1,4 +1,4 @@
-"""Columns of a sink: their values with implicit casts and NOT NULL as in Flink, and their windows."""
+"""Columns of a sink: values with Flink's implicit casts and NOT NULL checks, and window columns."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ _NUMBERS = (*INTEGERS, "DECIMAL", "FLOAT", "DOUBLE")
 
 @dataclass(frozen=True)
 class SinkValues:
-    """The value of every sink column in order: the plan's expressions, and Spark SQL in the sink's types."""
+    """Values of all sink columns in order, as plan expressions and as Spark SQL in the sink's types."""
 
     sources: tuple[Expression, ...]
     sql: tuple[str, ...]
 
 
 def sink_columns(sink: Sink, settings: Mapping[str, str]) -> tuple[tuple[Column, ...], SinkValues, str]:
-    """The sink's stored columns, the value of each, and a condition that drops rows ("" for none)."""
+    """Stored columns of a sink, their values, and a condition for rows to keep ("" for all rows)."""
     table = sink.table
     assert table is not None
     columns = table.stored
@@ -52,7 +52,10 @@ def sink_columns(sink: Sink, settings: Mapping[str, str]) -> tuple[tuple[Column,
     query = sink.input.schema
     if len(named) != len(query) or not set(named) <= {column.name for column in columns}:
         raise BackfillError(
-            f"the query has {len(query)} columns for sink {table.name} ({', '.join(named)}); select one for each",
+            (
+                f"the query has {len(query)} columns, but sink {table.name} has {len(named)} "
+                f"({', '.join(named)}). Select one column for each"
+            ),
             sink.span,
         )
     sources: list[Expression] = []
@@ -77,14 +80,14 @@ def sink_columns(sink: Sink, settings: Mapping[str, str]) -> tuple[tuple[Column,
 
 
 def named_columns(sink: Sink) -> list[str]:
-    """The sink's columns that the query supplies, in the query's order."""
+    """Sink columns that the query supplies, in the order of the query."""
     static = {name.strip("`") for name, _ in sink.partition}
     stored = sink.table.physical if sink.table is not None else ()
     return [name.strip("`") for name in sink.columns] or [name for name in stored if name not in static]
 
 
 def _static(sink: Sink, columns: tuple[Column, ...]) -> dict[str, Literal]:
-    """Constants of a PARTITION clause; raises :class:`BackfillError` for any but a text or a number."""
+    """Constants of a PARTITION clause; raises :class:`BackfillError` unless they are texts or numbers."""
     found: dict[str, Literal] = {}
     kinds = {column.name: column.type for column in columns}
     table = sink.table
@@ -92,15 +95,17 @@ def _static(sink: Sink, columns: tuple[Column, ...]) -> dict[str, Literal]:
     for name, text in ((name.strip("`"), text) for name, text in sink.partition):
         kind, inner = kinds.get(name), text[1:-1].replace("''", "'")
         if kind is None or name not in table.partitioned_by:
-            raise BackfillError(f"sink {table.name}: PARTITION names {name}, which is no partition column", sink.span)
+            raise BackfillError(
+                f"sink {table.name}: PARTITION contains {name}, which is not a partition column", sink.span
+            )
         if kind.name in CHARACTERS and text[:1] == "'":
             found[name] = Literal(inner, kind, sink.span)
         elif kind.name in INTEGERS and re.fullmatch(r"-?[0-9]+", text):
             found[name] = Literal(int(text), kind, sink.span)
         else:
             raise Untranslatable(
-                f"sink {table.name}: PARTITION ({name} = {text}) cannot be written for a column of "
-                f"type {kind}; SELECT the value instead",
+                f"sink {table.name}: PARTITION ({name} = {text}) is not a valid constant for a column of type "
+                f"{kind}. SELECT the value instead",
                 sink.span,
             )
     return found
@@ -113,15 +118,15 @@ def _value(source: Expression, column: Column, table: Table) -> str:
         )
     if not source.type.is_known or not _implicit(source.type, column.type):
         raise Untranslatable(
-            f"sink {table.name}: Flink does not cast {source.type} implicitly to column {column.name} "
-            f"of type {column.type}; write a CAST",
+            f"sink {table.name}: Flink does not cast {source.type} implicitly to column {column.name} of type "
+            f"{column.type}. Write a CAST",
             source.span,
         )
     return converted(source, column.type)
 
 
 def _implicit(source: DataType, target: DataType) -> bool:
-    """True if an INSERT converts implicitly: one type family, a wider number, DATE to TIMESTAMP, or NULL."""
+    """True if an INSERT converts implicitly: same type family, wider number, DATE to TIMESTAMP, or NULL."""
     if source.name == "NULL" or {source.name, target.name} <= set(CHARACTERS):
         return True
     if source.name in _NUMBERS and target.name in _NUMBERS:
@@ -131,8 +136,8 @@ def _implicit(source: DataType, target: DataType) -> bool:
 
 def _not_null(value: str, column: Column, table: Table) -> str:
     message = (
-        f"{ERROR}column {column.name} of sink {table.name} is NOT NULL but the query returns NULL; "
-        f"change the query, or SET '{_ENFORCER}' = 'DROP' as for the job"
+        f"{ERROR}column {column.name} of sink {table.name} is NOT NULL but the query returns NULL. Change the "
+        f"query, or SET '{_ENFORCER}' = 'DROP' if the job does"
     )
     return f"coalesce({value}, CAST(raise_error({quoted(message)}) AS {spark_type(column.type)}))"
 
@@ -146,7 +151,7 @@ def windows_of(node: Node) -> tuple[Window | None, ...]:
 
 
 def window_fields(node: Node, position: int) -> frozenset[WindowField | None]:
-    """Window fields that a column contains unchanged in any branch; None for a branch without one."""
+    """Window fields that a column contains unchanged, by branch; None for a branch without window field."""
     return frozenset(None if found is None else found[1] for found in origins(node, position))
 
 
@@ -154,7 +159,7 @@ Origin = tuple[WindowAssign | GroupWindowAggregate, WindowField]
 
 
 def origins(node: Node, position: int) -> tuple[Origin | None, ...]:
-    """The same fields with the node of the window, one per branch."""
+    """Window fields as in :func:`window_fields`, with the node of each window; one per branch."""
     return tuple(_origins(node, InputRef(position, node.schema[position].type)))
 
 
@@ -186,7 +191,7 @@ def _origins(node: Node, expression: Expression) -> Iterator[Origin | None]:
 
 
 def window_is_grouped(node: Aggregate) -> bool:
-    """True if both bounds of every branch's outermost window are keys of every grouping set."""
+    """True if both bounds of the outermost window of every branch are keys of every grouping set."""
     found: dict[WindowField, list[tuple[int, ...]]] = {WindowField.START: [], WindowField.END: []}
     for position, key in enumerate(node.keys):
         passed = list(_origins(node.input, key))
@@ -197,12 +202,12 @@ def window_is_grouped(node: Aggregate) -> bool:
 
 
 def _in_all_sets(node: Aggregate, position: int) -> bool:
-    """Elsewhere the key is NULL."""
+    """True if a key is in all grouping sets. In a set without the key, it is NULL."""
     return all(position in one for one in node.grouping_sets or ())
 
 
 def window_columns(sink: Sink) -> WindowColumns:
-    """Stored columns of a sink with the unchanged bounds of its rows' windows, in milliseconds or finer."""
+    """Stored sink columns that contain unchanged window bounds, with at least millisecond precision."""
     table = sink.table
     assert table is not None
     named = named_columns(sink)
@@ -224,7 +229,7 @@ def window_columns(sink: Sink) -> WindowColumns:
 
 
 def common_window_columns(first: WindowColumns, second: WindowColumns) -> WindowColumns:
-    """Window columns that are valid for the rows of both INSERTs into one sink."""
+    """Window columns that are valid for the rows of two INSERTs into one sink."""
     return replace(
         first,
         start=first.start if first.start == second.start else None,

@@ -1,9 +1,9 @@
-"""Windows and the aggregations over them as steps.
+"""Compilers of windows and of aggregations over windows.
 
-Slices are pieces inside or outside of every window, aggregated first and combined into windows. Decomposable calls
-(spark_sql/translations.py, PARTS) are computed once per key and slice instead of once per key and window, which is less
-work if a slice has many rows of a key. Sums of DOUBLE are then added up in another order, as they are between Spark's
-tasks and between Flink's own slices.
+A slice is a time span that lies completely inside or outside each window. Slices are aggregated first, then combined
+into windows. Decomposable calls (PARTS in spark_sql/translations.py) are computed once per key and slice instead of
+once per key and window. Slices save work if they contain many rows of a key. Sums of DOUBLE are then added in a
+different order. The order also differs between Spark's tasks and between Flink's slices.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from airflow_flinkcompat.plan.windows import refusal
 
 
 def windowed_rows(context: CompileContext, node: WindowAssign, needed: frozenset[int]) -> Assign | AssignSessions:
-    """Rows of a windowing function; raises :class:`Untranslatable` for a window without exact bounds."""
+    """Compile a windowing function; raise :class:`Untranslatable` for a window without exact bounds."""
     return _assign(context, node, node.window, node.time, node.time_attribute, needed)
 
 
@@ -61,7 +61,7 @@ def _assign(
     attribute: TimeAttribute | None,
     needed: frozenset[int],
 ) -> Assign | AssignSessions:
-    """Input rows in their windows; raises :class:`Untranslatable` for a window without exact bounds."""
+    """Assign rows to windows; raise :class:`Untranslatable` for a window without exact bounds."""
     below = node.input
     _check(context, node, window, time, attribute)
     assert isinstance(time, InputRef)
@@ -77,7 +77,7 @@ def _assign(
 
 
 def requested_below(node: Node, position: int, asked: AskedWindows) -> dict[int, AskedWindows]:
-    """Windows below that a window over windowed rows requests, by node, if its time is their time."""
+    """Windows of inner nodes that a window over windowed rows requests, by node."""
     found = (origin for origin in origins(node, position) if origin is not None)
     return {id(inner): asked for inner, field in found if field is WindowField.TIME}
 
@@ -89,20 +89,24 @@ def _check(
     time: Expression,
     attribute: TimeAttribute | None,
 ) -> None:
-    """Raise :class:`Untranslatable` for windows that Flink refuses, in its words, or without exact bounds."""
+    """Raise :class:`Untranslatable` for windows that Flink refuses, or whose bounds are inexact."""
     if window.kind is not WindowKind.SESSION and (reason := refusal(window)) is not None:
         raise Untranslatable(f"Flink refuses this window: {reason}", node.span)
     if window.measure is Measure.ROWS:
-        raise Untranslatable("a window over rows is not recomputed by a backfill yet", node.span)
+        raise Untranslatable("a backfill does not recompute a window over rows yet", node.span)
     if attribute is TimeAttribute.PROCTIME:
         raise Untranslatable(
-            "a window on processing time depends on when the job ran; history cannot be recomputed", node.span
+            ("a window in processing time depends on when the job ran, so it cannot be recomputed from history"),
+            node.span,
         )
     if not isinstance(time, InputRef):
-        raise Untranslatable("a window on a computed time is not recomputed; compute it in the table's DDL", node.span)
+        raise Untranslatable(
+            ("a backfill does not recompute a window on a computed time. Compute the time in the table's DDL"),
+            node.span,
+        )
     column = node.input.schema[time.index]
     if not column.type.is_known:
-        # An error below is the cause, and is more specific.
+        # An error in the input is the cause, and is more specific.
         context.compile(node.input, frozenset({time.index}))
     if column.type.name not in TIMESTAMPS:
         raise Untranslatable(
@@ -113,67 +117,70 @@ def _check(
     if attribute is None and not context.batch:
         raise Untranslatable(
             "Flink refuses this window: The window function requires the timecol is a time attribute type, but "
-            f"{column.name} is {column.type}; declare a WATERMARK, and over windowed rows take window_time",
+            f"{column.name} is {column.type}. Declare a WATERMARK or, over windowed rows, use window_time",
             time.span or node.span,
         )
     if isinstance(node, GroupWindowAggregate):
         if window.offset:
-            raise Untranslatable("Flink refuses this window: the legacy syntax has no offset; use TABLE(…)", node.span)
+            raise Untranslatable(
+                "Flink refuses this window: the legacy syntax does not support an offset. Use TABLE(…)", node.span
+            )
         return
     if not node.data_first:
         raise Untranslatable(
-            f"Flink refuses this window: among named arguments, DATA comes first in {window.kind}", node.span
+            (f"Flink refuses this window: if arguments are named, DATA must be the first argument of {window.kind}"),
+            node.span,
         )
     names = [column.name for column in node.schema]
     if twice := [name for name in names[-3:] if names.count(name) > 1]:
         raise Untranslatable(
-            f"Flink refuses this window: Field names must be unique. Found duplicates: [{', '.join(twice)}]; "
-            "rename these columns of the input",
+            f"Flink refuses this window: Field names must be unique. Found duplicates: [{', '.join(twice)}]. "
+            "Rename these columns of the input",
             node.span,
         )
 
 
 def zone_of(settings: Mapping[str, str], node: WindowAssign | GroupWindowAggregate | Over, time: InputRef) -> str:
-    """The time zone in which windows are cut, "" for a time without one."""
+    """Time zone that determines window boundaries; "" for a time without a zone."""
     kind = node.input.schema[time.index].type
     if kind.name == "TIMESTAMP":
         return ""
     zone = settings.get("table.local-time-zone")
     if zone is None or zone == "default":
         raise Untranslatable(
-            f"windows on {kind} use table.local-time-zone, which is not set, so Flink takes the zone of its machine: "
-            "SET 'table.local-time-zone' = 'UTC' or that zone, or declare the time as TIMESTAMP",
+            f"windows on {kind} use table.local-time-zone, which is not set, so Flink uses the zone of its "
+            "machine. SET 'table.local-time-zone' = 'UTC' or that zone, or declare the time as TIMESTAMP",
             node.span,
         )
     clock = time_zone(zone)
     if clock is None:
         raise Untranslatable(
-            f"table.local-time-zone is {zone}, which Flink refuses: write a name of the time zone "
-            "database such as 'America/Los_Angeles', an offset such as 'GMT+03:00', or 'UTC'",
+            f"table.local-time-zone is {zone}, which Flink refuses. Write a name of the time zone database such "
+            "as 'America/Los_Angeles', an offset such as 'GMT+03:00', or 'UTC'",
             node.span,
         )
     uneven = isinstance(node, GroupWindowAggregate) and (node.window.size or 0) % (node.window.slide or 1)
     if uneven and not isinstance(clock, timezone):
         raise Untranslatable(
-            "where clocks change, Flink's legacy HOP loses rows if its size is not a multiple of its "
-            "slide (measured); write TABLE(HOP(…))",
+            "if clocks change, Flink's legacy HOP loses rows unless its size is a multiple of its slide "
+            "(measured). Write TABLE(HOP(…))",
             node.span,
         )
     return zone
 
 
 def aggregate_rows(context: CompileContext, node: Aggregate) -> Step:
-    """An aggregation whose groups lie in one window each.
+    """Compile an aggregation in which each group lies in a single window.
 
-    It is computed window by window, regardless of other uses of the window's fields: Flink's state differs, its
-    final rows do not.
+    The aggregation is computed window by window, even if the query uses window fields elsewhere. Flink's state differs
+    in that case, but its final rows are equal.
     """
     windowed = isinstance(node, WindowAggregate)
     if not window_is_grouped(node) and (not windowed or context.bounds.bounded):
         inner = "of the outermost window " if windowed else ""
         raise Untranslatable(
-            f"a group aggregation without both window_start and window_end {inner}among its keys is not recomputed by "
-            f"a backfill yet; {FLINK_BATCH}",
+            "a backfill does not recompute a group aggregation yet unless both window_start and window_end "
+            f"{inner}are keys; {FLINK_BATCH}",
             node.span,
         )
     if node.grouping_sets is not None:
@@ -185,10 +192,10 @@ def aggregate_rows(context: CompileContext, node: Aggregate) -> Step:
 
 
 def group_window(context: CompileContext, node: GroupWindowAggregate) -> Step:
-    """The legacy group window as a windowing function, with its start as one more key."""
+    """Compile a legacy group window like a windowing function whose bounds are additional keys."""
     if node.mismatched:
         raise Untranslatable(
-            f"Flink refuses {node.mismatched[0]}: it belongs to another window than the GROUP BY", node.span
+            f"Flink refuses {node.mismatched[0]}: it belongs to a different window than the GROUP BY", node.span
         )
     if counts_rows(node):
         return counted_windows(context, node)
@@ -203,7 +210,7 @@ def group_window(context: CompileContext, node: GroupWindowAggregate) -> Step:
     outputs = [*range(count), *(position for position, _ in calls)]
     for property in node.properties:
         if property not in fields:
-            raise Untranslatable("a processing-time field of a window cannot be recomputed", node.span)
+            raise Untranslatable("the processing-time field of a window cannot be recomputed", node.span)
         outputs.append(count + fields[property])
     return Select(
         Group(below, keys, calls, legacy_slices_of(node)),
@@ -211,20 +218,20 @@ def group_window(context: CompileContext, node: GroupWindowAggregate) -> Step:
     )
 
 
-_ADDED = 3  # window_start, window_end, window_time
+_ADDED = 3  # The columns are window_start, window_end and window_time.
 
 
 def slices_of(node: Aggregate) -> Slices | None:
-    """Plan an aggregation over windowed rows by slices; None if impossible or if windows are slices.
+    """Plan an aggregation over windowed rows by slices; None if slices are impossible or useless.
 
-    Filters and projections between window and aggregation are computed on the rows of a slice, so none may read the
-    window's fields; as a key they may appear unchanged.
+    Filters and projections between window and aggregation are computed on the rows of a slice. Filters and projections
+    must not use window fields, except unchanged as keys.
     """
     below, keys, calls = node.input, node.keys, node.aggregates
     conditions: tuple[Expression, ...] = ()
     while isinstance(below, Project | Filter):
         if isinstance(below, Filter):
-            conditions = (below.condition, *conditions)  # an inner filter guards the expressions above it
+            conditions = (below.condition, *conditions)  # An inner filter guards the expressions above it.
         else:
             leaf = through(below.expressions)
             keys = tuple(transform(key, leaf) for key in keys)
@@ -243,7 +250,7 @@ def slices_of(node: Aggregate) -> Slices | None:
 
 
 def legacy_slices_of(node: GroupWindowAggregate) -> Slices | None:
-    """Plan the legacy syntax by slices, in which the window's start, end and time follow the keys."""
+    """Plan a legacy group window by slices. The window's start, end and time follow the keys."""
     count = len(node.keys)
     if not _covering(node.window):
         return None
@@ -254,7 +261,7 @@ def legacy_slices_of(node: GroupWindowAggregate) -> Slices | None:
 
 
 def _covering(window: Window) -> bool:
-    """True if slices fill windows, one for each if windows are consecutive."""
+    """True if windows are unions of slices. For consecutive windows, each window is one slice."""
     if window.kind is WindowKind.TUMBLE:
         return True
     hops = window.kind in (WindowKind.HOP, WindowKind.CUMULATE)
@@ -282,7 +289,8 @@ def _slices(
         if not _decomposable(call):
             return None
         if call.distinct and call.function in ("COUNT", "SUM"):
-            # De-duplicated per key and slice: the value becomes a key there, NULL where the row does not count.
+            # The value becomes a key of the slice, which removes duplicates. The key is NULL where the filter rejects
+            # the row.
             (arg,) = call.args
             value = grouped(arg) if call.filter is None else f"IF({scalar(call.filter)}, {grouped(arg)}, NULL)"
             index = values.setdefault(value, width + _ADDED + len(values))

@@ -1,6 +1,6 @@
-"""The delta connector: Delta Lake tables by path, read at their version at the start of the run.
+"""Connector for Delta Lake tables by path. A run reads the version that is current at its start.
 
-Flink's connector keeps TIMESTAMP as Delta's ``timestamp`` in UTC; newer tables have ``timestamp_ntz``. Both are
+Flink's connector stores TIMESTAMP as Delta's ``timestamp`` in UTC. Newer tables use ``timestamp_ntz``. Both are
 supported.
 """
 
@@ -24,7 +24,7 @@ NEEDS = Needs(
         ("spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog"),
     ),
 )
-# Options for a streaming job's reads and commits, which do not matter here.
+# Options for the reads and commits of a streaming job, which have no effect on a backfill.
 _NEUTRAL = ("updateCheckIntervalMillis", "updateCheckDelayMillis", "mergeSchema", "uid")
 
 
@@ -46,17 +46,17 @@ class DeltaSink(LakeSink):
 
 
 def _declared_path(table: Table) -> str:
-    """Path of a delta table; raises :class:`Untranslatable` for an option that changes the rows read."""
+    """Path of a Delta table; raises :class:`Untranslatable` for an option that affects the rows read."""
     for option, value in table.options:
         if option not in ("connector", "table-path", *_NEUTRAL) and (option, value) != ("mode", "batch"):
             raise Untranslatable(
-                f"table {table.name}: a backfill does not support option {option} = '{mask_secrets(value)}': "
-                "it reads the current table; leave the option out",
+                f"table {table.name}: a backfill does not support the option {option} = '{mask_secrets(value)}', "
+                "because it reads the current table. Remove the option",
                 table.span,
             )
     path = table.option("table-path")
     if not path:
-        raise BackfillError(f"table {table.name} has no option table-path", table.span)
+        raise BackfillError(f"table {table.name} has no option table-path: add it", table.span)
     return path
 
 

@@ -1,4 +1,4 @@
-"""Delta Lake tables in Spark: the version of a run, and rows of a range replaced in one commit."""
+"""Delta Lake tables in Spark: read one version during a run, and replace a range in one commit."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from airflow_flinkcompat.backfill.result import BackfillError
 from airflow_flinkcompat.backfill.spark import FileSystem, pin
 
 ALSO = {"timestamp_ntz": "timestamp"}
-"""Stored types that are accepted for each declared type."""
+"""Stored types that are also accepted for a declared type."""
 
 
 class DeltaReader:
-    """Reader of the table's version at the first access of a run."""
+    """Reader of the table version that is current at the first access of a run."""
 
     def __init__(self, session: SparkSession, source: DeltaSource) -> None:
         self._session, self._source = session, source
@@ -33,11 +33,11 @@ class DeltaReader:
     def check(self) -> None:
         source = self._source
         if delta_schema(self._session, source.place) is None:
-            raise BackfillError(f"table {source.table}: there is no Delta table at {source.place}")
+            raise BackfillError(f"table {source.table}: {source.place} does not contain a Delta table")
         delta_version(self._session, source.place)
 
     def version(self) -> str:
-        """The version that is read, and the time of its commit."""
+        """Version that the run reads, and the time of that version's commit."""
         return "{} of {}".format(*delta_version(self._session, self._source.place))
 
     def rows(self) -> DataFrame:
@@ -49,7 +49,7 @@ class DeltaReader:
 
 
 def delta_schema(session: SparkSession, place: str) -> StructType | None:
-    """The columns of the Delta table at a place; None without a table."""
+    """Columns of the Delta table at a location; None if there is no table."""
     jvm: Any = session._jvm
     if not jvm.io.delta.tables.DeltaTable.isDeltaTable(session._jsparkSession, place):
         return None
@@ -57,7 +57,7 @@ def delta_schema(session: SparkSession, place: str) -> StructType | None:
 
 
 def delta_version(session: SparkSession, place: str) -> tuple[int, str]:
-    """The version of a Delta table that this run reads, and the time of its commit."""
+    """Version of a Delta table that a run reads, and the time of that version's commit."""
 
     def ask() -> tuple[int, str]:
         jvm: Any = session._jvm
@@ -69,7 +69,7 @@ def delta_version(session: SparkSession, place: str) -> tuple[int, str]:
 
 
 class DeltaPublication:
-    """Rows computed and kept by Spark, then written and committed at once; see :class:`Publication`."""
+    """Publication of rows that Spark stores locally, then commits in one step; see :class:`Publication`."""
 
     def __init__(self, session: SparkSession, sink: DeltaSink, rows: PublishedRows, bounds: Range) -> None:
         self.session, self.place, self.rows = session, sink.place, rows
@@ -85,8 +85,8 @@ class DeltaPublication:
         files = FileSystem(self.session, self.place)
         if files.exists(self.place) and (files.is_file(self.place) or files.entries(self.place)):
             raise BackfillError(
-                f"sink {self.rows.name}: {self.place} contains something other than a Delta table; empty "
-                "it or write to another place"
+                f"sink {self.rows.name}: {self.place} contains files that are not a Delta table. Empty the "
+                "folder, or write to a different location"
             )
 
     def stage(self, rows: DataFrame) -> None:

@@ -1,8 +1,9 @@
-"""Publication of files, which are staged next to the target and moved in after all are written.
+"""Publication of files. Files are staged next to the target, and moved there after all are written.
 
-The staging folder is a claim on the target, which its owner names and keeps writing to. If two runs would change the
-same files, at least one sees the other's staging folder, since each makes its own before it looks for others. A
-killed run is recognised by its missing process or, from another machine, by missing writes. Its folder is removed.
+The staging folder is also a claim on the target. The folder's name contains its owner, and the owner keeps writing to
+the folder. Each run creates its folder before it looks for others. If two runs would change the same files, at least
+one run therefore sees the folder of the other run. A run is considered killed if its process has ended or, on a
+different machine, if it has stopped writing. The folder of a killed run is removed.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _LIVE: set[str] = set()
 
 
 class Claim:
-    """The staging folder of one run over one ``label`` (a range, or all) of a place; made by :meth:`take`."""
+    """Staging folder of one run, which claims a range or all of a location; created by :meth:`take`."""
 
     def __init__(self, files: FileSystem, place: str, label: str) -> None:
         self._files = files
@@ -48,7 +49,7 @@ class Claim:
         self.folder = f"{self._parent}/{self._name}"
 
     def take(self, conflicts: Callable[[str], bool], sink: str) -> None:
-        """Make the folder and remove those of dead runs."""
+        """Create the folder, and remove the folders of killed runs."""
         _LIVE.add(self._token)
         self._files.make_folder(self.folder)
         self._files.touch(f"{self.folder}/alive")
@@ -66,20 +67,20 @@ class Claim:
                 self._files.delete(other)
                 continue
             raise BackfillError(
-                f"sink {sink}: another backfill (process {pid} on {machine.partition('.')[0]}) is "
-                f"writing to {self._place}; run this one after it has ended"
+                f"sink {sink}: another backfill (process {pid} on {machine.partition('.')[0]}) is writing to "
+                f"{self._place}. Run this backfill after process {pid} has ended"
             )
 
     def check(self, sink: str) -> None:
-        """Raise :class:`BackfillError` if another run considered this one dead."""
+        """Raise :class:`BackfillError` if a different run considered this run killed."""
         if not self._files.exists(f"{self.folder}/rows"):
             raise BackfillError(
-                f"sink {sink}: the staged rows next to {self._place} were removed during the run, by hand or by "
-                "another run that considered this one dead; nothing was published, run it again"
+                f"sink {sink}: the staged rows next to {self._place} were removed during the run, either manually "
+                "or by another run that considered this run killed. Nothing was published. Run the backfill again"
             )
 
     def give_up(self) -> None:
-        """Remove the folder with its content."""
+        """Remove the folder and its content."""
         if self._token in _LIVE:
             _LIVE.remove(self._token)
             self._ended.set()
@@ -88,13 +89,13 @@ class Claim:
             self._files.delete(self.folder)
 
     def _keep(self) -> None:
-        # A failed heartbeat is harmless: other runs wait for several missing ones.
+        # A failed heartbeat is harmless, because other runs wait for several missing heartbeats.
         while not self._ended.wait(_BEAT_SECONDS):
             with suppress(Exception):
                 self._files.touch(f"{self.folder}/alive")
 
     def _silent(self, other: str) -> bool:
-        """True if the owner of a folder has stopped writing to it; clocks of machines are not compared."""
+        """True if the owner of a folder has stopped writing to it. Clocks of machines are not compared."""
         seen, until = self._files.changed(f"{other}/alive"), time.monotonic() + _PATIENCE_SECONDS
         while time.monotonic() < until:
             time.sleep(_BEAT_SECONDS / 5)
@@ -105,7 +106,7 @@ class Claim:
 
 
 def _machine() -> str:
-    """Scope of a process number: the host, and the container on it."""
+    """Name of the host and the container in which a process number is valid."""
     space = ""
     with suppress(OSError):
         space = f".{Path('/proc/self/ns/pid').stat().st_ino}"
@@ -113,7 +114,10 @@ def _machine() -> str:
 
 
 def _has_ended(pid: int, token: str) -> bool:
-    """True if a run of this machine has certainly ended; its process number may be in use again."""
+    """True if a run on this machine has certainly ended.
+
+    The process number of an ended run may be in use again.
+    """
     if pid == os.getpid():
         return token not in _LIVE
     try:
@@ -126,7 +130,7 @@ def _has_ended(pid: int, token: str) -> bool:
 
 
 _LINE = "flinkcompat_line"
-# A TIMESTAMP_LTZ of Spark becomes parquet's INT96, in today's calendar only.
+# Spark writes a TIMESTAMP_LTZ to Parquet as INT96, using only the Gregorian calendar.
 _TIMES = {
     "spark.sql.parquet.outputTimestampType": "INT96",
     "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
@@ -139,7 +143,10 @@ _NAME = re.compile(r"^backfill-(?P<first>[0-9T]+|begin)-(?P<last>[0-9T]+|end)-[0
 
 
 def range_name(from_: datetime | None, to: datetime | None) -> str:
-    """The range as part of a file name: sorts as text, with ``begin`` or ``end`` if it is open."""
+    """The range as a part of file names.
+
+    Names sort in order of time; ``begin`` and ``end`` mark open ranges.
+    """
     return "-".join(
         text if moment is None else moment.strftime("%Y%m%dT%H%M%S%f")
         for moment, text in zip((from_, to), _OPEN, strict=True)
@@ -147,7 +154,7 @@ def range_name(from_: datetime | None, to: datetime | None) -> str:
 
 
 def overlaps(name: str, other: str) -> bool:
-    """True if two ranges, as :func:`range_name` writes them, overlap."""
+    """True if two ranges in the notation of :func:`range_name` overlap."""
 
     def bounds(text: str) -> tuple[str, str]:
         first, _, last = text.partition("-")
@@ -160,9 +167,9 @@ def overlaps(name: str, other: str) -> bool:
 class FilePublication:
     """Publication of one sink's rows in a folder; see :class:`Publication`.
 
-    An ``exclusive`` folder then contains these rows and nothing else. Otherwise its files, named by the
-    range, replace those of an earlier run over the same range, next to any other files. Names of files begin with the
-    folders of their partition, if the sink has partitions.
+    If the folder is ``exclusive``, the folder contains only these rows afterwards. Otherwise, the new files replace
+    files of an earlier run with the same range, and other files remain. File names contain the range. If the sink has
+    partitions, file names begin with the partition folders.
     """
 
     def __init__(self, session: SparkSession, target: FileSink, rows: PublishedRows, bounds: Range) -> None:
@@ -181,17 +188,19 @@ class FilePublication:
         place, files = self.target.place, self.files
         self._claim.take(self._conflicts, self.rows.name)
         if self.target.exclusive and not files.exists(place) and files.exists(self._previous):
-            files.move(self._previous, place)  # an earlier run was killed between its two moves
+            files.move(self._previous, place)  # An earlier run was killed between its two moves.
         if files.is_file(place):
-            raise BackfillError(f"sink {self.rows.name}: {place} is a file; a backfill writes a folder of files")
+            raise BackfillError(
+                f"sink {self.rows.name}: {place} is a file, but a backfill writes a folder of files. Pass a folder"
+            )
         if not files.exists(place):
             return
         for name, folder, _ in files.entries(place):
             stray = folder and not name.startswith((".", "_", *(f"{column}=" for column in self._folders[:1])))
             if self.target.exclusive and stray:
                 raise BackfillError(
-                    f"sink {self.rows.name}: {place} has a folder {name}, which this run would "
-                    "replace with its own rows; empty it or write to another place"
+                    f"sink {self.rows.name}: {place} contains a folder {name}, which this run would replace with "
+                    "its own rows. Empty the location, or write to a different location"
                 )
         if self.target.exclusive:
             return
@@ -201,8 +210,8 @@ class FilePublication:
             known = f"{other['first']}-{other['last']}" if other else self.label
             if known != self.label and overlaps(known, self.label):
                 raise BackfillError(
-                    f"sink {self.rows.name}: {place}/{name} was published by a backfill of an overlapping range; "
-                    f"delete backfill-{known}-*, or write elsewhere with --sink {self.rows.name}=URI"
+                    f"sink {self.rows.name}: {place}/{name} was published by a backfill of an overlapping range. "
+                    f"Delete backfill-{known}-*, or write to a different location with --sink {self.rows.name}=URI"
                 )
 
     def _conflicts(self, label: str) -> bool:
@@ -249,7 +258,7 @@ class FilePublication:
         return names
 
     def _mark(self, place: str, folders: list[str], success: str) -> None:
-        """Mark a complete partition as Flink's policy success-file does."""
+        """Mark complete partitions, as Flink's commit policy success-file does."""
         for folder in folders:
             self.files.write(f"{place}/{folder}{success}")
 
@@ -265,11 +274,11 @@ class FilePublication:
             if held:
                 files.move(self._previous, place)
             raise
-        with suppress(Py4JError):  # the rows are in place; the next run removes what could not be removed now
+        with suppress(Py4JError):  # The rows are published. The next run removes what remains.
             files.delete(self._previous)
 
     def _add(self, ready: str, names: tuple[str, ...]) -> None:
-        """Move files in under hidden names; a mark with their number then allows the next run to finish."""
+        """Move files to the target with hidden names. Then write a mark, with which the next run can finish."""
         place, files = self.target.place, self.files
         files.make_folder(place)
         for folder in sorted({_folder(name) for name in names} - {""}):
@@ -291,11 +300,11 @@ class FilePublication:
                 for name in self._files_of_range(self.label, "."):
                     files.delete(f"{place}/{name}")
             raise
-        with suppress(Py4JError):  # as in _swap
+        with suppress(Py4JError):  # The rows are published, as in _swap.
             self._forget(self.label, mark)
 
     def _settle(self) -> None:
-        """Finish interrupted moves of runs over this range, or an overlapping one."""
+        """Finish interrupted moves of earlier runs whose range is equal or overlaps."""
         for name, folder, _ in self.files.entries(self.target.place):
             pending = None if folder else _PENDING.match(name)
             if pending and overlaps(pending["label"], self.label):
@@ -303,14 +312,16 @@ class FilePublication:
                 self._forget(pending["label"], f"{self.target.place}/{name}")
 
     def _files_of_range(self, label: str, before: str = "") -> list[str]:
-        """The files of a range: in place, staged with ``.``, or set aside with ``.old-``."""
+        """Files of a range: published, or with the given prefix: ``.`` for hidden, ``.old-`` for set aside."""
         found = self.files.files(self.target.place, len(self._folders))
         return [name for name, _ in found if _base(name).startswith(f"{before}backfill-{label}-")]
 
     def _put(self, label: str, count: int) -> None:
-        """Set old files aside and move in the ``count`` new ones, resuming an earlier attempt at any point.
+        """Set old files aside and publish the ``count`` new files.
 
-        While all new files are hidden, the others are old; afterwards no old file is left.
+        An interrupted attempt can be resumed at any point.
+
+        As long as all new files are hidden, the visible files are old. Afterwards no old file remains.
         """
         place, files, hidden = self.target.place, self.files, self._files_of_range(label, ".")
         if len(hidden) == count:
@@ -322,7 +333,7 @@ class FilePublication:
             self._mark(place, sorted({_folder(name) for name in self._files_of_range(label)}), success)
 
     def _take_back(self, label: str, count: int) -> None:
-        """Undo :meth:`_put` from any point; it may follow again wherever this ends."""
+        """Undo :meth:`_put`, from any point. :meth:`_put` may run again, wherever this undo was interrupted."""
         place, files = self.target.place, self.files
         if len(self._files_of_range(label, ".")) < count:
             for name in self._files_of_range(label):
@@ -353,5 +364,5 @@ def _hidden(name: str) -> str:
 
 
 def _visible_name(name: str, before: str) -> str:
-    """Turn ``dt=1/.part-0`` into ``dt=1/part-0``, with the prefix of its name."""
+    """Remove a prefix from a file name: ``dt=1/.part-0`` → ``dt=1/part-0``."""
     return f"{_folder(name)}{_base(name).removeprefix(before)}"

@@ -1,4 +1,4 @@
-"""The filesystem connector: folders of csv, json, parquet or orc files, partitioned or plain."""
+"""Connector for folders of CSV, JSON, Parquet or ORC files, with or without partitions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from airflow_flinkcompat.secrets import mask_secrets
 if TYPE_CHECKING:
     from airflow_flinkcompat.savepoint.source_positions import FilesRead
 
-# Flink writes a DATE as its number of days but cannot read it; times and decimals fail likewise.
+# Flink writes a DATE as a number of days but cannot read it back. Times and decimals have similar errors.
 _TYPES = (*CHARACTERS, *INTEGERS, "BOOLEAN")
 _POLICY = "sink.partition-commit.policy.kind"
 _SUCCESS_FILE = "sink.partition-commit.success-file.name"
@@ -31,10 +31,10 @@ _SHAPES = {**dict.fromkeys(INTEGERS, "^[+-]?[0-9]+$"), "BOOLEAN": "^(?i)(true|fa
 
 @dataclass(frozen=True)
 class Partitioning:
-    """Layout of a table's rows in folders.
+    """Layout of a table's rows in partition folders.
 
-    ``columns`` are the partition columns, outermost first; ``default_name`` replaces NULL and the empty text;
-    ``success_file`` marks a folder that is complete.
+    ``columns``: Partition columns, outermost first. ``default_name``: Folder name for NULL and the empty text.
+    ``success_file``: Name of the file that marks a complete folder.
     """
 
     columns: tuple[Column, ...] = ()
@@ -43,19 +43,22 @@ class Partitioning:
 
     @classmethod
     def of(cls, table: Table) -> Partitioning:
-        """Partitioning of a table; raises :class:`Untranslatable` for a column type with inexact names."""
+        """Partitioning of a table; raises :class:`Untranslatable` if folder names determine no exact values."""
         kinds = {column.name: column for column in table.columns}
         columns = tuple(kinds[name] for name in table.partitioned_by if name in table.physical)
         for column in columns:
             if column.type.name not in _TYPES:
                 raise Untranslatable(
-                    f"table {table.name}: a backfill cannot read or write partition column "
-                    f"{column.name} of type {column.type}; {FLINK_BATCH}",
+                    f"table {table.name}: a backfill cannot read or write the partition column {column.name} of "
+                    f"type {column.type}; {FLINK_BATCH}",
                     table.span,
                 )
         if len(columns) != len(table.partitioned_by) or len(columns) == len(table.physical):
             raise BackfillError(
-                f"table {table.name}: partition columns must be stored columns, and at least one column must remain",
+                (
+                    f"table {table.name}: partition columns must be stored columns, and the table needs at least "
+                    "one other column"
+                ),
                 table.span,
             )
         return cls(
@@ -69,17 +72,17 @@ class Partitioning:
         return tuple(column.name for column in self.columns)
 
     def check_commit(self, table: Table) -> None:
-        """Raise :class:`Untranslatable` if committing a partition does more than write files."""
+        """Raise :class:`Untranslatable` if a partition commit does more than write files."""
         others = {kind.strip() for kind in (table.option(_POLICY) or "").split(",")} - {"", "success-file"}
         if others:
             raise Untranslatable(
-                f"sink {table.name}: a backfill does not support {_POLICY} '{', '.join(sorted(others))}'; "
-                f"write elsewhere with --sink {table.path[2]}=URI",
+                f"sink {table.name}: a backfill does not support {_POLICY} '{', '.join(sorted(others))}'. Write "
+                f"to a different location with --sink {table.path[2]}=URI",
                 table.span,
             )
 
     def value(self, column: Column, field: str, table: Table) -> str:
-        """Spark SQL of a partition column's value from the name of its folder."""
+        """Spark SQL for the value of a partition column, from the name of its folder."""
         text, kind = f"nullif({field}, {quoted(self.default_name)})", column.type
         if kind.name not in CHARACTERS:
             shape = quoted(_SHAPES[kind.name])
@@ -93,20 +96,20 @@ class Partitioning:
         return text
 
     def folder(self, column: Column, value: str) -> str:
-        """Spark SQL of a folder's name for a value."""
+        """Spark SQL for the folder name of a value."""
         return f"coalesce(nullif(CAST({value} AS STRING), ''), {quoted(self.default_name)})"
 
 
 PLAIN = Partitioning()
-"""All files in one folder, or in folders without meaning."""
+"""Files that are all in one folder, or in folders that store no columns."""
 FORMATS = ("csv", "json", *columnar.NAMES)
 _OTHER_FORMATS = ("avro", "protobuf", "raw", "xml", "text", "paimon", "hudi", "debezium-json", "canal-json")
-# Options for a streaming job's file layout and discovery, which do not matter here.
+# Options for the file layout and discovery of a streaming job, which have no effect on a backfill.
 _NEUTRAL = ("sink.", "source.monitor-interval", "auto-compaction", "compaction.", "partition.")
 
 
 def file_format(table: Table, name: str | None = None) -> Format | ColumnarFormat:
-    """The format of a table's files."""
+    """Format of a table's files."""
     declared = table.option("format") or table.option("value.format")
     if name is not None and name != declared:
         return ColumnarFormat(name) if name in columnar.NAMES else {"csv": CsvFormat, "json": JsonFormat}[name]()
@@ -118,19 +121,19 @@ def file_format(table: Table, name: str | None = None) -> Format | ColumnarForma
         format = columnar.columnar(table, declared, settings)
     except ValueError as error:
         raise BackfillError(f"table {table.name}: {error}", table.span) from None
-    # A requested archive was probably not written by this table's job; its times are in UTC.
+    # The table's job probably did not write an archive in a requested format. Times in such an archive are in UTC.
     return format if name is None else replace(format, utc=True)
 
 
 MODIFIED = "m_modified"
-"""The modification time of a row's file."""
+"""Spark column with the modification time of a row's file."""
 
 
 @dataclass(frozen=True)
 class FileSource:
-    """A table read from the files of a folder. ``columns`` are its physical columns in order.
+    """A table that is read from the files of a folder. ``columns``: Its physical columns in order.
 
-    ``read``: the part of the files that a job had read; only its rows are read.
+    ``read``: Files, or parts of files, that a job had read; only their rows are read.
     """
 
     table: str
@@ -145,14 +148,14 @@ class FileSource:
 
     @classmethod
     def of(cls, table: Table, place: str, format_name: str | None = None) -> FileSource:
-        """The files of a table at a place; raises :class:`BackfillError` if they are not read exactly."""
+        """Files of a table at a location; raises :class:`BackfillError` if they cannot be read exactly."""
         format = file_format(table, format_name)
         partitioning = Partitioning.of(table) if table.partitioned_by else PLAIN
         columns = table.stored
         if len(columns) - len(partitioning.columns) == 1 and isinstance(format, CsvFormat):
             raise Untranslatable(
-                f"table {table.name} has one column only: a blank line is a row for Flink, but not "
-                "for Spark; declare it with format json",
+                f"table {table.name} has only one column: a blank line is a row for Flink, but not for Spark. "
+                "Declare the table with format json",
                 table.span,
             )
         return cls(table.name, place, format, columns, partitioning)
@@ -170,17 +173,17 @@ class FileSource:
 
     @property
     def folders(self) -> frozenset[int]:
-        """Positions of the stored columns whose values are folder names."""
+        """Indexes of the stored columns whose values are folder names."""
         return frozenset(i for i, column in enumerate(self.columns) if column in self.partitioning.columns)
 
     def metadata(self, key: str) -> tuple[DataType, str] | None:
-        """Modification time of a file, for files whose rows read by a job are known."""
+        """Modification time of a file, if it is known which rows a job had read."""
         return (timestamp_ltz(3), MODIFIED) if key == "file.modification-time" and self.read is not None else None
 
     def within(self, span: TimeSpan) -> FileSource:
-        """Restrict the files to a span; in typed files, rows outside of it are left to their reader.
+        """Restrict typed files to a time span. The reader of such files may skip rows outside the span.
 
-        This does not apply to a file that a job was reading, since its rows are counted.
+        Files that a job was still reading are not restricted, because their rows must be counted.
         """
         column = self.columns[span.field]
         counted = self.read is not None and bool(self.read.in_progress)
@@ -192,7 +195,7 @@ class FileSource:
 
 @dataclass(frozen=True)
 class FileSink:
-    """A sink of files in a folder; see ``file_publication_spark``."""
+    """A sink that writes files to a folder; see ``file_publication_spark``."""
 
     place: str
     format: Format | ColumnarFormat
@@ -202,7 +205,7 @@ class FileSink:
 
     @classmethod
     def of(cls, table: Table, place: str, exclusive: bool, format_name: str | None = None) -> FileSink:
-        """The folder of a sink; raises :class:`BackfillError` if it is not written exactly."""
+        """Folder of a sink; raises :class:`BackfillError` if rows cannot be written exactly."""
         partitioning = Partitioning.of(table) if table.partitioned_by else PLAIN
         partitioning.check_commit(table)
         format = file_format(table, format_name)
@@ -219,25 +222,27 @@ class FileSink:
     @property
     def write_mode(self) -> str:
         if self.exclusive:
-            return "a staged folder replaces the old one, and contains only the rows of this run"
-        return "files named by the range replace those of an earlier run over it; other files stay"
+            return "a staged folder replaces the old folder, and contains only the rows of this run"
+        return "files named by the range replace files of an earlier run with the same range; other files remain"
 
     def check(self, rows: PublishedRows, bounds: Range) -> None:
         if not self.place.rpartition("/")[2]:
-            raise BackfillError(f"sink {rows.name}: {self.place} is not a folder that a backfill may replace")
+            raise BackfillError(
+                f"sink {rows.name}: {self.place} is not a folder that a backfill may replace. Pass a folder below it"
+            )
 
 
 def _declared_place(table: Table, what: str) -> str:
     for option, value in table.options:
         if not _understood(option, table):
             raise Untranslatable(
-                f"table {table.name}: a backfill does not support option {option} = '{mask_secrets(value)}'; "
-                f"leave it out, or point to plain files with {what} {table.path[2]}=URI",
+                f"table {table.name}: a backfill does not support the option {option} = '{mask_secrets(value)}'. "
+                f"Remove the option, or specify plain files with {what} {table.path[2]}=URI",
                 table.span,
             )
     path = table.option("path")
     if not path:
-        raise BackfillError(f"table {table.name} has no option path", table.span)
+        raise BackfillError(f"table {table.name} has no option path: add it", table.span)
     return normalised(path, f"table {table.name}, option path")
 
 
@@ -247,10 +252,13 @@ def _understood(option: str, table: Table) -> bool:
 
 
 def _checked_place(format_name: str | None, place: str, what: str) -> str:
-    """A place that a request names. Raises :class:`BackfillError` for one that names another format."""
+    """Check and normalize a location that a request specifies.
+
+    Raises :class:`BackfillError` if the location has an unsupported format.
+    """
     if format_name is None and (prefix := place.partition(":")[0]) in _OTHER_FORMATS:
         raise BackfillError(
-            f"{what}: a backfill does not read or write format {prefix}; it supports "
+            f"{what}: a backfill does not read or write the format {prefix}. Supported formats are "
             f"{', '.join(FORMATS)}, delta and iceberg"
         )
     return normalised(place, what)
@@ -267,7 +275,7 @@ def _sink_at(format_name: str | None, table: Table, place: str, what: str) -> Fi
 CONNECTOR = Connector(
     sources={"filesystem": lambda table: FileSource.of(table, _declared_place(table, "--table"))},
     sinks={"filesystem": lambda table: FileSink.of(table, _declared_place(table, "--sink"), exclusive=False)},
-    # A place without a format's name contains files of the declared format.
+    # Without a format in its location, a table's files have the declared format.
     named_sources={name or "": partial(_source_at, name) for name in (*FORMATS, None)},
     named_sinks={name or "": partial(_sink_at, name) for name in (*FORMATS, None)},
     listed=1,

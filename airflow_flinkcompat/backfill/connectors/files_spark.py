@@ -1,4 +1,4 @@
-"""Files as Spark reads them."""
+"""Files that Spark reads."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def _columnar(
     span: tuple[Column, TimeSpan] | None = None,
     ordered: bool = False,
 ) -> DataFrame:
-    """The columns of parquet or orc files by name, in their declared types.
+    """Read columns of Parquet or ORC files by name, in their declared types.
 
-    A column that no file has is NULL; one that Flink would read differently raises an error only when it is used.
+    A column that is in no file is NULL. A column that Flink would read differently raises an error only if it is used.
     """
     calendar = {"datetimeRebaseMode": "CORRECTED", "int96RebaseMode": "CORRECTED"} if format == "parquet" else {}
     loading = session.read.format(format).options(recursiveFileLookup=not partitions, **calendar)
@@ -55,14 +55,17 @@ def _columnar(
     values = []
     for column in stored:
         name, kind = column.name, spark_type(column.type)
-        message = f"{ERROR}table {table}: column {name} is {real.get(name)} in the files, not {column.type}"
+        message = (
+            f"{ERROR}table {table}: column {name} is {real.get(name)} in the files, not {column.type}. Correct "
+            "the declaration"
+        )
         text = f"CAST({identifier(name)} AS {kind})" if name in held else f"raise_error({quoted(message)})"
         values.append(F.expr(text).alias(name) if kind and held.get(name) != wanted[name] else F.col(identifier(name)))
     return rows.select(*values, *(identifier(name) for name in partitions), *(ORDER if ordered else ()))
 
 
 def _found(loading: DataFrameReader, place: str) -> dict[str, str]:
-    """The types of the columns that are in the files; none if all files are hidden ones."""
+    """Types of the columns in the files; empty if all files are hidden."""
     try:
         return {field.name: field.dataType.simpleString() for field in loading.load(place).schema.fields}
     except AnalysisException as error:
@@ -72,12 +75,12 @@ def _found(loading: DataFrameReader, place: str) -> dict[str, str]:
 
 
 def _alike(kind: str) -> tuple[str, ...]:
-    """Types of timestamps that are accepted for each other; without a zone they are in UTC."""
+    """Stored timestamp types that are accepted for a type. Timestamps without a zone are in UTC."""
     return ("timestamp_ntz", "timestamp") if kind.startswith("timestamp") else (kind,)
 
 
 class FileReader:
-    """Reader of all visible files of a folder."""
+    """Reader of all visible files in a folder."""
 
     def __init__(self, session: SparkSession, source: FileSource) -> None:
         self._session, self._source = session, source
@@ -85,15 +88,15 @@ class FileReader:
     def check(self) -> None:
         source = self._source
         if not FileSystem(self._session, source.place).exists(source.place):
-            raise BackfillError(f"table {source.table}: there is nothing at {source.place}")
+            raise BackfillError(f"table {source.table}: {source.place} does not exist")
 
     def version(self) -> str:
-        """Digest of the names, sizes and modification times of all files; no file is opened."""
+        """Digest of the names, sizes and modification times of all files, which are not opened."""
         (row,) = self._listed().selectExpr("count(1)", "bit_xor(xxhash64(path, length, modificationTime))").collect()
         return f"{row[0]} files {row[1] or 0:x}"
 
     def files(self) -> list[tuple[str, int]]:
-        """All visible files, each with its modification time in milliseconds since 1970; none is opened."""
+        """All visible files and their modification times in milliseconds since 1970. Files are not opened."""
         return [
             (row[0], row[1]) for row in self._listed().selectExpr("path", "unix_millis(modificationTime)").collect()
         ]
@@ -108,14 +111,14 @@ class FileReader:
         return self.ordered_rows().drop(*text_reader.ORDER)
 
     def ordered_rows(self) -> DataFrame:
-        """Rows in the order of their files' modification, those of one millisecond by path, and within a file."""
+        """Rows in the order of their files' modification times, then of paths, then of lines."""
         rows, read = self._rows(ordered=True), self._source.read
         if read is None:
             return rows
         return rows_read(rows.withColumn(MODIFIED, F.expr("part.file_modification_time")), read, self._source)
 
     def check_sequence(self) -> None:
-        """Rows are read one file after the other."""
+        """Accept every source, because rows are read one file after another."""
 
     def _rows(self, ordered: bool) -> DataFrame:
         session, source = self._session, self._source
@@ -140,7 +143,7 @@ _LOCAL = re.compile("^file:/+")
 
 
 def rows_read(rows: DataFrame, read: FilesRead, source: FileSource) -> DataFrame:
-    # Spark writes a file's URI with and without an empty authority.
+    # Spark writes the URI of a file with or without an empty authority.
     files = {normal(file): _LOCAL.sub("file:/", file) for file in rows.inputFiles()}
     stream = F.regexp_replace("stream", _LOCAL.pattern, "file:/")
     waiting, in_progress = _whole(read.waiting, source), _whole(read.in_progress, source)
@@ -155,7 +158,9 @@ def rows_read(rows: DataFrame, read: FilesRead, source: FileSource) -> DataFrame
     parts = [rows.where(stream.isin(done))]
     for path, split in in_progress.items():
         if path not in files:
-            raise BackfillError(f"table {source.table}: the job was reading {path}, which has been deleted")
+            raise BackfillError(
+                f"table {source.table}: the job was reading {path}, which was deleted since. Restore the file"
+            )
         order = Window.orderBy("part", "place")
         numbered = rows.where(stream == files[path]).withColumn(_NUMBER, F.row_number().over(order))
         parts.append(numbered.where(F.col(_NUMBER) <= split.records_read).drop(_NUMBER))
@@ -163,19 +168,22 @@ def rows_read(rows: DataFrame, read: FilesRead, source: FileSource) -> DataFrame
 
 
 def normal(path: str) -> str:
-    """A normal form of a file's URI, equal for the spellings of Flink and Spark."""
+    """Normalize a file's URI, which Flink and Spark write differently."""
     return _LOCAL.sub("file:/", unquote(path))
 
 
 def _whole(splits: tuple[FileSplit, ...], source: FileSource) -> dict[str, FileSplit]:
-    """Whole files by name. Raises BackfillError for a part of a file, whose rows have no known start."""
+    """Splits by file, if each is a whole file.
+
+    Raises BackfillError for a part of a file, because it is unknown which row is the first of the part.
+    """
     found = defaultdict(list)
     for split in splits:
         found[normal(split.path)].append(split)
         if split.offset or split.length < split.file_size or split.position is not None:
             raise BackfillError(
-                f"table {source.table}: the job was reading {split.path} in parts, and their number does not show "
-                "which rows were read. Take another savepoint when no file is being read"
+                f"table {source.table}: the job was reading {split.path} in parts, and the number of rows in a "
+                "part does not show which rows were read. Take a savepoint again when no file is being read"
             )
     return {path: splits[0] for path, splits in found.items()}
 

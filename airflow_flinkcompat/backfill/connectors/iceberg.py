@@ -1,4 +1,7 @@
-"""The iceberg connector: tables of a hadoop, hive or rest catalog, read as at the start of the run."""
+"""Connector for Iceberg tables of a hadoop, hive or rest catalog.
+
+A run reads the snapshot at its start.
+"""
 
 from __future__ import annotations
 
@@ -18,12 +21,12 @@ from airflow_flinkcompat.secrets import mask_secrets
 NEEDS = Needs(("org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0",), REDACTION)
 _TYPES = ("hadoop", "hive", "rest")
 _NAMES = ("catalog-name", "catalog-type", "catalog-database", "catalog-table", "connector", "clients")
-# Properties of the catalog and its storage that both Flink and Spark pass to Iceberg.
+# Catalog and storage properties that both Flink and Spark pass on to Iceberg.
 _CATALOG = re.compile(
     r"uri|warehouse|io-impl|credential|token|scope|oauth2-server-uri|header\..+|rest\..+|s3\..+|client\..+|gcs\..+|"
     r"adls\..+|prefix|view-endpoints-supported"
 )
-# Options for a streaming job's writer and reader, which do not matter here.
+# Options for the writer and reader of a streaming job, which have no effect on a backfill.
 _NEUTRAL = re.compile(
     r"write\..+|read\.split\..+|format-version|property-version|monitor-interval|max-planning-snapshot-count|"
     r"cache-enabled|cache\.expiration-interval-ms|distribution-mode|target-file-size-bytes|compression-.+|commit\..+|history\..+"
@@ -32,10 +35,10 @@ _NEUTRAL = re.compile(
 
 @dataclass(frozen=True)
 class IcebergTable:
-    """A table of a catalog.
+    """A table of an Iceberg catalog.
 
-    ``catalog`` is Spark's name for it. ``properties`` are set for it before the first use, with placeholders filled in
-    only then; none for a catalog that Spark is configured with.
+    ``catalog``: Spark's name for the catalog. ``properties``: Settings of the catalog, which are set before its first
+    use. Placeholders are filled in only then. Empty for a catalog in Spark's configuration.
     """
 
     catalog: str
@@ -46,43 +49,47 @@ class IcebergTable:
 
     @property
     def identifier(self) -> str:
-        """The table's name in Spark SQL."""
+        """Name of the table in Spark SQL."""
         parts = (self.catalog, *self.database.split("."), self.name)
         return ".".join(identifier(part) for part in parts)
 
     @property
     def place(self) -> str:
-        """The place without secrets, for a user."""
+        """Location without secrets, for messages."""
         return f"iceberg:{self.label or self.catalog}.{self.database}.{self.name}"
 
     @classmethod
     def declared(cls, table: Table) -> IcebergTable:
-        """The table that options declare. Raises :class:`BackfillError` for an option that is not understood."""
+        """Find the table that a script's options declare.
+
+        Raises :class:`BackfillError` for an unsupported option.
+        """
         properties: dict[str, str] = {}
         for option, value in table.options:
             if _CATALOG.fullmatch(option):
                 properties[option] = value
             elif option not in _NAMES and not _NEUTRAL.fullmatch(option):
                 raise Untranslatable(
-                    f"table {table.name}: a backfill does not support option {option} = '{mask_secrets(value)}'; "
-                    "leave it out, or name one of Spark's catalogs with --table or --sink "
-                    f"{table.path[2]}=iceberg:CATALOG.DATABASE.TABLE",
+                    f"table {table.name}: a backfill does not support the option {option} = "
+                    f"'{mask_secrets(value)}'. Remove the option, or specify a catalog of Spark with --table or "
+                    f"--sink {table.path[2]}=iceberg:CATALOG.DATABASE.TABLE",
                     table.span,
                 )
         kind = table.option("catalog-type", "hive") or ""
         if kind not in _TYPES:
             raise Untranslatable(
-                f"table {table.name}: a backfill does not support catalog-type '{kind}', only {', '.join(_TYPES)}; "
-                f"name one of Spark's catalogs with --table or --sink {table.path[2]}=iceberg:CATALOG.DATABASE.TABLE",
+                f"table {table.name}: a backfill does not support catalog-type '{kind}', only "
+                f"{', '.join(_TYPES)}. Specify a catalog of Spark with --table or --sink "
+                f"{table.path[2]}=iceberg:CATALOG.DATABASE.TABLE",
                 table.span,
             )
         properties["type"] = kind
         missing = {"hadoop": "warehouse", "hive": "uri", "rest": "uri"}[kind]
         if missing not in properties:
-            raise BackfillError(f"table {table.name} has no option {missing}", table.span)
+            raise BackfillError(f"table {table.name} has no option {missing}: add it", table.span)
         name = table.option("catalog-name")
         if not name:
-            raise BackfillError(f"table {table.name} has no option catalog-name", table.span)
+            raise BackfillError(f"table {table.name} has no option catalog-name: add it", table.span)
         stored = tuple(sorted(properties.items()))
         digest = hashlib.sha256(repr(stored).encode()).hexdigest()[:12]
         database = table.option("catalog-database") or table.path[1] or "default_database"
@@ -92,10 +99,10 @@ class IcebergTable:
 
     @classmethod
     def parse(cls, name: str, what: str) -> IcebergTable:
-        """Parse ``catalog.database.table`` of a place ``iceberg:…``; raises :class:`BackfillError` otherwise."""
+        """Parse the location ``catalog.database.table``; raises :class:`BackfillError` if it is invalid."""
         parts = name.split(".")
         if len(parts) < 3 or not all(part.strip() for part in parts):
-            raise BackfillError(f"{what}: iceberg:{name} is not an Iceberg table; write iceberg:CATALOG.DATABASE.TABLE")
+            raise BackfillError(f"{what}: iceberg:{name} is not an Iceberg table. Write iceberg:CATALOG.DATABASE.TABLE")
         return cls(parts[0], ".".join(parts[1:-1]), parts[-1])
 
 
@@ -127,8 +134,8 @@ class IcebergSink(LakeSink):
         for column in rows.columns:
             if column.type.name in ("TINYINT", "SMALLINT"):
                 raise Untranslatable(
-                    f"sink {rows.name}: Iceberg has no type for column {column.name} of type "
-                    f"{column.type}; declare INT",
+                    f"sink {rows.name}: Iceberg has no type for column {column.name} of type {column.type}. "
+                    "Declare the column as INT",
                     rows.table.span,
                 )
         super().check(rows, bounds)

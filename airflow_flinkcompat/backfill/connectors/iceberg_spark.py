@@ -1,4 +1,4 @@
-"""Iceberg tables in Spark: catalogs, the snapshot of a run, and rows replaced in one commit."""
+"""Iceberg tables in Spark: catalogs, the snapshot that a run reads, and replacement in one commit."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _MISSING = ("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND")
 
 
 class IcebergReader:
-    """Reader of the table's snapshot at the first access of a run."""
+    """Reader of the table snapshot that is current at the first access of a run."""
 
     def __init__(self, session: SparkSession, source: IcebergSource) -> None:
         self._session, self._source = session, source
@@ -37,7 +37,9 @@ class IcebergReader:
     def check(self) -> None:
         source = self._source
         if iceberg_schema(self._session, source.location) is None:
-            raise BackfillError(f"table {source.table}: there is no table {source.place}")
+            raise BackfillError(
+                f"table {source.table}: there is no table {source.place}. Create it, or correct its name"
+            )
         iceberg_snapshot(self._session, source.location)
 
     def version(self) -> str:
@@ -56,26 +58,26 @@ class IcebergReader:
 
 
 def configure(session: SparkSession, table: IcebergTable) -> None:
-    """Make the table's catalog known to the session, with its secrets filled in."""
+    """Add the table's catalog to the Spark session, with its secrets filled in."""
     if not table.properties:
         if session.conf.get(f"spark.sql.catalog.{table.catalog}", None) is None:
             raise BackfillError(
-                f"Spark knows no catalog {table.catalog}; configure spark.sql.catalog.{table.catalog}, as in "
-                "spark-defaults.conf, or declare the table with connector iceberg"
+                f"Spark has no catalog {table.catalog}. Configure spark.sql.catalog.{table.catalog}, for example "
+                "in spark-defaults.conf, or declare the table with the connector iceberg"
             )
         return
     prefix = f"spark.sql.catalog.{table.catalog}"
     session.conf.set(prefix, _CATALOG)
-    # A cached table would not show another process's recent commit.
+    # A cached table would hide a recent commit of a different process.
     context: Any = session._jsc.sc()
     for name, value in (*table.properties, ("cache-enabled", "false")):
-        # Of a job's properties, the event log hides only those whose names Spark was started with (Spark 4.1).
+        # Spark 4.1 masks job properties in its event log only if properties of the same names existed at its start.
         context.conf().setIfMissing(f"{prefix}.{name}", MASK)
         session.conf.set(f"{prefix}.{name}", fill_in(value, os.environ))
 
 
 def iceberg_schema(session: SparkSession, table: IcebergTable) -> StructType | None:
-    """The columns of an Iceberg table; None without a table."""
+    """Columns of an Iceberg table; None if there is no table."""
     configure(session, table)
     try:
         return session.table(table.identifier).schema
@@ -86,7 +88,7 @@ def iceberg_schema(session: SparkSession, table: IcebergTable) -> StructType | N
 
 
 def iceberg_snapshot(session: SparkSession, table: IcebergTable) -> int | None:
-    """The snapshot of an Iceberg table that this run reads; None for a table without a snapshot."""
+    """Snapshot of an Iceberg table that this run reads; None if the table has no snapshot."""
 
     def ask() -> int | None:
         configure(session, table)
@@ -101,9 +103,9 @@ _WEEK = 7 * 24 * 3600 * 1000
 
 
 class IcebergPublication:
-    """Rows staged on a branch, whose files become the table's in one commit; see :class:`Publication`.
+    """Publication of rows from a staging branch in a single commit; see :class:`Publication`.
 
-    A branch that a killed run leaves expires with the table's own expiry of snapshots, after a week.
+    If a run is killed, its branch expires after a week with the table's usual expiry of snapshots.
     """
 
     def __init__(self, session: SparkSession, sink: IcebergSink, rows: PublishedRows, bounds: Range) -> None:
@@ -120,8 +122,8 @@ class IcebergPublication:
             stored_types(self.rows.name, self.rows.columns, schema, self.location.place, {}, all=True)
         elif self.rows.table.primary_key:
             raise BackfillError(
-                f"sink {self.rows.name}: there is no table {self.location.place}, and its primary key "
-                "must be declared in Iceberg; create it, or let the job start once"
+                f"sink {self.rows.name}: the table {self.location.place} does not exist, and its primary key must "
+                "be declared in Iceberg. Create the table, or start the job once"
             )
 
     def stage(self, rows: DataFrame) -> None:
@@ -133,8 +135,8 @@ class IcebergPublication:
         self._table = table = self._load()
         if table.properties().get("write.delete.mode") == "merge-on-read":
             raise BackfillError(
-                f"sink {self.rows.name}: {self.location.place} uses merge-on-read deletes, but a backfill needs "
-                "copy-on-write: ALTER TABLE … SET TBLPROPERTIES ('write.delete.mode' = 'copy-on-write')"
+                f"sink {self.rows.name}: {self.location.place} uses merge-on-read deletes, but a backfill "
+                "requires copy-on-write. ALTER TABLE … SET TBLPROPERTIES ('write.delete.mode' = 'copy-on-write')"
             )
         current = table.currentSnapshot()
         snapshots = table.manageSnapshots()
@@ -173,8 +175,8 @@ class IcebergPublication:
             overwrite.commit()
         except Py4JJavaError as error:
             raise BackfillError(
-                f"sink {self.rows.name}: {self.location.place} was changed in the range during the "
-                f"run ({error.java_exception.getMessage()}); nothing was published, run it again"
+                f"sink {self.rows.name}: {self.location.place} was changed in the range during the run "
+                f"({error.java_exception.getMessage()}). Nothing was published. Run the backfill again"
             ) from None
         return ()
 

@@ -1,7 +1,7 @@
-"""The jdbc connector on PostgreSQL: tables read and published with Flink's own options.
+"""Connector for PostgreSQL tables, which are read and published with Flink's options.
 
-Flink's connector sends names to PostgreSQL without quotes, so ``orderId`` is the column ``orderid``; the same names are
-meant here. Other databases are refused.
+Flink's connector does not quote names, so ``orderId`` refers to the column ``orderid``. A backfill uses the same
+columns. All other databases are refused.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _URL = "jdbc:postgresql:"
 _OPTIONS = {"connector", "url", "table-name", "username", "password", "driver"}
 _SCAN = {f"scan.partition.{name}" for name in ("column", "num", "lower-bound", "upper-bound")}
 _OPTIONS |= _SCAN | {"scan.fetch-size", "scan.auto-commit"}
-# Options for a job's lookups, retries and buffers, which do not matter here.
+# Options for lookups, retries and buffers of a job, which have no effect on a backfill.
 _NEUTRAL = ("lookup.", "sink.", "connection.max-retry-timeout")
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_$]*")
-_FETCH_SIZE = 10_000  # Flink's default 0 makes the driver keep the whole table in memory
+_FETCH_SIZE = 10_000  # With Flink's default 0, the driver would keep the whole table in memory.
 CLOCKS = ("DATE", "TIMESTAMP")
-"""Types whose values are transferred as text, because Java's types would shift them by its time zone."""
+"""Types that are transferred as text, because Java's types would shift values by the JVM's time zone."""
 _TEXTS = ("text", "character", "character varying")
 _EXACT = {
     "BOOLEAN": ("boolean",),
@@ -44,14 +44,14 @@ _EXACT = {
     "TIMESTAMP": ("timestamp without time zone",),
     **dict.fromkeys(CHARACTERS, _TEXTS),
 }
-# PostgreSQL converts these types when a row is inserted.
+# PostgreSQL converts these types when it inserts a row.
 _WRITTEN = {**_EXACT, **dict.fromkeys(INTEGERS, ("smallint", "integer", "bigint", "numeric"))}
 _WRITTEN |= dict.fromkeys(("FLOAT", "DOUBLE"), ("real", "double precision"))
 
 
 @dataclass(frozen=True)
 class Database:
-    """Address of a table, with placeholders for secrets."""
+    """Address of a table. Secrets are placeholders."""
 
     url: str
     table: str
@@ -60,13 +60,13 @@ class Database:
 
     @property
     def place(self) -> str:
-        """Address and table, without the URL's parameters."""
+        """Address and table, without parameters of the URL."""
         return f"{self.url.partition('?')[0].rstrip('/')}/{self.table}"
 
 
 @dataclass(frozen=True)
 class ScanPartitions:
-    """Flink's ``scan.partition.*``: rows outside of the bounds are not read."""
+    """Flink's options ``scan.partition.*``. Rows outside the bounds are not read."""
 
     column: str
     number: int
@@ -76,7 +76,7 @@ class ScanPartitions:
 
 @dataclass(frozen=True)
 class JdbcSource:
-    """A table read from PostgreSQL."""
+    """A table that is read from PostgreSQL."""
 
     table: str
     database: Database
@@ -89,7 +89,7 @@ class JdbcSource:
 
     @classmethod
     def of(cls, table: Table) -> JdbcSource:
-        """Source of a table; raises :class:`BackfillError` if it is not read exactly."""
+        """Source of a table; raises :class:`BackfillError` if it cannot be read exactly."""
         database = _database(table, "--table")
         columns = table.stored
         fetch_size = _number(table, "scan.fetch-size", 0)
@@ -103,8 +103,8 @@ class JdbcSource:
         kind = column.type
         if kind.name not in _EXACT or spark_type(kind) is None:
             raise Untranslatable(
-                f"table {table.name}: column {column.name} of type {kind} cannot be read exactly from "
-                f"PostgreSQL; leave the column out of the query, or {FLINK_BATCH}",
+                f"table {table.name}: column {column.name} of type {kind} cannot be read exactly from PostgreSQL. "
+                f"Remove the column from the query, or {FLINK_BATCH}",
                 table.span,
             )
         value = f"CAST({field} AS TINYINT)" if kind.name == "TINYINT" else field
@@ -113,25 +113,25 @@ class JdbcSource:
         return f"coalesce({value}, raise_error('NULL in column {column.name}, which is declared NOT NULL'))"
 
     def within(self, span: TimeSpan) -> JdbcSource:
-        """The same table; the database filters rows outside the span."""
+        """Restrict the table to a time span. The database filters rows outside the span."""
         return replace(self, span=span)
 
 
 @dataclass(frozen=True)
 class JdbcSink:
-    """A sink in PostgreSQL, see :mod:`~airflow_flinkcompat.backfill.connectors.jdbc_spark`."""
+    """A sink table in PostgreSQL; see :mod:`~airflow_flinkcompat.backfill.connectors.jdbc_spark`."""
 
     database: Database
     needs: ClassVar[Needs] = NEEDS
     exclusive: ClassVar[bool] = False
     replaces: ClassVar[bool] = True
     write_mode: ClassVar[str] = (
-        "one transaction deletes the rows of the published windows and inserts those of this run"
+        "one transaction deletes the rows of the published windows and inserts the rows of this run"
     )
 
     @classmethod
     def of(cls, table: Table) -> JdbcSink:
-        """Sink of a table; raises :class:`BackfillError` if it is not written exactly."""
+        """Sink for a table; raises :class:`BackfillError` if rows cannot be written exactly."""
         return cls(_database(table, "--sink"))
 
     @property
@@ -143,42 +143,42 @@ class JdbcSink:
             identifier(column.name)
             if column.type.name not in _WRITTEN:
                 raise Untranslatable(
-                    f"sink {rows.name}: a backfill cannot write column {column.name} of type "
-                    f"{column.type} to PostgreSQL; {FLINK_BATCH}",
+                    f"sink {rows.name}: a backfill cannot write column {column.name} of type {column.type} to "
+                    f"PostgreSQL; {FLINK_BATCH}",
                     rows.table.span,
                 )
         replaced_rows(rows, bounds)
 
 
 def identifier(name: str) -> str:
-    """A quoted name as PostgreSQL receives it from Flink: in lower case, unless it is quoted already."""
+    """Quote a name like PostgreSQL interprets it: in lower case, unless it is already quoted."""
     if len(name) > 2 and name[0] == name[-1] == '"' and '"' not in name[1:-1]:
         return name
     if not _PLAIN.fullmatch(name):
         raise BackfillError(
-            f"{name} is not a name that PostgreSQL accepts without quotes, and Flink writes none; "
-            f'write it as `"{name}"`'
+            f"{name} is not a name that PostgreSQL accepts without quotes, and Flink adds no quotes. Write the "
+            f'name as `"{name}"`'
         )
     return f'"{name.lower()}"'
 
 
 def qualified(table: str) -> str:
-    """A table's name of one or two parts (schema, table), each in quotes."""
+    """Quote a table name of one or two parts (schema, table)."""
     return ".".join(identifier(part) for part in table.split("."))
 
 
 def is_read_as(kind: DataType, declared: str) -> bool:
-    """True if values of PostgreSQL's type (see ``format_type``) equal those that Flink reads as ``kind``."""
+    """True if Flink reads values of a PostgreSQL type (see ``format_type``) as equal values of ``kind``."""
     return base_type(declared) in _EXACT.get(kind.name, ())
 
 
 def is_written_as(kind: DataType, declared: str) -> bool:
-    """True if a column of PostgreSQL's type stores values of ``kind`` as Flink's connector stores them."""
+    """True if a PostgreSQL type stores values of ``kind`` in the same way as Flink's connector."""
     return base_type(declared) in _WRITTEN.get(kind.name, ())
 
 
 def base_type(declared: str) -> str:
-    """``timestamp(3) without time zone`` → ``timestamp without time zone``."""
+    """Remove the precision of a type: ``timestamp(3) without …`` → ``timestamp without …``."""
     return re.sub(r"\([0-9,]+\)", "", declared)
 
 
@@ -186,15 +186,15 @@ def _database(table: Table, what: str) -> Database:
     for option, value in table.options:
         if option not in _OPTIONS and not option.startswith(_NEUTRAL):
             raise Untranslatable(
-                f"table {table.name}: a backfill does not support option {option}; leave it out, or "
-                f"point to files with {what} {table.path[2]}=URI",
+                f"table {table.name}: a backfill does not support the option {option}. Remove the option, or "
+                f"specify files with {what} {table.path[2]}=URI",
                 table.span,
             )
         if option == "driver" and value != DRIVER:
             raise _other(table, f"driver {value}", what)
     url, name = table.option("url"), table.option("table-name")
     if not url or not name:
-        raise BackfillError(f"table {table.name} has no option {'table-name' if url else 'url'}", table.span)
+        raise BackfillError(f"table {table.name} has no option {'table-name' if url else 'url'}: add it", table.span)
     if not url.startswith(_URL):
         raise _other(table, f"url {url.partition('//')[0]}", what)
     qualified(name)
@@ -203,8 +203,8 @@ def _database(table: Table, what: str) -> Database:
 
 def _other(table: Table, found: str, what: str) -> Untranslatable:
     return Untranslatable(
-        f"table {table.name}: {found} is not PostgreSQL, the only database that a backfill reads and "
-        f"writes exactly ({_URL}//…); point to files with {what} {table.path[2]}=URI",
+        f"table {table.name}: {found} is not PostgreSQL, which is the only database that a backfill reads and "
+        f"writes exactly ({_URL}//…). Specify files with {what} {table.path[2]}=URI",
         table.span,
     )
 
@@ -215,22 +215,22 @@ def _partitions(table: Table, columns: tuple[Column, ...]) -> ScanPartitions | N
         return None
     if missing := sorted(_SCAN - options):
         raise BackfillError(
-            f"table {table.name}: option {missing[0]} is required with {sorted(options)[0]}", table.span
+            f"table {table.name}: the option {missing[0]} is required together with {sorted(options)[0]}", table.span
         )
     column = table.option("scan.partition.column") or ""
     kinds = {known.name: known.type for known in columns}
     if column not in kinds or kinds[column].name not in INTEGERS:
         raise Untranslatable(
-            f"table {table.name}: scan.partition.column {column} is not an integer column of the "
-            "table; leave the scan.partition options out",
+            f"table {table.name}: scan.partition.column {column} is not an integer column of the table. Remove "
+            "the scan.partition options",
             table.span,
         )
     number = _number(table, "scan.partition.num", 1)
     lower, upper = (_number(table, f"scan.partition.{name}-bound", 0) for name in ("lower", "upper"))
     if number < 1 or lower > upper:
         raise BackfillError(
-            f"table {table.name}: scan.partition.num is {number}, the bounds are {lower} and {upper}; "
-            "this defines no partitions",
+            f"table {table.name}: scan.partition.num is {number} and the bounds are {lower} and {upper}, which "
+            "defines no partitions",
             table.span,
         )
     return ScanPartitions(column, number, lower, upper)
@@ -239,7 +239,9 @@ def _partitions(table: Table, columns: tuple[Column, ...]) -> ScanPartitions | N
 def _number(table: Table, option: str, default: int) -> int:
     value = table.option(option, str(default)) or ""
     if not re.fullmatch(r"-?[0-9]+", value.strip()):
-        raise BackfillError(f"table {table.name}: option {option} is '{value}'; write a whole number", table.span)
+        raise BackfillError(
+            f"table {table.name}: the option {option} is '{value}', which is not a whole number", table.span
+        )
     return int(value)
 
 

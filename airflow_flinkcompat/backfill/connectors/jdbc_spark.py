@@ -1,4 +1,4 @@
-"""Tables of PostgreSQL, read by Spark and replaced in one transaction."""
+"""Tables in PostgreSQL that Spark reads, and replaces in one transaction."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 class JdbcReader:
-    """Reader of a table by Spark's jdbc format."""
+    """Reader of a table with Spark's jdbc format."""
 
     def __init__(self, session: SparkSession, source: JdbcSource) -> None:
         self._session, self._source = session, source
@@ -53,7 +53,7 @@ class JdbcReader:
 
 
 def _rows(session: SparkSession, source: JdbcSource) -> DataFrame:
-    """The rows as columns ``f{i}``; a column that Flink would not read raises an error when it is used."""
+    """Rows with columns ``f{i}``. A column that Flink cannot read raises an error only if it is used."""
     with connected(session, source.database) as connection:
         stored = connection.columns(source.table)
     names = {i: identifier(column.name) for i, column in enumerate(source.columns)}
@@ -83,7 +83,7 @@ def _rows(session: SparkSession, source: JdbcSource) -> DataFrame:
 
 
 def within(name: str, span: TimeSpan) -> list[str]:
-    """PostgreSQL conditions for rows that may be in a span."""
+    """PostgreSQL conditions that keep rows which may be in a time span."""
     bounds = ((">=", span.first), ("<", span.last))
     return [
         f"({name} IS NULL OR {name} {operator} {timestamp(from_micros(micros), 'TIMESTAMP')})"
@@ -93,7 +93,7 @@ def within(name: str, span: TimeSpan) -> list[str]:
 
 
 def _sent(kind: DataType, name: str) -> str:
-    """Read dates and times as ISO 8601 texts: Java's own would be shifted by its time zone."""
+    """SQL that reads dates and times as ISO 8601 texts. As Java values, they would shift by a time zone."""
     return f"{name}::text" if kind.name in CLOCKS else name
 
 
@@ -104,7 +104,7 @@ def _received(kind: DataType) -> str | None:
 
 
 def _value(table: str, column: Column, field: str) -> str:
-    """Value of a field; ``infinity``, years before Christ and fractions finer than declared are errors."""
+    """Value of a field. Spark fails on ``infinity``, years before Christ and too precise fractions."""
     kind = column.type
     if kind.name not in CLOCKS:
         return field
@@ -112,19 +112,22 @@ def _value(table: str, column: Column, field: str) -> str:
     if kind.name == "TIMESTAMP" and kind.parameters[0] < MICROSECONDS:
         odd = f"pmod({micros_of(value)}, {10 ** (MICROSECONDS - kind.parameters[0])}) <> 0"
         exact = f"WHEN {odd} THEN raise_error({quoted(finer_time_message(table, column))}) "
-    what = quoted(f"{ERROR}table {table}: column {column.name} holds ")
+    what = quoted(f"{ERROR}table {table}: column {column.name} contains ")
     unknown = f"raise_error(concat({what}, {field}, {quoted(f', which is not a valid {kind}')}))"
     return f"(CASE WHEN {field} IS NULL THEN NULL WHEN {value} IS NULL THEN {unknown} {exact}ELSE {value} END)"
 
 
 def _problem(table: str, column: Column, stored: Mapping[str, str]) -> str:
-    """Reason why a column cannot be read, "" if it can."""
+    """Reason why a column cannot be read; "" if it can."""
     declared = stored.get(identifier(column.name))
     if declared is None:
-        return f"table {table}: PostgreSQL has no column {identifier(column.name)}"
+        return f"table {table}: PostgreSQL has no column {identifier(column.name)}. Correct the declaration"
     if not is_read_as(column.type, declared):
         kind = column.type
-        return f"table {table}: column {column.name} is {declared} in PostgreSQL, which Flink does not read as {kind}"
+        return (
+            f"table {table}: column {column.name} is {declared} in PostgreSQL, which Flink does not read as "
+            f"{kind}. Correct the declaration"
+        )
     return ""
 
 
@@ -133,7 +136,7 @@ _LOCK_NOT_AVAILABLE = "55P03"
 
 
 class JdbcPublication:
-    """Publication of one sink's rows in a table of PostgreSQL; see :class:`Publication`."""
+    """Publication of one sink's rows in a PostgreSQL table; see :class:`Publication`."""
 
     def __init__(self, session: SparkSession, sink: JdbcSink, rows: PublishedRows, bounds: Range) -> None:
         self.session, self.database, self.rows = session, sink.database, rows
@@ -143,14 +146,14 @@ class JdbcPublication:
 
     @property
     def connection(self) -> Connection:
-        """The only connection of this run, which has the lock."""
+        """The single connection of this run, which has the lock."""
         if self._connection is None:
             self._connection = connect(self.session, self.database)
         return self._connection
 
     @cached_property
     def table(self) -> str:
-        """The sink's table as PostgreSQL writes it, schema included."""
+        """Sink table with its schema, in PostgreSQL's notation."""
         name = literal(qualified(self.database.table))
         return "{}.{}".format(
             *self.connection.run(
@@ -161,7 +164,7 @@ class JdbcPublication:
 
     @cached_property
     def _prefix(self) -> str:
-        """Prefix of the names of this sink's staging tables."""
+        """Prefix for names of the staging tables of this sink."""
         return f"flinkcompat_staged_{hashlib.sha256(self.table.encode()).hexdigest()[:12]}_"
 
     @cached_property
@@ -173,19 +176,22 @@ class JdbcPublication:
         for column in self.rows.columns:
             declared = stored.get(self.columns[column.name])
             if declared is None:
-                raise BackfillError(f"sink {self.rows.name}: {self.table} has no column {self.columns[column.name]}")
+                raise BackfillError(
+                    f"sink {self.rows.name}: {self.table} has no column {self.columns[column.name]}. Correct the "
+                    "declaration"
+                )
             if not is_written_as(column.type, declared):
                 raise BackfillError(
-                    f"sink {self.rows.name}: column {column.name} is {declared} in PostgreSQL; Flink does not write "
-                    f"{column.type} into it"
+                    f"sink {self.rows.name}: column {column.name} is {declared} in PostgreSQL, and Flink does not "
+                    f"write {column.type} to it. Correct the declaration"
                 )
         self._lock()
         for left in self._leftovers():
             self.connection.run(f"DROP TABLE {left}")
 
     def _lock(self) -> None:
-        """Lock out other backfills of this sink until the connection closes, and end a killed run's work."""
-        name = "client_connection_check_interval"  # PostgreSQL 14 on: a statement ends with its client
+        """Lock out other backfills of this sink until the connection closes, and stop work of killed runs."""
+        name = "client_connection_check_interval"  # From PostgreSQL 14 on, a statement ends with its client.
         self.connection.run(f"SELECT set_config(name, '1s', false) FROM pg_settings WHERE name = '{name}'")
         self.connection.run(f"SET lock_timeout = '{_PATIENCE_SECONDS}s'")
         try:
@@ -194,13 +200,13 @@ class JdbcPublication:
             if error.java_exception.getSQLState() != _LOCK_NOT_AVAILABLE:
                 raise
             raise BackfillError(
-                f"sink {self.rows.name}: another backfill is publishing to {self.database.place}; run "
-                "this one after it has ended"
+                f"sink {self.rows.name}: another backfill is publishing to {self.database.place}. Run this "
+                "backfill after the other backfill has ended"
             ) from None
         self.connection.run("RESET lock_timeout")
 
     def _leftovers(self) -> list[str]:
-        """Staging tables of killed runs; no other run has the lock."""
+        """Staging tables of killed runs. Only this run has the lock, so no running backfill uses them."""
         found = self.connection.run(
             "SELECT format('%I.%I', nspname, relname) FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace "
             f"WHERE relkind = 'r' AND starts_with(relname::text, {literal(self._prefix)})"
@@ -218,16 +224,16 @@ class JdbcPublication:
                 for i, (column, name) in enumerate(zip(self.rows.columns, self.columns.values(), strict=True))
             )
         )
-        # Dates and times are sent as text, which PostgreSQL converts to the column's type.
+        # PostgreSQL receives dates and times as text and converts them to the type of the column.
         options = {**spark_options(self.database, self._staged), "stringtype": "unspecified"}
         staged.write.format("jdbc").options(**options).mode("append").save()
-        # A task that was retried after its commit has written its rows twice.
+        # If Spark repeats a task after its commit, the task writes its rows twice.
         ((stored,),) = self.connection.run(f"SELECT count(*) FROM {self._staged}")
         computed = counted(seen, "rows")
         if int(stored or 0) != computed:
             raise BackfillError(
-                f"sink {self.rows.name}: {stored} rows were staged, but {computed} were computed, "
-                "because Spark repeated a task; run the backfill again"
+                f"sink {self.rows.name}: {stored} rows were staged, but {computed} were computed, because Spark "
+                "repeated a task. Run the backfill again"
             )
 
     def publish(self) -> tuple[str, ...]:
@@ -236,7 +242,7 @@ class JdbcPublication:
         if keys:
             self._check_keys(keys)
         with self.connection.transaction():
-            # Readers continue; writers wait until the new rows are published.
+            # Readers can continue. Writers wait until the new rows are published.
             self.connection.run(f"LOCK TABLE {self.table} IN SHARE ROW EXCLUSIVE MODE")
             self.connection.run(f"DELETE FROM {self.table}{self._published()}")
             selected = f"SELECT {names} FROM {self._staged} s"
@@ -253,38 +259,38 @@ class JdbcPublication:
         return ()
 
     def _published(self) -> str:
-        """WHERE for the rows of the published windows; all rows without bounds."""
+        """WHERE clause for the rows of the published windows; empty without bounds."""
         tests = [comparison.sql(self.columns[comparison.column], "TIMESTAMP") for comparison in self.replaced]
         return f" WHERE {' AND '.join(tests)}" if tests else ""
 
     @property
     def _order(self) -> list[str]:
-        """Columns that order two windows, if there are any."""
+        """Columns that order two windows; empty if there are none."""
         column = order_column(self.rows)
         return [self.columns[column]] if column else []
 
     def _replace(self, keys: list[str]) -> None:
-        """Delete rows outside the range whose keys are written, unless they are of a later window."""
+        """Delete rows outside the range whose keys this run writes, unless their window is later."""
         same = " AND ".join(f"t.{key} = s.{key}" for key in keys)
         earlier = "".join(f" AND t.{column} <= s.{column}" for column in self._order)
         self.connection.run(f"DELETE FROM {self.table} t USING {self._staged} s WHERE {same}{earlier}")
 
     def _check_keys(self, keys: list[str]) -> None:
-        """Check that rows with one key have an order: Flink keeps the last one, of the latest window."""
+        """Check that rows with equal keys have an order. Flink keeps the row of the latest window."""
         by = ", ".join([*keys, *(column for column in self._order if column not in keys)])
         found = self.connection.run(f"SELECT {by} FROM {self._staged} GROUP BY {by} HAVING count(*) > 1 LIMIT 1")
         if found:
             key = ", ".join(map(str, found[0][: len(keys)]))
             raise BackfillError(
-                f"sink {self.rows.name}: several rows of this backfill have the primary key ({', '.join(keys)}) "
-                f"= ({key}), and it is unknown which of them Flink writes last; add columns that "
-                "distinguish them to the primary key"
+                f"sink {self.rows.name}: several rows of this backfill have the primary key ({', '.join(keys)}) = "
+                f"({key}), and it is unknown which of them Flink writes last. Add columns that distinguish them "
+                "to the primary key"
             )
 
     def discard(self) -> None:
         if self._connection is None:
             return
-        # A broken connection cannot clean up; the next run does.
+        # A broken connection cannot clean up. The next run cleans up instead.
         with suppress(Py4JJavaError):
             if "_staged" in vars(self):
                 self._connection.run(f"DROP TABLE IF EXISTS {self._staged}")
@@ -295,7 +301,7 @@ _DRIVER_OPTIONS = {"tcpKeepAlive": "true", "reWriteBatchedInserts": "true", "App
 
 
 class Connection:
-    """One connection of the driver, by the JDBC driver Spark itself uses."""
+    """A JDBC connection, opened by Spark's own JDBC driver."""
 
     def __init__(self, session: SparkSession, database: Database) -> None:
         self.database = database
@@ -307,7 +313,7 @@ class Connection:
         self._java = jvm.org.apache.spark.sql.jdbc.JdbcDialects.get(url).createConnectionFactory(jdbc).apply(-1)
 
     def run(self, sql: str) -> list[tuple[str | None, ...]]:
-        """Rows of a statement as texts; none if it returns none."""
+        """Run a statement and return its rows as texts; empty if it returns no rows."""
         statement = self._java.createStatement()
         try:
             if not statement.execute(sql):
@@ -322,19 +328,19 @@ class Connection:
             statement.close()
 
     def columns(self, name: str) -> dict[str, str]:
-        """PostgreSQL's type of each column by quoted name; raises :class:`BackfillError` without the table."""
+        """PostgreSQL types by quoted column name; raises :class:`BackfillError` if there is no such table."""
         table = qualified(self.database.table)
         rows = self.run(
             "SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute "
             f"WHERE attrelid = to_regclass({literal(table)}) AND attnum > 0 AND NOT attisdropped"
         )
         if not rows:
-            raise BackfillError(f"table {name}: PostgreSQL has no table {table}, or this user may not see it")
+            raise BackfillError(f"table {name}: PostgreSQL has no table {table}, or the user may not access it")
         return {'"{}"'.format((column or "").replace('"', '""')): kind or "" for column, kind in rows}
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """All statements of the block, or none of them."""
+        """Commit all statements of the block, or none of them."""
         self._java.setAutoCommit(False)
         try:
             yield
@@ -351,7 +357,7 @@ class Connection:
 
 @contextmanager
 def connected(session: SparkSession, database: Database) -> Iterator[Connection]:
-    """A connection during the block; raises :class:`BackfillError` if PostgreSQL does not answer."""
+    """Connection for the block; raises :class:`BackfillError` if PostgreSQL does not answer."""
     connection = connect(session, database)
     try:
         yield connection
@@ -360,7 +366,10 @@ def connected(session: SparkSession, database: Database) -> Iterator[Connection]
 
 
 def connect(session: SparkSession, database: Database) -> Connection:
-    """A connection that the caller closes. Raises :class:`BackfillError` if PostgreSQL does not answer."""
+    """Open a connection, which the caller must close.
+
+    Raises :class:`BackfillError` if PostgreSQL does not answer.
+    """
     try:
         return Connection(session, database)
     except Py4JJavaError as error:
@@ -368,14 +377,14 @@ def connect(session: SparkSession, database: Database) -> Connection:
 
 
 def spark_options(database: Database, table: str) -> dict[str, str]:
-    """Options of Spark's jdbc format, secrets filled in; Spark does not show their values."""
+    """Options of Spark's jdbc format, with secrets filled in. Spark masks their values."""
     options = {"url": database.url, "user": database.username, "password": database.password}
     values = {key: fill_in(value, os.environ) for key, value in options.items() if value is not None}
     return {**values, "dbtable": table, "driver": DRIVER, **_DRIVER_OPTIONS}
 
 
 def literal(text: str) -> str:
-    """A text in PostgreSQL's quotes."""
+    """A text literal in PostgreSQL."""
     return "'{}'".format(text.replace("'", "''"))
 
 

@@ -1,10 +1,10 @@
-"""The kafka connector: topics read as history, and upsert-kafka topics read by key.
+"""Connector that reads Kafka topics as history, and writes upsert-kafka sinks by key.
 
-A backfill reads from the earliest record, or from the start that ``scan.startup.mode`` timestamp or specific-offsets
-defines. It ends at a position that is fixed when the run starts: the topics' end, or an earlier one by
-``scan.bounded.mode``. The position of a job's consumer group is not part of the history, so group-offsets and
-latest-offset start at the earliest record as well. Record timestamps never replace the event time: a range of windows
-is cut by the event time of the rows alone.
+A backfill reads from the earliest record, unless ``scan.startup.mode`` is timestamp or specific-offsets. A backfill
+ends at a position that is fixed when the run starts: the end of the topics, or an earlier position from
+``scan.bounded.mode``. The history does not include the position of a job's consumer group, so group-offsets and
+latest-offset also start at the earliest record. Record timestamps never replace the event time. A range of windows
+depends only on the event time of rows.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ NEEDS = Needs(("org.apache.spark:spark-sql-kafka-0-10_2.13:4.1.3",), REDACTION)
 _SHARED = ("connector", "topic", "format", "key.format", "value.format", "key.fields-prefix", "value.fields-include")
 _SCAN = ("key.fields", *(f"scan.startup.{name}" for name in ("mode", "specific-offsets", "timestamp-millis")))
 _SCAN += tuple(f"scan.bounded.{name}" for name in ("mode", "specific-offsets", "timestamp-millis"))
-# Options for a job's parallelism, buffers and commits, which do not matter here.
+# Options for a job's parallelism, buffers and commits, which have no effect on a backfill.
 _NEUTRAL = ("sink.", "scan.topic-partition-discovery.interval", "scan.parallelism", "scan.watermark.")
-# Options of a consumer group or set by Flink itself: a backfill reads partitions between two offsets.
+# Options of a consumer group, or set by Flink itself. A backfill reads partitions between two offsets instead.
 _DROPPED = {"group.id", "auto.offset.reset", "enable.auto.commit", "auto.commit.interval.ms", "client.id"}
 _DROPPED |= {"client.id.prefix", "partition.discovery.interval.ms", "commit.offsets.on.checkpoint"}
 _DROPPED |= {"key.deserializer", "value.deserializer", "key.serializer", "value.serializer", "transactional.id"}
@@ -50,8 +50,9 @@ _METADATA = {
 class Position:
     """A position in every partition: earliest, latest, timestamp (``millis``) or specific (``offsets``).
 
-    Mode ``read`` is the end of the rows that a job has read, by ``offsets``; a missing or negative offset means no
-    row of the partition. Mode ``after`` is the start of the rows that a job with these ``offsets`` has not read.
+    Mode ``read`` is the end of the rows that a job has read, given by ``offsets``. A missing or negative offset means
+    that the job has read no row of the partition. Mode ``after`` is the start of the rows that a job with these
+    ``offsets`` has not read.
     """
 
     mode: str
@@ -61,7 +62,7 @@ class Position:
 
 @dataclass(frozen=True)
 class RecordPart:
-    """The key or value of a record: its format, and the name and column position of each field."""
+    """Key or value of a record: its format, and the name and column index of each field."""
 
     format: Format
     fields: tuple[tuple[str, int], ...]
@@ -69,7 +70,7 @@ class RecordPart:
 
 @dataclass(frozen=True)
 class Topics:
-    """Topics of one cluster; ``properties`` are the client's, with placeholders for secrets."""
+    """Topics of one Kafka cluster, and the client's ``properties`` with placeholders for secrets."""
 
     names: tuple[str, ...]
     properties: tuple[tuple[str, str], ...] = field(repr=False)
@@ -82,10 +83,10 @@ class Topics:
     @classmethod
     def of(cls, table: Table) -> Topics:
         if not (servers := table.option("properties.bootstrap.servers")):
-            raise BackfillError(f"table {table.name} has no option properties.bootstrap.servers", table.span)
+            raise BackfillError(f"table {table.name} has no option properties.bootstrap.servers: add it", table.span)
         names = tuple(dict.fromkeys(name.strip() for name in (table.option("topic") or "").split(";") if name.strip()))
         if not names:
-            raise BackfillError(f"table {table.name} has no option topic", table.span)
+            raise BackfillError(f"table {table.name} has no option topic: add it", table.span)
         properties = {
             option.removeprefix("properties."): value
             for option, value in table.options
@@ -93,7 +94,8 @@ class Topics:
         }
         if "interceptor.classes" in properties:
             raise Untranslatable(
-                f"table {table.name}: properties.interceptor.classes may change records; leave it out", table.span
+                (f"table {table.name}: the option properties.interceptor.classes may change records. Remove it"),
+                table.span,
             )
         kept = {name: value for name, value in properties.items() if name not in _DROPPED}
         return cls(names, tuple(sorted({**kept, "bootstrap.servers": servers}.items())))
@@ -101,7 +103,7 @@ class Topics:
 
 @dataclass(frozen=True)
 class KafkaSource:
-    """A table read from topics, in (partition, offset) order within each topic."""
+    """A table that is read from topics. Within each topic, rows are ordered by partition and offset."""
 
     table: str
     topics: Topics
@@ -114,7 +116,7 @@ class KafkaSource:
 
     @classmethod
     def of(cls, table: Table) -> KafkaSource:
-        """Source of a table; raises :class:`BackfillError` if it is not read exactly."""
+        """Source of a table; raises :class:`BackfillError` if it cannot be read exactly."""
         _check_options(table, (*_SHARED, *_SCAN))
         keys = (name.strip() for name in (table.option("key.fields") or "").split(";"))
         key, value = _parts(table, tuple(filter(None, keys)))
@@ -135,27 +137,33 @@ class KafkaSource:
 
 @dataclass(frozen=True)
 class KafkaSink:
-    """A sink in one topic, kept by key; see :mod:`~airflow_flinkcompat.backfill.connectors.kafka_spark`."""
+    """A sink topic with one row per key; see :mod:`~airflow_flinkcompat.backfill.connectors.kafka_spark`."""
 
     topics: Topics
     key: RecordPart
     value: RecordPart
     exclusive: ClassVar[bool] = False
     replaces: ClassVar[bool] = True
-    write_mode: ClassVar[str] = "an upsert for every changed key, a tombstone for keys that the range has lost"
+    write_mode: ClassVar[str] = (
+        "an upsert for every changed key, and a tombstone for every key that the range no longer contains"
+    )
     needs: ClassVar[Needs] = NEEDS
 
     @classmethod
     def of(cls, table: Table) -> KafkaSink:
-        """Sink of a table; raises :class:`BackfillError` if it is not written exactly."""
+        """Sink for a table; raises :class:`BackfillError` if rows cannot be written exactly."""
         _check_options(table, _SHARED)
         if not table.primary_key:
             raise BackfillError(
-                f"sink {table.name} is an upsert-kafka table without a PRIMARY KEY, which Flink refuses"
+                f"sink {table.name} is an upsert-kafka table without a PRIMARY KEY, which Flink refuses. "
+                "Declare a PRIMARY KEY"
             )
         if written := [name for name, _, virtual in table.metadata if not virtual]:
             raise Untranslatable(
-                f"sink {table.name}: a backfill cannot write metadata column {written[0]}; declare it VIRTUAL",
+                (
+                    f"sink {table.name}: a backfill cannot write the metadata column {written[0]}. Declare the "
+                    "column VIRTUAL"
+                ),
                 table.span,
             )
         plain = [
@@ -163,7 +171,7 @@ class KafkaSink:
         ]
         if plain and table.option(plain[0]) != "true":
             raise Untranslatable(
-                f"sink {table.name}: a backfill does not support option {plain[0]}; leave it out", table.span
+                f"sink {table.name}: a backfill does not support the option {plain[0]}. Remove the option", table.span
             )
         key, value = _parts(table, table.primary_key)
         topics = Topics.of(table)
@@ -180,9 +188,9 @@ class KafkaSink:
         compared = {comparison.column for comparison in replaced_rows(rows, bounds)}
         if not compared <= {*rows.table.primary_key} and order_column(rows) is None:
             raise BackfillError(
-                f"sink {rows.name}: a key may already have the row of a later window, and the sink "
-                "has no column of window_end as TIMESTAMP(3) to detect that; add it to the sink and "
-                "the query, or leave out --from and --to to replace everything",
+                f"sink {rows.name}: a key may already have a row of a later window, and the sink has no column of "
+                "window_end as TIMESTAMP(3) to detect that. Add such a column to the sink and the query, or omit "
+                "--from and --to to replace all rows",
                 rows.table.span,
             )
 
@@ -190,8 +198,9 @@ class KafkaSink:
 def _changelog(table: Table) -> KafkaSource:
     """Refuse an upsert-kafka table as a source."""
     raise Untranslatable(
-        f"table {table.name} is an upsert-kafka table, whose records replace each other; windows over it depend on "
-        f"their arrival order. Name the place of all rows with --table {table.path[2]}=URI, or {FLINK_BATCH}",
+        f"table {table.name} is an upsert-kafka table, whose records replace each other, so windows over the "
+        "table depend on the order of arrival. Specify a location that contains all rows with --table "
+        f"{table.path[2]}=URI, or {FLINK_BATCH}",
         table.span,
     )
 
@@ -199,9 +208,9 @@ def _changelog(table: Table) -> KafkaSource:
 def _appended(table: Table) -> KafkaSink:
     """Refuse a kafka table as a sink."""
     raise Untranslatable(
-        f"sink {table.name} appends to a Kafka topic, where rows cannot be replaced: a repeated or "
-        "failed run would leave duplicates. Declare it with connector upsert-kafka and a PRIMARY "
-        f"KEY, or write elsewhere with --sink {table.path[2]}=URI",
+        f"sink {table.name} appends to a Kafka topic, where rows cannot be replaced, so a repeated or failed run "
+        "would leave duplicates. Declare the sink with connector upsert-kafka and a PRIMARY KEY, or write to a "
+        f"different location with --sink {table.path[2]}=URI",
         table.span,
     )
 
@@ -215,36 +224,40 @@ def _check_options(table: Table, known: tuple[str, ...]) -> None:
     for option, value in table.options:
         if option not in known and not option.startswith(("properties.", *_NEUTRAL, *formats)):
             raise Untranslatable(
-                f"table {table.name}: a backfill does not support option {option} = '{mask_secrets(value)}'; "
-                f"leave it out, or name the place of the rows with --table or --sink {table.path[2]}=URI",
+                f"table {table.name}: a backfill does not support the option {option} = '{mask_secrets(value)}'. "
+                "Remove the option, or specify the location of the rows with --table or --sink "
+                f"{table.path[2]}=URI",
                 table.span,
             )
 
 
 def _parts(table: Table, key_fields: tuple[str, ...]) -> tuple[RecordPart | None, RecordPart]:
-    """Assign columns to the key and the value."""
+    """Assign a table's columns to the key and the value of a record."""
     prefix = table.option("key.fields-prefix", "") or ""
     include = table.option("value.fields-include", "ALL") or "ALL"
     if include not in ("ALL", "EXCEPT_KEY"):
-        raise BackfillError(f"table {table.name}: value.fields-include is '{include}'; write ALL or EXCEPT_KEY")
+        raise BackfillError(f"table {table.name}: value.fields-include is '{include}'. Write ALL or EXCEPT_KEY")
     if unknown := [name for name in key_fields if name not in table.physical]:
-        raise BackfillError(f"table {table.name}: key field {unknown[0]} is not a stored column", table.span)
+        raise BackfillError(f"table {table.name}: the key field {unknown[0]} is not a stored column", table.span)
     if prefix and (include == "ALL" or not all(name.startswith(prefix) for name in key_fields)):
         raise BackfillError(
-            f"table {table.name}: with key.fields-prefix = '{prefix}' all key fields must start with "
-            "it, and value.fields-include must be EXCEPT_KEY",
+            f"table {table.name}: because of key.fields-prefix = '{prefix}', all key fields must start with this "
+            "prefix, and value.fields-include must be EXCEPT_KEY",
             table.span,
         )
     key = None
     if table.option("key.format"):
         if not key_fields:
             raise BackfillError(
-                f"table {table.name} has a key.format but no key.fields, which Flink refuses", table.span
+                (f"table {table.name} has a key.format but no key.fields, which Flink refuses. Add key.fields"),
+                table.span,
             )
         fields = tuple((name.removeprefix(prefix), table.physical.index(name)) for name in key_fields)
         key = RecordPart(format_of(table, "key."), fields)
     elif key_fields and table.option("key.fields"):
-        raise BackfillError(f"table {table.name} has key.fields but no key.format, which Flink refuses", table.span)
+        raise BackfillError(
+            f"table {table.name} has key.fields but no key.format, which Flink refuses. Add key.format", table.span
+        )
     left = [name for name in table.physical if include == "ALL" or name not in key_fields]
     return key, RecordPart(format_of(table), tuple((name, table.physical.index(name)) for name in left))
 
@@ -269,20 +282,21 @@ def _position(table: Table, side: str, mode: str) -> Position:
     )
     if option is None:
         raise Untranslatable(
-            f"table {table.name}: scan.{side}.mode = '{mode}' does not define the history; write "
-            f"timestamp, specific-offsets or {'earliest' if side == 'startup' else 'latest'}-offset",
+            f"table {table.name}: scan.{side}.mode = '{mode}' does not define the history. Write timestamp, "
+            f"specific-offsets or {'earliest' if side == 'startup' else 'latest'}-offset",
             table.span,
         )
     text = (table.option(option) or "").strip()
     if mode == "timestamp":
         if not re.fullmatch(r"\d+", text):
-            raise BackfillError(f"table {table.name}: option {option} is '{text}'; write milliseconds since 1970")
+            raise BackfillError(f"table {table.name}: the option {option} is '{text}'. Write milliseconds since 1970")
         return Position("timestamp", millis=int(text))
     parts = [_OFFSETS.fullmatch(part.strip()) for part in text.split(";")]
     offsets = tuple((int(part[1]), int(part[2])) for part in parts if part)
     if len(offsets) != len(parts):
         raise BackfillError(
-            f"table {table.name}: option {option} is '{text}'; write partition:0,offset:42;partition:1,offset:300"
+            f"table {table.name}: the option {option} is '{text}'. Write offsets as in "
+            "partition:0,offset:42;partition:1,offset:300"
         )
     return Position("specific", offsets=offsets)
 

@@ -1,6 +1,6 @@
-"""Kafka topics at run time: partitions and offsets by Kafka's own client, records by Spark's reader.
+"""Kafka topics at run time. Kafka's client finds partitions and offsets, and Spark reads the records.
 
-Secrets are filled in here; Spark does not show them.
+Secrets are filled in here. Spark does not show them.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from airflow_flinkcompat.plan.types import Column
 Partition = tuple[str, int]
 _TIMEOUT_MS = "30000"
 _UNKNOWN_CONFIG = ("AuthorizationException", "UnsupportedVersionException", "InvalidRequestException")
-"""Errors for users without the right to describe a topic, and for brokers that do not answer."""
+"""Errors if the user may not describe a topic, or if brokers do not answer."""
 
 
 class KafkaReader:
-    """Reader of topics between offsets that are fixed for a run."""
+    """Reader of topics, between offsets that are fixed for a run."""
 
     def __init__(self, session: SparkSession, source: KafkaSource) -> None:
         self._session, self._source = session, source
@@ -45,7 +45,7 @@ class KafkaReader:
         reach(self._session, self._source)
 
     def version(self) -> str:
-        """The offsets to read; later records are left out."""
+        """Offsets between which the run reads. Later records are omitted."""
         start, end = reach(self._session, self._source)
         return ", ".join(f"{topic}-{number}: {start[topic, number]} to {end[topic, number]}" for topic, number in end)
 
@@ -53,21 +53,22 @@ class KafkaReader:
         return _rows(self._session, self._source)
 
     def ordered_rows(self) -> DataFrame:
-        """Rows in the order of offsets, partition by partition."""
+        """Rows in the order of their offsets within each partition."""
         return in_order(self.rows())
 
     def check_sequence(self) -> None:
-        """Refuse several partitions: the order of their rows in a job is recorded nowhere."""
+        """Refuse several partitions, because the order in which a job read their rows is unknown."""
         source = self._source
         if len(reach(self._session, source)[1]) > 1:
             raise BackfillError(
-                f"table {source.table}: late rows depend on how a job interleaves the partitions of {source.place}; "
-                f"include late rows, or name the columns that define the order with --order-by {source.table}=COLUMN"
+                f"table {source.table}: late rows depend on how a job interleaves the partitions of "
+                f"{source.place}. Include late rows, or specify the columns that define the order with --order-by "
+                f"{source.table}=COLUMN"
             )
 
 
 def in_order(rows: DataFrame) -> DataFrame:
-    """Rows of topics with columns for their order, which is by offset within each partition."""
+    """Rows of topics with three columns for their order, which is by offset within each partition."""
     part, stream = "struct(m_topic, m_partition) AS part", "concat(m_topic, '-', m_partition) AS stream"
     return rows.selectExpr("*", part, "m_offset AS place", stream)
 
@@ -75,9 +76,9 @@ def in_order(rows: DataFrame) -> DataFrame:
 def offsets(
     session: SparkSession, topics: Topics, position: Position, since: Mapping[int, int] = MappingProxyType({})
 ) -> dict[Partition, int]:
-    """Offset of a position in every partition; the end if no record is that late.
+    """Find the offset of a position in every partition; the partition's end if no record is that late.
 
-    Records from ``since`` on, an offset for each partition, are needed; without it, all of them.
+    ``since``: Offset of each partition from which records are needed; empty if all records are needed.
     """
     with _admin(session, topics) as admin:
         known = _partitions(session, admin, topics)
@@ -97,7 +98,10 @@ def offsets(
 
 
 def is_compacted(session: SparkSession, topics: Topics) -> bool | None:
-    """True if records in between may be deleted, which offsets do not show; None if brokers hide it."""
+    """True if compaction may have deleted records, which offsets do not show.
+
+    None if the brokers do not reveal the policy.
+    """
     config = _jvm(session).org.apache.kafka.common.config
     resources = _jvm(session).java.util.ArrayList()
     for name in topics.names:
@@ -119,21 +123,21 @@ def is_compacted(session: SparkSession, topics: Topics) -> bool | None:
 
 
 def reach(session: SparkSession, source: KafkaSource) -> tuple[dict[Partition, int], dict[Partition, int]]:
-    """The first offset in every partition and the one after the last, fixed for a run."""
+    """First offset in every partition, and the offset after the last record; fixed for a run."""
     topics, positions = source.topics, (source.start, source.end)
 
     def ask() -> tuple[dict[Partition, int], dict[Partition, int]]:
         start = offsets(session, topics, source.start)
-        # A start time does not show missing later records, as records may not be in time order.
+        # A start time does not show that later records are missing, because records may be out of time order.
         return start, offsets(session, topics, source.end, dict(source.start.offsets))
 
     return pin(session, (topics, *positions), ask)
 
 
 def _rows(session: SparkSession, source: KafkaSource) -> DataFrame:
-    """The rows of all records.
+    """Rows of all records between the positions of a source.
 
-    Their columns are the stored fields ``f0`` …, and of each record ``m_topic``, ``m_partition``, ``m_offset``,
+    Columns are the stored fields ``f0`` … and, for each record, ``m_topic``, ``m_partition``, ``m_offset``,
     ``m_timestamp`` and ``m_timestamp_type``.
     """
     start, end = reach(session, source)
@@ -158,7 +162,7 @@ def _rows(session: SparkSession, source: KafkaSource) -> DataFrame:
 
 
 def records(session: SparkSession, topics: Topics, start: dict[Partition, int], end: dict[Partition, int]) -> DataFrame:
-    """Records between two offsets of each partition, as Spark's reader returns them."""
+    """Records between two offsets of each partition, in the columns of Spark's reader."""
     first = {partition: min(offset, end[partition]) for partition, offset in start.items()}
     reader = session.read.format("kafka").options(**client(topics))
     reader = reader.option("assign", _json(dict.fromkeys(end)))
@@ -166,7 +170,7 @@ def records(session: SparkSession, topics: Topics, start: dict[Partition, int], 
 
 
 def client(topics: Topics) -> dict[str, str]:
-    """Options of Spark's kafka format for the client, secrets filled in."""
+    """Client options of Spark's kafka format, with secrets filled in."""
     return {f"kafka.{name}": value for name, value in _properties(topics).items()}
 
 
@@ -245,8 +249,8 @@ def _read_to(
     for (_, number), offset in first.items():
         if offset > since.get(number, 0) and read.get(number, -1) > since.get(number, 0):
             raise BackfillError(
-                f"{topics.place}: partition {number} now begins at offset {offset}, but the job had "
-                "also read earlier records; name the archive that holds them"
+                f"{topics.place}: partition {number} now begins at offset {offset}, but the job had also read "
+                "earlier records. Specify an archive that contains the earlier records"
             )
     return {partition: max(read.get(partition[1], 0), offset) for partition, offset in first.items()}
 
@@ -254,23 +258,24 @@ def _read_to(
 def _specific(topics: Topics, known: tuple[Partition, ...], position: Position) -> dict[Partition, int]:
     wanted = dict(position.offsets)
     if missing := [partition for _, partition in known if partition not in wanted]:
-        raise BackfillError(f"{topics.place}: the specific offsets lack partition {missing[0]}; add it")
+        raise BackfillError(f"{topics.place}: the specific offsets lack partition {missing[0]}. Add an offset for it")
     return {(topic, partition): wanted[partition] for topic, partition in known}
 
 
 class KafkaPublication:
-    """Upserts into a topic: a record per changed key, a tombstone per key that the range has lost.
+    """Publication of upserts to a topic: a record for each changed key, a tombstone for each removed key.
 
-    A run publishes the difference between its rows and those of the topic in the range, key by key. A repeated run
-    writes nothing new, and a run after a killed one results in its own rows. Keys change one after another, so a reader
-    may see old and new windows together. A key with the row of a window after the range keeps it. The topic is compared
-    as of the start of the run; keys that a job adds later stay.
+    A run compares its rows with the topic's rows in the range, key by key, and publishes the difference. A repeated run
+    writes nothing new. A run after a killed run leaves exactly the rows of the second run. Keys change one after
+    another, so readers may temporarily see old and new windows together. If a key already has a row of a window after
+    the range, that row remains. The run compares with the topic's content at its start. Keys that a job adds later
+    remain.
     """
 
     def __init__(self, session: SparkSession, target: KafkaSink, rows: PublishedRows, bounds: Range) -> None:
         self.session, self.target, self.rows = session, target, rows
         self.replaced = replaced_rows(rows, bounds)
-        # Records of an aborted transaction do not count as part of the topic.
+        # Records of an aborted transaction are not content of the topic.
         properties = {**dict(target.topics.properties), "isolation.level": "read_committed"}
         self._topics = replace(target.topics, properties=tuple(sorted(properties.items())))
         self._end: dict[tuple[str, int], int] = {}
@@ -290,8 +295,8 @@ class KafkaPublication:
         if twice := staged.groupBy("key").count().where("count > 1").take(1):
             raise BackfillError(
                 f"sink {self.rows.name}: the query returns {twice[0]['count']} rows for the key "
-                f"{bytes(twice[0]['key']).decode()}, and the one that remains is undefined; declare a "
-                "PRIMARY KEY that distinguishes the rows of the query"
+                f"{bytes(twice[0]['key']).decode()}, and it is undefined which row remains. Declare a PRIMARY KEY "
+                "that distinguishes the rows of the query"
             )
 
     def publish(self) -> tuple[str, ...]:
@@ -311,7 +316,7 @@ class KafkaPublication:
             self._staged.unpersist()
 
     def _window(self) -> str:
-        """Spark SQL that orders the windows of two rows; NULL if no order is needed."""
+        """Spark SQL for a column that orders windows; NULL if no order is needed."""
         column = order_column(self.rows) if self.replaced else None
         names = [held.name for held in self.rows.columns]
         return "NULL" if column is None else f"c{names.index(column)}"
@@ -325,18 +330,21 @@ class KafkaPublication:
         return self.rows.columns[self._place(position)]
 
     def _place(self, position: int) -> int:
-        """Position of a stored column among the published ones."""
+        """Index of a stored column among the published columns."""
         name = self.rows.table.physical[position]
         return next(i for i, column in enumerate(self.rows.columns) if column.name == name)
 
     def _held(self) -> DataFrame:
-        """The topic's last record per key, unless it is a tombstone; ``replaced``: its window is in the range."""
+        """Last record of each key in the topic, except tombstones. ``replaced``: Its window is in the range."""
         start = offsets(self.session, self._topics, Position("earliest"))
         topic = records(self.session, self._topics, start, self._end).where("key IS NOT NULL")
         last = topic.groupBy("key").agg(
             F.expr("max_by(value, offset) AS value"), F.expr("count(DISTINCT partition) AS partitions")
         )
-        moved = f"{ERROR}a key of sink {self.rows.name} is in several partitions, so its last record is unknown"
+        moved = (
+            f"{ERROR}a key of sink {self.rows.name} is in several partitions, so its last record is unknown. "
+            "Recreate the topic"
+        )
         last = last.where(f"IF(partitions > 1, raise_error({quoted(moved)}), value IS NOT NULL)")
         if not self.replaced:
             return last.selectExpr("key", "value", "true AS replaced", "NULL AS window")

@@ -1,7 +1,8 @@
-"""The connectors, found by their modules, and the places of tables.
+"""Registry of connectors, which it finds by their modules, and the locations of tables.
 
-``NAME.py`` describes a connector in ``CONNECTOR`` and imports no Spark. ``NAME_spark.py`` is imported when Spark runs:
-a readable connector has ``reader(session, source)`` there, a writable one ``publication(session, sink, rows, bounds)``.
+Module ``NAME.py`` defines ``CONNECTOR`` and does not import Spark. Module ``NAME_spark.py`` is imported when Spark
+runs. The module defines ``reader(session, source)`` if the connector can read, and ``publication(session, sink, rows,
+bounds)`` if the connector can write.
 """
 
 from __future__ import annotations
@@ -33,28 +34,28 @@ if TYPE_CHECKING:
 MakeSource = Callable[[Table], BackfillSource]
 MakeSink = Callable[[Table], BackfillSink]
 NamedSource = Callable[[Table, str, str], BackfillSource]
-"""Constructor of a source from a table, the requested place, and the argument name in messages."""
+"""Constructor of a source from a table, the requested location, and the option name for messages."""
 NamedSink = Callable[[Table, str, str], BackfillSink]
 _Made = TypeVar("_Made")
 _RUN = "_spark"
-"""Ending of the module of a connector that is imported when Spark runs."""
+"""Suffix of the connector modules that are imported when Spark runs."""
 _DEFAULTS = "default_catalog.default_database."
-# Types whose order is the same in Flink and Spark.
+# Types that Flink and Spark order in the same way.
 _ORDERED = (*INTEGERS, "DECIMAL", "DATE", *TIMESTAMPS)
 
 
 @dataclass(frozen=True)
 class Connector:
-    """Sources and sinks of one module.
+    """Sources and sinks of one connector module.
 
     Attributes:
-        sources: Constructors of a table's source, by the value of its option ``connector``. A constructor raises
-        :class:`BackfillError` if such a table is not read.
-        sinks: The same for sinks.
-        named_sources: Constructors of a source at a place that a request names, by the text before its first colon
-            (``delta:/place``); "" is any other place.
-        named_sinks: The same for sinks.
-        listed: The place among other connectors where a message names them all.
+        sources: Constructors of a table's source, by the value of the option ``connector``. A constructor raises
+        :class:`BackfillError` if the table cannot be read.
+        sinks: Constructors of a table's sink, in the same form.
+        named_sources: Constructors of a source at a requested location, by the prefix of the location
+            (``delta:/place``); "" for a location without a prefix.
+        named_sinks: Constructors of a sink at a requested location, in the same form.
+        listed: Position of the connector in messages that list all connectors.
     """
 
     sources: Mapping[str, MakeSource] = field(default_factory=dict)
@@ -65,7 +66,7 @@ class Connector:
 
 
 def known_connectors() -> tuple[Connector, ...]:
-    """All connectors, in the order in which messages name them."""
+    """All connectors, in the order in which messages list them."""
     return _known(tuple(connectors.__path__))
 
 
@@ -78,7 +79,7 @@ def _known(folders: tuple[str, ...]) -> tuple[Connector, ...]:
 
 
 def merged(part: Callable[[Connector], Mapping[str, _Made]]) -> dict[str, _Made]:
-    """One of the mappings of :class:`Connector`, over all connectors."""
+    """One of the mappings of :class:`Connector`, merged over all connectors."""
     return {name: made for connector in known_connectors() for name, made in part(connector).items()}
 
 
@@ -98,15 +99,15 @@ def _spark_module(described: object) -> Any:
 
 @dataclass(frozen=True)
 class TableLocations:
-    """Places of a request that replace the declared ones, by table name as the user wrote it."""
+    """Locations in a request that replace declared locations, by table name as the user wrote it."""
 
     tables: Mapping[str, str] = field(default_factory=dict)
     sinks: Mapping[str, str] = field(default_factory=dict)
     orders: Mapping[str, str] = field(default_factory=dict)
-    """Columns, ``a,b``, of the arrival order, by table name as written; "" stands for every other table."""
+    """Columns, ``a,b``, that define the order of arrival, by table name; "" for all other tables."""
 
     def check(self, sources: Iterable[Table], sinks: Iterable[Table]) -> None:
-        """Raise :class:`BackfillError` for a name that matches no table that is read or written, or several."""
+        """Raise :class:`BackfillError` for a name that does not match exactly one table in use."""
         read = tuple(sources)
         by_option = (
             ("--table", self.tables, read),
@@ -122,17 +123,20 @@ class TableLocations:
                     verb = "writes" if what == "--sink" else "reads"
                     raise BackfillError(f"{what} {name}: the script {verb} no table with this name. It {verb} {known}")
                 if len(matching) > 1:
-                    raise BackfillError(f"{what} {name} matches several tables; write the full name ({known})")
+                    raise BackfillError(f"{what} {name} matches several tables. Write the full name ({known})")
 
     def source(self, table: Table) -> BackfillSource:
-        """The source of a table. Raises :class:`BackfillError` if it is unknown or not read exactly."""
+        """Find the source of a table.
+
+        Raises :class:`BackfillError` if the source is unknown or cannot be read exactly.
+        """
         if any(name and _names(table.path, name) for name in self.orders):
             self.order(table)
         named, declared = merged(lambda each: each.named_sources), merged(lambda each: each.sources)
         return _source_or_sink(table, "--table", self.tables, named, declared)
 
     def order(self, table: Table) -> tuple[int, ...]:
-        """Positions of the columns that define the arrival order of a table's rows; none if undeclared."""
+        """Indexes of the columns that define in which order a table's rows arrived; empty if undeclared."""
         named = [name for name in self.orders if name and _names(table.path, name)]
         text = self.orders.get(named[0] if named else "", "")
         names = [column.name for column in table.columns]
@@ -140,36 +144,40 @@ class TableLocations:
         for name in filter(None, (part.strip().strip("`") for part in text.split(","))):
             if name not in names:
                 raise BackfillError(
-                    f"--order-by {text}: table {table.name} has no column {name}; it has {', '.join(names)}"
+                    f"--order-by {text}: table {table.name} has no column {name}. The columns of the table "
+                    f"are {', '.join(names)}"
                 )
             kind = table.columns[names.index(name)].type
             if kind.name not in _ORDERED:
                 raise BackfillError(
-                    f"--order-by {text}: column {name} of table {table.name} is {kind}; use whole or "
-                    "decimal numbers, dates or timestamps"
+                    f"--order-by {text}: column {name} of table {table.name} is {kind}. Use whole or decimal "
+                    "numbers, dates or timestamps"
                 )
             positions.append(names.index(name))
         return tuple(positions)
 
     def sink(self, table: Table) -> BackfillSink:
-        """The sink of a table. Raises :class:`BackfillError` if it is unknown or not written exactly."""
+        """Find the sink for a table.
+
+        Raises :class:`BackfillError` if the sink is unknown or cannot be written exactly.
+        """
         named, declared = merged(lambda each: each.named_sinks), merged(lambda each: each.sinks)
         return _source_or_sink(table, "--sink", self.sinks, named, declared)
 
 
 @dataclass(frozen=True)
 class AssumedLocations(TableLocations):
-    """Places without a request: an unreachable declared table is assumed to get one."""
+    """Locations without a request. If a declared table is unsupported, a supported location is assumed."""
 
     def source(self, table: Table) -> BackfillSource:
-        """The source of a table. Raises :class:`BackfillError` if no place is possible."""
+        """Find or assume the source of a table. Raises :class:`BackfillError` if no location is possible."""
         try:
             return super().source(table)
         except BackfillError:
             return _assumed(table, "parquet:/read", "--table", merged(lambda each: each.named_sources))
 
     def sink(self, table: Table) -> BackfillSink:
-        """The sink of a table. Raises :class:`BackfillError` if no place is possible."""
+        """Find or assume the sink for a table. Raises :class:`BackfillError` if no location is possible."""
         try:
             return super().sink(table)
         except BackfillError:
@@ -189,7 +197,7 @@ def _source_or_sink(
     named: Mapping[str, Callable[[Table, str, str], _Made]],
     declared: Mapping[str, Callable[[Table], _Made]],
 ) -> _Made:
-    """The source or sink of a table: at the place in a request, else by its connector."""
+    """Source or sink of a table: at the requested location, otherwise from its connector."""
     for name, uri in places.items():
         if _names(table.path, name):
             make_named, place = _at(uri, named)
@@ -202,7 +210,7 @@ def _source_or_sink(
 
 
 def _at(uri: str, known: Mapping[str, _Made]) -> tuple[_Made, str]:
-    """The constructor of a source or sink at a requested place, and the place in its form."""
+    """Constructor for a requested location, and the location in the form that it requires."""
     prefix, _, place = uri.partition(":")
     return (known[prefix], place) if prefix in known else (known[""], uri)
 
@@ -210,15 +218,15 @@ def _at(uri: str, known: Mapping[str, _Made]) -> tuple[_Made, str]:
 def _check_declared(table: Table) -> None:
     if not table.declared:
         raise Untranslatable(
-            f"table {table.name} is not declared; declare it in the script or in the catalog DDL", table.span
+            f"table {table.name} is not declared. Declare it in the script or in the catalog DDL", table.span
         )
 
 
 def _unreachable(table: Table, what: str, known: Iterable[str]) -> Untranslatable:
     connector = table.option("connector")
     return Untranslatable(
-        f"table {table.name} has connector {connector or '(none)'}, but a backfill supports "
-        f"{', '.join(known)} tables only; name the place of its history with {what} {table.path[2]}=URI",
+        f"table {table.name} has connector {connector or '(none)'}, but a backfill supports only "
+        f"{', '.join(known)} tables. Specify the location of its history with {what} {table.path[2]}=URI",
         table.span,
     )
 

@@ -1,4 +1,4 @@
-"""The rows of a sink that a run replaces, and rows of Delta Lake and Iceberg tables in Spark."""
+"""Rows of a sink that a run replaces, and rows of Delta Lake and Iceberg tables in Spark."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
 
 
 class Comparison(NamedTuple):
-    """``column operator time`` with ``>=`` or ``<=``; the column contains a bound of the row's window."""
+    """The comparison ``column operator time`` with ``>=`` or ``<=``. The column contains a window bound."""
 
     column: str
     operator: str
     moment: datetime
 
     def sql(self, column: str, kind: str = "TIMESTAMP_NTZ") -> str:
-        """SQL of the comparison, for a column of this name and type."""
+        """SQL of the comparison, for a column with this name and type."""
         return f"{column} {self.operator} {timestamp(self.moment, kind)}"
 
 
 def replaced_rows(rows: PublishedRows, bounds: Range) -> tuple[Comparison, ...]:
-    """Condition for exactly the rows with windows in the range; without comparisons if it is open."""
+    """Comparisons that select exactly the rows whose windows are in the range; empty if it is open."""
     windows = rows.windows
     size = None if windows.size is None else timedelta(microseconds=windows.size)
     found: list[Comparison] = []
@@ -47,23 +47,23 @@ def replaced_rows(rows: PublishedRows, bounds: Range) -> tuple[Comparison, ...]:
             found.append(Comparison(other, operator, bound + size if operator == ">=" else bound - size))
         else:
             raise BackfillError(
-                f"sink {rows.name}: a backfill of a time range replaces the rows of that range, but "
-                f"the sink has no column of {name} as TIMESTAMP(3); add it to the sink and the query, "
-                "or leave out --from and --to to replace everything",
+                f"sink {rows.name}: a backfill of a time range replaces the rows of that range, but the sink has "
+                f"no column of {name} as TIMESTAMP(3). Add such a column to the sink and the query, or omit "
+                "--from and --to to replace all rows",
                 rows.table.span,
             )
     return tuple(found)
 
 
 def order_column(rows: PublishedRows) -> str | None:
-    """The column that orders two windows; None without one."""
+    """Column that orders windows; None if there is none."""
     windows = rows.windows
     return windows.end or (windows.start if windows.size is not None else None)
 
 
 @dataclass(frozen=True)
 class LakeSource:
-    """A table of a lake; rows outside of the span may be left out."""
+    """A lake table. The reader of a lake table may skip rows outside the span."""
 
     table: str
     columns: tuple[Column, ...]
@@ -80,14 +80,14 @@ class LakeSource:
 
 @dataclass(frozen=True)
 class LakeSink:
-    """A sink whose rows of the range, or all of an exclusive place, are replaced in one commit."""
+    """A lake sink. One commit replaces the rows of the range, or all rows of an exclusive location."""
 
     exclusive: bool
     replaces: ClassVar[bool] = True
 
     @property
     def write_mode(self) -> str:
-        return f"{'all of the table' if self.exclusive else 'the rows of the range'} replaced in one commit"
+        return f"one commit replaces {'the whole table' if self.exclusive else 'the rows of the range'}"
 
     def check(self, rows: PublishedRows, bounds: Range) -> None:
         self.replaced(rows, bounds)
@@ -98,9 +98,9 @@ class LakeSink:
         windows, key, compared = rows.windows, rows.table.primary_key, replaced_rows(rows, bounds)
         if compared and key and windows.end not in key and (windows.size is None or windows.start not in key):
             raise BackfillError(
-                f"sink {rows.name}: with its PRIMARY KEY ({', '.join(key)}), windows outside the range "
-                "may have the same keys as those within, and Flink would keep one row; add window_end to "
-                "the key, remove the key, or leave out --from and --to to replace everything",
+                f"sink {rows.name}: because of the PRIMARY KEY ({', '.join(key)}), windows outside the range may "
+                "have the same keys as windows inside, and Flink would keep only one row. Add window_end to the "
+                "key, remove the key, or omit --from and --to to replace all rows",
                 rows.table.span,
             )
         return compared
@@ -112,7 +112,10 @@ _KINDS = {"timestamp": "TIMESTAMP_LTZ", "timestamp_ntz": "TIMESTAMP_NTZ"}
 def declared_columns(
     rows: DataFrame, columns: tuple[Column, ...], span: TimeSpan | None, stored: Mapping[str, str]
 ) -> DataFrame:
-    """Rows that may be in a span, as ``f0`` … in the declared types; ``stored`` has the table's types."""
+    """Rows that may be in a time span, as columns ``f0`` … of the declared types.
+
+    ``stored``: Types of the table.
+    """
     from pyspark.sql import functions as F
 
     if span is not None:
@@ -131,19 +134,22 @@ def declared_columns(
 
 
 def check_keys(staged: DataFrame, rows: PublishedRows) -> None:
-    """Raise :class:`BackfillError` if rows share a primary key, as Flink's upsert keeps only the last."""
+    """Raise :class:`BackfillError` if several rows have one primary key.
+
+    Flink would keep only the last row.
+    """
     key = rows.table.primary_key
     if key and (twice := staged.groupBy(*map(identifier, key)).count().where("count > 1").take(1)):
         values = ", ".join(map(str, twice[0][: len(key)]))
         raise BackfillError(
-            f"sink {rows.name}: the query returns {twice[0][len(key)]} rows for the primary key ({', '.join(key)}) "
-            f"= ({values}), of which Flink would keep one; add window_end, and other columns that "
-            "distinguish the rows, to the key"
+            f"sink {rows.name}: the query returns {twice[0][len(key)]} rows for the primary key "
+            f"({', '.join(key)}) = ({values}), of which Flink would keep only one. Add window_end, and other "
+            "columns that distinguish the rows, to the key"
         )
 
 
 def stored_columns(frame: DataFrame, rows: PublishedRows, types: Mapping[str, str]) -> DataFrame:
-    """The published rows under their names, in the stored types."""
+    """The published rows with their column names and stored types."""
     from pyspark.sql import functions as F
 
     return frame.select(
@@ -152,6 +158,6 @@ def stored_columns(frame: DataFrame, rows: PublishedRows, types: Mapping[str, st
 
 
 def replaced_condition(replaced: tuple[Comparison, ...], types: Mapping[str, str]) -> str:
-    """Spark SQL condition for the replaced rows, over columns of the stored types."""
+    """Spark SQL condition that selects the replaced rows, for columns of the stored types."""
     compare = (c.sql(identifier(c.column), _KINDS[types[c.column]]) for c in replaced)
     return " AND ".join(compare) or "true"

@@ -1,7 +1,7 @@
-"""Native partials: DuckDB in Spark's tasks aggregates files into slices; Spark combines and publishes.
+"""Native partials: DuckDB aggregates files to slices inside Spark's tasks; Spark combines the slices.
 
-Each task receives whole files and returns the result of Spark's own first aggregation (:mod:`slices`) with far fewer
-rows and less work. Only exactly equal values are computed this way: plain columns of types that both
-represent alike, sums of whole numbers with Flink's wrap-around, sums of decimals that cannot overflow, counts, minima
-and maxima. Spark's operators compute anything else, and the rest after any failure of DuckDB; the reason is reported.
+Each task receives whole files and returns the result of Spark's first aggregation, with far fewer rows and less work.
+DuckDB computes only values that are exactly equal in Spark: plain columns of types that both store alike, integer sums
+with Flink's overflow, decimal sums that cannot overflow, counts, minima and maxima. Spark's operators compute all other
+values. Spark's operators also compute the rest if DuckDB fails; the reason is reported.
 """

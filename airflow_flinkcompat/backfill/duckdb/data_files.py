@@ -1,4 +1,4 @@
-"""Facts about a table's files that DuckDB needs to read the values that Spark reads."""
+"""Facts about a table's files that DuckDB needs to read the same values as Spark."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from airflow_flinkcompat.plan.types import INTEGERS, Column, DataType
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# Flink's types → DuckDB's: what a file must hold to be read the same by both.
+# DuckDB types by Flink type. If a file stores this type, DuckDB and Spark read equal values.
 _KINDS = {
     "TINYINT": "TINYINT", "SMALLINT": "SMALLINT", "INT": "INTEGER", "BIGINT": "BIGINT", "BOOLEAN": "BOOLEAN",
     "VARCHAR": "VARCHAR", "DATE": "DATE", "TIMESTAMP": "TIMESTAMP",
@@ -32,40 +32,40 @@ _KINDS = {
 
 
 class NotEligible(Exception):
-    """Reason why Spark's own operators compute an aggregation."""
+    """Spark's own operators must compute an aggregation. The message is the reason."""
 
 
 class DataFiles(Protocol):
-    """The files of a table: ``files`` are URIs as Spark names them. Equal URIs mean equal content."""
+    """Files of a table. ``files`` are URIs in Spark's notation. Files with equal URIs have equal content."""
 
     @property
     def files(self) -> tuple[str, ...]: ...
 
     @property
     def relation(self) -> str:
-        """The rows for a FROM in DuckDB's SQL, with ``{files}`` in place of the list of paths."""
+        """DuckDB SQL for a FROM clause that reads the rows. ``{files}`` stands for the list of paths."""
 
     @property
     def forbidden(self) -> tuple[bytes, ...]:
-        """Bytes that make DuckDB and Spark read a file differently."""
+        """Bytes that DuckDB and Spark may interpret differently."""
 
     @property
     def rows(self) -> float:
         """Approximate number of rows in all files."""
 
     def check(self, columns: Iterable[Column], time: Column) -> None:
-        """Raise :class:`NotEligible` if columns, or the event time, are not stored as required."""
+        """Raise :class:`NotEligible` if columns or the event time are not stored as required."""
 
     def value(self, column: Column) -> str:
-        """A column in DuckDB's SQL; an error if Spark's value may differ."""
+        """DuckDB SQL for a column's value. The SQL fails if Spark's value may differ."""
 
     def micros(self, time: Column) -> str:
-        """Microseconds of the event time."""
+        """DuckDB SQL for the event time in microseconds."""
 
 
 @dataclass(frozen=True)
 class ParquetFiles:
-    """Parquet files with columns by name. ``ids``: numbers stored in columns of these names."""
+    """Parquet files with columns by name. ``ids``: Field ids by column name, as stored in the files."""
 
     files: tuple[str, ...]
     ids: tuple[tuple[str, int], ...] | None = None
@@ -92,7 +92,7 @@ class ParquetFiles:
             return int(connection.sql(query).fetchall()[0][0])
 
     def check(self, columns: Iterable[Column], time: Column) -> None:
-        # The event time is read only as microseconds; as a value it has a zone or none.
+        # The event time is only read as microseconds, so its type may have a zone. A value must have the exact type.
         kinds: dict[str, tuple[str, ...]] = {column.name: (kind_of(column),) for column in columns}
         kinds[time.name] = ("TIMESTAMP", *(() if time.name in kinds else ("TIMESTAMP WITH TIME ZONE",)))
         for file, found in zip(self.files, self._columns, strict=True):
@@ -112,7 +112,7 @@ class ParquetFiles:
             found = set(connection.sql(query).fetchall())
         for name in names:
             if {number for each, number in found if each == name} != {ids[name]}:
-                raise NotEligible(f"column {name} had another name when some files were written")
+                raise NotEligible(f"column {name} had a different name when some files were written")
 
     def value(self, column: Column) -> str:
         return identifier(column.name)
@@ -121,18 +121,18 @@ class ParquetFiles:
         micros, precision = f"epoch_us({identifier(time.name)})", time.type.parameters[0]
         if precision >= 6:
             return micros
-        finer = f"CAST(error('a time is more precise than {time.type}') AS BIGINT)"  # an error with Spark as well
+        finer = f"CAST(error('a time is more precise than {time.type}') AS BIGINT)"  # Spark also fails on this time.
         return f"CASE WHEN {micros} % {10 ** (6 - precision)} <> 0 THEN {finer} ELSE {micros} END"
 
 
 def kind_of(column: Column) -> str:
-    """DuckDB's type for a column. Raises :class:`NotEligible` if values may differ from Spark's."""
+    """DuckDB type of a column. Raises :class:`NotEligible` if values may differ from Spark's values."""
     if column.type.name == "DECIMAL":
         return "DECIMAL({},{})".format(*column.type.parameters)
     try:
         return _KINDS[column.type.name]
     except KeyError:
-        raise NotEligible(f"column {column.name} is {column.type}") from None
+        raise NotEligible(f"column {column.name} has the type {column.type}") from None
 
 
 def filled_in(query: str, files: Iterable[str]) -> str:
@@ -140,24 +140,24 @@ def filled_in(query: str, files: Iterable[str]) -> str:
 
 
 def path_of(file: str) -> str:
-    """The path of a file's URI. Raises :class:`NotEligible` for one that is not on this machine."""
+    """Path of a file from its URI. Raises :class:`NotEligible` if the file is not on this machine."""
     address = urlsplit(file)
     if address.scheme != "file":
         raise NotEligible(f"the files are in {address.scheme}, which DuckDB does not read here")
     path = unquote(address.path)
     if any(letter in path for letter in "*?["):
-        raise NotEligible("DuckDB would treat a file name as a pattern")
+        raise NotEligible("DuckDB would interpret a file name as a pattern")
     return path
 
 
 def listed(place: str) -> tuple[str, ...]:
-    """URIs of a folder's files as Spark lists them: at any depth, without hidden and empty ones."""
+    """URIs of the files that Spark finds in a folder: at any depth, without hidden and empty files."""
     root = Path(path_of(place))
     found = [root] if root.is_file() else []
     for folder, inner, names in os.walk(root):
         inner[:] = [name for name in inner if not _hidden(name)]
         if any(Path(folder, name).is_symlink() for name in inner):
-            raise NotEligible(f"there are links to other folders below {root.name}")
+            raise NotEligible(f"the folder {root.name} contains links to other folders")
         found += [Path(folder, name) for name in names if not _hidden(name)]
     files = tuple(path.as_uri() for path in sorted(found) if path.stat().st_size)
     if not files:
@@ -170,24 +170,27 @@ def _hidden(name: str) -> bool:
 
 
 def identifier(name: str) -> str:
-    """A column's name in DuckDB's SQL."""
+    """A column name in DuckDB SQL."""
     return '"{}"'.format(name.replace('"', '""'))
 
 
 def text(value: str) -> str:
-    """A literal in DuckDB's SQL."""
+    """A text literal in DuckDB SQL."""
     return "'{}'".format(value.replace("'", "''"))
 
 
 def floored(micros: str, length: int, offset: int = 0) -> str:
-    """Last multiple of a length since the offset; DuckDB's remainder has the sign of the dividend."""
+    """DuckDB SQL that rounds a time down to a multiple of a length.
+
+    In DuckDB, a remainder may be negative.
+    """
     return f"{micros} - ((({micros} - {offset}) % {length}) + {length}) % {length}"
 
 
 _DELIMITERS = ",;|"
-_SUFFIXES = ("", ".csv", ".txt")  # Spark treats files with other suffixes as compressed
-_LOOK = 1 << 16  # bytes of each file that are checked before it is read
-_NO_TEXT = "\x01"  # stands for NULL to DuckDB's reader, which requires some text
+_SUFFIXES = ("", ".csv", ".txt")  # Spark may treat files with other suffixes as compressed.
+_LOOK = 1 << 16  # Number of bytes of each file that are checked before it is read.
+_NO_TEXT = "\x01"  # Stands for NULL, because DuckDB's reader requires a text.
 _NAMES = {
     b"\r": "a carriage return", b"\0": "a byte 0", _NO_TEXT.encode(): "a byte 1",
     "\ufeff".encode(): "a byte order mark",
@@ -202,10 +205,10 @@ _SHAPES = {
 
 @dataclass(frozen=True)
 class CsvFiles:
-    """Plain csv files with these ``columns`` in order, which DuckDB splits and reads as Spark does.
+    """Plain CSV files with the given ``columns`` in order, which DuckDB and Spark split in the same way.
 
-    A field that the two might read differently is an error, after which Spark reads all. Examples are spaces around
-    a number, seven fractional digits of a second, and a line with too many fields.
+    If a field could be read differently, DuckDB fails, and Spark reads all rows instead. Examples of such fields are
+    spaces around a number, seven fractional digits of a second, and a line with too many fields.
     """
 
     files: tuple[str, ...]
@@ -214,11 +217,11 @@ class CsvFiles:
 
     @classmethod
     def of(cls, source: FileSource, format: CsvFormat) -> CsvFiles:
-        """Csv files of a format; raises :class:`NotEligible` for a format that both may read differently."""
+        """CSV files of a source; raises :class:`NotEligible` if DuckDB may read its format differently."""
         if format.ignore_parse_errors:
-            raise NotEligible("lines that cannot be parsed are left out")
+            raise NotEligible("lines that cannot be parsed are skipped")
         if format.delimiter not in _DELIMITERS:
-            raise NotEligible(f"the fields are delimited by {format.delimiter!r}")
+            raise NotEligible(f"fields are separated by {format.delimiter!r}")
         files = listed(source.place)
         for name in (Path(path_of(file)).name for file in files):
             if Path(name).suffix not in _SUFFIXES:
@@ -255,11 +258,11 @@ class CsvFiles:
     def check(self, columns: Iterable[Column], time: Column) -> None:
         for column in (*columns, time):
             if column.type.name not in (*_SHAPES, "DECIMAL", "VARCHAR"):
-                raise NotEligible(f"column {column.name} is {column.type} as text")
+                raise NotEligible(f"column {column.name} of type {column.type} is stored as text")
         for name, _, first in self._beginnings:
             for each in self.forbidden:
                 if each in first:
-                    raise NotEligible(f"there is {_NAMES.get(each, 'a quote')} in {name}")
+                    raise NotEligible(f"{name} contains {_NAMES.get(each, 'a quote')}")
 
     def value(self, column: Column) -> str:
         kind, field = column.type, f"f{self.columns.index(column)}"
@@ -281,13 +284,16 @@ class CsvFiles:
 
 
 def _cut(time: str, kind: DataType) -> str:
-    """Microseconds of a time, truncated to the digits of its type."""
+    """DuckDB SQL for a time in microseconds, truncated to the precision of its type."""
     return floored(f"epoch_us({time})", 10 ** (6 - kind.parameters[0]))
 
 
 def data_files(session: SparkSession, source: DeltaSource | IcebergSource) -> ParquetFiles:
-    """A table's files. Raises :class:`NotEligible` if they do not contain exactly its rows."""
-    reader(session, source).rows()  # raises the error for a table that does not fit
+    """Files of a table.
+
+    Raises :class:`NotEligible` if the files do not contain exactly the rows of the table.
+    """
+    reader(session, source).rows()  # This line raises the error for a table with unsuitable columns.
     place = source.place if isinstance(source, DeltaSource) else source.location
     found = pin(session, ("data files", place), lambda: _found(session, source))
     if isinstance(found, str):
@@ -310,13 +316,13 @@ def _delta(session: SparkSession, source: DeltaSource) -> ParquetFiles:
     log: Any = jvm.org.apache.spark.sql.delta.DeltaLog
     snapshot = log.forTableWithSnapshot(session._jsparkSession, source.place)._2()
     if snapshot.version() != version:
-        raise NotEligible("the table was changed after the run began")
+        raise NotEligible("the table was changed after the start of the run")
     for field in json.loads(snapshot.metadata().schemaString())["fields"]:
-        if set(field["metadata"]) - {"comment"}:  # names or numbers of columns, widths of texts, values made by Delta
-            raise NotEligible(f"Delta stores column {field['name']} in its own format")
+        if set(field["metadata"]) - {"comment"}:  # Column mapping, text lengths and generated columns.
+            raise NotEligible(f"Delta stores column {field['name']} in a special format")
     added = DataFrame(snapshot.allFiles().toDF(), session).selectExpr("path", "deletionVector IS NOT NULL").collect()
     if any(row[1] for row in added):
-        raise NotEligible("some rows of its files are deleted")
+        raise NotEligible("some rows of the files are deleted")
     return _parquet(path if ":" in path else f"{source.place}/{path}" for path, _ in added)
 
 
@@ -327,9 +333,9 @@ def _iceberg(session: SparkSession, source: IcebergSource) -> ParquetFiles:
         raise NotEligible("there are no rows")
     files = session.sql(f"SELECT content, file_format, file_path FROM {name}.files VERSION AS OF {snapshot}").collect()
     if any(row.content != 0 for row in files):
-        raise NotEligible("some rows of its files are deleted")
+        raise NotEligible("some rows of the files are deleted")
     if any(row.file_format != "PARQUET" for row in files):
-        raise NotEligible("some of its files are not parquet")
+        raise NotEligible("some files are not Parquet files")
     table = jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(session._jsparkSession, name)
     schema = table.schemas().get(table.snapshot(snapshot).schemaId())
     found = {column.name: schema.findField(column.name) for column in source.columns}
@@ -338,10 +344,10 @@ def _iceberg(session: SparkSession, source: IcebergSource) -> ParquetFiles:
 
 
 def _uri(path: str) -> str:
-    """A path as Iceberg stores it: plain, or with the prefix ``file:``."""
+    """URI of a path that Iceberg stores: plain, or with the prefix ``file:``."""
     plain = path.removeprefix("file:")
     if ":" in plain or "%" in plain:
-        raise NotEligible("its files are elsewhere, or their names have two spellings")
+        raise NotEligible("the files are not on this machine, or their names are ambiguous")
     return Path("/" + plain.lstrip("/")).as_uri()
 
 

@@ -1,4 +1,4 @@
-"""Aggregations that DuckDB computes: those with certainly equal results, over dense data."""
+"""Aggregations that DuckDB may compute: results are certainly equal, and slices contain many rows."""
 
 from __future__ import annotations
 
@@ -29,17 +29,20 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 DENSE = 4.0
-"""Rows per key and slice from which native partials pay off; with fewer, partials are nearly as many."""
+"""Minimum number of rows per key and slice. With fewer rows, partials save too little work."""
 ROWS = 1_000_000
-"""Rows in all files from which native partials pay for starting Python next to the tasks."""
+"""Minimum number of rows in all files.
+
+With fewer rows, starting Python in the tasks costs more than it saves.
+"""
 SAMPLE = 20_000
 
 
 class DuckDbAccelerator:
-    """Decision on native computation for each aggregation.
+    """Accelerator that decides for each aggregation if DuckDB computes it.
 
     Args:
-        progress: Receives the reasons, a line each.
+        progress: Receives each reason as a line.
     """
 
     def __init__(self, progress: Callable[[str], None] = lambda line: None) -> None:
@@ -49,7 +52,7 @@ class DuckDbAccelerator:
         self._failed: set[str] = set()
 
     def __call__(self, group: Group, session: SparkSession | None = None) -> Partials | None:
-        """Plan an aggregation natively; None if impossible, with the reason as progress."""
+        """Plan an aggregation for DuckDB; None if DuckDB cannot compute it. The reason is printed."""
         if group.slices is None:
             return None
         if session is None and not all(isinstance(read.source, FileSource) for read in reads_of(group)):
@@ -60,18 +63,19 @@ class DuckDbAccelerator:
         return self._found[group]
 
     def covers(self, work: Work) -> bool:
-        """True if only native aggregations read rows, so that little is left to Spark's own operators."""
+        """True if DuckDB aggregates all rows that are read, so that Spark's operators have little work."""
         return all(self._covered(step) for write in work.writes for step in write.inputs)
 
     def pieces(self, session: SparkSession, partials: Partials) -> DataFrame:
-        """The partial aggregates, computed inside Spark's tasks."""
+        """Partial aggregates, which DuckDB computes in Spark's tasks."""
         return pieces(session, partials)
 
     def failed(self, partials: Partials, error: Exception) -> None:
-        """Leave DuckDB's failed part, and its other reads of the same table, to Spark."""
+        """Leave a failed aggregation to Spark, and all later reads of the same table."""
         self._failed.add(partials.read.source.place)
         self._progress(
-            f"DuckDB failed over {partials.read.table} ({reason(error)}), so Spark's own operators aggregate all rows"
+            f"DuckDB failed on table {partials.read.table} ({reason(error)}), so Spark's own operators "
+            "aggregate all rows"
         )
 
     def _covered(self, step: Step) -> bool:
@@ -89,7 +93,7 @@ class DuckDbAccelerator:
             wanted = wanted_by(assign, slices)
             _check_installed()
             if wanted.read.source.place in self._failed:
-                raise NotEligible("DuckDB failed on its files before")
+                raise NotEligible("DuckDB failed on the same files before")
             held = _held(wanted.read.source, session)
             held = self._held.setdefault(held, held)
             held.check(wanted.columns.values(), wanted.time)
@@ -98,13 +102,15 @@ class DuckDbAccelerator:
         except NotEligible as why:
             self._progress(f"{kind}: Spark's own operators aggregate all rows, because {why}")
             return None
-        except BackfillError:  # Spark fails too
+        except BackfillError:  # Spark also fails on this error.
             raise
-        except Exception as error:  # Spark's own operators do not depend on it
+        except Exception as error:  # Spark's own operators may succeed.
             what = next(iter(str(error).splitlines()), type(error).__name__)
             self._progress(f"{kind}: Spark's own operators aggregate all rows, because DuckDB failed: {what}")
             return None
-        self._progress(f"{kind}: about {found:.1f} rows per key and slice, so DuckDB aggregates files to slices")
+        self._progress(
+            f"{kind}: there are about {found:.1f} rows per key and slice, so DuckDB aggregates the files to slices"
+        )
         return partials
 
 
@@ -115,12 +121,12 @@ def _check_installed() -> None:
 
 
 def _dense(partials: Partials, slice_: int) -> float:
-    """Approximate rows per key and slice. Raises :class:`NotEligible` if there are too few."""
+    """Approximate number of rows per key and slice. Raises :class:`NotEligible` if there are too few."""
     import duckdb
 
     held = partials.held
     if held.rows < ROWS:
-        raise NotEligible(f"{held.rows} rows are too few")
+        raise NotEligible(f"the files contain only {held.rows} rows")
     with duckdb.connect(config={"threads": 1}) as connection:
         sample = connection.sql(filled_in(partials.sample, held.files)).fetchall()
     found = density(sample, slice_, held.rows)
@@ -130,7 +136,7 @@ def _dense(partials: Partials, slice_: int) -> float:
 
 
 def _held(source: BackfillSource, session: SparkSession | None) -> DataFiles:
-    """The files of a source. Raises :class:`NotEligible` if DuckDB would not read its rows from them."""
+    """Files of a source. Raises :class:`NotEligible` if DuckDB may not read the same rows as Spark."""
     match source:
         case FileSource(format=CsvFormat() as format):
             return CsvFiles.of(source, format)
@@ -140,7 +146,7 @@ def _held(source: BackfillSource, session: SparkSession | None) -> DataFiles:
             from airflow_flinkcompat.backfill.duckdb.data_files import data_files
 
             return data_files(session, source)
-    raise NotEligible("it is not read from files")
+    raise NotEligible("the table is not read from files")
 
 
 def _changed(partials: Partials) -> bool:

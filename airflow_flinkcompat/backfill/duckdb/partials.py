@@ -1,4 +1,4 @@
-"""Partials of an aggregation in DuckDB's SQL, if certainly equal to Spark's, computed in tasks."""
+"""DuckDB SQL for partial aggregates that are certainly equal to Spark's, and its execution in tasks."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-MEMORY = "1GB"  # of one task's DuckDB, which uses the disk beyond that
+MEMORY = "1GB"  # Memory of DuckDB in one task. Beyond it, DuckDB uses the disk.
 _FAILED = "native partials failed: "
 _REASON = re.compile(f"{_FAILED}(.*)")
 _COLUMN = re.compile(r"c(\d+)")
 _PARTIAL = re.compile(r"(sum|count|min|max)\((?:c(\d+)|1)\)")
-# A comparison of a column by position with NULL or a literal; conditions combine such comparisons.
+# A comparison of a column, by index, with NULL or a literal. A condition is a combination of comparisons.
 _TEST = re.compile(
     r"\(c(\d+) (?:IS NULL|IS NOT NULL|(?:=|<>|<=|>=|<|>) "
     r"(CAST\('-?\d+' AS (?:TINYINT|SMALLINT|INT|BIGINT)\)|DATE '[\d-]+'|'[^'\\]*'))\)"
@@ -37,12 +37,12 @@ _LITERALS = {
     "C": _WHOLE,
     "D": {"DATE"},
     "'": {"VARCHAR"},
-}  # types that may be compared with a literal, by its first letter
+}  # Types that may be compared with a literal, by the first letter of the literal.
 
 
 @dataclass(frozen=True)
 class ReadColumns:
-    """Columns read below an aggregation: of a table by position, and its event time."""
+    """Columns of a table that an aggregation reads, by index, and the event-time column."""
 
     read: Read
     columns: dict[int, Column]
@@ -51,10 +51,10 @@ class ReadColumns:
 
 @dataclass(frozen=True)
 class Partials:
-    """One aggregation's partials in DuckDB's words, with Spark's types.
+    """DuckDB queries for the partial aggregates of one aggregation, with Spark's types.
 
-    The ``query`` over ``held`` gives the columns of ``schema``: keys, ``slice``, partials, then how many rows were read
-    for the row and how many of those had no time. Rows without a slice are counted only. ``sample`` gives (hash of the
+    ``query``: Query over ``held`` with the columns of ``schema``: keys, ``slice``, partials, the number of rows, and
+    the number of rows without a time. Rows outside every slice are only counted. ``sample``: Query for (hash of the
     keys, slice, time) of the first rows.
     """
 
@@ -70,12 +70,12 @@ def windows_of(group: Group) -> Assign:
     while isinstance(below, Select | Where):
         below = below.input
     if not isinstance(below, Assign):
-        raise NotEligible("it is not directly above a windowing function")
+        raise NotEligible("the aggregation is not directly over a windowing function")
     return below
 
 
 def wanted_by(assign: Assign, slices: Slices) -> ReadColumns:
-    """The files and columns below the windows, if only plain columns are in between."""
+    """Columns that an aggregation reads, if there are only plain columns between table and windows."""
     tests = _tests(slices.condition)
     if slices.values:
         raise NotEligible("an aggregate is DISTINCT")
@@ -90,13 +90,13 @@ def wanted_by(assign: Assign, slices: Slices) -> ReadColumns:
         places = {position: _column(columns[below]) for position, below in places.items()}
         step = step.input
     if not isinstance(step, Read):
-        raise NotEligible("rows are filtered or combined before their windows")
+        raise NotEligible("rows are filtered or combined before they are assigned to windows")
     if step.watermark is not None or step.condition:
-        raise NotEligible("late rows or whole folders are left out")
+        raise NotEligible("late rows or whole folders are skipped")
     found = {position: _stored(step, below, position == assign.time) for position, below in places.items()}
     for position, literal in tests:
         if literal and found[position].type.name not in _LITERALS[literal[0]]:
-            raise NotEligible(f"rows are filtered by {literal} of {found[position].type}")
+            raise NotEligible(f"rows are filtered by comparing {found[position].type} with {literal}")
     time = found[assign.time]
     if time.type.name != "TIMESTAMP":
         raise NotEligible(f"column {time.name} is {time.type}")
@@ -104,7 +104,10 @@ def wanted_by(assign: Assign, slices: Slices) -> ReadColumns:
 
 
 def partials_of(assign: Assign, slices: Slices, wanted: ReadColumns, held: DataFiles, first: int) -> Partials:
-    """The queries over files; the sample is one of so many ``first`` rows. Raises :class:`NotEligible`."""
+    """Build the queries over files.
+
+    ``first``: Number of rows in the sample. Raises :class:`NotEligible` if results may differ.
+    """
     schema = []
     for position, sql in slices.keys:
         schema.append(f"k{position} {spark_type(wanted.columns[_column(sql)].type)}")
@@ -134,14 +137,14 @@ def partials_of(assign: Assign, slices: Slices, wanted: ReadColumns, held: DataF
 
 
 def _rows(wanted: ReadColumns, held: DataFiles) -> str:
-    """The requested rows: columns ``c0`` … and the time, in microseconds."""
+    """DuckDB SQL for the requested rows: columns ``c0`` … and the time in microseconds."""
     columns = [f"{held.value(column)} AS c{position}" for position, column in sorted(wanted.columns.items())]
     rows = f"SELECT {', '.join([*columns, f'{held.micros(wanted.time)} AS micros'])} FROM {held.relation}"
     source = wanted.read.source
     if not isinstance(source, FileSource | DeltaSource | IcebergSource) or (span := source.span) is None:
         return rows
     if source.columns[span.field] != wanted.time:
-        raise NotEligible("rows are filtered by another time")
+        raise NotEligible("rows are filtered by a different time column")
     time = held.value(wanted.time)
     bounds = ((">=", span.first), ("<", span.last))
     asked = (f"({time} IS NULL OR epoch_us({time}) {sign} {micros})" for sign, micros in bounds if micros is not None)
@@ -151,24 +154,24 @@ def _rows(wanted: ReadColumns, held: DataFiles) -> str:
 def _stored(read: Read, position: int, is_time: bool) -> Column:
     source, fields, columns = read.source, dict(read.fields), dict(read.columns)
     if not isinstance(source, FileSource | DeltaSource | IcebergSource):
-        raise NotEligible(f"{read.table} is not read from files")
+        raise NotEligible(f"table {read.table} is not read from files")
     if position not in fields:
-        raise NotEligible(f"a column of {read.table} is computed")
+        raise NotEligible(f"a column of table {read.table} is computed")
     column = source.columns[fields[position]]
     if isinstance(source, FileSource) and column.name in source.partitioning.names:
-        raise NotEligible(f"column {column.name} comes from a folder name")
+        raise NotEligible(f"the values of column {column.name} are folder names")
     if not column.type.nullable:
-        raise NotEligible(f"column {column.name} is NOT NULL, which Spark checks")
+        raise NotEligible(f"column {column.name} is NOT NULL, which only Spark checks")
     kind_of(column)
     if isinstance(source, FileSource) and isinstance(source.format, CsvFormat):
         return column
     plain = column.type.name == "TIMESTAMP" or columns[position] == f"f{fields[position]}"
     if not plain or (not is_time and column.type.name == "TIMESTAMP" and column.type.parameters[0] < 6):
-        raise NotEligible(f"column {column.name} of type {column.type} is checked by Spark")
+        raise NotEligible(f"Spark must check the values of column {column.name} of type {column.type}")
     if isinstance(source, FileSource) and not (
         isinstance(source.format, ColumnarFormat) and source.format.name == "parquet"
     ):
-        raise NotEligible(f"{read.table} is stored as {source.format.name}")
+        raise NotEligible(f"table {read.table} is stored as {source.format.name}")
     return column
 
 
@@ -180,49 +183,49 @@ def _column(sql: str) -> int:
 
 
 def _tests(condition: str) -> list[tuple[int, str]]:
-    """Positions that a condition tests and their literals, "" for NULL; both engines spell it the same."""
+    """Column indexes and literals in a condition, "" for NULL. DuckDB and Spark write it in the same way."""
     if condition == "TRUE":
         return []
     if not _CONDITION.fullmatch(_TEST.sub("", condition)):
-        raise NotEligible("rows are filtered by more than columns and literals")
+        raise NotEligible("rows are filtered by more than comparisons of columns with literals")
     return [(int(position), literal) for position, literal in _TEST.findall(condition)]
 
 
 def _call(sql: str) -> tuple[str, int | None]:
-    """The function and the position of its argument, None for all rows."""
+    """Function of an aggregate and the column index of its argument; None for count(*)."""
     found = _PARTIAL.fullmatch(sql)
     if found is None or (found[2] is None and found[1] != "count"):
-        raise NotEligible("an aggregate is over an expression")
+        raise NotEligible("the argument of an aggregate is an expression")
     return found[1], None if found[2] is None else int(found[2])
 
 
 def _aggregate(function: str, column: Column | None) -> tuple[str, str]:
-    """DuckDB's aggregate in Spark's value and type."""
+    """DuckDB SQL that converts an aggregate to Spark's value, and Spark's type."""
     if function == "count" or column is None:
         return "{}", "BIGINT"
     kind = column.type
     if function in ("min", "max") and kind.name != "BOOLEAN":
         return "{}", str(spark_type(kind))
     if function == "sum" and kind.name in _WHOLE:
-        # DuckDB adds up in 128 bits; the lower 64 bits equal the wrapped sum of Flink and Spark.
+        # DuckDB adds with 128 bits. The lower 64 bits equal the overflowed sum of Flink and Spark.
         low = "({0} & 18446744073709551615::HUGEINT)"
         wrapped = f"CASE WHEN {low} > 9223372036854775807 THEN {low} - 18446744073709551616::HUGEINT ELSE {low} END"
         return f"CAST({wrapped} AS BIGINT)", "BIGINT"
     if function == "sum" and kind.name == "DECIMAL":
         precision, scale = min(kind.parameters[0] + 10, 38), kind.parameters[1]
         return f"CAST({{}} AS DECIMAL({precision}, {scale}))", f"DECIMAL({precision}, {scale})"
-    raise NotEligible(f"{function.upper()} of {kind} may differ")
+    raise NotEligible(f"{function.upper()} of {kind} may have a different result")
 
 
 def _spanned(assign: Assign) -> str:
-    """SQL that is true if some requested window may contain the row, and false without a time."""
+    """SQL that is true if a requested window may contain the row. Rows without a time are excluded."""
     first, last = assign.windows.span(assign.window_range)
     bounds = [f"micros {sign} {micros}" for sign, micros in ((">=", first), ("<", last)) if micros is not None]
     return " AND ".join(bounds) or "micros IS NOT NULL"
 
 
 def pieces(session: SparkSession, partials: Partials) -> DataFrame:
-    """The partials as Spark's rows: our code runs in one task for each share of the files."""
+    """Compute the partials in Spark's tasks, one share of the files in each task."""
     slots = session.sparkContext.defaultParallelism
     shares = _shares(partials.held.files, slots)
     queries = [filled_in(partials.query, share) for share in shares]
@@ -234,7 +237,7 @@ def pieces(session: SparkSession, partials: Partials) -> DataFrame:
         "preserve_insertion_order": "false",
     }
 
-    # Untyped, because the task would import the types.
+    # Without type annotations, because the task would import the types.
     def check(path):  # type: ignore[no-untyped-def]
         import mmap
 
@@ -266,13 +269,13 @@ def pieces(session: SparkSession, partials: Partials) -> DataFrame:
 
 
 def reason(error: Exception) -> str:
-    """Reason of a task's failure in a line; for an ended process, Spark's reason."""
+    """Reason why a task failed, as a single line. If its process ended, the reason is Spark's."""
     found = _REASON.search(str(error))
     return found[1].strip() if found else next(iter(str(error).splitlines()), type(error).__name__)
 
 
 def _shares(files: tuple[str, ...], slots: int) -> list[list[str]]:
-    """The files in shares of similar size, a few for each slot to balance the load."""
+    """Divide files into shares of similar size, with a few shares per slot to balance the load."""
     count = max(1, min(len(files), 2 * slots))
     sized = sorted(((Path(path_of(file)).stat().st_size, file) for file in files), reverse=True)
     shares: list[tuple[int, list[str]]] = [(0, []) for _ in range(count)]

@@ -1,4 +1,4 @@
-"""Steps as Spark DataFrames of built-in functions; only an accelerator runs other code on executors."""
+"""Execution of steps as Spark DataFrames of built-in functions. Only an accelerator runs other code."""
 
 from __future__ import annotations
 
@@ -65,35 +65,35 @@ if TYPE_CHECKING:
 
 
 class AcceleratedRead(Protocol):
-    """The partial aggregates of one aggregation over one table."""
+    """Partial aggregates of one aggregation over one table."""
 
     @property
     def read(self) -> Read:
-        """The rows that are aggregated."""
+        """The table read that supplies the rows."""
 
 
 _Partials = TypeVar("_Partials", bound=AcceleratedRead)
 
 
 class Accelerator(Protocol[_Partials]):
-    """Decision on each aggregation, and computation of the partial aggregates of its slices."""
+    """Accelerator that decides which aggregations it computes, and computes the partials of their slices."""
 
     def __call__(self, group: Group, session: SparkSession | None = None) -> _Partials | None:
-        """Compute an aggregation; None leaves it to Spark's operators."""
+        """Plan an aggregation; None leaves it to Spark's operators."""
 
     def pieces(self, session: SparkSession, partials: _Partials) -> DataFrame:
-        """Keys, slice and partials as :class:`~airflow_flinkcompat.backfill.steps.Slices` names them.
+        """Keys, slice and partials, in the columns of :class:`~airflow_flinkcompat.backfill.steps.Slices`.
 
-        It also has the number of ``rows`` read for each, and of those without a time (``nulls``). Rows without a slice
-        are counted only.
+        Two more columns count the ``rows`` that were read, and the rows without a time (``nulls``). Rows outside every
+        slice are only counted.
         """
 
     def failed(self, partials: _Partials, error: Exception) -> None:
-        """Leave the failed part, and other reads of the same table, to Spark."""
+        """Leave a failed aggregation, and later reads of the same table, to Spark."""
 
 
 class Execution:
-    """Execution of steps as DataFrames, with counts of rows once an action has run."""
+    """Execution of steps as DataFrames, which counts rows when an action runs."""
 
     def __init__(
         self,
@@ -103,9 +103,10 @@ class Execution:
         by_slices: bool | None = None,
         accelerator: Accelerator[Any] | None = None,
     ) -> None:
-        """``progress`` gets a line per choice; ``by_slices`` forces one of them, None decides by a sample.
+        """Prepare the execution of some work.
 
-        ``accelerator`` may compute the partial aggregates of some aggregations.
+        ``progress``: Receives a line for each choice. ``by_slices``: Forces aggregation with or without slices; None
+        decides by a sample. ``accelerator``: May compute the partial aggregates of some aggregations.
         """
         self.session = session
         self._progress, self._by_slices, self._accelerator = progress, by_slices, accelerator
@@ -118,26 +119,29 @@ class Execution:
         self._late: list[Observation] = []
 
     def rows_read(self) -> dict[tuple[str, str], int]:
-        """(table, place) → rows in its files; a table that several pipelines read counts once."""
+        """Number of rows in the files by (table, location). A table that several pipelines read counts once."""
         counts: dict[tuple[str, str], int] = {}
         for table, place, seen in self._reads:
             counts[table, place] = max(counts.get((table, place), 0), counted(seen, "rows"))
         return counts
 
     def rows_dropped(self) -> int:
-        """Rows without an event time, over all windows."""
+        """Number of rows without an event time, over all windows."""
         return sum(counted(seen, "nulls") for seen in self._nulls)
 
     def late(self) -> int:
-        """Number of rows late for a window, over all windows."""
+        """Number of rows that were late for a window, over all windows."""
         return sum(counted(seen, "late") for seen in self._late)
 
     def ties(self) -> int:
-        """Windows of a Top-N whose published rows were chosen among equal ones."""
+        """Number of Top-N windows in which the published rows were an arbitrary choice among equal rows."""
         return sum(counted(seen, "ties") for seen in self._ties)
 
     def rows(self, write: Write) -> tuple[DataFrame, Observation]:
-        """Columns ``c0`` … in the sink's types, and counts of ``rows`` and ``windows`` (-1: unknown)."""
+        """Rows to write, as columns ``c0`` … in the sink's types, with counts of ``rows`` and ``windows``.
+
+        The number of windows is -1 if unknown.
+        """
         rows = reduce(DataFrame.union, (self.frame(step).drop(*HIDDEN) for step in write.inputs))
         bounds = _window_columns(write.rows)
         windows = F.size(F.collect_set(F.struct(*bounds))) if bounds else F.expr("max(-1)")
@@ -148,12 +152,15 @@ class Execution:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Forget the rows kept for several readers; a later action would compute them again."""
+        """Release rows that were stored for several readers. Later actions would compute them again."""
         for rows in (*self._frames.values(), *self._persisted):
             rows.unpersist()
 
     def frame(self, step: Step) -> DataFrame:
-        """The rows of a step; those that several steps or sinks read are computed once and kept for the block."""
+        """DataFrame of a step.
+
+        If several steps or sinks read it, it is computed once and stored for the block.
+        """
         if step not in self._shared:
             return self._frame(step)
         if step not in self._frames:
@@ -186,7 +193,7 @@ class Execution:
                 return self._counted(step)
 
     def _counted(self, step: Assign | AssignSessions | DropLate | DropOverLate | Rank | OverAggregate) -> DataFrame:
-        """The rows of a step that depends on times or an order; counts rows left out and ambiguous rows."""
+        """DataFrame of a step that depends on time or order. Omitted and ambiguous rows are counted."""
         match step:
             case Assign():
                 return in_windows(*self._to_windows(step))
@@ -213,7 +220,7 @@ class Execution:
         return ordered.ordered_rows()
 
     def _to_windows(self, step: Assign) -> tuple[DataFrame, Assign, Observation | None]:
-        """Rows that go into windows, and the count of those without a time; None if their reader counts them."""
+        """Rows to assign to windows, and the count of rows without a time; None if the table read counts them."""
         read = step.input
         known = dict(read.columns) if isinstance(read, Read) and read not in self._shared else {}
         if isinstance(read, Read) and step.time in known and not read.condition:
@@ -225,7 +232,7 @@ class Execution:
         seen = Observation()
         self._reads.append((step.table, step.source.place, seen))
         count = F.expr("count(1)").alias("rows")
-        if step.condition:  # below the count, because conditions do not pass it to the reader
+        if step.condition:  # Conditions follow the count here, because otherwise they would not reach the reader.
             rows = _select(raw, step.columns).where(F.expr(step.condition)).observe(seen, count)
         elif nulls is not None:
             rows = _select(raw, step.columns).observe(seen, count, nulls)
@@ -255,27 +262,27 @@ class Execution:
         return rows.groupBy(*keys).agg(*(F.expr(sql).alias(f"c{i}") for i, sql in step.aggregates))
 
     def _windows(self, step: Group) -> Assign | None:
-        """Windows of an aggregation that slices may compute, unless other readers need the windowed rows."""
+        """Windows of an aggregation that slices may compute; None if other steps read the windowed rows."""
         below = step.input
         while isinstance(below, Select | Where) and below not in self._shared:
             below = below.input
         return below if isinstance(below, Assign) and below not in self._shared else None
 
     def _sliced(self, assign: Assign, slices: Slices) -> bool:
-        """True if slices are less work than rows put into windows."""
+        """True if slices need less work than assigning rows to windows."""
         if self._by_slices is not None or not assign.windows.overlapping:
             return bool(self._by_slices) and assign.windows.overlapping
         sample = Sample(self.session)
         rows = rows_per_slice(sample.frame, sample.raw, assign, slices)
         pays = rows >= DENSE
         self._progress(
-            f"{assign.windows.kind}: about {rows:.1f} rows per key and slice, so "
+            f"{assign.windows.kind}: there are about {rows:.1f} rows per key and slice, so "
             + ("slices are aggregated first" if pays else "rows are assigned to windows one by one")
         )
         return pays
 
     def _accelerated(self, step: Group) -> DataFrame | None:
-        """Partials of an accelerator, counted like rows that Spark reads; None leaves them to Spark."""
+        """Partials from an accelerator, with counts as for other rows; None leaves the aggregation to Spark."""
         accelerator = self._accelerator
         partials = None if accelerator is None else accelerator(step, self.session)
         if accelerator is None or partials is None:
@@ -298,7 +305,7 @@ class Execution:
 
 
 class Sample(Execution):
-    """Steps over the first rows of each source only."""
+    """Execution over only the first rows of each source."""
 
     def __init__(self, session: SparkSession) -> None:
         super().__init__(session, by_slices=False)
@@ -316,7 +323,7 @@ def _seen(counts: list[Observation]) -> Observation:
 
 
 def _window_columns(rows: PublishedRows) -> tuple[str, ...]:
-    """Columns of a frame that identify windows: an end does, a start only if all windows have one length."""
+    """Columns that identify windows: the end or, if all windows have one length, the start."""
     windows = rows.windows
     if windows.end is None and windows.size is None:
         return ()
@@ -324,9 +331,9 @@ def _window_columns(rows: PublishedRows) -> tuple[str, ...]:
 
 
 def _own_columns(rows: DataFrame) -> DataFrame:
-    """Rows whose columns Spark distinguishes from those of the other input.
+    """Rename columns so that Spark distinguishes them from the columns of the other input.
 
-    If two inputs read one table, Spark 4.1 removes redundant aliases, and cannot resolve the rest.
+    If two inputs read one table, Spark 4.1 otherwise removes redundant aliases and cannot resolve columns.
     """
     return rows.select(*(F.col(name).alias(name, metadata={"apart": True}) for name in rows.columns))
 
@@ -337,9 +344,9 @@ def _select(rows: DataFrame, columns: tuple[tuple[int, str], ...], unordered: bo
 
 
 def shared_steps(writes: Iterable[Write]) -> frozenset[Step]:
-    """The widest steps that several steps or sinks read, in which each row still occurs once.
+    """Widest steps that several steps or sinks read, and in which each row occurs only once.
 
-    Rows that occur once per window are cheaper to compute again than to keep, and an aggregation may not need them.
+    Rows that occur once per window are cheaper to compute again than to store, and an aggregation may not need them.
     """
     readers: dict[Step, int] = {}
     pending = [step for write in writes for step in write.inputs]
@@ -352,7 +359,7 @@ def shared_steps(writes: Iterable[Write]) -> frozenset[Step]:
 
 
 def _spread(step: Step) -> bool:
-    """True if rows appear several times, including projected and filtered ones."""
+    """True if each row may occur several times, also after projections and filters."""
     while isinstance(step, Select | Where | DropLate):
         step = step.input
     return isinstance(step, Expand) or (isinstance(step, Assign) and step.windows.overlapping)

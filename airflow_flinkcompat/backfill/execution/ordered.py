@@ -1,4 +1,4 @@
-"""Steps that look at rows in an order, as Spark DataFrames."""
+"""DataFrames of steps that process rows in an order."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from airflow_flinkcompat.backfill.spark_sql.translations import ERROR
 from airflow_flinkcompat.backfill.spark_sql.windows import MILLISECOND, micros_of
 from airflow_flinkcompat.backfill.steps import DropLate, DropOverLate, OverAggregate, Rank, Read
 
-# Hidden columns of a row: its watermark at arrival, its place among the rows of its source, and among all
-# rows that arrived.
+# Hidden columns of a row: the watermark that it met, its part, its place in the part, its stream, and its position in
+# the order of arrival.
 MET, PART, PLACE, STREAM, ARRIVAL = "met", "part", "place", "stream", "arrival"
 HIDDEN = (MET, PART, PLACE, STREAM, ARRIVAL)
 _MICROS, _CLASH = "micros", "clash"
@@ -21,7 +21,7 @@ _RANK, _DECIDED, _SOME = "rank", "decided", "decided_in_window"
 
 
 def ranked(rows: DataFrame, step: Rank, seen: Observation) -> DataFrame:
-    """The rows with their number; ``seen`` counts the windows (``ties``) in which a tie is visible."""
+    """Number the rows of each window. ``seen`` counts windows whose result depends on a tie (``ties``)."""
     partition = [F.expr(key) for key in step.partition]
     order = [_sorted(F.expr(key), ascending, nulls) for key, ascending, nulls in step.order]
     rest = F.struct(*(F.col(f"c{i}") for i in step.columns))
@@ -43,7 +43,7 @@ def ranked(rows: DataFrame, step: Rank, seen: Observation) -> DataFrame:
 
 
 def over_rows(rows: DataFrame, step: OverAggregate, seen: Observation | None) -> DataFrame:
-    """Rows with the results of calls along them; ``seen`` counts those without an event time (``nulls``)."""
+    """Add results of OVER calls to the rows. ``seen`` counts rows without an event time (``nulls``)."""
     if step.time is not None and seen is not None:
         column = f"c{step.time}"
         rows = rows.observe(seen, F.count_if(F.expr(f"{column} IS NULL")).alias("nulls"))
@@ -57,7 +57,7 @@ def over_rows(rows: DataFrame, step: OverAggregate, seen: Observation | None) ->
 
 
 def _checked(rows: DataFrame, order: Sequence[str], before: WindowSpec, message: str) -> DataFrame:
-    """Rows with a unique order; an error if two are equal, or come from streams that a job may mix."""
+    """Check that rows have a unique order; fail if two are equal or a job may interleave their streams."""
     last = F.lag(F.struct(*order)).over(before)
     clash = last == F.struct(*order)
     if ARRIVAL in order:
@@ -69,10 +69,13 @@ def _checked(rows: DataFrame, order: Sequence[str], before: WindowSpec, message:
 
 
 def with_arrival(rows: DataFrame, step: Read) -> DataFrame:
-    """Add the arrival position to rows, and the one for a watermark if requested."""
+    """Add the position in the order of arrival to rows, and the columns for a watermark if needed."""
     if not step.arrival:
         return rows.withColumn(ARRIVAL, F.struct(PART, PLACE, STREAM))
-    message = f"{ERROR}table {step.table}: a row has NULL in the columns of --order-by, which define its arrival order"
+    message = (
+        f"{ERROR}table {step.table}: a row has NULL in the columns of --order-by, which define the order of "
+        "arrival. Specify columns without NULL"
+    )
     unknown = " OR ".join(f"{column} IS NULL" for column in step.arrival)
     place = f"struct({', '.join(step.arrival)})"
     stream = "CAST(NULL AS STRING) AS stream"
@@ -80,17 +83,17 @@ def with_arrival(rows: DataFrame, step: Read) -> DataFrame:
     rows = rows.withColumn(ARRIVAL, found)
     if step.watermark is None:
         return rows
-    message = f"several rows of table {step.table} have equal values in the columns of --order-by, so the late ones "
-    message += "among them are unknown: add a column that distinguishes them"
+    message = f"several rows of table {step.table} have equal values in the columns of --order-by, so it is unknown "
+    message += "which of them are late: add a column that distinguishes them"
     rows = _checked(rows, [ARRIVAL], Window.partitionBy().orderBy(ARRIVAL), message)
     return rows.withColumns({PART: F.lit(0), PLACE: F.col(ARRIVAL), STREAM: F.lit("")})
 
 
 def with_watermark(rows: DataFrame, watermark: str) -> DataFrame:
-    """The rows with the highest ``watermark`` of all rows that arrived before them, NULL before the first.
+    """Add the highest ``watermark`` of all rows that arrived earlier; NULL for the first row.
 
-    Within a part, rows are compared in order; for earlier parts, only the highest watermark of each is used. Flink
-    counts watermarks up from 1970: an earlier one is none (measured).
+    Within a part, rows are compared in order. Of earlier parts, only the highest watermark is used. Flink ignores
+    watermarks before 1970 (measured).
     """
     own = F.expr(f"IF({micros_of(watermark)} > 0, {watermark}, NULL)")
     upwards = Window.orderBy(PART).rowsBetween(Window.unboundedPreceding, -1)
@@ -102,16 +105,18 @@ def with_watermark(rows: DataFrame, watermark: str) -> DataFrame:
 
 
 def in_time(rows: DataFrame, step: DropLate, seen: Observation) -> DataFrame:
-    """The rows whose window was open at their arrival; ``seen`` counts the others (``late``)."""
+    """Keep rows whose window was open at their arrival. ``seen`` counts all other rows (``late``)."""
     late = F.expr(f"{MET} IS NOT NULL AND {step.fires} <= {MET}")
     return rows.observe(seen, F.count_if(late & F.expr(step.counted)).alias("late")).where(~late).drop(MET)
 
 
 def not_overtaken(rows: DataFrame, step: DropOverLate, seen: Observation) -> DataFrame:
-    """Rows later than what their partition had emitted when they arrived; ``seen`` counts the others.
+    """Keep rows that are later than all emitted rows of their partition at their arrival.
 
-    A row is emitted once a watermark has reached its time; one that arrived after that watermark, with the next. So
-    each row has two times on the clock of watermarks: its arrival and its emission.
+    ``seen`` counts all other rows.
+
+    A row is emitted as soon as a watermark reaches its time. A row that arrives after this watermark is emitted with
+    the next watermark. Each row therefore has two times on the clock of watermarks: its arrival and its emission.
     """
     time = micros_of(f"c{step.time}")
     not_late = F.expr(f"c{step.time} IS NULL OR {time} > 0")

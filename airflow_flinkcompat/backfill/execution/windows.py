@@ -1,4 +1,4 @@
-"""Rows in aligned windows, by slices or whole, and in sessions, as DataFrames."""
+"""DataFrames of rows in aligned windows, with or without slices, and in sessions."""
 
 from __future__ import annotations
 
@@ -23,12 +23,15 @@ from airflow_flinkcompat.backfill.spark_sql.windows import (
 )
 from airflow_flinkcompat.backfill.steps import Assign, AssignSessions, Slices, Step
 
-# Columns on the way, in microseconds of local time: of a row, of the slice it lies in, and of the end of its window.
+# Temporary columns in microseconds of local time: the time of a row, the start of its slice, and the end of its window.
 _TIME, SLICE, _END = "micros", "slice", "window_end"
 
 
 def in_windows(rows: DataFrame, step: Assign, nulls: Observation | None) -> DataFrame:
-    """Each row once per window, with the window's columns; ``nulls`` counts rows without a time."""
+    """Repeat each row for each of its windows, and add window columns.
+
+    ``nulls`` counts rows without a time.
+    """
     windows = step.windows
     if not step.zone and windows.slide == windows.size:
         rows = _requested_rows(rows, step, nulls).withColumn(_END, F.expr(_window(step, windows.size)))
@@ -42,7 +45,7 @@ def in_windows(rows: DataFrame, step: Assign, nulls: Observation | None) -> Data
 
 
 def in_pieces(rows: DataFrame, step: Assign, slices: Slices, nulls: Observation | None) -> DataFrame:
-    """The first half of an aggregation by slices: its partials per slice, keys and values."""
+    """First half of an aggregation by slices: compute partials by slice, keys and values."""
     if step.zone:
         rows = _timed(rows, step, nulls).where(slices.condition)
         return _partials(rows.withColumn(SLICE, F.expr(step.windows.slice_of(_TIME))), slices)
@@ -61,7 +64,7 @@ def _partials(rows: DataFrame, slices: Slices) -> DataFrame:
 
 
 def by_slices(pieces: DataFrame, step: Assign, slices: Slices) -> DataFrame:
-    """The second half: an aggregation over windowed rows from the partials of its slices."""
+    """Second half of an aggregation by slices: combine the partials of slices to windows."""
     rows = _each_window(pieces, step, SLICE)
     names = [f"k{position}" for position, _ in slices.keys]
     rows = rows.groupBy(*names, _END).agg(*(F.expr(sql).alias(f"c{i}") for i, sql in slices.aggregates))
@@ -73,7 +76,7 @@ def by_slices(pieces: DataFrame, step: Assign, slices: Slices) -> DataFrame:
 
 
 def keys_and_times(rows: DataFrame, step: Assign, slices: Slices) -> DataFrame:
-    """A hash of the slice's key, the slice and the time of every row, independent of the requested range."""
+    """Hash of the key, slice and time of every row, for any requested range."""
     rows = _timed(rows, replace(step, window_range=WindowRange()), None).where(slices.condition)
     columns = [sql for _, sql in (*slices.keys, *slices.values)]
     key = f"xxhash64({', '.join(columns)})" if columns else "0L"
@@ -81,16 +84,17 @@ def keys_and_times(rows: DataFrame, step: Assign, slices: Slices) -> DataFrame:
 
 
 def _window(step: Assign, length: int) -> str:
-    """Spark SQL of the window of a time without zone, for consecutive windows of this length.
+    """Spark SQL for the window of a time without a zone, if windows are consecutive and have this length.
 
-    Spark's function has the microseconds of such a time at no cost; each cast to a TIMESTAMP_LTZ uses Java's calendar.
+    Spark's function uses the time's microseconds directly. A cast to TIMESTAMP_LTZ would use Java's calendar for each
+    row.
     """
     offset = step.windows.offset % length
     return f"window(c{step.time}, '{length} microseconds', '{length} microseconds', '{offset} microseconds')"
 
 
 def _requested_rows(rows: DataFrame, step: Assign, nulls: Observation | None) -> DataFrame:
-    """The rows that a requested window may contain."""
+    """Keep rows that a requested window may contain."""
     column = f"c{step.time}"
     if nulls is not None:
         rows = rows.observe(nulls, nulls_of(step))
@@ -98,7 +102,7 @@ def _requested_rows(rows: DataFrame, step: Assign, nulls: Observation | None) ->
     first, last = step.windows.span(step.window_range)
     if not step.zone:
         return _between(rows, column, first, last)
-    # Local time is never a day away from UTC: a range a reader can use, before the exact one.
+    # Local time and UTC differ by less than a day. A reader can use this wider range before the exact range applies.
     rows = _between(rows, column, _widened(first, -DAY), _widened(last, DAY), "TIMESTAMP_LTZ")
     return _between(rows, f"CAST({_local(step)} AS TIMESTAMP_NTZ)", first, last)
 
@@ -109,23 +113,23 @@ def nulls_of(step: Assign) -> Column:
 
 
 def _timed(rows: DataFrame, step: Assign, nulls: Observation | None) -> DataFrame:
-    """The rows that a requested window may contain, with their local time in microseconds."""
+    """Rows that a requested window may contain, with a column for local time in microseconds."""
     return _requested_rows(rows, step, nulls).withColumn(_TIME, F.expr(f"unix_micros({_local(step)})"))
 
 
 def _local(step: Assign) -> str:
-    """Local time as a TIMESTAMP_LTZ: in a UTC session both types have the same count of microseconds."""
+    """Local time as TIMESTAMP_LTZ. In a session with UTC, both types have equal microseconds."""
     column = f"c{step.time}"
     return f"from_utc_timestamp({column}, {quoted(step.zone)})" if step.zone else f"CAST({column} AS TIMESTAMP_LTZ)"
 
 
 def _each_window(rows: DataFrame, step: Assign, time: str) -> DataFrame:
-    """Each row once per requested window that contains its ``time``, with the end of the window."""
+    """Repeat each row for each requested window that contains its ``time``, and add the window end."""
     windows, window_range = step.windows, step.window_range
     rows = rows.withColumn(_END, F.expr(windows.ends(time)))
     if windows.slide > windows.size:
         rows = rows.where(f"{time} < {_END}")
-    if windows.overlapping:  # elsewhere, the rows are those of the windows asked for
+    if windows.overlapping:  # Without overlap, the rows are already in the requested windows only.
         if window_range.starts is not None:
             rows = rows.where(f"{windows.start(_END)} >= {window_range.starts}")
         if window_range.ends is not None:
@@ -136,7 +140,7 @@ def _each_window(rows: DataFrame, step: Assign, time: str) -> DataFrame:
 
 
 def _fields(step: Assign) -> tuple[str, str, str]:
-    """Start, end and time of a window, from its end in microseconds."""
+    """Start, end and time of a window, computed from its end in microseconds."""
     start, end = (f"CAST(timestamp_micros({at}) AS TIMESTAMP_NTZ)" for at in (step.windows.start(_END), _END))
     last = f"timestamp_micros({_END} - {MILLISECOND})"
     return (
@@ -151,7 +155,10 @@ def _widened(micros: int | None, by: int) -> int | None:
 
 
 def _between(rows: DataFrame, time: str, first: int | None, last: int | None, kind: str = "TIMESTAMP_NTZ") -> DataFrame:
-    """Rows with ``first <= time < last``; None is open. A reader can skip data by a bare column."""
+    """Keep rows with ``first <= time < last``; None is open.
+
+    A reader can skip data if the condition uses a bare column.
+    """
     if first is not None:
         rows = rows.where(f"{time} >= {timestamp(from_micros(first), kind)}")
     return rows if last is None else rows.where(f"{time} < {timestamp(from_micros(last), kind)}")
@@ -163,7 +170,7 @@ _LEAST = f"{-(2**63) + 1}L"
 
 
 def in_sessions(rows: DataFrame, step: AssignSessions, seen: Observation) -> DataFrame:
-    """Rows in their sessions; ``seen`` counts (``nulls``) and drops those without an event time."""
+    """Assign rows to sessions. Rows without an event time are counted by ``seen`` (``nulls``) and dropped."""
     rows = _touching(rows, step, seen)
     session = Window.partitionBy(*_keys(step), _SESSION)
     first, last = _bounds(step)
@@ -172,10 +179,10 @@ def in_sessions(rows: DataFrame, step: AssignSessions, seen: Observation) -> Dat
 
 
 def in_open_sessions(rows: DataFrame, step: AssignSessions, seen: Observation, late: Observation) -> DataFrame:
-    """The rows in sessions that were open at their arrival; ``late`` counts the others (``late``).
+    """Assign rows to sessions that were open at their arrival. ``late`` counts all other rows (``late``).
 
-    Rows whose final sessions touch are processed one by one in arrival order; other rows never share a session. One
-    task holds those of one key in memory.
+    Rows whose final sessions touch are processed one by one in order of arrival. Other rows never share a session. One
+    task keeps the touching rows of one key in memory.
     """
     rows = _touching(rows, step, seen)
     met = f"from_utc_timestamp({MET}, {quoted(step.zone)})" if step.zone else f"CAST({MET} AS TIMESTAMP_LTZ)"
@@ -190,8 +197,8 @@ def in_open_sessions(rows: DataFrame, step: AssignSessions, seen: Observation, l
         "went.late",
         F.expr(f"concat(went.closed, transform(went.open, s -> {_closed('CAST(NULL AS INT)')}))").alias("sessions"),
     )
-    # If several sessions contain a row's time, its own is the first to close after its arrival: one that began later
-    # lies where this one was.
+    # If several sessions contain a row's time, the row belongs to the first session that closed after the row arrived.
+    # A session that began later may lie in the same place.
     own = (
         f"filter(sessions, s -> s.first <= r.{_MICROS} AND r.{_MICROS} + {step.gap} <= s.last "
         f"AND coalesce(r.{_NUMBER} < s.closed, TRUE))[0]"
@@ -206,10 +213,10 @@ def in_open_sessions(rows: DataFrame, step: AssignSessions, seen: Observation, l
 
 
 def _went_through(gap: int) -> str:
-    """Spark SQL over touching rows, for their sessions.
+    """Spark SQL that cuts sessions from touching rows.
 
-    It returns ``closed`` sessions in order, each with the number of the row that found it closed, ``open`` sessions,
-    and the numbers of ``late`` rows.
+    The SQL returns three lists: ``closed`` sessions in order, each with the number of the row that found the session
+    closed; ``open`` sessions; and numbers of ``late`` rows.
     """
     is_open = f"s.last - {MILLISECOND} > r.{_REACHED}"
     touches = f"s.first <= r.{_MICROS} + {gap} AND s.last >= r.{_MICROS}"
@@ -235,25 +242,25 @@ def _went_through(gap: int) -> str:
 
 
 def _closed(closed: str) -> str:
-    """Spark SQL of a closed session ``s``."""
+    """Spark SQL for a closed session ``s``."""
     return f"struct(s.first AS first, s.last AS last, {closed} AS closed)"
 
 
 def _touching(rows: DataFrame, step: AssignSessions, seen: Observation) -> DataFrame:
-    """The rows with their time, and a number that touching rows of a partition share."""
+    """Rows with their time, and with a number that touching rows of a partition share."""
     column = f"c{step.time}"
     rows = rows.observe(seen, F.count_if(F.expr(f"{column} IS NULL")).alias("nulls"))
     time = f"from_utc_timestamp({column}, {quoted(step.zone)})" if step.zone else f"CAST({column} AS TIMESTAMP_LTZ)"
     rows = rows.where(f"{column} IS NOT NULL").withColumn(_MICROS, F.expr(f"unix_micros({time})"))
     before = Window.partitionBy(*_keys(step)).orderBy(_MICROS)
     apart = F.col(_MICROS) - F.lag(_MICROS).over(before)
-    # Sessions that touch are one. Rows of one time are peers: all of them see the same sum.
+    # Sessions that touch are merged into one. Rows with equal times are peers, so all of them get the same sum.
     rows = rows.withColumn(_BEGINS, F.when(apart > step.gap, 1).otherwise(0))
     return rows.withColumn(_SESSION, F.sum(_BEGINS).over(before))
 
 
 def _finished(rows: DataFrame, step: AssignSessions) -> DataFrame:
-    """The rows of requested sessions, which are in microseconds so far, with the columns of windows."""
+    """Keep rows of requested sessions, convert bounds from microseconds, and add window columns."""
     first, last = _bounds(step)
     for condition in _inside(first, last, step.window_range):
         rows = rows.where(condition)
@@ -265,7 +272,7 @@ def _finished(rows: DataFrame, step: AssignSessions) -> DataFrame:
 
 
 def _inside(first: str, last: str, window_range: WindowRange) -> Iterator[str]:
-    """Spark SQL that is true if a session from ``first`` to ``last`` is requested."""
+    """Spark SQL conditions that are true if a session from ``first`` to ``last`` is requested."""
     bounds = ((first, ">=", window_range.starts), (last, ">=", window_range.ends), (last, "<=", window_range.until))
     return (f"{value} {sign} {moment}" for value, sign, moment in bounds if moment is not None)
 
@@ -279,14 +286,14 @@ def _keys(step: AssignSessions) -> list[Column]:
 
 
 DENSE = 1.5
-"""Rows per key and slice from which on slices are worth their second aggregation."""
+"""Minimum number of rows per key and slice at which slices save more work than they cost."""
 
 
 def density(sample: Sequence[tuple[int, int, int]], piece: int, total: float = math.inf) -> float:
-    """Estimated rows per key and slice, from the first rows of the data: (hash of the key, slice, time).
+    """Estimate the number of rows per key and slice from (hash of the key, slice, time) of the first rows.
 
-    ``piece`` is the length of a slice, ``total`` how many rows there are, about. Rows in the order of time show how
-    many there are of a slice; rows in any order do so only together with the total.
+    ``piece``: Length of a slice. ``total``: Approximate number of all rows. Rows in time order show directly how many
+    rows a slice contains. For rows in any other order, the estimate also uses the total.
     """
     if not sample:
         return math.inf
@@ -304,14 +311,14 @@ def density(sample: Sequence[tuple[int, int, int]], piece: int, total: float = m
 
 
 def _distinct(draws: float, population: float) -> float:
-    """Expected number of distinct values in so many draws from a population."""
+    """Expected number of distinct values among a number of draws from a population."""
     if math.isinf(draws):
         return population
     return max(population * -math.expm1(-draws / population), min(1.0, draws))
 
 
 def _population(draws: int, distinct: int) -> float:
-    """The size of the population that a sample was drawn from, estimated from the repeats in it."""
+    """Estimated size of the population from which a sample was drawn, based on repeated values."""
     low, high = float(distinct), float(draws) * draws
     for _ in range(60):
         middle = (low + high) / 2
@@ -320,13 +327,13 @@ def _population(draws: int, distinct: int) -> float:
 
 
 ROWS = 20_000
-_BYTES = 8  # of a field as it is stored, about
+_BYTES = 8  # Approximate number of stored bytes of a field.
 
 
 def rows_per_slice(
     frame: Callable[[Step], DataFrame], read: Sequence[DataFrame], step: Assign, slices: Slices
 ) -> float:
-    """Estimated rows per key and slice; 0 if the rows cannot be read, as the run reports that error."""
+    """Estimated rows per key and slice; 0 if rows cannot be read, because the run reports that error."""
     try:
         rows = keys_and_times(frame(step.input), step, slices)
         total = sum(_total(raw) for raw in read)
@@ -338,7 +345,7 @@ def rows_per_slice(
 
 
 def _total(raw: DataFrame) -> float:
-    """Approximate number of rows of a source, as Spark knows it without reading; infinite if unknown."""
+    """Approximate number of rows of a source, from Spark's statistics; infinite if unknown."""
     plan = raw._jdf.queryExecution().optimizedPlan()
     leaves = plan.collectLeaves()
     total = 0.0

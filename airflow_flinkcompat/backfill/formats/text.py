@@ -1,7 +1,7 @@
-"""Flink's csv and json formats: their options, and how fields are read from and written as text.
+"""Flink's csv and json formats: their options, and Spark SQL that reads and writes fields as text.
 
-Everything here was measured with Flink 2.3's filesystem connector: reading gives the same values, writing the same
-bytes. A text that Flink refuses raises an error while Spark runs, unless the format ignores parse errors, as in Flink.
+All of this was measured with Flink 2.3's filesystem connector: values that are read are equal, and bytes that are
+written are equal. If Flink would reject a text, Spark fails too, unless the format ignores parse errors.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from airflow_flinkcompat.backfill.spark_sql.translations import ERROR
 from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.plan.types import APPROXIMATE, CHARACTERS, INTEGERS, Column, DataType
 
-_UNQUOTED_LENGTH = 24  # a longer text is quoted without looking into it
+_UNQUOTED_LENGTH = 24  # Flink quotes every text that is longer.
 _ESCAPES = {"\\t": "\t", "\\n": "\n", "\\r": "\r", "\\\\": "\\"}
 _SQL_TIME = "[0-9]{4}-[0-9]{2}-[0-9]{2}%s[0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]{0,9})?"
 _DECIMAL = "^[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?$"
@@ -24,7 +24,10 @@ _DECIMAL = "^[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?$"
 
 @dataclass(frozen=True)
 class CsvFormat:
-    """Options of the csv format; ``quote`` "": quoting is off, ``null_literal`` None: no text means NULL."""
+    """Options of the csv format.
+
+    ``quote`` is "" if quoting is off; ``null_literal`` is None if no text means NULL.
+    """
 
     delimiter: str = ","
     quote: str = '"'
@@ -35,7 +38,7 @@ class CsvFormat:
 
 @dataclass(frozen=True)
 class JsonFormat:
-    """Options of the json format; ``separator`` is between date and time ("T" for ISO-8601)."""
+    """Options of the json format. ``separator`` stands between date and time ("T" for ISO-8601)."""
 
     separator: str = " "
     ignore_parse_errors: bool = False
@@ -48,15 +51,15 @@ Format = CsvFormat | JsonFormat
 
 
 def format_of(table: Table, part: str = "") -> Format:
-    """The format a table declares, for ``part`` "key." that of its records' keys."""
+    """Format that a table declares. If ``part`` is "key.", the format of record keys."""
     options = dict(table.options)
     key = next((key for key in ((f"{part}format",) if part else ("format", "value.format")) if key in options), None)
     name = options[key] if key else None
     if key is None or name not in _READERS:
         declared = f"format {name}" if name else "no format"
         raise Untranslatable(
-            f"table {table.name} declares {declared}; a backfill reads and writes csv and json, as files also parquet "
-            "and orc",
+            f"table {table.name} declares {declared}, but a backfill supports only csv and json, and in files "
+            "also parquet and orc",
             table.span,
         )
     prefix = f"{key.removesuffix('format')}{name}."
@@ -65,8 +68,8 @@ def format_of(table: Table, part: str = "") -> Format:
     for option, value in sorted(settings.items()):
         if option not in known:
             raise Untranslatable(
-                f"table {table.name}: option {prefix}{option} = '{value}' has no exact translation to Spark; "
-                "leave it out, or compute these rows with Flink in batch mode",
+                f"table {table.name}: the option {prefix}{option} = '{value}' has no exact translation to Spark. "
+                "Remove the option, or compute these rows with Flink in batch mode",
                 table.span,
             )
     try:
@@ -78,7 +81,7 @@ def format_of(table: Table, part: str = "") -> Format:
 def _flag(settings: Mapping[str, str], option: str) -> bool:
     value = settings.get(option, "false").strip().lower()
     if value not in ("true", "false"):
-        raise ValueError(f"option {option} is '{settings[option]}'; write true or false")
+        raise ValueError(f"the option {option} is '{settings[option]}'. Write true or false")
     return value == "true"
 
 
@@ -86,7 +89,7 @@ def _character(settings: Mapping[str, str], option: str, default: str) -> str:
     value = settings.get(option, default)
     value = _ESCAPES.get(value, value)
     if len(value) != 1:
-        raise ValueError(f"option {option} is '{value}'; write one character")
+        raise ValueError(f"the option {option} is '{value}'. Write a single character")
     return value
 
 
@@ -103,9 +106,11 @@ def _csv(settings: Mapping[str, str]) -> CsvFormat:
 def _json(settings: Mapping[str, str]) -> JsonFormat:
     standard = settings.get("timestamp-format.standard", "SQL").upper()
     if standard not in ("SQL", "ISO-8601"):
-        raise ValueError(f"option timestamp-format.standard is '{standard}'; write SQL or ISO-8601")
+        raise ValueError(f"the option timestamp-format.standard is '{standard}'. Write SQL or ISO-8601")
     if _flag(settings, "fail-on-missing-field"):
-        raise ValueError("option fail-on-missing-field = 'true' has no exact translation to Spark; leave it out")
+        raise ValueError(
+            "the option fail-on-missing-field = 'true' has no exact translation to Spark. Remove the option"
+        )
     return JsonFormat(
         separator="T" if standard == "ISO-8601" else " ",
         ignore_parse_errors=_flag(settings, "ignore-parse-errors"),
@@ -115,7 +120,7 @@ def _json(settings: Mapping[str, str]) -> JsonFormat:
 
 
 _CSV_OPTIONS = {"field-delimiter", "quote-character", "disable-quote-character", "null-literal", "ignore-parse-errors"}
-# Flink 2.3 writes decimals the same way regardless of this option.
+# Flink 2.3 ignores this option when it writes decimals.
 _CSV_OPTIONS |= {"write-bigdecimal-in-scientific-notation"}
 _JSON_OPTIONS = {"timestamp-format.standard", "ignore-parse-errors", "fail-on-missing-field"}
 _JSON_OPTIONS |= {"encode.ignore-null-fields", "encode.decimal-as-plain-number", "map-null-key.mode"}
@@ -130,12 +135,15 @@ _READERS: dict[str, tuple[set[str], Callable[[Mapping[str, str]], Format]]] = {
 
 
 def decode(format: Format, column: Column, text: str, table: Table) -> str:
-    """Spark SQL that turns a field's text (NULL when the field is missing) into the column's value."""
+    """Spark SQL that converts a field's text to the column's value.
+
+    The text is NULL if the field is missing.
+    """
     kind = column.type
     if spark_type(kind) is None or kind.name == "NULL":
         raise Untranslatable(
-            f"table {table.name}: column {column.name} of type {kind} cannot be read exactly from {format.name}; "
-            "leave the column out of the query, or compute these rows with Flink in batch mode",
+            f"table {table.name}: column {column.name} of type {kind} cannot be read exactly from {format.name}. "
+            "Remove the column from the query, or compute these rows with Flink in batch mode",
             table.span,
         )
     if isinstance(format, CsvFormat) and format.null_literal is not None:
@@ -148,7 +156,7 @@ def decode(format: Format, column: Column, text: str, table: Table) -> str:
     good, odd = _value(format, kind)
     refused = _raise(what, text, f" is not a valid {kind}")
     bad = "NULL" if format.ignore_parse_errors else refused
-    # Every use of {v} is the same text; Spark evaluates equal parts once.
+    # Every occurrence of {v} is the same text, and Spark evaluates equal expressions only once.
     branches = [f"WHEN {text} IS NULL THEN NULL", *(f"WHEN {test} THEN {value}" for test, value in good)]
     branches += [f"WHEN {test} THEN {_raise(what, text, ' is parsed by Flink with its own rules')}" for test in odd]
     body = f"(CASE {' '.join(branches)} ELSE {bad} END)".replace("{v}", text).replace(
@@ -162,10 +170,13 @@ def _raise(what: str, text: str, why: str) -> str:
 
 
 def _value(format: Format, kind: DataType) -> tuple[list[tuple[str, str]], list[str]]:
-    """(test, value) pairs for texts that Flink accepts; tests for texts it reads differently (month 13)."""
+    """Pairs (test, value) for texts that Flink accepts, and tests for texts that Flink reads differently.
+
+    For example, Flink and Spark interpret the month 13 differently.
+    """
     if kind.name in INTEGERS:
         good = [(f"try_cast({{t}} AS {kind.name}) IS NOT NULL", f"try_cast({{t}} AS {kind.name})")]
-        # A json number with a fraction is cut off, a json text with one refused: both look alike here.
+        # Flink truncates a JSON number with a fraction but rejects a JSON text with one. Both texts look alike here.
         return good, ["{t} RLIKE '[0-9][.eE]'"] if isinstance(format, JsonFormat) else []
     if kind.name == "DECIMAL":
         return [(f"{{v}} RLIKE '{_DECIMAL}'", f"try_cast({{v}} AS {spark_type(kind)})")], []
@@ -182,7 +193,7 @@ def _value(format: Format, kind: DataType) -> tuple[list[tuple[str, str]], list[
     zone = "Z" if kind.name == "TIMESTAMP_LTZ" else ""
     shape = f"{text} RLIKE '^{_SQL_TIME % separator}{zone}$'"
     precision = kind.parameters[0] if kind.parameters else 6
-    # Cutting the text cuts the fraction as Flink does; a closing Z or dot is cut with it.
+    # Truncating the text truncates the fraction like Flink does. The truncation also removes a final Z or dot.
     digits = f"trim(TRAILING 'Z' FROM {text})" if zone else text
     length = 20 + precision if precision else 19
     cut = f"try_cast(trim(TRAILING '.' FROM substring({digits}, 1, {length})) AS TIMESTAMP_NTZ)"
@@ -196,7 +207,7 @@ def _value(format: Format, kind: DataType) -> tuple[list[tuple[str, str]], list[
 def encode_line(
     format: Format, columns: tuple[Column, ...], values: tuple[str, ...] = (), *, record: bool = False
 ) -> str:
-    """Spark SQL for one line of text; ``record``: for a topic, where csv keeps all digits of a decimal."""
+    """Spark SQL for one line of text. In a record of a topic (``record``), csv keeps all decimal digits."""
     values = values or tuple(f"c{i}" for i in range(len(columns)))
     if isinstance(format, CsvFormat):
         fields = [_csv_field(format, column.type, name, record) for column, name in zip(columns, values, strict=True)]
@@ -222,7 +233,7 @@ def _json_value(format: JsonFormat, kind: DataType, column: str) -> str:
     if kind.name in ("DATE", "TIMESTAMP", "TIMESTAMP_LTZ"):
         text = _text(kind, column)
         return f"concat('\"', {text if format.separator == ' ' else _iso(text)}, '\"')"
-    if kind.name in APPROXIMATE:  # NaN and Infinity are no json numbers
+    if kind.name in APPROXIMATE:  # NaN and Infinity are not valid JSON numbers.
         text = _text(kind, column)
         return f"IF({text} RLIKE '[a-z]', concat('\"', {text}, '\"'), {text})"
     return _text(kind, column)
@@ -243,7 +254,7 @@ def _csv_field(format: CsvFormat, kind: DataType, column: str, record: bool) -> 
 
 
 def _csv_quoted(format: CsvFormat, text: str) -> str:
-    """Quote as Flink's writer does: over 24 characters, a backslash, or a character up to the delimiter."""
+    """Quote a text like Flink's writer: for its length, a backslash, or a character up to the delimiter."""
     last = max(ord(format.delimiter), ord(format.quote), ord("\n"))
     length = f"(char_length({text}) + regexp_count({text}, '[\\\\x{{10000}}-\\\\x{{10FFFF}}]'))"
     unsafe = f"{text} RLIKE '[\\\\x00-\\\\x{{{last:x}}}\\\\\\\\]'"
@@ -259,7 +270,10 @@ def _text(kind: DataType, column: str) -> str:
 
 
 def _plain_decimal(kind: DataType, column: str) -> str:
-    """All digits, as many after the point as the type has. Spark itself turns scientific below 0.000001."""
+    """Decimal with all digits, and as many fractional digits as its type has.
+
+    Spark would use scientific notation below 0.000001.
+    """
     scale, text = kind.parameters[1], f"CAST({column} AS STRING)"
     if scale <= 6:
         return text
@@ -269,7 +283,7 @@ def _plain_decimal(kind: DataType, column: str) -> str:
 
 
 def _short_decimal(kind: DataType, column: str) -> str:
-    """A decimal as Flink writes it: no trailing zeros, scientific for short integers or below 0.000001."""
+    """Decimal in Flink's notation: no trailing zeros, scientific for short integers or below 0.000001."""
     text = f"CAST({column} AS STRING)"
     if kind.parameters[1] == 0:
         short = text

@@ -1,4 +1,4 @@
-"""Text as Spark reads it, from files and topic records: every field as the text that Flink would see."""
+"""Reader of CSV and JSON in files and topic records. Every field is the text that Flink would parse."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from airflow_flinkcompat.backfill.spark_sql.translations import ERROR
 
 _LINE = "flinkcompat_line"
 _TEXT = "flinkcompat_text"
-# Up to the next number outside of strings, as group 1, and the number, as group 2.
+# Group 1 is everything before the next number outside strings. Group 2 is the number.
 _JSON_NUMBER = (
     r'(?s)\G([^"0-9-]*+(?:"(?:[^"\\]++|\\.)*+"[^"0-9-]*+)*+)'
     r"(-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?(?![0-9A-Za-z_.+-]))"
@@ -23,7 +23,7 @@ _JSON_NUMBER = (
 _JSON_OPTIONS = {"allowSingleQuotes": "false", "allowNonNumericNumbers": "false"}
 
 
-# The order of rows: a part is a piece of a file that one task reads from its beginning.
+# Order of rows. A part is a section of a file that one task reads from its beginning.
 _PART = "struct(_metadata.file_modification_time, _metadata.file_path, _metadata.file_block_start)"
 ORDER = {"part": _PART, "place": "monotonically_increasing_id()", "stream": "_metadata.file_path"}
 
@@ -37,7 +37,7 @@ def csv(
     partitions: tuple[str, ...] = (),
     ordered: bool = False,
 ) -> DataFrame:
-    """All fields ``f0`` … as text, as Flink splits a line, then ``partitions`` and the arrival order."""
+    """CSV fields ``f0`` … as text, split like in Flink, with columns for ``partitions`` and order."""
     reader = session.read.options(recursiveFileLookup=not partitions, **_csv_options(format))
     folders = [identifier(name) for name in partitions]
     schema = ", ".join([_csv_schema(format, len(fields)), *(f"{name} STRING" for name in folders)])
@@ -46,7 +46,7 @@ def csv(
 
 
 def ordered_rows(rows: DataFrame, ordered: bool) -> DataFrame:
-    """The rows with the columns of :class:`OrderedReader` on request."""
+    """Add the columns of :class:`OrderedReader` to rows, if requested."""
     return rows.select("*", *(F.expr(sql).alias(name) for name, sql in ORDER.items())) if ordered else rows
 
 
@@ -59,7 +59,7 @@ def json(
     partitions: tuple[str, ...] = (),
     ordered: bool = False,
 ) -> DataFrame:
-    """All fields ``f0`` … as text; values that are no text in json keep their spelling."""
+    """JSON fields ``f0`` … as text. Values that are not JSON strings keep their notation."""
     mode = "DROPMALFORMED" if format.ignore_parse_errors else "FAILFAST"
     reader = session.read.options(mode=mode, recursiveFileLookup=not partitions, multiLine=False, **_JSON_OPTIONS)
     rows = ordered_rows(reader.schema(_json_schema((*fields, *partitions))).json(place), ordered)
@@ -70,15 +70,17 @@ def json(
 def messages(
     rows: DataFrame, binary: str, table: str, format: Format, fields: tuple[str, ...], prefix: str = "f"
 ) -> DataFrame:
-    """Fields ``f0`` … (or another prefix) of texts in a binary column, with other columns, as from files.
+    """Parse texts in a binary column like files, to fields ``f0`` … or with a different prefix.
 
-    NULL and ignored parse errors drop out; each element of a json array becomes a row.
+    Other columns remain.
+
+    NULL and ignored parse errors produce no row. Each element of a JSON array becomes a row.
     """
     text = f"{'try_validate_utf8' if format.ignore_parse_errors else 'validate_utf8'}(CAST({binary} AS STRING))"
     rows = rows.where(f"{binary} IS NOT NULL").withColumn(_TEXT, F.expr(text)).where(f"{_TEXT} IS NOT NULL")
     others = [name for name in rows.columns if name != _TEXT]
     if isinstance(format, JsonFormat):
-        # A separate column, as Spark would parse again for each use of an expression.
+        # In a separate column, because Spark would otherwise parse again for each use.
         rows = rows.select(*others, _json_parsed(table, format, fields).alias(_TEXT))
         rows = rows.select(*others, F.explode(_json_rows(table, format)).alias(_TEXT))
         return rows.select(
@@ -92,7 +94,7 @@ def messages(
 
 
 def _json_rows(table: str, format: JsonFormat) -> Column:
-    """Objects of the parsed text; NULL if there are none and that is ignored."""
+    """Objects in the parsed text; NULL if there are none and parse errors are ignored."""
     parsed = F.col(_TEXT)
     refused = F.expr(f"raise_error({quoted(f'{ERROR}a record of {table} is an array that contains null')})")
     return F.when(~F.exists(parsed, lambda row: row.isNull()), parsed).otherwise(
@@ -101,10 +103,10 @@ def _json_rows(table: str, format: JsonFormat) -> Column:
 
 
 def _json_parsed(table: str, format: JsonFormat, fields: tuple[str, ...]) -> Column:
-    """The objects of a text: one, or those of an array; NULL for an ignored parse error.
+    """Objects of a JSON text, single or in an array; NULL for an ignored parse error.
 
-    Spark's parser passes numbers that become text through a double, so they are quoted beforehand. Numbers inside
-    nested values are not, because Flink rewrites them as well (with its own form of fractions).
+    Spark's parser would convert numbers to DOUBLE before it converts them to text, so numbers are quoted first. Numbers
+    in nested values are not quoted, because Flink also rewrites them, with a different notation of fractions.
     """
     options = {"mode": "PERMISSIVE" if format.ignore_parse_errors else "FAILFAST", **_JSON_OPTIONS}
     schema = ArrayType(_json_schema(fields))
@@ -125,7 +127,10 @@ def _json_parsed(table: str, format: JsonFormat, fields: tuple[str, ...]) -> Col
 
 
 def _csv_line(table: str, format: CsvFormat) -> str:
-    """Spark SQL of a record's first line, all that Flink reads of it; NULL for an ignored empty one."""
+    """Spark SQL for the first line of a record. Flink ignores all other lines.
+
+    If parse errors are ignored, an empty line becomes NULL.
+    """
     quote, delimiter = (f"\\x{{{ord(character):x}}}" for character in (format.quote or ",", format.delimiter))
     ending, line = r"[\r\n]", r"^[^\r\n]*"
     first = f"regexp_extract({_TEXT}, {quoted(line)}, 0)"
@@ -154,7 +159,7 @@ def _csv_options(format: CsvFormat) -> dict[str, str | bool | int]:
         "sep": format.delimiter,
         "quote": format.quote,
         "escape": format.quote or "\\",
-        # Only a quoted text can contain a line end; without quotes, big files can be split.
+        # Only a quoted text can contain a line end. Without quotes, Spark can split large files.
         "multiLine": bool(format.quote),
         "mode": "PERMISSIVE" if format.ignore_parse_errors else "FAILFAST",
         "emptyValue": "",
@@ -172,11 +177,11 @@ def _csv_schema(format: CsvFormat, count: int, prefix: str = "f") -> str:
 def _csv_fields(
     rows: DataFrame, table: str, format: CsvFormat, count: int, prefix: str, others: Sequence[str] = ()
 ) -> DataFrame:
-    """Fields with Flink's values, from the result of Spark's parser."""
+    """Convert the fields from Spark's parser to Flink's values."""
     names = [f"{prefix}{i}" for i in range(count)]
     if not format.ignore_parse_errors:
         return rows.select(*others, *(F.expr(f"coalesce({name}, '')").alias(name) for name in names))
-    # Flink keeps a line that is too short, with NULL for missing fields, and skips one that is too long.
+    # Flink keeps a line with too few fields, with NULL for missing fields. Flink skips a line with too many fields.
     parts = f"size(split({_LINE}, concat('\\\\Q', {quoted(format.delimiter)}, '\\\\E'), -1))"
     unclear = f"raise_error(concat('{ERROR}a line of {table} has quotes and the wrong number of fields: ', {_LINE}))"
     fields = f"IF({_LINE} IS NULL, {count}, " + (

@@ -1,6 +1,6 @@
-"""Expressions of a plan as Spark SQL text, exactly or not at all.
+"""Translation of a plan's expressions to Spark SQL, either exactly or not at all.
 
-The column at position i of a relation is always called ``c{i}``, so that the script's names are not subject to Spark's
+The column at index i of a relation is always named ``c{i}``, so that names of the script do not have to follow Spark's
 rules.
 """
 
@@ -59,19 +59,20 @@ _CLASSES = {
     "INTERVAL_YEAR_MONTH": "months",
     "NULL": "null",
 }
-# Letters of Java's patterns that Flink and Spark format alike for every timestamp, between anything that is no letter.
+# Letters of Java's date patterns that Flink and Spark format in the same way for all timestamps. Other characters may
+# stand between them.
 _FORMAT = re.compile(r"(?:yyyy|MM|dd|HH|mm|ss|SSS|[^A-Za-z'\[\]{}#])*")
 _JSON_PATH = re.compile(r"\$(?:\.[A-Za-z_][A-Za-z0-9_]*)+")
-_DAY = 86_400_000  # milliseconds
-_REMEDY = "leave it out of the backfilled script, or compute these rows with Flink in batch mode"
+_DAY = 86_400_000  # Milliseconds of a day.
+_REMEDY = "remove it from the backfilled script, or compute these rows with Flink in batch mode"
 
 
 def spark_type(data_type: DataType) -> str | None:
-    """The Spark SQL type for a Flink type's values; None without one."""
+    """Spark SQL type that can store the values of a Flink type; None if there is none."""
     if data_type.name == "DECIMAL":
         return f"DECIMAL({data_type.parameters[0]}, {data_type.parameters[1]})"
     if data_type.name in ("TIMESTAMP", "TIMESTAMP_LTZ") and data_type.parameters and data_type.parameters[0] > 6:
-        return None  # Spark counts microseconds
+        return None  # Spark stores only microseconds.
     return _SPARK_TYPES.get(data_type.name)
 
 
@@ -82,7 +83,7 @@ def quoted(text: str) -> str:
 
 
 def typed(expression: Expression) -> Expression:
-    """The expression with the types that depend on its constants (ROUND's digits)."""
+    """Derive the result types that depend on constants of the expression, such as the digits of ROUND."""
     if not isinstance(expression, FunctionCall):
         return expression
     args = tuple(typed(arg) for arg in expression.args)
@@ -91,7 +92,7 @@ def typed(expression: Expression) -> Expression:
 
 
 def references(expressions: Sequence[Expression]) -> frozenset[int]:
-    """The positions of all input columns the expressions read."""
+    """Indexes of all input columns that expressions use."""
     found: set[int] = set()
     pending = list(expressions)
     while pending:
@@ -104,22 +105,22 @@ def references(expressions: Sequence[Expression]) -> frozenset[int]:
 
 
 def aggregate_references(call: AggregateCall) -> frozenset[int]:
-    """The positions of all input columns an aggregate reads."""
+    """Indexes of all input columns that an aggregate call uses."""
     return references((*call.args, *(() if call.filter is None else (call.filter,))))
 
 
 def read_by(keys: Sequence[Expression], calls: Iterable[AggregateCall]) -> frozenset[int]:
-    """The positions of all input columns that an aggregation reads."""
+    """Indexes of all input columns that an aggregation uses."""
     return references(keys).union(*(aggregate_references(call) for call in calls))
 
 
 def scalar(expression: Expression) -> str:
-    """Spark SQL of a scalar expression; raises :class:`Untranslatable` with its place in the script."""
+    """Spark SQL for a scalar expression; raises :class:`Untranslatable` with its place in the script."""
     return _scalar(typed(expression))
 
 
 def grouped(expression: Expression) -> str:
-    """The Spark SQL text of an expression for grouping, distinguishing or partitioning rows."""
+    """Spark SQL for an expression that groups, distinguishes or partitions rows."""
     return _grouped(typed(expression))
 
 
@@ -134,7 +135,7 @@ def _scalar(expression: Expression) -> str:
     if isinstance(expression, Literal):
         return _literal(expression)
     if not isinstance(expression, FunctionCall):
-        raise Untranslatable(f"{type(expression).__name__} has no value of its own", expression.span)
+        raise Untranslatable(f"{type(expression).__name__} is not a value that Spark can compute", expression.span)
     return _call(expression)
 
 
@@ -165,9 +166,9 @@ _OPPOSITE = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 
 
 def _negated(condition: Expression) -> Expression | None:
-    """A condition with its NOT moved inside, as Flink's planner does; None if it stays.
+    """Move a NOT into its condition, as Flink's planner does; None if the NOT cannot be moved.
 
-    Spark's planner then has nothing to simplify for numbers that may be NaN.
+    Without this, Spark's planner would simplify the NOT inexactly for numbers that may be NaN.
     """
     if not isinstance(condition, FunctionCall):
         return None
@@ -186,7 +187,7 @@ def _call(call: FunctionCall) -> str:
         return localtime.translated(call, _scalar(call.args[0]))
     spec = functions.lookup(call.function)
     if spec is None:
-        raise Untranslatable(f"function {call.function} cannot run in Spark; {_REMEDY}", call.span)
+        raise Untranslatable(f"the function {call.function} cannot run in Spark; {_REMEDY}", call.span)
     if (shape := BRANCHES.get(spec.name)) is not None:
         return _branches(call, shape)
     if (reason := regexes.reason_against(call)) is not None:
@@ -204,7 +205,7 @@ def _no_translation(name: str, known: bool, call: FunctionCall | AggregateCall) 
     types = ", ".join(str(arg.type) for arg in call.args if arg.type.name != "SYMBOL")
     into = f" to {call.type}" if name in ("CAST", "TRY_CAST") else ""
     constants = [str(arg.value) for arg in call.args if isinstance(arg, Literal) and arg.value is not None]
-    among = f" and constant {', '.join(constants)}" if constants and not into else ""
+    among = f" and the constant {', '.join(constants)}" if constants and not into else ""
     return Untranslatable(
         f"{name} of {types or 'nothing'}{into}{among} has no exact translation to Spark; {_REMEDY}", call.span
     )
@@ -223,7 +224,7 @@ def _branches(call: FunctionCall, shape: str) -> str:
 
 
 def converted(expression: Expression, target: DataType) -> str:
-    """The expression converted to a type as Flink widens it; texts keep their length."""
+    """Convert an expression to a type with Flink's implicit rules. Texts keep their length."""
     expression = typed(expression)
     if not target.is_known:
         raise Untranslatable(f"the type of this expression is unknown; {_REMEDY}", expression.span)
@@ -237,7 +238,10 @@ def _plain(data_type: DataType) -> DataType:
 
 
 Part = Callable[[str, str], str]
-"""Spark SQL for a part of an aggregate, from its name in PARTS and its text over rows."""
+"""Function of a name in PARTS and its SQL over rows.
+
+The function returns Spark SQL for a part of an aggregate.
+"""
 
 
 def _over_rows(name: str, text: str) -> str:
@@ -245,10 +249,11 @@ def _over_rows(name: str, text: str) -> str:
 
 
 def aggregate(call: AggregateCall, others: Sequence[AggregateCall] = (), part: Part = _over_rows) -> str:
-    """The Spark SQL text of an aggregate. Raises :class:`Untranslatable` with the place in the script.
+    """Spark SQL for an aggregate call. Raises :class:`Untranslatable` with the place in the script.
 
-    ``others`` are all aggregates computed together. Where SUM and COUNT of the same values are among them, Flink's
-    planner may make AVG their quotient; for integers whose sum wraps that is another value, and so an error.
+    ``others``: All aggregate calls that are computed together. If they include SUM and COUNT of the same values,
+    Flink's planner may compute AVG as their quotient. If the sum of integers overflows, this quotient differs, so Spark
+    fails.
     """
     text = _without_overflow(call, _aggregate(call, part), part)
     kind = call.args[0].type.name if len(call.args) == 1 else ""
@@ -259,29 +264,31 @@ def aggregate(call: AggregateCall, others: Sequence[AggregateCall] = (), part: P
         return text
     total = part("sum", _part("sum", [scalar(call.args[0])], call))
     message = (
-        f"{ERROR}AVG next to SUM and COUNT of the same values, whose sum does not fit {kind}, depends "
-        "on Flink's planner"
+        f"{ERROR}AVG depends on Flink's planner if SUM and COUNT of the same values are also computed and the sum "
+        f"does not fit into {kind}"
     )
     return f"IF({total} <> CAST({total} AS {kind}), raise_error({quoted(message)}), {text})"
 
 
 EXACT_SUM = 28
-"""The greatest precision of a DECIMAL whose sum never overflows: a sum has 38 digits, ten more."""
+"""Largest precision of a DECIMAL whose sum cannot overflow. A sum has ten more digits than its values."""
 
 
 def _without_overflow(call: AggregateCall, text: str, part: Part) -> str:
-    """A sum that fails if an intermediate value may overflow: Spark makes it NULL, Flink starts again.
+    """Make a sum fail if an intermediate value may overflow.
 
-    Values are added without their signs, so that the order of rows has no effect, and with a digit in reserve for later
-    merges.
+    Spark would return NULL, and Flink restarts the sum.
+
+    The check adds absolute values, so the order of rows has no effect. The check reserves one digit for sums that are
+    merged later.
     """
     kind = typed(call.args[0]).type if len(call.args) == 1 else UNKNOWN
     if call.function not in ("SUM", "AVG") or kind.name != "DECIMAL" or kind.parameters[0] <= EXACT_SUM:
         return text
     size = part("sum", _part("sum", [f"abs(CAST({scalar(call.args[0])} AS DOUBLE))"], replace(call, distinct=False)))
     message = (
-        f"{ERROR}{call.function} of {kind}, whose sum may exceed {38 - kind.parameters[1]} digits: "
-        "Flink restarts the sum at the row that overflows; compute these rows with Flink"
+        f"{ERROR}the sum in {call.function} of {kind} may exceed {38 - kind.parameters[1]} digits, and Flink "
+        "restarts a sum at the row that overflows; compute these rows with Flink"
     )
     return f"IF({size} >= 1e{37 - kind.parameters[1]}, raise_error({quoted(message)}), {text})"
 
@@ -296,7 +303,7 @@ def _aggregate(call: AggregateCall, part: Part) -> str:
     call = replace(call, args=args, type=call.type if call.type.is_known else UNKNOWN)
     spec = functions.lookup(call.function) if call.language == "builtin" else None
     if spec is None:
-        raise Untranslatable(f"aggregate {call.function} cannot run in Spark; {_REMEDY}", call.span)
+        raise Untranslatable(f"the aggregate {call.function} cannot run in Spark; {_REMEDY}", call.span)
     if call.order_by:
         raise Untranslatable(f"{call.function} with ORDER BY has no exact translation to Spark; {_REMEDY}", call.span)
     result = call.type if call.type.is_known else spec.result_type(tuple(arg.type for arg in args))
@@ -340,7 +347,7 @@ def _fits(translation: Translation, args: Sequence[Expression], result: DataType
 def _classes(arg: Expression) -> Iterator[str]:
     yield "any"
     kind = _CLASSES.get(arg.type.name)
-    # An interval is only known as a constant, a column of a type Spark cannot hold has no value at all.
+    # An interval must be a constant. A column whose type Spark cannot store has no class.
     if kind is not None and (isinstance(arg, Literal) if kind in ("days", "months") else spark_type(arg.type)):
         yield kind
         if arg.type.name in ("TINYINT", "SMALLINT", "INT"):
@@ -400,18 +407,18 @@ def _as_decimal(arg: Expression, text: str) -> str:
 
 
 def _regex(pattern: Expression) -> str:
-    """A LIKE pattern as Flink's regular expression, in which ``_`` matches anything but the end of a line."""
+    """Convert a LIKE pattern to Flink's regular expression, in which ``_`` does not match a line end."""
     return quoted(f"\\A{_escaped(pattern, {'_': '.', '%': '(?s:.*)'})}\\z")
 
 
 def _escaped(constant: Expression, parts: Mapping[str, str]) -> str:
-    """A regular expression for a constant text; characters in ``parts`` are replaced."""
+    """Convert a constant text to a regular expression. Characters in ``parts`` are replaced."""
     text = str(constant.value) if isinstance(constant, Literal) else ""
     return "".join(parts.get(c, c if c.isalnum() or not c.isascii() else f"\\{c}") for c in text)
 
 
 def _end(data_type: DataType) -> int:
-    """Length of ``yyyy-MM-dd HH:mm:ss[.fraction]`` at the type's precision."""
+    """Length of the text ``yyyy-MM-dd HH:mm:ss[.fraction]`` at a type's precision."""
     precision = data_type.parameters[0] if data_type.name == "TIMESTAMP" and data_type.parameters else 0
     return 20 + precision if precision else 19
 

@@ -1,7 +1,7 @@
-"""Functions that see a TIMESTAMP_LTZ as the local time of ``table.local-time-zone``.
+"""Functions that interpret a TIMESTAMP_LTZ as local time in ``table.local-time-zone``.
 
-Flink formats, splits and casts it in that zone (measured), like the TIMESTAMP that a clock there shows. That
-TIMESTAMP replaces it before anything is translated; the settings in force are known only here.
+Flink formats, splits and casts a TIMESTAMP_LTZ like the TIMESTAMP that a clock in this zone shows (measured). A
+TIMESTAMP replaces each such argument before translation, because the settings are known only here.
 """
 
 from __future__ import annotations
@@ -19,21 +19,24 @@ from airflow_flinkcompat.plan.nodes import Node, Sink, Table
 from airflow_flinkcompat.plan.types import CHARACTERS, INTEGERS, SYMBOL, DataType, timestamp
 
 LOCAL = "LOCAL TIME"
-"""The call for the TIMESTAMP or DATE that a clock in a zone (its second argument) shows at an instant."""
+"""Call that returns the TIMESTAMP or DATE that a clock shows at an instant.
+
+The second argument is its zone.
+"""
 OF_SECONDS = "LOCAL TIME OF SECONDS"
-"""The local time of a number of seconds since 1970."""
+"""Call that returns the local time for a number of seconds since 1970."""
 SECONDS = "SECONDS OF LOCAL TIME"
-"""The seconds since 1970 when a clock in a zone shows a text."""
+"""Call that returns the seconds since 1970 at which a clock in a zone shows the time in a text."""
 CALLS = (LOCAL, OF_SECONDS, SECONDS)
 
 _PARTS = ("EXTRACT", "YEAR", "QUARTER", "MONTH", "WEEK", "DAYOFYEAR", "DAYOFMONTH", "DAYOFWEEK", "HOUR", "MINUTE")
 _LOCAL = (*_PARTS, "SECOND", "DATE_FORMAT", "CAST", "TRY_CAST")
 _PLAIN = "yyyy-MM-dd HH:mm:ss"
-_YEAR_9999 = 253_370_764_800  # seconds since 1970
+_YEAR_9999 = 253_370_764_800  # Seconds since 1970 until the year 9999.
 
 
 def localised(sink: Sink, settings: Mapping[str, str], done: dict[tuple[int, str], Any]) -> Sink:
-    """The plan with local times in place of instants where functions see them so."""
+    """Replace instants in a plan by local times, where functions interpret them as local times."""
     found = _Rewriting(settings.get("table.local-time-zone", "default"), done).of(sink)
     assert isinstance(found, Sink)
     return found
@@ -45,7 +48,7 @@ class _Rewriting:
         self.done = done
 
     def of(self, value: Any) -> Any:
-        """The value with every expression in it rewritten; the same object if there is none to rewrite."""
+        """Rewrite every expression in a value. Returns the same object if nothing changes."""
         if isinstance(value, FunctionCall):
             return self.call(value)
         if isinstance(value, tuple):
@@ -57,7 +60,8 @@ class _Rewriting:
             return self.fields(value)
         key = (id(value), self.zone)
         if key not in self.done:
-            self.done[key] = (value, self.fields(value))  # the value too, so that nothing else gets its identity
+            # Storing the value keeps it alive, so that no new object can get the same id.
+            self.done[key] = (value, self.fields(value))
         return self.done[key][1]
 
     def fields(self, value: Any) -> Any:
@@ -82,7 +86,7 @@ class _Rewriting:
         if call.function not in _LOCAL or call.type.name == "TIMESTAMP_LTZ":
             return call
         if call.type.name == "DATE" and call.args[0].type.name == "TIMESTAMP_LTZ":
-            # Not through a TIMESTAMP, whose days before 1970 Flink counts differently (measured).
+            # Not through a TIMESTAMP, because Flink counts its days before 1970 differently (measured).
             return replace(self.local(call.args[0], call.span), type=call.type)
         seen = tuple(self.local(arg, call.span) if arg.type.name == "TIMESTAMP_LTZ" else arg for arg in call.args)
         return replace(call, args=seen) if seen != call.args else call
@@ -98,22 +102,31 @@ class _Rewriting:
 
 
 def _zone(call: FunctionCall) -> str:
-    """The zone of a call that depends on it. Raises :class:`Untranslatable` if it is unknown."""
+    """Time zone that determines the result of a call.
+
+    Raises :class:`Untranslatable` if the zone is unknown.
+    """
     zone = call.args[1]
     name = str(zone.value) if isinstance(zone, Literal) else ""
     if name == "default":
         raise Untranslatable(
-            "this depends on table.local-time-zone, which is not set, so Flink takes the zone of its "
-            "machine: SET 'table.local-time-zone' = 'UTC' or that zone",
+            "this expression depends on table.local-time-zone, which is not set, so Flink uses the zone of its "
+            "machine. SET 'table.local-time-zone' = 'UTC' or that zone",
             call.span,
         )
     if time_zone(name) is None:
-        raise Untranslatable(f"table.local-time-zone is {name}, which Flink refuses", call.span)
+        raise Untranslatable(
+            (
+                f"table.local-time-zone is {name}, which Flink refuses. Write a name of the time zone database, an "
+                "offset such as 'GMT+03:00', or 'UTC'"
+            ),
+            call.span,
+        )
     return name
 
 
 def translated(call: FunctionCall, argument: str) -> str:
-    """Spark SQL of one of :data:`CALLS`; the session's own zone is UTC."""
+    """Spark SQL for one of :data:`CALLS`. The session's zone is UTC."""
     zone = _zone(call)
     if call.function == LOCAL:
         time = _local(argument, zone)
@@ -122,11 +135,11 @@ def translated(call: FunctionCall, argument: str) -> str:
         raise Untranslatable(f"this expression of {call.args[0].type} has no exact translation to Spark", call.span)
     if call.function == OF_SECONDS:
         beyond = f"{argument} < 0 OR {argument} >= {_YEAR_9999}"
-        message = f"{ERROR}FROM_UNIXTIME of seconds before 1970 or after 9998 has no exact translation to Spark"
+        message = f"{ERROR}FROM_UNIXTIME has no exact translation to Spark for seconds before 1970 or after 9998"
         return _local(f"timestamp_seconds(IF({beyond}, raise_error('{message}'), {argument}))", zone)
     if zone != "UTC" and not zone.startswith("GMT"):
         raise Untranslatable(
-            f"UNIX_TIMESTAMP of a text has no exact translation in {zone}, whose clocks change", call.span
+            f"UNIX_TIMESTAMP of a text has no exact translation to Spark in {zone}, whose clocks change", call.span
         )
     time = f"try_cast({argument} AS TIMESTAMP_NTZ)"
     instant = f"CAST({time} AS TIMESTAMP_LTZ)"

@@ -1,8 +1,8 @@
-r"""Regular expressions with the same meaning in Flink and Spark for any text.
+r"""Regular expressions that have the same meaning in Flink and Spark for every text.
 
-Both pass them to Java's ``java.util.regex``. Excluded are parts that depend on the version of Java (``\b``, ``\X``,
-``\p``), that could match half of a character beyond U+FFFF, and that are no plain regular expression (look-around,
-references, classes of classes).
+Flink and Spark both pass patterns to Java's ``java.util.regex``. Three kinds of constructs are refused: constructs that
+depend on the Java version (``\b``, ``\X``, ``\p``), constructs that could match half of a character above U+FFFF, and
+constructs beyond regular languages (look-around, references, nested classes).
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ _REPEATED = re.compile(r"(?:\*|(\+)|\?|\{(\d{1,3})(?:,(\d{1,3})?)?\})[?+]?")
 
 
 class RegexRefused(ValueError):
-    """A pattern that may match differently in Flink and Spark; the message is the reason."""
+    """A pattern may match differently in Flink and Spark. The message is the reason."""
 
 
 @dataclass(frozen=True)
 class Regex:
-    """Facts about a pattern: the number of its groups, those in every match, and empty matches."""
+    """Facts about a pattern: its number of groups, the groups in every match, and True if it can match ""."""
 
     groups: int
     certain: frozenset[int]
@@ -75,7 +75,7 @@ class _PatternParser:
         self.at = found.end()
         plus, least, most = found.groups()
         if most is not None and int(most) < int(least):
-            raise RegexRefused(f"{found.group()} ends before it begins")
+            raise RegexRefused(f"the repetition {found.group()} has a maximum below its minimum")
         if plus or int(least or 0) > 0:
             return part
         return _Part(True)
@@ -105,11 +105,11 @@ class _PatternParser:
             number = self.groups
         inner = self.branches()
         if not self.next(")"):
-            raise RegexRefused("a group is not closed")
+            raise RegexRefused("a group has no closing parenthesis")
         return inner if number is None else _Part(inner.empty, inner.certain | {number})
 
     def escaped(self) -> str:
-        r"""Read an escape: a literal character, a class such as ``\d``, or an anchor such as ``\A``."""
+        r"""Parse an escape: a literal character, a class such as ``\d``, or an anchor such as ``\A``."""
         character = self.take()
         if character in _PLAIN_CLASSES:
             return f"\\{character}"
@@ -118,7 +118,7 @@ class _PatternParser:
         if character in _ENDS:
             return character
         if character.isalnum() or not character.isascii():
-            raise RegexRefused(f"\\{character} may not match the same in every Java version")
+            raise RegexRefused(f"\\{character} may match differently in different Java versions")
         return character
 
     def characters(self) -> None:
@@ -126,7 +126,7 @@ class _PatternParser:
         first = True
         while not self.next("]") or first:
             if first and self.text[self.at - 1] == "]":
-                raise RegexRefused("a class begins with ]")
+                raise RegexRefused("a character class begins with ]")
             first = False
             low = self.member()
             if (
@@ -140,7 +140,7 @@ class _PatternParser:
                     raise RegexRefused(f"the range {low}-{high or ''} may not match the same in Flink and Spark")
 
     def member(self) -> str | None:
-        r"""One character of a class, None for a class such as ``\d``."""
+        r"""Parse one member of a character class. Returns None for a class such as ``\d``."""
         if self.text.startswith("&&", self.at):
             raise RegexRefused("&& may not match the same in Flink and Spark")
         character = self.take()
@@ -156,16 +156,19 @@ class _PatternParser:
 
 def _within_one_unit(character: str) -> str:
     if character > "\uffff" or "\ud800" <= character <= "\udfff":
-        raise RegexRefused(f"{character} is above U+FFFF, and half of it may match")
+        raise RegexRefused(f"{character} is above U+FFFF, and the pattern may match half of it")
     return character
 
 
 def read(pattern: str) -> Regex:
-    """Facts about a pattern. Raises :class:`RegexRefused` for one that may match differently."""
+    """Parse a pattern.
+
+    Raises :class:`RegexRefused` if the pattern may match differently in Flink and Spark.
+    """
     reader = _PatternParser(pattern)
     part = reader.branches()
     if reader.at < len(pattern):
-        raise RegexRefused(") closes no group")
+        raise RegexRefused("a closing parenthesis has no opening parenthesis")
     return Regex(reader.groups, part.certain, part.empty)
 
 
@@ -173,10 +176,11 @@ _FUNCTIONS = ("REGEXP", "REGEXP_EXTRACT", "REGEXP_REPLACE")
 
 
 def reason_against(call: FunctionCall) -> str | None:
-    """Reason why a call with a pattern (its second argument) has no exact translation; None if it has one.
+    """Reason why a call with a pattern has no exact translation; None if it has one.
 
-    Measured: for a group outside the match REGEXP_EXTRACT returns NULL in Flink and '' in Spark; for a missing group,
-    NULL and an error. Between the halves of a character Flink replaces nothing that could be written.
+    According to measurements, REGEXP_EXTRACT of a group outside the match returns NULL in Flink and '' in Spark. For a
+    group that does not exist, Flink returns NULL and Spark fails. If Flink replaces an empty match between the halves
+    of a character, the result cannot be written.
     """
     if call.function not in _FUNCTIONS or len(call.args) < 2:
         return None
@@ -188,7 +192,7 @@ def reason_against(call: FunctionCall) -> str | None:
     except RegexRefused as refused:
         return f"in its pattern {refused}"
     if call.function == "REGEXP_REPLACE" and regex.empty:
-        return "its pattern may match an empty text, also within a character"
+        return "its pattern may match an empty text, also between the halves of a character"
     if call.function == "REGEXP" and not pattern.value:
         return "its pattern is empty"
     return _reason_against_group(call, regex) if call.function == "REGEXP_EXTRACT" else None
@@ -199,9 +203,9 @@ def _reason_against_group(call: FunctionCall, regex: Regex) -> str | None:
         return None
     wanted = call.args[2].value if isinstance(call.args[2], Literal) else None
     if not isinstance(wanted, int):
-        return "its group is not a constant number"
+        return "its group number is not a constant"
     if not 0 <= wanted <= regex.groups:
-        return f"its pattern has {regex.groups} groups, not {wanted}"
+        return f"its pattern has {regex.groups} groups, but the group number is {wanted}"
     if wanted and wanted not in regex.certain:
-        return f"group {wanted} may not participate in a match"
+        return f"group {wanted} may be outside the match"
     return None

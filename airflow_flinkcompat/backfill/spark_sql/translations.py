@@ -1,8 +1,9 @@
-"""Flink's operators and functions in Spark SQL, for argument types for which both give equal results.
+"""Spark SQL for Flink's operators and functions, for argument types with equal results in both.
 
-Every line was compared with Flink 2.3 in batch mode, value by value. A function or combination of argument types that
-is missing here has no exact translation. The templates assume a Spark session without ANSI mode (so that integers wrap
-as in Flink), in time zone UTC, with TIMESTAMP_NTZ for TIMESTAMP and TIMESTAMP_LTZ for TIMESTAMP_LTZ.
+Every line was compared with Flink 2.3 in batch mode, value by value. If a function or a combination of argument types
+is missing here, it has no exact translation. The templates assume a Spark session without ANSI mode (so that integers
+overflow like in Flink), in time zone UTC, in which TIMESTAMP_NTZ stores a TIMESTAMP and TIMESTAMP_LTZ stores a
+TIMESTAMP_LTZ.
 """
 
 from __future__ import annotations
@@ -12,26 +13,26 @@ from dataclasses import dataclass
 from airflow_flinkcompat.plan.functions import FunctionKind, FunctionSpec
 
 ERROR = "backfill: "
-"""Beginning of every error message that a translated expression raises while it runs."""
+"""Prefix of all error messages that translated expressions raise at run time."""
 
 
 @dataclass(frozen=True)
 class Translation:
-    """A Spark SQL template for one combination of argument types.
+    """Spark SQL template for one combination of argument types.
 
-    ``takes`` names one class of arguments per position, alternatives separated by ``|``, the last repeated when it ends
-    with ``*``; ``gives`` restricts the result type. Classes are: integer, decimal (decimal6: scale up to 6), double,
-    float, text, boolean, date, timestamp, ltz, days and months (interval constants), null, any; ``pattern`` (a constant
-    LIKE pattern with ``_`` and without a backslash), ``simple`` (one with neither), ``format`` (a constant of verified
-    date-time letters), ``position`` (a constant of at least 1), ``digits`` (a constant of at least 0), ``=3`` (that
-    constant), ``some`` (a constant text that is not empty) and, in capitals, a keyword of the call. ``gives`` also
-    knows ``string`` (unlimited), ``varchar`` (limited), ``same-or-finer`` (a timestamp that keeps every digit of the
-    first argument) and ``milliseconds`` (a timestamp of precision 3 or more).
-    Placeholders: ``{0}`` an argument, ``{d0}`` the same as a decimal, ``{args}`` and ``{rest}`` all arguments and all
-    but the first (``{drest}`` as decimals), ``{type}`` the result's Spark type, ``{length}`` the length of the result,
-    ``{end}`` and ``{end0}`` the length of the text of the result or first argument as a timestamp, ``{scale0}`` the
-    first argument's scale, ``{regex1}`` a constant LIKE pattern as the regular expression Flink makes of it; in
-    aggregates the names of :data:`PARTS`.
+    ``takes``: One class of arguments per position. ``|`` separates alternatives, and ``*`` at the end repeats the last
+    class. ``gives``: Restricts the result type. Classes are: integer, decimal (decimal6: scale up to 6), double, float,
+    text, boolean, date, timestamp, ltz, days and months (interval constants), null, any; ``pattern`` (a constant LIKE
+    pattern with ``_`` and without a backslash), ``simple`` (a constant LIKE pattern without both), ``format`` (a
+    constant of verified date-time letters), ``position`` (a constant of at least 1), ``digits`` (a constant of at least
+    0), ``=3`` (the constant 3), ``some`` (a constant text that is not empty) and, in capitals, a keyword of the call.
+    ``gives`` also supports ``string`` (unlimited), ``varchar`` (limited), ``same-or-finer`` (a timestamp that keeps
+    every digit of the first argument) and ``milliseconds`` (a timestamp of precision 3 or more). Placeholders: ``{0}``
+    is an argument, and ``{d0}`` is the argument as a decimal. ``{args}`` is all arguments, ``{rest}`` is all but the
+    first, and ``{drest}`` is ``{rest}`` as decimals. ``{type}`` is the result's Spark type, and ``{length}`` its
+    length. ``{end}`` and ``{end0}`` are the lengths of the result and the first argument as the text of a timestamp.
+    ``{scale0}`` is the scale of the first argument. ``{regex1}`` is a constant LIKE pattern as Flink's regular
+    expression. In aggregates, the names of :data:`PARTS` are also placeholders.
     """
 
     takes: tuple[str, ...]
@@ -57,7 +58,7 @@ def _arithmetic(sign: str) -> tuple[Translation, ...]:
     )
 
 
-# Java divides by a zero of either sign into an infinity of that sign, or NaN; Spark answers NULL.
+# In Java, division by a zero of either sign returns an infinity of that sign, or NaN. Spark returns NULL.
 _DOUBLE_DIVISION = (
     "CASE WHEN CAST({1} AS DOUBLE) = 0 THEN CAST({0} AS DOUBLE) * CAST(IF(CAST(CAST({1} AS DOUBLE) AS STRING) = "
     "'-0.0', '-Infinity', 'Infinity') AS DOUBLE) ELSE CAST({0} AS DOUBLE) / CAST({1} AS DOUBLE) END"
@@ -70,22 +71,25 @@ def _no_nan(what: str) -> str:
 
 
 def ordered(number: str) -> str:
-    """A FLOAT or DOUBLE for ordering: NaN is an error, because Flink's comparisons do not order it."""
+    """Spark SQL for a FLOAT or DOUBLE in a sort order. NaN is an error, because Flink does not order it."""
     return f"IF(isnan({number}), {_no_nan('has no exact sort order')}, {number})"
 
 
 def distinguished(number: str) -> str:
-    """A FLOAT or DOUBLE for grouping: Flink distinguishes -0.0 from 0.0, and NaN values, by their bits."""
-    message = f"{ERROR}Flink groups by the bits of -0.0 and NaN, Spark does not; compute these rows with Flink"
+    """Spark SQL for a FLOAT or DOUBLE in grouping.
+
+    Flink distinguishes -0.0, 0.0 and NaN values by their bits.
+    """
+    message = f"{ERROR}Flink groups -0.0 and NaN by their bits, but Spark does not; compute these rows with Flink"
     odd = f"isnan({number}) OR ({number} = 0 AND CAST({number} AS STRING) = '-0.0')"
     return f"IF({odd}, raise_error('{message}'), {number})"
 
 
 def _comparison(sign: str) -> tuple[Translation, ...]:
-    """The translations of a comparison; a row in which a number is NaN is an error.
+    """Translations of a comparison. A row in which a number is NaN is an error.
 
-    Spark sorts NaN above all numbers and treats it as equal to itself, unlike Java's operators. Flink's answer
-    depends on its planner's simplification of the condition: better no answer than a guess.
+    Unlike Java's operators, Spark sorts NaN above all numbers and treats NaN as equal to itself. Flink's result depends
+    on how its planner simplifies the condition, so the translation fails instead of guessing.
     """
     some_nan = "isnan(CAST({0} AS DOUBLE)) OR isnan(CAST({1} AS DOUBLE))"
     refused = _no_nan("compares differently in Flink, depending on the plan")
@@ -114,13 +118,19 @@ _FUNCTION_UNITS = {"DAYOFMONTH": "DAY", "DAYOFYEAR": "DOY", "DAYOFWEEK": "DOW"} 
 
 
 def _after_1970(template: str, argument: str) -> str:
-    """Refuse times before 1970, whose parts Flink rounds towards 1970, even to negative hours."""
+    """Make an expression fail for times before 1970.
+
+    Flink rounds their parts towards 1970, even to negative hours.
+    """
     message = f"{ERROR}Flink computes parts of times before 1970 differently"
     return f"IF({argument} < TIMESTAMP_NTZ '1970-01-01 00:00:00', raise_error('{message}'), {template})"
 
 
 def _parts(unit: str, position: int, takes: tuple[str, ...]) -> tuple[Translation, ...]:
-    """A part of a date or time; ``takes`` has ``@`` in place of the time."""
+    """Translations of a function that extracts a part of a date or time.
+
+    ``takes`` has ``@`` in place of the time.
+    """
     argument = f"{{{position}}}"
     part = f"CAST({_UNITS[unit]}({argument}) AS BIGINT)"
     of_time = tuple(kind.replace("@", "timestamp") for kind in takes)
@@ -133,7 +143,7 @@ def _floor(unit: str) -> str:
     return f"CAST(date_trunc('{unit}', {{0}}) AS TIMESTAMP_NTZ)"
 
 
-# Flink has its own rules for a text that is not a plain timestamp: better no answer than a guess.
+# Flink has special rules for texts that are not plain timestamps, so the translation fails instead of guessing.
 _TEXT_TO_TIMESTAMP = (
     "CASE WHEN {0} RLIKE '^[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}} [0-9]{{2}}:[0-9]{{2}}:[0-9]{{2}}([.][0-9]{{1,9}})?\\\\z' "
     "AND try_cast({0} AS TIMESTAMP_NTZ) IS NOT NULL THEN try_cast(substring({0}, 1, {end}) AS TIMESTAMP_NTZ) "
@@ -160,35 +170,39 @@ _TEXT_TO_DOUBLE = _text_to("number", r"^[+-]?[0-9]+([.][0-9]*)?([eE][+-]?[0-9]{{
 _SHORTENED = "IF(char_length({0}) <= {length}, {0}, substring({0}, 1, {length}))"
 _TRUNCATED = "try_cast(substring(date_format({0}, 'yyyy-MM-dd HH:mm:ss.SSSSSS'), 1, {end}) AS TIMESTAMP_NTZ)"
 
-_MILLIS = "unix_millis(CAST({{{0}}} AS TIMESTAMP_LTZ))"  # Flink calculates with whole milliseconds
+_MILLIS = "unix_millis(CAST({{{0}}} AS TIMESTAMP_LTZ))"  # Flink computes with whole milliseconds.
 
-# Flink divides towards zero here: before 1970 the day is the next one unless the time is midnight.
+# Here, Flink divides towards zero. Before 1970, the day is the next day unless the time is midnight.
 _DAY = f"date_add(DATE '1970-01-01', CAST({_MILLIS.format(0)} div 86400000 AS INT))"
 
 _ADDED = ("SECOND", "MINUTE", "HOUR", "DAY", "WEEK")
 
 
 def _ceil(unit: str) -> str:
-    """The next whole unit; Flink considers milliseconds only, for months and years days only (measured)."""
+    """Template that rounds up to a whole unit.
+
+    Flink only considers milliseconds or, for months and years, only days (measured).
+    """
     smallest = "DAY" if unit in ("YEAR", "MONTH") else "MILLISECOND"
     time = f"CAST(date_trunc('{smallest}', {{0}}) AS TIMESTAMP_NTZ)"
     text = f"IF({_floor(unit)} = {time}, {_floor(unit)}, {_floor(unit)} + INTERVAL '1' {unit})"
     return _after_1970(text, "{0}") if unit in ("YEAR", "MONTH") else text
 
 
-_WEEK = "CAST(date_trunc('WEEK', {0} + INTERVAL '1' DAY) AS TIMESTAMP_NTZ) - INTERVAL '1' DAY"  # from Sunday on
+# Flink's weeks begin on Sunday.
+_WEEK = "CAST(date_trunc('WEEK', {0} + INTERVAL '1' DAY) AS TIMESTAMP_NTZ) - INTERVAL '1' DAY"
 _WEEK_OF_DATE = "date_sub(trunc(date_add({0}, 1), 'WEEK'), 1)"
 
 
 def _added(unit: str) -> str:
     time = f"timestampadd({unit}, {{1}}, {{2}})"
-    message = f"{ERROR}TIMESTAMPADD leaves the years 1 to 9999"
+    message = f"{ERROR}the result of TIMESTAMPADD is outside the years 1 to 9999"
     beyond = f"{time} < TIMESTAMP_NTZ '0001-01-01' OR {time} >= TIMESTAMP_NTZ '9999-12-31'"
     return f"IF({beyond}, raise_error('{message}'), {time})"
 
 
 _CLOCK_UNITS = ("YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND")
-# Beyond 2^52 every DOUBLE is whole; zeros keep their sign, as does what is rounded to zero.
+# From 2^52 on, every DOUBLE is a whole number. Zeros keep their sign, and so do numbers that are rounded to zero.
 _WHOLE = "isnan({0}) OR abs({0}) >= 4503599627370496 OR {0} = 0"
 _FLOOR_DOUBLE = f"IF({_WHOLE}, {{0}}, CAST(floor({{0}}) AS DOUBLE))"
 _CEIL_DOUBLE = (
@@ -229,7 +243,7 @@ _CASTS = (
 )
 
 
-# Flink pads char by char: a character beyond U+FFFF is two of them and may be cut in half.
+# Flink pads by Java characters. A character above U+FFFF consists of two of them, and may be cut in half.
 def _padded(name: str) -> str:
     refused = f"raise_error('{ERROR}{name.upper()} of characters beyond U+FFFF, which Flink cuts in half')"
     beyond = " OR ".join(f"{{{position}}} RLIKE '[\U00010000-\U0010ffff]'" for position in (0, 2))
@@ -238,11 +252,11 @@ def _padded(name: str) -> str:
     )
 
 
-_WORDS = (  # Flink's words are of ASCII letters and digits alone.
+_WORDS = (  # A word in Flink consists only of ASCII letters and digits.
     "array_join(transform(regexp_extract_all({0}, '[A-Za-z0-9]+|[^A-Za-z0-9]+', 0), w -> "
     "IF(w RLIKE '^[A-Za-z0-9]', concat(upper(left(w, 1)), lower(substring(w, 2))), w)), '')"
 )
-# Flink's replacement is text, not a template with groups.
+# In Flink, the replacement is plain text, not a template with groups.
 _REPLACED = r"regexp_replace({0}, {1}, replace(replace({2}, '\\', '\\\\'), '$', '\\$'))"
 _PART = "IF({0} = '', NULL, get(split({0}, {plain1}, -1), {2}))"
 _JSON = "try_parse_json({0})"
@@ -253,7 +267,7 @@ def _no_json(why: str) -> str:
     return f"raise_error(concat('{ERROR}JSON_VALUE of ', left({{0}}, 100), ': {why}'))"
 
 
-# Flink may return a value for JSON with errors, repeated keys or half a character; it keeps a number's digits.
+# Flink may return a value for JSON with errors, duplicate keys or half characters. Flink keeps all digits of a number.
 _JSON_VALUE = (
     f"CASE WHEN {{0}} IS NULL THEN NULL WHEN {_JSON} IS NULL OR {{0}} RLIKE '\\\\\\\\u[dD][89a-fA-F]' THEN "
     f"{_no_json('the result of Flink for it is unknown')} ELSE CASE {_JSON_FOUND} "
@@ -265,7 +279,7 @@ _JSON_VALUE = (
 
 
 def _extreme(name: str) -> tuple[Translation, ...]:
-    """GREATEST and LEAST: NULL if one argument is, while Spark ignores it."""
+    """Translations of GREATEST and LEAST, which return NULL for a NULL argument. Spark would ignore it."""
     of_same = f"IF({{unknown}}, NULL, {name}({{args}}))"
     whole = Translation(("integer", "integer*"), f"IF({{unknown}}, NULL, CAST({name}({{args}}) AS {{type}}))")
     return (whole, *_same(of_same, "text", "date", "timestamp", "ltz"))
@@ -278,7 +292,7 @@ _TRUE_OR_FALSE = (
 
 
 def _tried(kind: str, shape: str, value: str, no_value: str) -> str:
-    """TRY_CAST of a text: the value of a plain shape, NULL if certain, else an error instead of a guess."""
+    """Template for TRY_CAST of a text: a value for plain texts, NULL if certain, otherwise an error."""
     fits = f"{{0}} RLIKE '{shape}'" + (f" AND {value} IS NOT NULL" if kind == "DECIMAL" else "")
     return (
         f"CASE WHEN {fits} THEN {value} WHEN {{0}} = '' OR {no_value} THEN NULL "
@@ -288,7 +302,7 @@ def _tried(kind: str, shape: str, value: str, no_value: str) -> str:
 
 
 _NO_BOOLEAN = f"WHEN {{0}} IS NOT NULL THEN raise_error(concat('{ERROR}', {{0}}, ' is not a valid BOOLEAN'))"
-# Flink counts zeros in front as digits, and makes 100000000 of '99999999.995' as DECIMAL(10, 2) (measured).
+# Flink counts leading zeros as digits, and converts '99999999.995' to 100000000 as DECIMAL(10, 2) (measured).
 _DECIMAL = r"^[+-]?(0|[1-9][0-9]{{0,19}})([.][0-9]{{0,18}})?\\z"
 _NO_DIGIT = "{0} NOT RLIKE '[0-9]'"
 _TRIED = (
@@ -332,7 +346,7 @@ PARTS: dict[str, tuple[str, str]] = {
     "min": ("min({0}){filter}", "min"),
     "max": ("max({0}){filter}", "max"),
 }
-"""Parts of decomposable aggregates: an aggregate over rows, and the function that combines its values."""
+"""Parts of decomposable aggregates: an aggregate over rows, and the function that merges its values."""
 
 SCALARS: dict[str, tuple[Translation, ...]] = {
     "+": (
@@ -495,12 +509,13 @@ SCALARS["MOD"] = SCALARS["%"]
 SCALARS["CEILING"] = SCALARS["CEIL"]
 
 BRANCHES: dict[str, str] = {"CASE": "case", "IF": "if", "COALESCE": "coalesce", "IFNULL": "coalesce"}
-"""Calls that return one of several values, each cast to the result type first."""
+"""Functions that return one of several arguments. Each argument is first cast to the result type."""
 
 AGGREGATES: dict[str, tuple[Translation, ...]] = {
     "COUNT": (_t("{rows}"), _t("{count}", "integer|decimal|double|text|boolean|date|timestamp|ltz")),
-    # -0.0 equals 0.0 and is written otherwise. Flink adds to the first number, Spark to 0.0, so a sum of nothing but
-    # -0.0 keeps its sign there only; of both in one group MIN and MAX take what they meet first.
+    # -0.0 equals 0.0 but is written differently. Flink adds values to the first value, and Spark adds them to 0.0, so a
+    # sum of only -0.0 keeps its sign in Flink alone. If a group contains both zeros, MIN and MAX return the one that
+    # arrives first.
     "SUM": (_t("CAST({sum} AS {type})", "integer|decimal"), _t("{sum}", "double")),
     "AVG": (
         _t("CAST({sum} div {count} AS {type})", "integer"),
@@ -513,6 +528,6 @@ AGGREGATES: dict[str, tuple[Translation, ...]] = {
 
 
 def translations_of(spec: FunctionSpec) -> tuple[Translation, ...]:
-    """The exact equivalents of a function in Spark SQL, one for each combination of argument types."""
+    """Exact translations of a function, with one for each combination of argument types."""
     table = AGGREGATES if spec.kind is FunctionKind.AGGREGATE else SCALARS
     return table.get(spec.name, ())

@@ -1,7 +1,8 @@
 """Arithmetic of aligned windows: the windows of a time, and the rows that a range of windows needs.
 
-All times are microseconds since 1970-01-01 on the clock of the time attribute, in local time; negative before. Windows
-are half open. The functions are the reference for :meth:`Aligned.ends` in Spark SQL.
+All times are microseconds since 1970-01-01 in the local time of the time attribute. Earlier times are negative. Windows
+include their start and exclude their end. The functions in Python are the reference for :meth:`Aligned.ends` in Spark
+SQL.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ DAY = 86_400_000_000
 
 
 def to_micros(moment: datetime) -> int:
-    """Microseconds since the epoch of a time without zone."""
+    """Microseconds since 1970 for a time without a zone."""
     return (moment - EPOCH) // _MICROSECOND
 
 
@@ -27,26 +28,28 @@ _FIRST, _LAST = to_micros(datetime.min), to_micros(datetime.max)
 
 
 def from_micros(micros: int) -> datetime:
-    """The time without zone of microseconds since the epoch, clamped to the years 1 to 9999."""
+    """Time without a zone for microseconds since 1970, clamped to the years 1 to 9999."""
     return EPOCH + timedelta(microseconds=min(max(micros, _FIRST), _LAST))
 
 
 def timestamp(moment: datetime, kind: str = "TIMESTAMP_NTZ") -> str:
-    """A constant of a type in SQL: ``TIMESTAMP_NTZ '2026-01-01 00:00:00'``."""
+    """SQL constant of a timestamp type: ``TIMESTAMP_NTZ '2026-01-01 00:00:00'``."""
     return f"{kind} '{moment.isoformat(' ')}'"
 
 
 def micros_of(time: str) -> str:
-    """Spark SQL of a time's microseconds since the epoch; the session's zone is UTC."""
+    """Spark SQL for a time in microseconds since 1970. The session's zone is UTC."""
     return f"unix_micros(CAST({time} AS TIMESTAMP_LTZ))"
 
 
 @dataclass(frozen=True)
 class WindowRange:
-    """Requested windows: those that start at ``starts`` or later and end from ``ends`` to ``until``.
+    """Range of requested windows.
 
-    None is open. Publishing requests ``starts`` and ``until``, a window over windows ``ends`` and ``until``, because a
-    window's time is its last millisecond.
+    A window is requested if it starts at ``starts`` or later and ends from ``ends`` to ``until``.
+
+    None leaves a bound open. A published range sets ``starts`` and ``until``. A window over windowed rows sets ``ends``
+    and ``until``, because the time of an inner window is its last millisecond.
     """
 
     starts: int | None = None
@@ -55,7 +58,7 @@ class WindowRange:
 
     @classmethod
     def inside(cls, from_: datetime | None, to: datetime | None, after: datetime | None = None) -> WindowRange:
-        """The windows wholly inside [from, to) that end after ``after``."""
+        """Windows that lie completely inside [from, to) and end after ``after``."""
         return cls(
             starts=None if from_ is None else to_micros(from_),
             ends=None if after is None else to_micros(after) + MILLISECOND,
@@ -64,13 +67,13 @@ class WindowRange:
 
     @classmethod
     def at(cls, first: int | None, last: int | None, slack: int = 0) -> WindowRange:
-        """The windows whose time is in [first, last), and possibly some up to ``slack`` away."""
+        """Windows whose time is in [first, last), and possibly more windows up to ``slack`` away."""
         return cls(
             ends=None if first is None else first + MILLISECOND - slack, until=None if last is None else last + slack
         )
 
     def covering(self, inside: WindowRange) -> WindowRange:
-        """These windows and those of :meth:`inside`, and perhaps some around and in between."""
+        """Return a range that contains this range and ``inside``, and possibly more windows."""
         lower = [end for end in (inside.ends, inside.starts) if end is not None]
         return WindowRange(
             ends=None if self.ends is None or not lower else min(self.ends, max(lower)),
@@ -80,10 +83,10 @@ class WindowRange:
 
 @dataclass(frozen=True)
 class Aligned:
-    """Windows at the same positions for all keys: TUMBLE, HOP and CUMULATE.
+    """Windows whose positions are equal for all keys: TUMBLE, HOP and CUMULATE.
 
-    ``size`` is the length (the longest for CUMULATE). ``slide`` is the slide of HOP, the step of CUMULATE, or the size
-    of TUMBLE, which is a HOP from one window to the next. ``offset`` is that of the assignment.
+    ``size``: Length of the windows; for CUMULATE, of the longest window. ``slide``: Slide of a HOP, step of a CUMULATE,
+    or size of a TUMBLE, which is a HOP without overlap. ``offset``: Offset of the window definition.
     """
 
     kind: WindowKind
@@ -93,7 +96,10 @@ class Aligned:
 
     @classmethod
     def of(cls, window: Window) -> Aligned:
-        """The windows of a plan. ValueError for a SESSION window and one without a length."""
+        """Aligned windows of a plan's window definition.
+
+        Raises ValueError for a SESSION window, or a window without a length.
+        """
         if window.kind is WindowKind.SESSION or not window.size:
             raise ValueError(f"a {window.kind} window of length {window.size} is not aligned")
         slide = window.size if window.kind is WindowKind.TUMBLE else window.slide or window.size
@@ -101,28 +107,28 @@ class Aligned:
 
     @property
     def period(self) -> int:
-        """Distance from one start to the next."""
+        """Distance between the starts of consecutive windows."""
         return self.size if self.kind is WindowKind.CUMULATE else self.slide
 
     @property
     def slice(self) -> int:
-        """Length of the aligned pieces that are wholly inside or outside of every window."""
+        """Length of the longest aligned pieces that lie completely inside or outside each window."""
         return gcd(self.size, self.slide)
 
     @property
     def overlapping(self) -> bool:
-        """True if a time can belong to several windows."""
+        """True if a time can be in several windows."""
         return self.slide < self.size
 
     def _floor(self, micros: int, step: int) -> int:
-        """Floor modulo, which is also right for times before 1970."""
+        """Round down to a multiple of ``step``, also before 1970."""
         return micros - (micros - self.offset) % step
 
     def _ceiling(self, micros: int, step: int) -> int:
         return self._floor(micros - 1, step) + step
 
     def windows_of(self, micros: int) -> tuple[tuple[int, int], ...]:
-        """The (start, end) of all windows a time belongs to, in order; none in a gap of HOP."""
+        """Pairs (start, end) of all windows that contain a time, in order; empty in a gap of a HOP."""
         if self.kind is WindowKind.CUMULATE:
             start = self._floor(micros, self.size)
             ends = range(self._floor(micros, self.slide) + self.slide, start + self.size + 1, self.slide)
@@ -140,8 +146,8 @@ class Aligned:
     def span(self, window_range: WindowRange) -> tuple[int | None, int | None]:
         """Start of the first and end of the last requested window; None if the range is open.
 
-        A row of such a window has ``first <= time < last``. If windows do not overlap, these are the rows of exactly
-        these windows. If there is no window, first >= last, or every row belongs to other windows.
+        Rows in the requested windows have ``first <= time < last``. If windows do not overlap, the converse is also
+        true. If no window is requested, first >= last, or all rows are in other windows.
         """
         starts = [window_range.starts, None if window_range.ends is None else window_range.ends - self.size]
         known = [start for start in starts if start is not None]
@@ -153,7 +159,10 @@ class Aligned:
         return first, self._floor(window_range.until - self.size, self.slide) + self.size
 
     def ends(self, micros: str) -> str:
-        """Spark SQL of the ends of a time's windows, one a row; in a gap of HOP an end not after the time."""
+        """Spark SQL for the ends of all windows that contain a time, one per row.
+
+        In a gap of a HOP, the end is not after the time.
+        """
         floor = f"{micros} - pmod({micros} - {self.offset}, {{0}})"
         if self.kind is WindowKind.CUMULATE:
             first = f"{floor.format(self.slide)} + {self.slide}"
@@ -161,31 +170,34 @@ class Aligned:
         last = f"{floor.format(self.slide)} + {self.size}"
         if not self.overlapping:
             return last
-        # The first end after the time, on the grid of the ends.
+        # The first window end after the time.
         shift = self.offset + self.size
         first = f"{micros} - pmod({micros} - {shift}, {self.slide}) + {self.slide}"
         return f"explode(sequence({first}, {last}, {self.slide}))"
 
     def start(self, end: str) -> str:
-        """Spark SQL of a window's start from its end, both in microseconds."""
+        """Spark SQL for the start of a window from its end, both in microseconds."""
         if self.kind is WindowKind.CUMULATE:
             return f"{end} - 1 - pmod({end} - 1 - {self.offset}, {self.size})"
         return f"{end} - {self.size}"
 
     def slice_of(self, micros: str) -> str:
-        """Spark SQL of the start of a time's slice; all times of a slice have the same windows."""
+        """Spark SQL for the start of the slice that contains a time.
+
+        All times in a slice have the same windows.
+        """
         return f"{micros} - pmod({micros} - {self.offset}, {self.slice})"
 
 
 @dataclass(frozen=True)
 class AskedWindows:
-    """Computed windows of one windowing, as a function of the published ones.
+    """Windows that one windowing node must compute, as a function of the published windows.
 
     Attributes:
-        above: The windows over these rows, their requested windows, and the largest error of their time in
-        microseconds; None if nothing is between these windows and the published rows.
-        every: True if all are computed, regardless of the published range.
-        published_too: True if those of the published range are computed as well.
+        above: The windows over these rows, with their own requested windows and the largest error of their time in
+        microseconds; None if the rows of these windows are published directly.
+        every: True if all windows are computed for any published range.
+        published_too: True if the windows of the published range are also computed.
     """
 
     above: tuple[Aligned, AskedWindows, int] | None = None
@@ -193,7 +205,7 @@ class AskedWindows:
     published_too: bool = False
 
     def within(self, published: WindowRange) -> WindowRange:
-        """The windows that are computed for a range of published ones, and perhaps some more."""
+        """Windows to compute for a range of published windows, and possibly some more."""
         if self.every:
             found = WindowRange()
         elif self.above is None:

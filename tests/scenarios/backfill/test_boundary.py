@@ -26,7 +26,7 @@ def test_a_folder_the_live_job_writes_to_is_no_place() -> None:
 
 
 def test_a_boundary_is_the_end() -> None:
-    with pytest.raises(BackfillError, match="leave out --to, or leave out --boundary"):
+    with pytest.raises(BackfillError, match="omit --to, or omit --boundary"):
         BackfillRequest(JobSpec("x"), boundary=datetime(2020, 1, 1), to=datetime(2020, 1, 2))
     assert BackfillRequest(JobSpec("x"), boundary=datetime(2020, 1, 1)).to == datetime(2020, 1, 1)
     with pytest.raises(BackfillError, match="range is empty"):

@@ -86,7 +86,7 @@ def test_chunks_begin_where_no_window_is_cut(window: str, length: str, expected:
         (TUMBLE, "2026-01-01", "5min", "must last 10min or longer"),
         (TUMBLE, "0001-01-01", "10min", r"would split this range into 106[0-9]{6} chunks, more than 10000"),
         (SESSION, "2026-01-01", "1h", "a range of sessions cannot be split into chunks"),
-        (TUMBLE, None, "1h", "need a range with both ends"),
+        (TUMBLE, None, "1h", "require a range with both ends"),
     ],
 )
 def test_what_cannot_be_cut_is_refused(window: str, from_: str | None, length: str, words: str) -> None:

@@ -101,7 +101,7 @@ def test_an_average_whose_value_depends_on_the_planner_is_an_error(run: Run, tmp
     run(text)
     assert lines(tmp_path / "out") == ["2147483647,1,2147483647"]
     (tmp_path / "in" / "a.csv").write_text(row + row, encoding="utf-8")
-    with pytest.raises(BackfillError, match="depends on Flink's planner"):
+    with pytest.raises(BackfillError, match="AVG depends on Flink's planner"):
         run(text)
 
 
@@ -122,7 +122,7 @@ def test_a_sum_that_may_overflow_on_the_way_is_an_error(last: str, fits: bool, r
         run(text)
         assert lines(tmp_path / "out") == ["5"]
     else:
-        with pytest.raises(BackfillError, match="may exceed 36 digits: Flink restarts the sum"):
+        with pytest.raises(BackfillError, match="may exceed 36 digits, and Flink restarts a sum"):
             run(text)
 
 

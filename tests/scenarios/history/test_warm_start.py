@@ -63,7 +63,7 @@ def test_each_job_begins_with_all_or_says_why_not(snapshot: SnapshotAssertion) -
             ("file:///data/orders", "s3://bucket/orders"),
             "it was not measured under which names Flink lists the files of s3://bucket/orders",
         ),
-        (("'filesystem'", "'datagen'"), "has connector datagen, but a backfill supports"),
+        (("'filesystem'", "'datagen'"), "has connector datagen, but a backfill supports only"),
     ],
 )
 def test_a_source_that_does_not_go_on_behind_its_rows(edit: tuple[str, str], says: str) -> None:

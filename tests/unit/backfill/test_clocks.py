@@ -67,7 +67,7 @@ def test_clocks_that_disagree_are_refused() -> None:
         bounds(text, "2026-01-01T00:00:00Z", "2026-01-02")
     assert str(caught.value).startswith(
         "--from 2026-01-01 00:00:00+00:00 is 2026-01-01 08:00:00 to results (Asia/Shanghai), "
-        "and 2026-01-01 00:00:00 to results2 (UTC): the windows of the script use different time zones"
+        "and 2026-01-01 00:00:00 to results2 (UTC), because windows of the script use different time zones"
     )
     assert bounds(text, "2026-01-01", "2026-01-02") == ["2026-01-01 00:00:00", "2026-01-02 00:00:00"]
     # Two zones of one offset do agree.

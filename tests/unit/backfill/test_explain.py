@@ -51,7 +51,7 @@ def test_sessions_and_late_rows(history: Path) -> None:
     text = TWO_SINKS.replace("TUMBLE(bidtime, INTERVAL '10' MINUTE)", session).replace("TUMBLE_START", "SESSION_START")
     text = text.replace("TUMBLE", "SESSION")
     request = BackfillRequest(JobSpec(text, source="job.sql"), tables={"bid": str(history)}, **DAY)  # type: ignore[arg-type]
-    assert "all rows are read: rows outside the range affect" in said(request, history)
+    assert "all rows are read, because rows outside the range affect" in said(request, history)
     dropping = BackfillRequest(JobSpec(TWO_SINKS, source="job.sql"), tables={"bid": str(history)}, late="drop")
     assert "dropped, as if a watermark followed each row" in said(dropping, history)
 

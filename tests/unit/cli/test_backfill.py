@@ -79,11 +79,11 @@ def test_what_it_needs_to_know_is_taken_of_the_project_file(run: Run) -> None:
     [
         (("--boundary", "2026-01-02 00:01"), "cuts a window: use 2026-01-02 00:00:00 or 2026-01-02 00:10:00"),
         (("--boundary", "2026-01-02"), "--sink totals=URI"),
-        (("--boundary", "2026-01-02", "--to", "2026-01-03"), "leave out --to, or leave out --boundary"),
+        (("--boundary", "2026-01-02", "--to", "2026-01-03"), "omit --to, or omit --boundary"),
         (("--hand-over", "x.json"), "need --boundary"),
         (("--allow-incomplete",), "need --boundary"),
         (("--journal", "/x"), "needs --chunk"),
-        (("--chunk", "1d"), "need a range with both ends"),
+        (("--chunk", "1d"), "require a range with both ends"),
         (("--chunk", "soon"), "'soon' is not a duration"),
         (("--chunk", "1s", "--from", "2026-01-01", "--to", "2026-01-02"), "must last 10min or longer"),
         (("--from", "yesterday"), "'yesterday' is not a time"),

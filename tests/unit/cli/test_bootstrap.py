@@ -108,7 +108,7 @@ def test_what_python_computes_otherwise_is_not_published(
         (("--dry-run", "--until", "orders=noon"), "--until orders=noon is neither offsets nor a time: write partition"),
         (
             ("--dry-run", "--until", "order=0:1"),
-            "--until order: the script reads no table with this name. It reads ord",
+            "--until order: the script reads no table with this name. The script reads ord",
         ),
         (("--dry-run", "--history", "order"), "history of order: the new script declares no table with this name"),
         (("--dry-run", "--history", "=file:///rows"), "--history =file:///rows: write TABLE or TABLE=URI"),

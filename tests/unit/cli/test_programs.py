@@ -86,7 +86,10 @@ def test_a_program_in_the_notation_of_flip_11_is_checked_beside_the_others(run: 
             ("check", "a.sql", "job.py", "--catalog", "job.py"),
             "job.py: is a program of the Table API; an SQL script is expected",
         ),
-        (("backfill", "job.py"), "only the environment of the program has SINK: pass it with --var NAME=…"),
+        (
+            ("backfill", "job.py"),
+            "only the environment of the program has: SINK. Pass them with --var NAME=…",
+        ),
         (("backfill", "a.sql", "--var", "A=1"), "--var is for programs"),
         (("backfill", "a.sql", "--order-by", "t="), "names no column"),
     ],

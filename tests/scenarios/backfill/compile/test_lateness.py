@@ -197,7 +197,9 @@ OLDER = "SELECT SUM(price) FROM bid GROUP BY TUMBLE(bidtime, INTERVAL '10' MINUT
 def test_windows_that_take_late_rows_drop_none(query: str, columns: str, setting: str) -> None:
     text = f"SET '{setting}' = '1 h';\n{bids(query, columns)}"
     plan(BackfillRequest(JobSpec(text)))
-    with pytest.raises(BackfillError, match=rf"job\.sql:.*{setting} = '1 h' lets windows accept late rows") as caught:
+    with pytest.raises(
+        BackfillError, match=rf"job\.sql:.*windows accept late rows because of {setting} = '1 h'"
+    ) as caught:
         plan(BackfillRequest(JobSpec(text, source="job.sql"), late="drop"))
     assert "include late rows" in str(caught.value)
     plan(BackfillRequest(JobSpec(text.replace("1 h", "0")), late="drop"))

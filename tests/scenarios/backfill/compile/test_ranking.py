@@ -181,8 +181,8 @@ def test_the_range_of_a_top_n(select: str, kept: str, first: int, last: int, sho
 @pytest.mark.parametrize(
     ("number", "kept", "words"),
     [
-        (NUMBER, "TRUE", "without a condition on its number"),
-        (NUMBER, "rn > 2", "without a condition on its number"),
+        (NUMBER, "TRUE", "without a condition on the row number"),
+        (NUMBER, "rn > 2", "without a condition on the row number"),
         (NUMBER, "rn <= 3 OR item = 'x'", "with constants only"),
         (NUMBER, "rn <= CAST(item AS INT)", "with constants only"),
         (NUMBER, "rn <= 3 AND rn <> 2", "with constants only"),

@@ -76,20 +76,20 @@ SESSION = "TABLE(SESSION(TABLE bid PARTITION BY item, DESCRIPTOR(bidtime), INTER
         (
             f"SELECT SUM(price) FROM {TUMBLE} GROUP BY GROUPING SETS ((window_start, window_end, item), "
             "(item, window_end, window_start))",
-            "the same grouping set is listed twice",
+            "a grouping set is listed twice",
         ),
         (f"SELECT SUM(price) FROM {SESSION} GROUP BY window_start, window_end, CUBE (item)", "over SESSION"),
         (
             "SELECT SUM(price) FROM bid GROUP BY TUMBLE(bidtime, INTERVAL '5' MINUTE), CUBE (item)",
-            "Flink plans no windowed aggregation",
+            "Flink does not plan GROUPING SETS, CUBE or ROLLUP",
         ),
         (
             f"SELECT SUM(price) FROM {TUMBLE} GROUP BY GROUPING SETS ((window_start, window_end), (window_start))",
-            "without both window_start and window_end",
+            "unless both window_start and window_end",
         ),
         (
             f"SELECT GROUPING_ID(price) FROM {TUMBLE} GROUP BY window_start, window_end, CUBE (item)",
-            "GROUPING_ID takes keys",
+            "the arguments of GROUPING_ID must be keys",
         ),
     ],
 )

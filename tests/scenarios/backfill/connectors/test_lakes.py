@@ -161,7 +161,7 @@ def test_archives_and_places_of_a_lake(run: Run, spark: SparkSession, history: P
         run(text, **given)
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "file").write_text("mine", encoding="utf-8")
-    with pytest.raises(BackfillError, match="something other than a Delta table"):
+    with pytest.raises(BackfillError, match="contains files that are not a Delta table"):
         run(text, tables=given["tables"], sinks={"results": f"delta:{tmp_path / 'mine'}"})
 
 

@@ -121,8 +121,8 @@ def test_a_duckdb_without_memory_makes_spark_do_it_all(
 @pytest.mark.parametrize(
     ("more", "name", "content", "reason"),
     [
-        (", 'csv.ignore-parse-errors' = 'true'", "d.csv", b"", "lines that cannot be parsed are left out"),
-        (", 'csv.field-delimiter' = '\\t'", "d.csv", b"", "the fields are delimited by '\\t'"),
+        (", 'csv.ignore-parse-errors' = 'true'", "d.csv", b"", "lines that cannot be parsed are skipped"),
+        (", 'csv.field-delimiter' = '\\t'", "d.csv", b"", "fields are separated by '\\t'"),
         ("", "d.csv.gz", b"x", "d.csv.gz may be compressed"),
         ("", "d.csv", b'"', "there is a quote in d.csv"),
         ("", "d.csv", b"\r\n", "there is a carriage return in d.csv"),
@@ -147,7 +147,7 @@ def test_quotes_that_are_none_and_types_that_are_not_read(history: Path) -> None
     assert decided(job(history, HOP, source=off))[1]
     count = f"INSERT INTO o SELECT COUNT(k) FROM {WINDOWS['HOP']} GROUP BY window_start, window_end"
     said, _ = decided(job(history, count, "n BIGINT", off.replace("k STRING", "k BOOLEAN")))
-    assert "column k is BOOLEAN as text" in said[0]
+    assert "column k of type BOOLEAN is stored as text" in said[0]
 
 
 @pytest.mark.parametrize(

@@ -29,14 +29,14 @@ RESULTS = "k STRING, ws TIMESTAMP(3), we TIMESTAMP(3), n BIGINT, s INT, m INT"
 CHANGES = {
     "delta": {
         "ALTER TABLE {t} SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true'); "
-        "DELETE FROM {t} WHERE i = 3": "some rows of its files are deleted",
+        "DELETE FROM {t} WHERE i = 3": "some rows of the files are deleted",
         "ALTER TABLE {t} SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')": "Delta stores column ts in its",
     },
     "iceberg": {
         "ALTER TABLE {t} RENAME COLUMN i TO j; ALTER TABLE {t} ADD COLUMN i INT; "
         "INSERT INTO {t} VALUES (NULL, 'a', 1, 1)": "column i had another name",
         "ALTER TABLE {t} SET TBLPROPERTIES ('write.delete.mode' = 'merge-on-read'); "
-        "DELETE FROM {t} WHERE j = 3": "some rows of its files are deleted",
+        "DELETE FROM {t} WHERE j = 3": "some rows of the files are deleted",
     },
 }
 

@@ -140,7 +140,7 @@ def test_an_archive_in_another_format(run: Run, history: Path, results: Path, tm
     )
     run(text, tables={"bid": f"{format}:{archive}"})
     assert lines(results) == [FIRST, SECOND]
-    with pytest.raises(BackfillError, match="--table bid: a backfill does not read or write format avro"):
+    with pytest.raises(BackfillError, match="--table bid: a backfill does not read or write the format avro"):
         run(text, tables={"bid": f"avro:{archive}"})
 
 

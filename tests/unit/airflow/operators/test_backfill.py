@@ -188,7 +188,7 @@ def test_a_boundary_gives_the_record_a_deployment_takes(submitted: dict[str, Any
     assert HandOver.from_json((tmp_path / "run-1.json").read_text(encoding="utf-8")) == record
     request: BackfillRequest = submitted["request"]
     assert (str(request.to), request.chunk, request.journal) == ("2026-01-02 00:00:00", timedelta(days=1), "/journal")
-    with pytest.raises(AirflowFailException, match="would contain the backfill's rows next to those of the live job"):
+    with pytest.raises(AirflowFailException, match="would contain rows of both the backfill and the live job"):
         Run().execute(backfill(script(), boundary="2026-01-02"))
     with pytest.raises(AirflowFailException, match="cuts a window"):
         Run().execute(backfill(script(), **{**arguments, "boundary": "2026-01-02 00:01:00"}))

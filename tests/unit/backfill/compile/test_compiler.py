@@ -176,7 +176,7 @@ INNER = f"SELECT bidtime, price, window_time AS wt FROM TABLE(TUMBLE(TABLE bid, 
         ),
         (
             _window(f"TUMBLE(TIMECOL => DESCRIPTOR(bidtime), DATA => TABLE bid, SIZE => {TEN})"),
-            "among named arguments, DATA comes first in TUMBLE",
+            "DATA must be the first argument of TUMBLE",
         ),
     ],
 )
@@ -263,7 +263,7 @@ def test_groups_that_lie_in_one_window_are_computed_whatever_else_is_among_their
 )
 def test_groups_across_windows_are_refused(query: str) -> None:
     message = refusal(bids(query, WINDOWED), to=datetime(2020, 4, 16))
-    assert "a group aggregation without both window_start and window_end" in message
+    assert "a backfill does not recompute a group aggregation yet unless both window_start and window_end" in message
 
 
 def test_older_hops_at_clock_changes() -> None:
@@ -363,7 +363,7 @@ def test_an_archive_stands_in_for_a_topic() -> None:
 @pytest.mark.parametrize(
     ("statement", "words"),
     [
-        ("SELECT item FROM bid", "a bare SELECT has no sink"),
+        ("SELECT item FROM bid", "a SELECT without INSERT INTO has no sink"),
         ("INSERT OVERWRITE results SELECT * FROM bid", "INSERT OVERWRITE"),
         ("INSERT INTO results PARTITION (item = 'x') SELECT * FROM bid", "no partition column"),
         ("INSERT INTO bid SELECT * FROM bid", "where table bid is read"),
@@ -401,7 +401,7 @@ def test_a_field_of_another_window_is_refused() -> None:
     query = select + " FROM bid GROUP BY TUMBLE(bidtime, INTERVAL '{}' MINUTE)"
     columns = "s TIMESTAMP(3), total DECIMAL(38, 2)"
     plan(BackfillRequest(JobSpec(bids(query.format(5), columns))))
-    assert "it belongs to another window than the GROUP BY" in refusal(bids(query.format(10), columns))
+    assert "it belongs to a different window than the GROUP BY" in refusal(bids(query.format(10), columns))
 
 
 def test_what_cannot_be_parsed_says_where_once() -> None:

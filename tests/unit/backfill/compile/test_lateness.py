@@ -109,7 +109,7 @@ def test_columns_that_are_none(given: list[str], words: str) -> None:
     ("orders", "words"),
     [
         ({"": "seq"}, "table bid has no column seq; it has bidtime, price, item"),
-        ({"bid": "item"}, "column item of table bid is STRING; use whole or decimal numbers"),
+        ({"bid": "item"}, "column item of table bid is STRING. Use whole or decimal numbers"),
         ({"other": "price"}, "--order-by other: the script reads no table with this name"),
     ],
 )
@@ -127,7 +127,7 @@ def test_a_lake_needs_columns() -> None:
     for text in (program(), bids(over("PROCTIME()"), COLUMNS)):
         lake = text.replace(place, "'delta', 'table-path' = '/history'")
         message = refused(lake)
-        assert "(table bid) does not record the arrival order of its rows" in message
+        assert "(table bid) does not record in which order its rows arrived" in message
         assert "--order-by bid=COLUMN[,COLUMN]" in message
         planned(lake, order_by={"bid": "bidtime"})
     # Rows of one time may be told apart by nothing and never meet: that shows when it runs.
@@ -140,7 +140,7 @@ def test_a_lake_needs_columns() -> None:
 def test_branches_need_columns_of_one_kind() -> None:
     both = "(SELECT * FROM bid UNION ALL SELECT * FROM bid)"
     text = bids(over("PROCTIME()").replace("FROM bid", f"FROM {both}"), COLUMNS)
-    assert "arrival order between the branches of a UNION ALL" in refused(text)
+    assert "order of arrival across the branches of a UNION ALL" in refused(text)
     planned(text, order_by={"": "bidtime"})
 
 
@@ -169,14 +169,14 @@ def test_rows_of_one_over_go_on_into_the_next() -> None:
     ("query", "words"),
     [
         (over("price", ""), "not ordered by a time attribute"),
-        (over("bidtime DESC"), "in ascending order of one time"),
-        (over("bidtime, price"), "in ascending order of one time"),
+        (over("bidtime DESC"), "in ascending order of a single time"),
+        (over("bidtime, price"), "in ascending order of a single time"),
         (over("PROCTIME()", "RANGE BETWEEN INTERVAL '1' MINUTE PRECEDING AND CURRENT ROW"), "processing time depends"),
         (over(frame="ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING"), "ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING"),
         (over(frame="ROWS BETWEEN CURRENT ROW AND CURRENT ROW"), "OVER RANGE FOLLOWING windows are not supported"),
         (over(call="SUM(DISTINCT price)"), "SUM(DISTINCT …) OVER has no exact translation"),
         (over(call="COUNT(price) FILTER (WHERE price > 1)"), "with a FILTER"),
-        (over(call="SUM(CAST(price AS DOUBLE))"), "Flink subtracts the values that leave the frame"),
+        (over(call="SUM(CAST(price AS DOUBLE))"), "Flink subtracts values that leave the frame"),
         (over() .replace("FROM bid", f", COUNT(*) OVER (ORDER BY bidtime {ROWS}) FROM bid"), "must be computed on"),
     ],
 )  # fmt: skip
@@ -189,8 +189,8 @@ def test_what_is_not_exact_is_refused(query: str, words: str) -> None:
 
 @pytest.mark.parametrize("bounds", [{"from_": datetime(2020, 1, 1)}, {"to": datetime(2020, 1, 1)}])
 def test_neither_has_a_range(bounds: dict[str, datetime]) -> None:
-    assert "leave out --from and --to" in refused(bids(over(), COLUMNS), **bounds)
-    assert "starts at the first row" in refused(bids(over(), COLUMNS), **bounds)
+    assert "Omit --from and --to" in refused(bids(over(), COLUMNS), **bounds)
+    assert "must start at the first row" in refused(bids(over(), COLUMNS), **bounds)
     assert "windows over rows start at the first row of each key" in refused(program(), **bounds)
 
 
@@ -219,7 +219,7 @@ def test_state_that_is_forgotten_is_known_to_nobody() -> None:
 def test_late_rows_of_a_range_with_a_beginning_are_not_known() -> None:
     query = over(frame="RANGE BETWEEN INTERVAL '1' MINUTE PRECEDING AND CURRENT ROW")
     planned(bids(query, COLUMNS))
-    assert "depend on the timers by which Flink drops keys" in refused(bids(query, COLUMNS), late="drop")
+    assert "depend on the timers with which Flink drops keys" in refused(bids(query, COLUMNS), late="drop")
 
 
 def test_batch_mode_has_no_windows_over_rows() -> None:
@@ -243,7 +243,7 @@ def test_a_boundary_says_what_each_side_needs(text: str, words: str) -> None:
 def test_the_order_is_shown_before_anything_runs() -> None:
     request = BackfillRequest(JobSpec(bids(over(), COLUMNS, source=Path(__file__).parent), source="job.sql"))
     shown = explain(plan(request), request)
-    assert "arrival     rows of bid by their position in one file or partition per key" in shown
+    assert "arrival     rows of bid by their position in a file or partition" in shown
     assert "over        SUM(price) of each item, ORDER BY bidtime" in shown
 
 
@@ -270,7 +270,7 @@ def test_rows_that_could_stand_in_another_order(run: Run, tmp_path: Path) -> Non
     (place / "2.csv").write_text(second, encoding="utf-8")
     with pytest.raises(
         BackfillError,
-        match=r"same ts, and their arrival order, on which OVER … ROWS depends, is unknown.*--order-by t=COLUMN",
+        match=r"same ts, and OVER … ROWS depends on their order of arrival, which is unknown.*--order-by t=COLUMN",
     ):
         run(text)
     assert lines(tmp_path / "out") == ["a,1", "a,5", "b,1"]
@@ -279,7 +279,7 @@ def test_rows_that_could_stand_in_another_order(run: Run, tmp_path: Path) -> Non
     # A declared order that does not tell them apart, or misses one.
     (place / "2.csv").write_text(second.replace("1,", "2,", 1), encoding="utf-8")
     with pytest.raises(
-        BackfillError, match="same ts, and their arrival order, on which OVER … ROWS depends, is unknown"
+        BackfillError, match="same ts, and OVER … ROWS depends on their order of arrival, which is unknown"
     ):
         run(text, order_by={"": "seq"})
     (place / "2.csv").write_text(second.replace("1,", ",", 1), encoding="utf-8")
@@ -290,7 +290,7 @@ def test_rows_that_could_stand_in_another_order(run: Run, tmp_path: Path) -> Non
     counted = counted.replace('"item"', '"k"').replace('"price"', '"v"').replace(COLUMNS, "k STRING, s INT")
     counted = counted.replace("item STRING", "k STRING")
     (place / "2.csv").write_text("9,2021-01-01 00:00:00,b,2\n", encoding="utf-8")
-    with pytest.raises(BackfillError, match=r"which decides the window of each.*--order-by bid=COLUMN"):
+    with pytest.raises(BackfillError, match=r"it decides which window contains a row.*--order-by bid=COLUMN"):
         run(counted, language="python")
     run(counted, language="python", order_by={"": "seq"})
     assert lines(tmp_path / "out") == ["b,3"]

@@ -52,7 +52,7 @@ def test_a_name_for_two_tables_is_ambiguous() -> None:
         (a_table("t", **{"source.path.regex-pattern": ".*"}), "option source.path.regex-pattern"),
         (a_table("t", path=""), "no option path"),
         (a_table("t", path="/a/*.csv"), "character of a pattern"),
-        (a_table("t", path="${conn.lake.host}/x"), "has no value; name the place"),
+        (a_table("t", path="${conn.lake.host}/x"), "has no value. Set the variable"),
         (Table(("", "", "t"), (), (), declared=False), "not declared"),
     ],
 )

@@ -140,7 +140,7 @@ def test_two_modules_are_a_connector(tmp_path: Path) -> None:
 
 
 def test_without_its_modules_there_is_none(tmp_path: Path) -> None:
-    with pytest.raises(BackfillError, match="has connector numbers, but a backfill supports filesystem, delta"):
+    with pytest.raises(BackfillError, match="has connector numbers, but a backfill supports only filesystem, delta"):
         plan(BackfillRequest(JobSpec(declared(tmp_path / "out"))))
 
 

@@ -50,7 +50,7 @@ def test_a_place_shows_no_secret() -> None:
         (jdbc(table_name=""), "no option table-name"),
         (jdbc(table_name="my orders"), "my orders is not a name that PostgreSQL accepts"),
         (jdbc(compatible_mode="x"), "does not support option compatible-mode"),
-        (jdbc(scan__fetch_size="many"), "scan.fetch-size is 'many'; write a whole number"),
+        (jdbc(scan__fetch_size="many"), "scan.fetch-size is 'many', which is not a whole number"),
         (jdbc(scan__partition__num="3"), "option scan.partition.column is required"),
         (table("s", COLUMNS, "/h", "parquet", parquet__utc_timezone="yes"), "utc-timezone is 'yes'; write true or"),
         (table("s", COLUMNS, "/h", "parquet", parquet__vectorized="x"), "option parquet.vectorized = 'x' has no exact"),

@@ -32,7 +32,11 @@ def _program(folder: Path, call: str, zone: str | None = None) -> Program:
         ("DATE_FORMAT(z, 'yyyy')", None, "table.local-time-zone, which is not set"),
         ("FROM_UNIXTIME(b)", None, "table.local-time-zone, which is not set"),
         ("z", "default", "table.local-time-zone, which is not set"),
-        ("HOUR(z)", "Mars/Olympus", "table.local-time-zone is Mars/Olympus, which Flink refuses"),
+        (
+            "HOUR(z)",
+            "Mars/Olympus",
+            "table.local-time-zone is Mars/Olympus, which Flink refuses",
+        ),
         ("UNIX_TIMESTAMP(s)", "Europe/Berlin", "no exact translation in Europe/Berlin, whose clocks change"),
         ("UNIX_TIMESTAMP(s, 'yyyy')", "UTC", "UNIX_TIMESTAMP has no exact translation"),
         ("FROM_UNIXTIME(s)", "UTC", "this expression of STRING has no exact translation"),

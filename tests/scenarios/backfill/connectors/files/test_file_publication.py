@@ -88,7 +88,7 @@ def test_a_run_killed_between_its_two_moves_is_repaired(run: Run, history: Path,
 @pytest.mark.nightly
 @pytest.mark.slow
 def test_a_source_that_is_not_there(run: Run, results: Path, tmp_path: Path) -> None:
-    with pytest.raises(BackfillError, match="table bid: there is nothing at file:"):
+    with pytest.raises(BackfillError, match="table bid: file: does not exist"):
         run(bids(SUM, SUM_COLUMNS, tmp_path / "missing", results))
 
 
