@@ -82,7 +82,7 @@ class SparkWorkers:
             return []
         return _results(self._context.parallelize(parts, len(parts)).map(partial(_tried, work)).collect())
 
-    def regrouped(
+    def regroup(
         self,
         scatter: Callable[[T], Scattered],
         parts: Sequence[T],

@@ -33,10 +33,10 @@ from airflow_flinkcompat.history.state_rows import (
     StateRows,
     exact,
     exact_value,
-    of_life,
+    ttl_types,
 )
 from airflow_flinkcompat.history.table_rows import TableRows
-from airflow_flinkcompat.history.watermarks import late_in_sessions
+from airflow_flinkcompat.history.watermarks import possibly_late_rows
 from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, FunctionCall
 from airflow_flinkcompat.plan.nodes import Measure, Node, Window, WindowField, WindowKind
 from airflow_flinkcompat.plan.operators import AggregateKind, AggregateOperator
@@ -49,9 +49,9 @@ def aggregation_query(rows: TableRows, operator: AggregateOperator, layout: Stat
         return _group_windows(rows, operator, layout)
     of = _Aggregation(rows, operator, layout)
     if of.windows is not None:
-        of = replace(of, rows=rows.still_to_fire(of.windows))
+        of = replace(of, rows=rows.omit_fired_windows(of.windows))
     states, sessions = tuple(of.computed(state) for state in layout.states), of.sessions
-    doubts = () if sessions is None else (late_in_sessions(rows, of.plain_keys, sessions),)
+    doubts = () if sessions is None else (possibly_late_rows(rows, of.plain_keys, sessions),)
     zone = rows.zone if of.bounds else "UTC"
     if sessions is not None and zone != "UTC":
         raise NotComputable("session windows in a local time zone other than UTC are not computed from history yet")
@@ -179,10 +179,10 @@ class _Aggregation:
                     values = map(exact_value, (str(call.type) for call in of_field), places)
                     places = [f"struct({', '.join(values)})"]
                 columns += places
-            columns += [f"c{after_rows + len(rows)}" for _ in of_life(state)]
+            columns += [f"c{after_rows + len(rows)}" for _ in ttl_types(state)]
             steps = Select(steps, tuple(enumerate(columns)))
         types = ["ROW" if is_retractable_extreme(field.type) else field.type for field in computed]
-        return StateRows(state, exact(steps, [*self.key_types, *types, *of_life(state)]))
+        return StateRows(state, exact(steps, [*self.key_types, *types, *ttl_types(state)]))
 
     def _calls(self, field: StateField) -> list[AggregateCall]:
         """Calls that compute an accumulator field. A retractable MIN or MAX also needs a count of values."""

@@ -19,7 +19,7 @@ from airflow_flinkcompat.history.sources import (
     RESUMES_AFTER_ROWS,
     AssumedHistory,
     HistoryLocations,
-    require_looks,
+    require_monitored_folder,
     resumable,
 )
 from airflow_flinkcompat.history.state_rows import StateQuery
@@ -45,7 +45,7 @@ def with_computable_state(
     job that has read the rows. ``begins``: True if the job has never run, so that only its rows determine the
     watermark.
     """
-    places = declared_elsewhere(tables)
+    places = requested_places(tables)
     known = {table.path[2]: table.name for table in new.program.tables}
     before = {} if old is None else {table.path: table for table in old.program.tables}
     if unknown := sorted(tables.keys() - known.keys()):
@@ -68,7 +68,9 @@ def with_computable_state(
         and line.keeps
         and not (line.merges or line.accepted)
     }
-    waiting = {line.new.id: line for line in found.operators if line.new is not None and _by_timers(line)}
+    waiting = {
+        line.new.id: line for line in found.operators if line.new is not None and _timers_replace_watermark(line)
+    }
     queries: dict[str, StateQuery] = {}
     refused: dict[str, str] = {}
 
@@ -78,8 +80,8 @@ def with_computable_state(
             if not begins:
                 _require_known_output(query, spec, spec.id in completes_windows, waiting.get(spec.id), old)
                 for table in query.tables:
-                    require_looks(table)
-                    require_looks(before.get(table.path, table))
+                    require_monitored_folder(table)
+                    require_monitored_folder(before.get(table.path, table))
             if query.in_windows and query.states and spec.id in without_watermark and not begins:
                 raise NotComputable("the operator is new, so the savepoint does not store its watermark")
         except (BackfillError, NotComputable) as error:
@@ -105,19 +107,19 @@ def with_computable_state(
         queries.clear()
         made = with_history(found, computable)
         read = {table for query in queries.values() for table in query.tables if table.path[2] in new_tables}
-        excluded = {table.path[2]: left_out(new, table, places, [*queries.values()]) for table in read}
+        excluded = {table.path[2]: reason_against_resuming(new, table, places, [*queries.values()]) for table in read}
         if not any(excluded.values()):
-            lines = (_in_words_of_the_script(line, queries) for line in made.operators)
+            lines = (_with_script_words(line, queries) for line in made.operators)
             return resume_after_rows(replace(made, operators=tuple(lines)), excluded), reasons
         refused |= {name: why for name, why in excluded.items() if why}
 
 
-def declared_elsewhere(tables: Mapping[str, str]) -> Mapping[str, str]:
+def requested_places(tables: Mapping[str, str]) -> Mapping[str, str]:
     """Locations of the tables whose rows are not where the script declares them."""
     return {table: place for table, place in tables.items() if place}
 
 
-def _by_timers(line: OperatorMigration) -> bool:
+def _timers_replace_watermark(line: OperatorMigration) -> bool:
     """True if the old operator's timers show which rows were not emitted."""
     return line.old is not None and timers_show_pending(line.old)
 
@@ -128,13 +130,13 @@ def _require_known_output(
     """Check that the savepoint shows which rows or windows the operator had emitted."""
     if spec.name == OVER and waits is not None and not query.timers_show_pending:
         raise NotComputable(_NEVER_SENT)
-    if query.timers_show_pending and not (waits is not None and old is not None and _gets_the_same(waits, query, old)):
+    if query.timers_show_pending and not (waits is not None and old is not None and _has_same_input(waits, query, old)):
         raise NotComputable(_WAITING)
     if not (query.stores_watermark or query.timers_show_pending or (query.spans and completes_windows)):
         raise NotComputable(_NOT_STORED)
 
 
-def _gets_the_same(line: OperatorMigration, query: StateQuery, old: Side) -> bool:
+def _has_same_input(line: OperatorMigration, query: StateQuery, old: Side) -> bool:
     """True if the new operator receives the same rows with the same event time as the old operator."""
     before, after = line.old, line.new
     if before is None or after is None or before.rows is None or before.rows != after.rows:
@@ -156,7 +158,7 @@ def _clock(table: Table) -> Hashable:
     return table.watermark.column, *parts, *read, *(each for each in table.metadata if each[0] in names)
 
 
-def _in_words_of_the_script(line: OperatorMigration, queries: Mapping[str, StateQuery]) -> OperatorMigration:
+def _with_script_words(line: OperatorMigration, queries: Mapping[str, StateQuery]) -> OperatorMigration:
     """Replace the plan's names for expressions with the words of the script."""
     if not line.from_history or line.new is None:
         return line
@@ -208,7 +210,7 @@ def reason_without_watermark(query: StateQuery, names: Collection[str]) -> str:
     return ""
 
 
-def left_out(side: Side, table: Table, places: Mapping[str, str], computed: Sequence[StateQuery]) -> str:
+def reason_against_resuming(side: Side, table: Table, places: Mapping[str, str], computed: Sequence[StateQuery]) -> str:
     """Reason why the source of a new table cannot resume after the rows in computed state; "" if it can."""
     if (alike := sum(each.path[2] == table.path[2] for each in side.program.tables)) > 1:
         return f"the script declares {alike} tables named {table.path[2]}, so it is ambiguous which of them is new"

@@ -69,7 +69,7 @@ class HistoryComputer:
     reached: Mapping[str, int] = field(default_factory=dict)
     new_sources: Mapping[str, SourceEnd] = field(default_factory=dict)
 
-    def regrouped(
+    def regroup(
         self,
         wanted: ComputedOperator,
         scatter: Callable[[tuple[KeyGroups, range]], Scattered],
@@ -84,7 +84,7 @@ class HistoryComputer:
         with self.reading(spec.name):
             query = self.query(spec, watermark, wanted.made.stored_windows_are_open)
             entries = self.entries(query, replace(wanted, watermark=watermark))
-            return self.workers.regrouped(scatter, parts, gather, groups, entries)
+            return self.workers.regroup(scatter, parts, gather, groups, entries)
 
     def advance_source(self, source: OperatorState, template: str) -> OperatorState:
         """State of a source that the old savepoint lacks.
@@ -97,7 +97,7 @@ class HistoryComputer:
             )
         return self.new_sources[source.id].advance_source(source, template)
 
-    def differ(self, operator: str, found: Differences) -> None:
+    def report_differences(self, operator: str, found: Differences) -> None:
         """Report differences between history and the savepoint; raise HistoryDiffers unless they are accepted."""
         if found and not self.accepts:
             raise found.to_error(operator)
@@ -248,7 +248,7 @@ def audit(computer: HistoryComputer, savepoint: str, spec: StateSpec) -> Differe
     found, parts = Differences(), read_parts(keyed, computer.workers)
     with computer.reading(spec.name):
         entries = computer.entries(query, wanted)
-        for part in computer.workers.regrouped(work.scattered, parts, work.compared, ranges, entries):
+        for part in computer.workers.regroup(work.scatter, parts, work.compare, ranges, entries):
             found += part
     return found
 

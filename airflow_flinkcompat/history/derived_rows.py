@@ -101,7 +101,7 @@ _BY_TIME = (RankKind.DEDUPLICATION, RankKind.WINDOW_DEDUPLICATION)
 _UNORDERED = "several rows of a key are equal in sort order, and their order of arrival is unknown"
 
 
-def refused_as(type: str) -> str:
+def order_error(type: str) -> str:
     """SQL that stops the run because the order of arrival of two rows is unknown."""
     return f"CAST(raise_error({quoted(ERROR + _UNORDERED)}) AS {type})"
 
@@ -146,6 +146,6 @@ def first_ranks(
     width = of_row.stop
     columns = tuple(enumerate([*(f"c{i}" for i in range(width)), number, differ]))
     ranked = Select(step, columns)
-    refused = refused_as("BOOLEAN")
+    refused = order_error("BOOLEAN")
     kept = "TRUE" if every else f"c{width} <= {operator.last}"
     return Where(ranked, f"IF({kept} AND c{width + 1}, {refused}, {kept})")

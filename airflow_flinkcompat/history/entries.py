@@ -270,11 +270,11 @@ def value_content(state: NamedState) -> Content:
         )
     if state.time_to_live and state.kind is KeyedStateKind.LIST:
         raise SavepointUnreadable("lists with a state TTL are not computed from history yet")
-    content = _living(of(state)) if state.time_to_live else of(state)
+    content = _with_write_time(of(state)) if state.time_to_live else of(state)
     return content if state.kind is not KeyedStateKind.MAP else lambda columns: _THERE + content(columns)
 
 
-def _living(content: Content) -> Content:
+def _with_write_time(content: Content) -> Content:
     return lambda columns: _long(columns[-1:]) + content(columns[:-1])
 
 

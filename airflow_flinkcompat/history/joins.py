@@ -12,7 +12,15 @@ from airflow_flinkcompat.backfill.steps import Group, Select, Step, UnionAll, Wh
 from airflow_flinkcompat.exec_graph.layout import NamedState, StateField, StateLayout
 from airflow_flinkcompat.history.derived_rows import NotComputable
 from airflow_flinkcompat.history.recomputing import PlainAggregation, PlainCall, PlainState
-from airflow_flinkcompat.history.state_rows import Moment, PlainRows, StateQuery, StateRows, exact, exact_value, of_life
+from airflow_flinkcompat.history.state_rows import (
+    Moment,
+    PlainRows,
+    StateQuery,
+    StateRows,
+    exact,
+    exact_value,
+    ttl_types,
+)
 from airflow_flinkcompat.history.table_rows import TableRows
 from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, InputRef
 from airflow_flinkcompat.plan.nodes import Scan
@@ -34,7 +42,7 @@ def join_query(sides: Sequence[TableRows], operator: JoinOperator, layout: State
     if operator.form is not JoinForm.REGULAR:
         raise NotComputable(f"{operator.form}s are not computed from history yet")
     for state, segment in zip(layout.states, operator.segments, strict=True):
-        if not state.counts_rows and not _has_a_key(segment):
+        if not state.counts_rows and not _has_derived_key(segment):
             raise NotComputable(
                 "joins whose input rows Flink stores by the declared key of a table are not computed from history yet"
             )
@@ -43,7 +51,7 @@ def join_query(sides: Sequence[TableRows], operator: JoinOperator, layout: State
     if operator.join != "INNER" and any(len(_sides(condition)) < 2 for condition in operator.conditions):
         raise NotComputable("the planner may push a condition on one input of an outer join below the join")
     replaced = [side for side in (0, 1) if _counts_replaced(operator, layout, side)]
-    if any(_may_go(operator.segments[1 - side]) for side in replaced):
+    if any(_may_be_retracted(operator.segments[1 - side]) for side in replaced):
         raise NotComputable(
             "the match counts of the outer join depend on how often matching rows were replaced, which history "
             "does not show"
@@ -61,7 +69,7 @@ def join_query(sides: Sequence[TableRows], operator: JoinOperator, layout: State
     )
 
 
-def _has_a_key(segment: StatelessSegment) -> bool:
+def _has_derived_key(segment: StatelessSegment) -> bool:
     """True if an operator determines the key of an input's rows, not just the declaration of a table."""
     origin = segment.origin
     return isinstance(origin, AggregateOperator) or (isinstance(origin, RankOperator) and origin.last == 1)
@@ -77,7 +85,7 @@ def _counts_replaced(operator: JoinOperator, layout: StateLayout, side: int) -> 
     return layout.states[side].counts_matches and by_key and not appends(operator.segments[1 - side])
 
 
-def _may_go(segment: StatelessSegment) -> bool:
+def _may_be_retracted(segment: StatelessSegment) -> bool:
     """True if a replaced row may be retracted later, so that its exact count matters."""
     # With a condition, Flink also emits UPDATE_BEFORE rows, so that it counts no match twice.
     below = segment.origin
@@ -134,7 +142,7 @@ class JoinSide:
 
     def counted(self) -> Step:
         counts = self._counts([*self.keys, *self.row])
-        return exact(counts, [*self.types, "BIGINT", *of_life(self.layout.states[self.side])])
+        return exact(counts, [*self.types, "BIGINT", *ttl_types(self.layout.states[self.side])])
 
     @property
     def plain(self) -> PlainRows:

@@ -17,7 +17,7 @@ from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.exec_graph.exec_node import last_name
 from airflow_flinkcompat.exec_graph.migration import SAMPLED_KEYS, Accept, Migration, OperatorMigration
 from airflow_flinkcompat.exec_graph.model import RestoreEffect, StateKind, StateSpec
-from airflow_flinkcompat.history.computable import declared_elsewhere, with_computable_state
+from airflow_flinkcompat.history.computable import requested_places, with_computable_state
 from airflow_flinkcompat.history.derived_rows import NotComputable
 from airflow_flinkcompat.history.entries import LocalClock
 from airflow_flinkcompat.history.queries import preview, state_query
@@ -116,7 +116,7 @@ class KnownHistory:
                         f"{line.new.name}: the windows in the savepoint are completed, and all other windows are "
                         "treated as emitted"
                     )
-            for sentence in self.windows_sent(new, savepoint, migration):
+            for sentence in self.describe_emitted_windows(new, savepoint, migration):
                 say(sentence)
             _report_compared(former, _replaced(lines), savepoint)
             yield computer
@@ -140,7 +140,7 @@ class KnownHistory:
         """
         return _moment(min(self._sent(new, savepoint, migration).values(), default=LONG_AGO))
 
-    def windows_sent(self, new: Side, savepoint: str, migration: Migration) -> Iterator[str]:
+    def describe_emitted_windows(self, new: Side, savepoint: str, migration: Migration) -> Iterator[str]:
         """Describe the windows that were emitted without the computed state."""
         sent = self._sent(new, savepoint, migration)
         several = len(set(sent.values())) > 1
@@ -308,7 +308,7 @@ class KnownHistory:
     @property
     def places(self) -> Mapping[str, str]:
         """Locations of the tables whose rows are not where the script declares them."""
-        return declared_elsewhere(self.tables)
+        return requested_places(self.tables)
 
 
 def _moment(reached: int) -> datetime | None:
@@ -363,7 +363,7 @@ def _report_compared(computer: HistoryComputer, specs: Iterable[StateSpec], save
         if isinstance(found, NotComputable):
             computer.say(f"{spec.name}: the savepoint's state is not compared with history, because {found}")
         elif found:
-            computer.differ(spec.name, found)
+            computer.report_differences(spec.name, found)
         else:
             computer.say(f"{spec.name}: history and the savepoint are equal for {found.compared} keys or windows")
 

@@ -18,10 +18,10 @@ from airflow_flinkcompat.backfill.steps import Group, Select, Step, Where
 from airflow_flinkcompat.exec_graph.layout import NamedState, StateLayout
 from airflow_flinkcompat.exec_graph.nodes.over import BESIDE_ACCUMULATORS, OVER_ROWS
 from airflow_flinkcompat.history.aggregations import aggregation_query
-from airflow_flinkcompat.history.derived_rows import Computed, NotComputable, refused_as
+from airflow_flinkcompat.history.derived_rows import Computed, NotComputable, order_error
 from airflow_flinkcompat.history.state_rows import Doubt, Moment, StateQuery, StateRows, exact, exact_value
 from airflow_flinkcompat.history.table_rows import LONG_AGO, TableRows
-from airflow_flinkcompat.history.watermarks import rows_met
+from airflow_flinkcompat.history.watermarks import rows_with_watermark
 from airflow_flinkcompat.plan.expressions import Expression, InputRef
 from airflow_flinkcompat.plan.nodes import Frame, Node
 from airflow_flinkcompat.plan.operators import OverOperator
@@ -91,7 +91,7 @@ class FramedRows(TableRows):
         return (self.over.frame.preceding or 0) if self.over.frame.unit == "RANGE" else 0
 
     @property
-    def _taken_away(self) -> int:
+    def _removal_delay(self) -> int:
         """Milliseconds after a key's last row at which a time frame removes all state of the key."""
         return self.reach * 3 // 2 + 1
 
@@ -137,12 +137,12 @@ class FramedRows(TableRows):
             differ = f"min(arrival.stream) {alike} <> max(arrival.stream) {alike}"
         numbered = Select(sent, (*enumerate([*columns, number, differ]),))
         kept = f"c{width} <= {frame.preceding + 1}"
-        return Where(numbered, f"IF({kept} AND c{width + 1}, {refused_as('BOOLEAN')}, {kept})")
+        return Where(numbered, f"IF({kept} AND c{width + 1}, {order_error('BOOLEAN')}, {kept})")
 
     @property
     def late(self) -> Doubt:
         """Rows that may have arrived late. If they did, the accumulators lack them."""
-        met = rows_met(self, self._keys, "an OVER")
+        met = rows_with_watermark(self, self._keys, "an OVER")
         time, watermark, unordered = (f"c{len(self._keys) + i}" for i in range(3))
         sent = self._sent(met, len(self._keys), ties=True)
         doubtful = Where(sent, f"{unordered} OR coalesce({watermark} >= {time}, FALSE)")
@@ -160,7 +160,7 @@ class FramedRows(TableRows):
             return
         timed, cleaned = self._timed(()), state.name == _CLEANED
         rows = Where(timed, f"{time} > 0") if cleaned else self._sent(timed, len(keys))
-        last, number = f"max({time})" + (f" + {self._taken_away * 1000}" if cleaned else ""), f"c{len(keys) + 1}"
+        last, number = f"max({time})" + (f" + {self._removal_delay * 1000}" if cleaned else ""), f"c{len(keys) + 1}"
         # Without a key, a Spark aggregation over no rows would return one row.
         found = Where(Group(rows, (*keys,), ((len(keys), last), (len(keys) + 1, "count(1)"))), f"{number} > 0")
         if cleaned:

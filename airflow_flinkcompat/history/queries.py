@@ -246,9 +246,9 @@ def _aligned(operator: Operator, compiled: StateLayout, columns: TableColumns) -
             raise CannotLower(f"the state of {operator.kind} is not computed from history yet")
         case OverOperator():
             return in_stored_order(operator, compiled, columns)
-        case AggregateOperator() if _is_read(operator):
+        case AggregateOperator() if _aggregates_recomputable_rows(operator):
             return in_stored_order(operator, compiled, columns)
-        case RankOperator() if _ranks_what_is_read(operator):
+        case RankOperator() if _ranks_recomputable_rows(operator):
             return in_stored_order(operator, compiled, columns)
         case JoinOperator(form=JoinForm.REGULAR) if all(map(is_recomputable, operator.segments)):
             return in_stored_order(operator, compiled, columns)
@@ -259,14 +259,14 @@ def _aligned(operator: Operator, compiled: StateLayout, columns: TableColumns) -
     return (operator, found) if alike else None
 
 
-def _ranks_what_is_read(operator: RankOperator) -> bool:
+def _ranks_recomputable_rows(operator: RankOperator) -> bool:
     """True if the operator ranks table rows, or is a Top-N over recomputable rows without time order."""
     if isinstance(operator.segment.origin, Source):
         return not operator.segment.functions
     return operator.kind is RankKind.TOP_N and operator.order_clock is None and is_recomputable(operator.segment)
 
 
-def _is_read(operator: AggregateOperator) -> bool:
+def _aggregates_recomputable_rows(operator: AggregateOperator) -> bool:
     """True if the operator aggregates recomputable rows. Windows must be over a table or a union."""
     origin = operator.segment.origin
     if operator.kind is AggregateKind.GROUP or isinstance(origin, Source):

@@ -12,10 +12,10 @@ from airflow_flinkcompat.backfill.connectors.files import FileSource
 from airflow_flinkcompat.backfill.steps import Group, Select, Step, Where
 from airflow_flinkcompat.exec_graph.layout import NamedState, StateLayout
 from airflow_flinkcompat.exec_graph.windows import SlicedWindow
-from airflow_flinkcompat.history.derived_rows import NotComputable, first_ranks, ordered_by, refused_as, require_exact
+from airflow_flinkcompat.history.derived_rows import NotComputable, first_ranks, order_error, ordered_by, require_exact
 from airflow_flinkcompat.history.state_rows import BOUND_TYPE, Doubt, Moment, StateQuery, StateRows, exact, exact_value
 from airflow_flinkcompat.history.table_rows import TableRows
-from airflow_flinkcompat.history.watermarks import rows_met
+from airflow_flinkcompat.history.watermarks import rows_with_watermark
 from airflow_flinkcompat.plan.expressions import AggregateCall, Expression
 from airflow_flinkcompat.plan.nodes import Node, WindowField, WindowKind
 from airflow_flinkcompat.plan.operators import AggregateOperator, RankKind, RankOperator, Source, appends
@@ -32,7 +32,7 @@ def rank_query(rows: TableRows, operator: RankOperator, layout: StateLayout) -> 
         )
     if not more and state.value.form == "Boolean":
         return StateQuery(
-            (rows.table,), layout.key, (StateRows(state, _Ranking(rows, operator, layout, state).keys_met()),)
+            (rows.table,), layout.key, (StateRows(state, _Ranking(rows, operator, layout, state).occurring_keys()),)
         )
     if not isinstance(operator.segment.origin, Source):
         return _derived_rows(rows, operator, layout)
@@ -48,13 +48,13 @@ def rank_query(rows: TableRows, operator: RankOperator, layout: StateLayout) -> 
         raise NotComputable("state that the operator stores in addition to its rows is not computed from history yet")
     ranking = _Ranking(rows, operator, layout, state)
     if ranking.defined is not None:
-        ranking = replace(ranking, rows=rows.still_to_fire(ranking.defined))
+        ranking = replace(ranking, rows=rows.omit_fired_windows(ranking.defined))
     # Surplus rows are harmless. No row of this Top-N is retracted, so no lower row ever moves up.
     several = operator.kind is RankKind.WINDOW_TOP_N or (operator.number_read and state.map_key is not None)
     return StateQuery(
         (rows.table,),
         layout.key,
-        (StateRows(state, ranking.living() if rows.time_to_live else ranking.stored()),),
+        (StateRows(state, ranking.unexpired_row() if rows.time_to_live else ranking.stored()),),
         ranking.windows,
         zone=rows.zone if ranking.windows is not None else "UTC",
         incomparable=("it stores surplus rows, and the order of arrival decides which rows these are")
@@ -115,17 +115,17 @@ def _first_by_time(rows: TableRows, operator: RankOperator, layout: StateLayout)
     """Build the query for a deduplication that stores the first row by event time until its emission."""
     states = tuple(_Ranking(rows, operator, layout, state).first_row() for state in layout.states)
     keys = _Ranking(rows, operator, layout, layout.states[0]).keys
-    doubts = (_late_first_rows(rows, keys),)
+    doubts = (_possibly_late_first_rows(rows, keys),)
     return StateQuery((rows.table,), layout.key, states, doubts=doubts, stores_watermark=False)
 
 
-def _late_first_rows(rows: TableRows, keys: Sequence[Expression]) -> Doubt:
+def _possibly_late_first_rows(rows: TableRows, keys: Sequence[Expression]) -> Doubt:
     """Keys whose first row may have been late, and the time from which an on-time row decides the result."""
     width = len(keys)
     time, watermark, unordered = (f"c{width + i}" for i in range(3))
     on_time = f"min(IF(NOT {unordered} AND ({watermark} IS NULL OR {time} > {watermark}), {time}, NULL))"
     columns = ((width, f"min({time})"), (width + 1, f"coalesce({on_time} + 1000, {_NEVER})"))
-    first = Group(rows_met(rows, keys, "a first row"), tuple(f"c{i}" for i in range(width)), columns)
+    first = Group(rows_with_watermark(rows, keys, "a first row"), tuple(f"c{i}" for i in range(width)), columns)
     return Doubt(
         Select(Where(first, f"c{width} + 1000 < c{width + 1}"), ((0, f"c{width + 1}"),)),
         "a first row may have arrived too late, and history does not show whether it did",
@@ -175,7 +175,7 @@ class _Ranking:
     def row(self) -> list[Expression]:
         return self.rows.stored(self.operator.row, self.operator.row_types)
 
-    def keys_met(self) -> Step:
+    def occurring_keys(self) -> Step:
         """Return every key that has a row, for a deduplication that keeps the first row to arrive."""
         columns, types = [f"c{i}" for i in range(len(self.keys))], [*self._key_types, "BOOLEAN"]
         if self.rows.time_to_live:
@@ -191,7 +191,7 @@ class _Ranking:
         met = self.rows.grouped(self.node, self.keys, [AggregateCall("COUNT", (), BIGINT)])
         return exact(Select(met, tuple(enumerate([*columns, "TRUE"]))), types)
 
-    def living(self) -> Step:
+    def unexpired_row(self) -> Step:
         """Return the row that each key stores, and its write time. After expiry, any later row is stored."""
         order = [self.rows.over_table(key) for key, _, _ in ordered_by(self.operator)]
         read = self.rows.selected(self.node, [*self.keys, *order, *self.row, self.rows.arrival_column])
@@ -206,7 +206,7 @@ class _Ranking:
         )
         row = ", ".join(f"c{i}" for i in of_row)
         time = f"c{by_order.start}" if order else "0"
-        moment = f"IF(c{of_row.stop + 1}, {refused_as('BIGINT')}, {self.rows.checked_arrival(arrival)})"
+        moment = f"IF(c{of_row.stop + 1}, {order_error('BIGINT')}, {self.rows.checked_arrival(arrival)})"
         rows = f"sort_array(collect_list(struct({moment} AS came, arrival, {time} AS time, struct({row}) AS row)))"
         newer = f"next.came - held.came >= {self.rows.time_to_live} OR next.time >= held.time"
         held = f"aggregate({rows}, {rows}[0], (held, next) -> IF({newer}, next, held))"

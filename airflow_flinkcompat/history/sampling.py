@@ -166,7 +166,7 @@ def check_sample(
 ) -> int:
     """Check the written state of some keys with a recomputation in Python; return the number of keys."""
     keys, exact = written.keys(rows.made.states, count)
-    sample = drawn(session, rows, watermark, count, keys, before)
+    sample = draw_sample(session, rows, watermark, count, keys, before)
     of_row = row_writer(written.key)
     stored = {place: of_row(key.key) for place, key in sample.held.items()}
     found = written.of_keys(rows.made.states, list(stored.values()), workers)
@@ -175,7 +175,7 @@ def check_sample(
         row = stored[place]
         if identity(_fields(written.key, row)) != place[1]:
             differences.append(f"{key.key} was written as {_fields(written.key, row)}")
-        differences += list(differing(rows.made, key, key_words(written.key, row), found[row]))
+        differences += list(key_differences(rows.made, key, key_words(written.key, row), found[row]))
     if exact and sample.below is None and keys != len(sample.held) and not differences:
         differences.append(f"{keys} keys were written, but the rows contain {len(sample.held)} keys")
     if differences:
@@ -191,7 +191,7 @@ def check_sample(
     return len(sample.held)
 
 
-def drawn(
+def draw_sample(
     session: SparkSession,
     rows: PlainRows,
     watermark: int | None,
@@ -221,14 +221,14 @@ def drawn(
     return sampling.merge([*samples, *hashes.rdd.mapPartitions(sampling.of_partition).collect()])
 
 
-def differing(
+def key_differences(
     made: PlainAggregation, key: PlainKey, words: str, written: Mapping[Place, Sequence[PlainValue]]
 ) -> Iterator[str]:
     """Describe the differences between the written and the recomputed entries of a key."""
     expected = key.results(made)
     for place in [*expected, *(each for each in written if each not in expected)]:
         state = made.states[place[0]]
-        of = ", ".join([words, *_place_words(state, place)])
+        of = ", ".join([words, *_place_text(state, place)])
         if place not in written:
             yield f"{of} was not written, but the rows contain it"
         elif place not in expected:
@@ -255,7 +255,7 @@ def _same(value: Any, stored: PlainValue, size: Any) -> bool:
     return value == stored or rounded or (math.isnan(value) and math.isnan(stored))
 
 
-def _place_words(state: PlainState, place: Place) -> Iterator[str]:
+def _place_text(state: PlainState, place: Place) -> Iterator[str]:
     _, bounds, by = place
     if bounds:
         yield f"window or slice that ends at {bounds[-1]} ms"
@@ -279,7 +279,7 @@ def write_sample(
             .distinct()
             .count()
         )
-    sample = drawn(folder.session, replace(rows, steps=with_sources(rows.steps, settled)), watermark, count, keys)
+    sample = draw_sample(folder.session, replace(rows, steps=with_sources(rows.steps, settled)), watermark, count, keys)
     with suppress(TypeError):  # JSON lacks this type. The later run reports that there is no sample.
         folder.write_part(digest, PreparedPart(reads, watermark), to_json(sample))
 

@@ -72,7 +72,7 @@ class AssumedHistory(HistoryLocations):
         return replace(found, read=FilesRead(frozenset(), (), ()))
 
 
-def require_looks(table: Table) -> None:
+def require_monitored_folder(table: Table) -> None:
     """Check that a file source monitors its folder, so that savepoints store the files that it has found."""
     if table.option("connector") == "filesystem" and table.option("source.monitor-interval") is None:
         raise Untranslatable(
@@ -235,7 +235,7 @@ def resumable(table: Table, locations: TableLocations) -> Resumable:
                 f"table {table.name}: it was not measured under which names Flink lists the files of {found.place}",
                 table.span,
             )
-        require_looks(table)
+        require_monitored_folder(table)
         return found
     raise Untranslatable(
         (
@@ -329,7 +329,7 @@ class RowsRead(HistoryLocations):
         if isinstance(found, KafkaSource) and connector == "kafka":
             return _of_topic(found, operator, self.savepoint)
         if isinstance(found, FileSource) and connector == "filesystem":
-            require_looks(table)
+            require_monitored_folder(table)
             read = file_positions(operator, self.savepoint)
             if not read.seen and (read.waiting or read.in_progress):
                 raise Untranslatable(

@@ -101,7 +101,7 @@ class StateQuery:
         return list({read.table: read for each in self.states for read in reads_of(each.steps)}.values())
 
 
-def of_life(state: NamedState) -> tuple[str, ...]:
+def ttl_types(state: NamedState) -> tuple[str, ...]:
     """Column types after a state's values: the last write time, if the state has a TTL."""
     return ("BIGINT",) if state.time_to_live else ()
 

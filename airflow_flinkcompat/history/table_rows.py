@@ -125,20 +125,20 @@ class TableRows:
         match self.segment.origin:
             case JoinOperator() as join:
                 left, right = (self._side(join, number) for number in (0, 1))
-                body: Node = Join(left, right, join.join, self._joined_on(join))
+                body: Node = Join(left, right, join.join, self._join_condition(join))
             case AggregateOperator() as below:
                 body = self._aggregated(below)
             case RankOperator() as ranking:
                 body = self._ranked(ranking)
             case OtherOperator() as union:
-                body = self._follow_one_another(union)
+                body = self._union_all(union)
             case _:
                 body = Scan(self._arriving() if self.time_to_live else self.table)
         for condition in self.conditions:
             body = Filter(body, condition)
         return body
 
-    def _joined_on(self, join: JoinOperator) -> Expression:
+    def _join_condition(self, join: JoinOperator) -> Expression:
         """Condition of a join, over the columns of both inputs."""
 
         def leaf(each: Expression) -> Expression:
@@ -214,7 +214,7 @@ class TableRows:
             for column, type in zip(row, types, strict=True)
         ]
 
-    def _follow_one_another(self, union: OtherOperator) -> Union:
+    def _union_all(self, union: OtherOperator) -> Union:
         """Combine the rows of all inputs of a UNION ALL, restricted to the columns that are read."""
         if len({tuple(each.with_nullability(True) for each in row) for row in union.row_types}) > 1:
             raise NotComputable("a union whose inputs have different column types is not computed from history yet")
@@ -319,7 +319,7 @@ class TableRows:
         rows = WindowAssign(self.node, Window(WindowKind.TUMBLE), self.time, ())
         return zone_of(dict(self.pipeline.settings), rows, self.time) or "UTC"
 
-    def still_to_fire(self, windows: SlicedWindow) -> TableRows:
+    def omit_fired_windows(self, windows: SlicedWindow) -> TableRows:
         """Omit rows whose windows have all fired."""
         if self.watermark is None or self.watermark < LONG_AGO:
             return self
@@ -362,7 +362,7 @@ class TableRows:
         by = tuple(map(grouped, made.keys))
         if self.time_to_live:
             columns += ((first + len(columns), self.checked_arrival(f"max(unix_millis(c{len(self.table.columns)}))")),)
-            return Group(self._since_they_expired(context, made.input, read, by), by, columns)
+            return Group(self._unexpired_rows(context, made.input, read, by), by, columns)
         below = context.compile(made.input, read)
         merged = tuple(
             (first + i, aggregate(_merged(call, InputRef(first + i, call.type))))
@@ -388,9 +388,7 @@ class TableRows:
             return True
         return isinstance(self.segment.origin, OtherOperator) and all(each._in_parts for each in self._inputs)
 
-    def _since_they_expired(
-        self, context: CompileContext, node: Node, read: frozenset[int], keys: Sequence[str]
-    ) -> Step:
+    def _unexpired_rows(self, context: CompileContext, node: Node, read: frozenset[int], keys: Sequence[str]) -> Step:
         """Omit rows of expired values. A gap as long as the TTL starts a new value."""
         arrival = len(self.table.columns)
         of_key = f"PARTITION BY {', '.join(keys)} " if keys else ""

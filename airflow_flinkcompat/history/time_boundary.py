@@ -21,7 +21,7 @@ from airflow_flinkcompat.plan.nodes import Table
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
-def names_a_time(text: str) -> bool:
+def is_event_time(text: str) -> bool:
     """True if the suffix of an archive's location is a time, which begins with a date."""
     return _DATE.match(text) is not None
 

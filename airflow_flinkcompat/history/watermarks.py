@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _IDLE = ("scan.watermark.idle-timeout", "table.exec.source.idle-timeout")
 
 
-def rows_met(rows: TableRows, columns: Sequence[Expression], matter: str) -> Select:
+def rows_with_watermark(rows: TableRows, columns: Sequence[Expression], matter: str) -> Select:
     """Return the rows of a table, each with the highest watermark that was possible at its arrival."""
     table, source = rows.table, rows.locations.source(rows.table)
     assert table.watermark is not None
@@ -56,12 +56,12 @@ def rows_met(rows: TableRows, columns: Sequence[Expression], matter: str) -> Sel
     return Select(let_through, (*enumerate(f"c{i}" for i in range(width + 3)),))
 
 
-def late_in_sessions(rows: TableRows, keys: Sequence[Expression], sessions: Window) -> Doubt:
+def possibly_late_rows(rows: TableRows, keys: Sequence[Expression], sessions: Window) -> Doubt:
     """Find rows that may have been late for their session, or that joined parts of a closed session."""
     assert sessions.gap is not None
     gap, width = sessions.gap * 1000, len(keys)
     of_key = ", ".join(f"c{i}" for i in range(width)) or "1"
-    met = rows_met(rows, keys, "a session")
+    met = rows_with_watermark(rows, keys, "a session")
     columns = [f"c{i}" for i in range(width)]
     time, watermark, unordered = f"c{width}", f"c{width + 1}", f"c{width + 2}"
     columns += [time, watermark, unordered]
@@ -164,7 +164,7 @@ def _by_partition(session: SparkSession, rows: TableRows) -> dict[int, int]:
 
     table = rows.table
     if isinstance(source := rows.locations.source(table), BoundaryArchive):
-        rows = replace(rows, locations=_still_held(session, table, source))
+        rows = replace(rows, locations=_remaining_records(session, table, source))
     column = Column(_PARTITION, INT)
     numbered = replace(
         table, columns=(*table.columns, column), metadata=(*table.metadata, (_PARTITION, "partition", True))
@@ -174,7 +174,7 @@ def _by_partition(session: SparkSession, rows: TableRows) -> dict[int, int]:
     return {row[0]: _millis(row[1]) for row in Execution(session).frame(steps).collect()}
 
 
-def _still_held(session: SparkSession, table: Table, source: BoundaryArchive) -> SourceEnds:
+def _remaining_records(session: SparkSession, table: Table, source: BoundaryArchive) -> SourceEnds:
     """Restrict a topic with an archive to the records in the topic.
 
     Each partition contains a record that is later than all deleted records.

@@ -53,7 +53,7 @@ class SampleDiffers(NotMigratable):
 class StateComputer(Protocol):
     """Computer of operator state from history, which also joins that state with stored entries."""
 
-    def regrouped(
+    def regroup(
         self,
         wanted: ComputedOperator,
         scatter: Callable[[tuple[KeyGroups, range]], Scattered],
@@ -61,7 +61,7 @@ class StateComputer(Protocol):
         gather: Callable[[range, Iterable[tuple[int, bytes]]], R],
         groups: Sequence[range],
     ) -> list[R]:
-        """Regroup stored entries as :meth:`.workers.Workers.regrouped` does, and add computed entries."""
+        """Regroup stored entries as :meth:`.workers.Workers.regroup` does, and add computed entries."""
 
     def advance_source(self, source: OperatorState, template: str) -> OperatorState:
         """State of a source that the old savepoint lacks.
@@ -69,7 +69,7 @@ class StateComputer(Protocol):
         The source starts after the rows that the history covers.
         """
 
-    def differ(self, operator: str, found: Differences) -> None:
+    def report_differences(self, operator: str, found: Differences) -> None:
         """Report differences between history and the savepoint."""
 
     def check_sample(self, wanted: ComputedOperator, written: Sequence[KeyGroups], folder: str) -> None:
@@ -219,7 +219,7 @@ class EntryJoin:
         for (state, key), value in computed.items():
             of = self._states[state]
             # The value of this key or window is not written, so a new field must not be written without it.
-            if of is not None and of.old is None and not self._belongs(state, key, added):
+            if of is not None and of.old is None and not self._has_added_key(state, key, added):
                 yield Entry(state, key, value)
 
     def _is_empty_map(self, state: int, value: bytes) -> bool:
@@ -233,7 +233,7 @@ class EntryJoin:
         of = self._states[state]
         return of is not None and of.new.time_to_live and last_written(of.new, value) == EXPIRED
 
-    def _belongs(self, state: int, key: bytes, added: Collection[bytes]) -> bool:
+    def _has_added_key(self, state: int, key: bytes, added: Collection[bytes]) -> bool:
         """True if one of the added entries has the same key and window."""
         if not added:
             return False

@@ -184,10 +184,10 @@ def entry_rewrites(
 ) -> tuple[tuple[EntryRewrite, ...], ...]:
     """Return the targets of each old state's entries."""
     numbers = {state.name: number for number, state in enumerate(new.states)}
-    return tuple(tuple(_ways(state, made.states, numbers, now)) for state in old.states)
+    return tuple(tuple(_entry_targets(state, made.states, numbers, now)) for state in old.states)
 
 
-def _ways(
+def _entry_targets(
     state: KeyedState, states: Sequence[StateRewrite], numbers: Mapping[str, int], now: int
 ) -> Iterator[EntryRewrite]:
     if state.kind is KeyedStateKind.TIMERS:
@@ -221,7 +221,7 @@ def counted_rows(state: StateRewrite, now: int) -> Callable[[bytes, bytes], tupl
     """Return a function that rewrites the entries of a join input. The new state counts equal rows."""
     old, new = state.old, state.new
     assert old is not None
-    change = row_change(old.row, new.row, state.fields) or _as_it_is
+    change = row_change(old.row, new.row, state.fields) or _unchanged_row
     stamp, begin_of_rest = write_long(now), content_begin(old)
 
     def changed(rest: bytes, value: bytes) -> tuple[bytes, bytes]:
@@ -233,7 +233,7 @@ def counted_rows(state: StateRewrite, now: int) -> Callable[[bytes, bytes], tupl
     return changed
 
 
-def _as_it_is(row: bytes) -> bytes:
+def _unchanged_row(row: bytes) -> bytes:
     return row
 
 

@@ -86,10 +86,10 @@ class OperatorRewriting:
     @property
     def in_place(self) -> bool:
         """True if every entry keeps its key group and none is merged with another entry."""
-        alone = key_change(self.made) is None and self._united() is None and not self.made.from_history
+        alone = key_change(self.made) is None and self._group_change() is None and not self.made.from_history
         return alone and self.widths[0] == self.widths[1]
 
-    def copied(self, groups: range) -> WrittenPart:
+    def copy(self, groups: range) -> WrittenPart:
         """Write a range of key groups to one file, if all entries keep their key groups."""
         counts = [0] * len(self.header.states)
         with KeyedFileWriter(UPath(self.target), self.header, groups) as writer:
@@ -103,7 +103,7 @@ class OperatorRewriting:
                             writer.group(number, rewritten_group(group, change, file.header, counts))
             return WrittenPart(writer.finish(), self._counts_by_name(counts))
 
-    def scattered(self, part: tuple[KeyGroups, range]) -> Iterator[tuple[int, bytes]]:
+    def scatter(self, part: tuple[KeyGroups, range]) -> Iterator[tuple[int, bytes]]:
         """Rewrite a range of old key groups, and yield their entries by new key group."""
         keyed, groups = part
         with open_keyed(keyed, self.source) as file:
@@ -152,9 +152,9 @@ class OperatorRewriting:
                         size = 0
         yield from ((each, bytes(some)) for each, some in held.items())
 
-    def gathered(self, groups: range, entries: Iterable[tuple[int, bytes]]) -> WrittenPart:
+    def gather(self, groups: range, entries: Iterable[tuple[int, bytes]]) -> WrittenPart:
         """Write a range of new key groups to one file."""
-        unite = self._united()
+        unite = self._group_change()
         join = EntryJoin(self.made, self.header, prefix_length(self.widths[1])) if self.made.from_history else None
         counts = [0] * len(self.header.states)
         with KeyedFileWriter(UPath(self.target), self.header, groups) as writer:
@@ -176,14 +176,14 @@ class OperatorRewriting:
                 writer.finish(), self._counts_by_name(counts), join.differences if join is not None else None
             )
 
-    def compared(self, groups: range, entries: Iterable[tuple[int, bytes]]) -> Differences:
+    def compare(self, groups: range, entries: Iterable[tuple[int, bytes]]) -> Differences:
         """Compare the stored entries of a range of key groups with the computed entries, without writing."""
         join = EntryJoin(self.made, self.header, prefix_length(self.widths[1]))
         for _, content in entries:
             join.entries(*_by_origin(_scattered_entries(content)))
         return join.differences
 
-    def _united(self) -> GroupChange | None:
+    def _group_change(self) -> GroupChange | None:
         unite = merge_entries(self.made, self.header)
         return (
             unite
@@ -200,9 +200,9 @@ class OperatorRewriting:
         timers = [state.kind is KeyedStateKind.TIMERS for state in states]
         for state, stored_key, value in read_entries(group):
             if state >= len(states):
-                raise _unknown_state(state)
+                raise _unknown_state_error(state)
             if not change[state]:
-                _none_lost(header, state)
+                _check_dropped_state(header, state)
                 continue
             parts = StoredKey.read(stored_key[old:], timers[state])
             if self.slices is not None:
@@ -257,7 +257,7 @@ def _unknown_state(state: int) -> SavepointUnreadable:
     )
 
 
-def _none_lost(header: KeyedHeader, state: int) -> None:
+def _check_dropped_state(header: KeyedHeader, state: int) -> None:
     """Check that no timer is lost. The migration plan announces the loss of other entries."""
     stored = header.states[state]
     if stored.kind is KeyedStateKind.TIMERS:

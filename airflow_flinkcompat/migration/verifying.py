@@ -196,7 +196,7 @@ def _totals(side: _Side, operator: OperatorState, workers: Workers) -> Mapping[s
             both.entries += total.entries
             both.sum = (both.sum + total.sum) & _SUM
             for key, value in total.merged.items():
-                both.add(key, value, mergers.get(name, _either))
+                both.add(key, value, mergers.get(name, _merge_equal))
     return {name: _summed(total) for name, total in totals.items()}
 
 
@@ -220,7 +220,7 @@ def _kept_state(state: StateRewrite) -> NamedState:
     return replace(state.new, value=Stored(state.new.value.form, fields), time_to_live=lives)
 
 
-def _either(one: bytes, other: bytes) -> bytes:
+def _merge_equal(one: bytes, other: bytes) -> bytes:
     """Merge two timers, which are always equal."""
     return one
 
@@ -310,7 +310,7 @@ def _add_one_by_one(
                 if found_slice is None:
                     continue
                 stored_key, timer = (each.to_bytes() for each in found_slice)
-                totals.setdefault(TIMERS, _Total()).add(write_int(len(timer)) + timer, b"", _either)
+                totals.setdefault(TIMERS, _Total()).add(write_int(len(timer)) + timer, b"", _merge_equal)
         hashed_key = write_int(len(stored_key)) + stored_key
         for name, kept, counted in compared[state]:
             total = totals[name]

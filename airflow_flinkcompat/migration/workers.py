@@ -27,7 +27,7 @@ class Workers(Protocol):
     def each(self, work: Callable[[T], R], parts: Sequence[T]) -> list[R]:
         """Do the same work for each part, and return the results in the order of the parts."""
 
-    def regrouped(
+    def regroup(
         self,
         scatter: Callable[[T], Scattered],
         parts: Sequence[T],
@@ -66,7 +66,7 @@ class LocalWorkers:
     def each(self, work: Callable[[T], R], parts: Sequence[T]) -> list[R]:
         return [work(part) for part in parts]
 
-    def regrouped(
+    def regroup(
         self,
         scatter: Callable[[T], Scattered],
         parts: Sequence[T],

@@ -224,7 +224,7 @@ class _Writing:
                 continue
             if line.old is None and not computed:
                 continue
-            if line.new.id not in templates and not self._by_itself(line):
+            if line.new.id not in templates and not self._needs_no_template(line):
                 raise NotMigratable(f"the template has no operator {_name(line)}: take a template from the new script")
             taken[line.new.id] = line
         return taken
@@ -242,7 +242,7 @@ class _Writing:
                     f"the serializers of {_name(line)} differ between the savepoint and the template, and {why}"
                 )
 
-    def _by_itself(self, line: OperatorMigration) -> bool:
+    def _needs_no_template(self, line: OperatorMigration) -> bool:
         """True if sink state needs no template, because its lists contain their serializers."""
         assert line.old is not None
         return line.old.kind is StateKind.SINK and not any(each.keyed for each in self._old[line.old.id].subtasks or ())
@@ -284,7 +284,7 @@ class _Writing:
         header = self._header(new, made)
         made_of = slices(made, old, self._source)
         work = OperatorRewriting(
-            self._source, keyed, _in_full(made), header, widths, self.target.path, self._now, made_of
+            self._source, keyed, _complete_migration(made), header, widths, self.target.path, self._now, made_of
         )
         return self._rewritten(
             state, work, parallelism, reached(made.old, old, self._source, self.workers) if made.from_history else None
@@ -315,17 +315,17 @@ class _Writing:
             if self._history is None:
                 raise NotMigratable(f"{_name(work.made)} needs state from history: pass the history")
             wanted = ComputedOperator(work.made, work.header, work.widths[1], watermark, self._now)
-            written = self._history.regrouped(wanted, work.scattered, stored, work.gathered, ranges)
+            written = self._history.regroup(wanted, work.scatter, stored, work.gather, ranges)
             differences = Differences()
             for part in written:
                 differences += part.differences or Differences()
-            self._history.differ(_name(work.made), differences)
+            self._history.report_differences(_name(work.made), differences)
             if not differences:
                 self._history.check_sample(wanted, [part.groups for part in written], self.target.path)
         elif work.in_place:
-            written = self.workers.each(work.copied, ranges)
+            written = self.workers.each(work.copy, ranges)
         else:
-            written = self.workers.regrouped(work.scattered, stored, work.gathered, ranges)
+            written = self.workers.regroup(work.scatter, stored, work.gather, ranges)
         counts: Counter[str] = Counter()
         for part in written:
             counts.update(part.entries)
@@ -385,7 +385,7 @@ def _empty(operator: OperatorState) -> OperatorState:
     return replace(operator, coordinator=None, subtasks=subtasks)
 
 
-def _in_full(made: OperatorMigration) -> OperatorMigration:
+def _complete_migration(made: OperatorMigration) -> OperatorMigration:
     """Complete the migration of an unchanged operator whose entries move to other key groups."""
     if made.effect is RestoreEffect.REWRITTEN:
         return made

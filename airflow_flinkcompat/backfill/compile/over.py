@@ -267,7 +267,7 @@ def _call(over: OverCall, spec: str) -> str:
         raise Untranslatable(
             f"{call.function} with a FILTER has no exact translation to OVER in Spark; {FLINK_BATCH}", call.span
         )
-    if kind == "DOUBLE" and call.function in ("SUM", "AVG") and _takes_off(frame):
+    if kind == "DOUBLE" and call.function in ("SUM", "AVG") and _is_sliding(frame):
         raise Untranslatable(
             f"{call.function} of DOUBLE over a sliding frame is inexact: Flink subtracts values that leave the "
             "frame, with errors that depend on all earlier values. Use DECIMAL",
@@ -285,7 +285,7 @@ def _call(over: OverCall, spec: str) -> str:
     return aggregate(plain, other_calls, (lambda name, text: f"{text} OVER ({spec})"))
 
 
-def _takes_off(frame: Frame) -> bool:
+def _is_sliding(frame: Frame) -> bool:
     return frame.window is None and (frame.preceding is not None or frame.following != 0)
 
 

@@ -63,7 +63,7 @@ class Claim:
             gone = machine == _machine() and _has_ended(int(pid), token)
             if not gone and not conflicts(label):
                 continue
-            if gone or (token not in _LIVE and self._silent(other)):
+            if gone or (token not in _LIVE and self._is_abandoned(other)):
                 self._files.delete(other)
                 continue
             raise BackfillError(
@@ -79,7 +79,7 @@ class Claim:
                 "or by another run that considered this run killed. Nothing was published. Run the backfill again"
             )
 
-    def give_up(self) -> None:
+    def release(self) -> None:
         """Remove the folder and its content."""
         if self._token in _LIVE:
             _LIVE.remove(self._token)
@@ -94,7 +94,7 @@ class Claim:
             with suppress(Exception):
                 self._files.touch(f"{self.folder}/alive")
 
-    def _silent(self, other: str) -> bool:
+    def _is_abandoned(self, other: str) -> bool:
         """True if the owner of a folder has stopped writing to it. Clocks of machines are not compared."""
         seen, until = self._files.changed(f"{other}/alive"), time.monotonic() + _PATIENCE_SECONDS
         while time.monotonic() < until:
@@ -204,7 +204,7 @@ class FilePublication:
                 )
         if self.target.exclusive:
             return
-        self._settle()
+        self._finish_interrupted_moves()
         for name, _ in files.files(place, len(self._folders)):
             other = _NAME.match(_base(name))
             known = f"{other['first']}-{other['last']}" if other else self.label
@@ -295,21 +295,21 @@ class FilePublication:
             # If this fails too, the next run finishes the move.
             with suppress(Py4JError, BackfillError):
                 if files.exists(mark):
-                    self._take_back(self.label, len(names))
+                    self._unpublish(self.label, len(names))
                     files.delete(mark)
                 for name in self._files_of_range(self.label, "."):
                     files.delete(f"{place}/{name}")
             raise
         with suppress(Py4JError):  # The rows are published, as in _swap.
-            self._forget(self.label, mark)
+            self._delete_old_files(self.label, mark)
 
-    def _settle(self) -> None:
+    def _finish_interrupted_moves(self) -> None:
         """Finish interrupted moves of earlier runs whose range is equal or overlaps."""
         for name, folder, _ in self.files.entries(self.target.place):
             pending = None if folder else _PENDING.match(name)
             if pending and overlaps(pending["label"], self.label):
                 self._put(pending["label"], int(pending["files"]))
-                self._forget(pending["label"], f"{self.target.place}/{name}")
+                self._delete_old_files(pending["label"], f"{self.target.place}/{name}")
 
     def _files_of_range(self, label: str, before: str = "") -> list[str]:
         """Files of a range: published, or with the given prefix: ``.`` for hidden, ``.old-`` for set aside."""
@@ -332,7 +332,7 @@ class FilePublication:
         if success := self.target.partitioning.success_file:
             self._mark(place, sorted({_folder(name) for name in self._files_of_range(label)}), success)
 
-    def _take_back(self, label: str, count: int) -> None:
+    def _unpublish(self, label: str, count: int) -> None:
         """Undo :meth:`_put`, from any point. :meth:`_put` may run again, wherever this undo was interrupted."""
         place, files = self.target.place, self.files
         if len(self._files_of_range(label, ".")) < count:
@@ -341,13 +341,13 @@ class FilePublication:
         for name in self._files_of_range(label, ".old-"):
             files.move(f"{place}/{name}", f"{place}/{_visible_name(name, '.old-')}")
 
-    def _forget(self, label: str, mark: str) -> None:
+    def _delete_old_files(self, label: str, mark: str) -> None:
         for name in self._files_of_range(label, ".old-"):
             self.files.delete(f"{self.target.place}/{name}")
         self.files.delete(mark)
 
     def discard(self) -> None:
-        self._claim.give_up()
+        self._claim.release()
 
 
 def _folder(name: str) -> str:

@@ -18,8 +18,8 @@ from airflow_flinkcompat.backfill.execution.ordered import (
     PART,
     PLACE,
     STREAM,
+    drop_overtaken,
     in_time,
-    not_overtaken,
     over_rows,
     ranked,
     with_arrival,
@@ -204,7 +204,7 @@ class Execution:
             case DropLate():
                 return in_time(self.frame(step.input), step, _seen(self._late))
             case DropOverLate():
-                return not_overtaken(self.frame(step.input), step, _seen(self._late))
+                return drop_overtaken(self.frame(step.input), step, _seen(self._late))
             case Rank():
                 return ranked(self.frame(step.input), step, _seen(self._ties))
             case OverAggregate():

@@ -110,7 +110,7 @@ def in_time(rows: DataFrame, step: DropLate, seen: Observation) -> DataFrame:
     return rows.observe(seen, F.count_if(late & F.expr(step.counted)).alias("late")).where(~late).drop(MET)
 
 
-def not_overtaken(rows: DataFrame, step: DropOverLate, seen: Observation) -> DataFrame:
+def drop_overtaken(rows: DataFrame, step: DropOverLate, seen: Observation) -> DataFrame:
     """Keep rows that are later than all emitted rows of their partition at their arrival.
 
     ``seen`` counts all other rows.

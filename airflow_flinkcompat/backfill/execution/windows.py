@@ -190,7 +190,7 @@ def in_open_sessions(rows: DataFrame, step: AssignSessions, seen: Observation, l
     rows = rows.withColumns({_NUMBER: number, _REACHED: F.expr(f"coalesce(unix_micros({met}), {_LEAST})")})
     columns = [name for name in rows.columns if name not in (*HIDDEN, _BEGINS, _SESSION, _REACHED)]
     touching = rows.groupBy(*_keys(step), _SESSION).agg(
-        F.collect_list(F.struct(*columns)).alias("held"), F.expr(_went_through(step.gap)).alias("went")
+        F.collect_list(F.struct(*columns)).alias("held"), F.expr(_cut_sessions_sql(step.gap)).alias("went")
     )
     touching = touching.select(
         "held",
@@ -212,7 +212,7 @@ def in_open_sessions(rows: DataFrame, step: AssignSessions, seen: Observation, l
     return _finished(rows.where(F.col(first).isNotNull()).drop(_NUMBER), step)
 
 
-def _went_through(gap: int) -> str:
+def _cut_sessions_sql(gap: int) -> str:
     """Spark SQL that cuts sessions from touching rows.
 
     The SQL returns three lists: ``closed`` sessions in order, each with the number of the row that found the session

@@ -28,7 +28,7 @@ from airflow_flinkcompat.savepoint.source_positions import FilesRead, file_posit
 
 BEHIND = {
     "the folder was begun": (TargetFolder, "begin"),
-    "state was computed": (HistoryComputer, "regrouped"),
+    "state was computed": (HistoryComputer, "regroup"),
     "all was written": (writing._Writing, "write"),
     "all was read back": (writing, "verify"),
     "it was published": (TargetFolder, "publish"),

@@ -125,11 +125,11 @@ def of_spark(session: SparkSession, found: StateQuery, reached: int) -> Mapping[
 def differences(session: SparkSession, found: StateQuery, watermark: int | None = None) -> list[str]:
     """What Spark and Python compute otherwise, of all keys."""
     (plain,), told = found.plain, []
-    sample = sampling.drawn(session, plain, watermark, 1000, 0)
+    sample = sampling.draw_sample(session, plain, watermark, 1000, 0)
     held = of_spark(session, found, watermark or 0)
     assert sorted(map(repr, held)) == sorted(repr(key) for (_, key), of in sample.held.items() if of.found)
     for (_, key), of in sample.held.items():
-        told += list(sampling.differing(plain.made, of, str(key), held[key]))
+        told += list(sampling.key_differences(plain.made, of, str(key), held[key]))
     return told
 
 

@@ -14,7 +14,12 @@ from airflow_flinkcompat.exec_graph.migration import Migration, MigrationExtent,
 from airflow_flinkcompat.exec_graph.model import RestoreEffect, StateKind, StateSpec
 from airflow_flinkcompat.exec_graph.symbols import Symbols
 from airflow_flinkcompat.exec_graph.windows import SlicedWindow
-from airflow_flinkcompat.history.computable import left_out, new_sources, reason_without_watermark, resume_after_rows
+from airflow_flinkcompat.history.computable import (
+    new_sources,
+    reason_against_resuming,
+    reason_without_watermark,
+    resume_after_rows,
+)
 from airflow_flinkcompat.history.queries import state_query
 from airflow_flinkcompat.history.sources import AssumedHistory
 from airflow_flinkcompat.history.state_rows import StateQuery
@@ -70,7 +75,7 @@ def test_rows_that_come_once_come_to_computed_state_alone(script: str, reason: s
     computed = queries(side)
     assert len(computed) == 1
     table = next(table for table in side.program.tables if table.path[2] == "rights")
-    told = left_out(side, table, {}, computed)
+    told = reason_against_resuming(side, table, {}, computed)
     assert (told == "") if not reason else reason in told
 
 

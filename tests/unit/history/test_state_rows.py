@@ -42,7 +42,7 @@ def sliced(draw: st.DrawFn) -> SlicedWindow:
 @given(windows=sliced(), watermark=st.integers(-500, 500), number=st.integers(-30, 30))
 def test_a_slice_that_is_kept_is_not_left_out(windows: SlicedWindow, watermark: int, number: int) -> None:
     end = windows.next_end(watermark) + number * windows.step
-    begins = rows(watermark).still_to_fire(windows).published.from_
+    begins = rows(watermark).omit_fired_windows(windows).published.from_
     assert begins is not None
     if windows.place(end, watermark) is not None:
         assert datetime(1970, 1, 1) + timedelta(milliseconds=end - windows.step) >= begins
@@ -50,7 +50,7 @@ def test_a_slice_that_is_kept_is_not_left_out(windows: SlicedWindow, watermark: 
 
 @given(windows=sliced(), watermark=st.integers(-500, 500))
 def test_what_has_long_fired_is_left_out(windows: SlicedWindow, watermark: int) -> None:
-    begins = rows(watermark).still_to_fire(windows).published.from_
+    begins = rows(watermark).omit_fired_windows(windows).published.from_
     assert begins is not None
     assert datetime(1970, 1, 1) + timedelta(milliseconds=watermark - windows.size) < begins
 
@@ -58,4 +58,4 @@ def test_what_has_long_fired_is_left_out(windows: SlicedWindow, watermark: int) 
 @pytest.mark.parametrize("watermark", [None, -(1 << 63)])
 def test_all_rows_are_needed_where_no_watermark_has_come(watermark: int | None) -> None:
     window = SlicedWindow(WindowKind.TUMBLE, 60_000, 60_000)
-    assert rows(watermark).still_to_fire(window).published == EVERY_WINDOW
+    assert rows(watermark).omit_fired_windows(window).published == EVERY_WINDOW

@@ -75,4 +75,4 @@ def test_each_operator_tells_how_far_it_had_sent(
     expected = None if until is None else datetime.fromisoformat(f"2024-01-01T{until}")
     assert known.sent_until(SIDE, "savepoint", migration) == expected
     told = [f"{each} are treated as emitted: run a backfill to complete them" for each in said]
-    assert [*known.windows_sent(SIDE, "savepoint", migration)] == told
+    assert [*known.describe_emitted_windows(SIDE, "savepoint", migration)] == told
