@@ -1,8 +1,8 @@
 """Spark application of a backfill: ``spark-submit job.py --request FILE.json``, or ``python -m``.
 
 The request is in a file, so that its values do not appear on a command line. The application prints progress and a
-reconciliation, then the result as one line of JSON. With ``--result FILE``, it also writes the result, or ``{"error":
-…}``, to the file. The exit status is 0 for success, 1 for failure, and 2 for an invalid request or usage.
+reconciliation, then the result as one line of JSON. With ``--result FILE``, the application also writes the result, or
+``{"error": …}``, to the file. The exit status is 0 for success, 1 for failure, and 2 for an invalid request or usage.
 """
 
 from __future__ import annotations

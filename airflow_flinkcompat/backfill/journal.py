@@ -2,8 +2,8 @@
 
 A chunk's rows are first written to a separate folder. Then an entry with the name of this folder is written, so an
 existing entry is always complete. The journal's name depends on all values in a request that affect the rows. A
-different request therefore never uses it. If sources report versions and a version has changed, all finished chunks are
-discarded. The journal is deleted after all rows are published.
+different request therefore never uses this journal. If sources report versions and a version has changed, all finished
+chunks are discarded. The journal is deleted after all rows are published.
 """
 
 from __future__ import annotations

@@ -129,9 +129,9 @@ def _check_replaced(work: Work, boundary: datetime) -> None:
         return BackfillError(
             f"sink {write.rows.name}: for windows that end by {boundary.isoformat(' ')}, {write.target.place} "
             "would contain rows of both the backfill and the live job, which cannot be replaced there. Write the "
-            f"backfill to a different location with --sink {write.rows.table.path[2]}=URI, and use only rows with "
-            f"window_end > TIMESTAMP '{boundary.isoformat(' ')}' from the live job: filter them in the reader of "
-            "both, or in the script before it is reviewed"
+            f"backfill to a different location with --sink {write.rows.table.path[2]}=URI. Then use only rows "
+            f"with window_end > TIMESTAMP '{boundary.isoformat(' ')}' from the live job, with a filter in the "
+            "reader of both, or in the script before it is reviewed"
         )
 
     if errors := [refused(write) for write in work.writes if not write.target.replaces]:
@@ -173,8 +173,8 @@ def _local(name: str, moment: datetime | None, clocks: Mapping[str, str]) -> dat
         if local.utcoffset() != local.replace(fold=1 - local.fold).utcoffset():
             raise BackfillError(
                 f"{name} {moment.isoformat(' ')} is {local:%Y-%m-%d %H:%M:%S} in {zone}, the time zone of the "
-                f"windows of {sink}. This hour occurs twice, so its windows contain rows of both hours. Pass the "
-                "local time of the windows, without an offset"
+                f"windows of {sink}. This hour occurs twice, so windows in this hour contain rows of both "
+                "occurrences. Pass the local time of the windows, without an offset"
             )
         found.setdefault(local.replace(tzinfo=None, fold=0), f"{local:%Y-%m-%d %H:%M:%S} to {sink} ({zone})")
     if len(found) > 1:

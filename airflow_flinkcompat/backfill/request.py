@@ -59,7 +59,7 @@ class BackfillRequest:
     ``allow_empty``: If it is False, a run that reads no row fails and changes no sink.
 
     ``native``: With ``auto``, DuckDB aggregates files inside Spark's tasks if this is faster and gives the same rows
-    for certain. With ``off``, it never does.
+    for certain. With ``off``, DuckDB is not used.
     """
 
     job: JobSpec

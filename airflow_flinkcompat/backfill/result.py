@@ -42,13 +42,14 @@ class BackfillResult:
     Attributes:
         sources: Rows read from each table. With several chunks, a row counts each time it is read.
         sinks: Rows published to each sink.
-        rows_dropped: Number of rows in no window, because their event time is NULL. Flink in batch mode drops them too.
+        rows_dropped: Number of rows in no window, because their event time is NULL. Flink in batch mode also drops rows
+            without an event time.
         from_: Requested lower bound; None if it is open.
         to: Requested upper bound; None if it is open.
         ties: Number of Top-N windows in which a tie decided which rows are published. Flink breaks ties by order of
             arrival. A backfill breaks ties by the columns of the rows.
         chunks: Number of chunks of the range.
-        rows_late: Number of dropped late rows. A row counts once for each window of the range that it was late for.
+        rows_late: Number of dropped late rows. A row counts once for each window of the range whose end it missed.
     """
 
     sources: tuple[SourceRows, ...]

@@ -133,7 +133,9 @@ def _run(
             try:
                 published.discard()
             except Exception:  # The error does not affect the rows, and its text may contain secrets.
-                progress(f"the staged rows for {write.target.place} could not be removed. A later run will remove them")
+                progress(
+                    f"the staged rows for {write.target.place} could not be removed. A later run will remove these rows"
+                )
 
 
 def _require_rows(planned: BackfillPlan, read: Sequence[SourceRows]) -> None:

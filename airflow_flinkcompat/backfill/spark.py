@@ -43,8 +43,8 @@ SEMANTICS = {
 }
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _LOGGING = Path(__file__).with_name("log4j2.properties")
-# Settings for a backfill in a single process: it starts quickly, listens only on loopback, and prints each error as one
-# line.
+# Settings for a backfill in a single process, which starts quickly, listens only on loopback, and prints each error as
+# one line.
 _LOCAL = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -125,9 +125,9 @@ def spark_session(
 ) -> Iterator[SparkSession]:
     """Spark session for a backfill: the active session, or a new one that is stopped at the end.
 
-    ``needs``: Requirements of connectors for a new session. An active session must have been started with them.
-    ``effort``: Expected work of Spark's own operators, for a local session. ``say``: Receives a line if Spark starts on
-    this machine for the first time.
+    ``needs``: Requirements of connectors for a new session. An active session must have been started with these
+    requirements. ``effort``: Expected work of Spark's own operators, for a local session. ``say``: Receives a line if
+    Spark starts on this machine for the first time.
 
     The settings of an active session are restored at the end.
     """

@@ -23,9 +23,9 @@ class Read:
 
     ``condition``: SQL over the columns that skips rows of unrequested folders before any count.
 
-    ``watermark``: SQL over the columns. If it is set, every row has a column ``met`` with the highest watermark of
-    earlier rows. ``arrival``: SQL over the columns for the position in the order of arrival. If it is empty, the
-    position in the source is used; None if no position is needed.
+    ``watermark``: SQL over the columns. With a watermark, every row has a column ``met`` with the highest watermark of
+    earlier rows. ``arrival``: SQL over the columns for the position in the order of arrival. If ``arrival`` is empty,
+    the position in the source is used; None if no position is needed.
     """
 
     table: str
@@ -84,8 +84,8 @@ class AssignSessions:
     in local time. All rows are read, because rows outside the windows in ``window_range`` affect where the windows
     begin and end. Rows of all other sessions are dropped afterwards.
 
-    ``counted``: If it is set, a session closes as soon as a watermark reaches its last millisecond. Rows that are too
-    late for every session are dropped, and counted if they are in ``counted``.
+    ``counted``: If this range is set, a session closes as soon as a watermark reaches its last millisecond. Rows that
+    are too late for every session are dropped. Dropped rows of windows in ``counted`` are counted.
     """
 
     input: Step
@@ -138,9 +138,8 @@ class DropLate:
 class DropOverLate:
     """Removal of rows that an OVER with a bounded frame does not accept, with their count.
 
-    A row is removed if its event time (column ``time``) is not after 1970-01-01 00:00:00. With a ``partition`` (SQL),
-    it is also removed if its event time is not after that of the last row that its partition had emitted at the row's
-    arrival.
+    A row is removed if its event time (column ``time``) is not after 1970-01-01 00:00:00. With a ``partition`` (SQL), a
+    row is also removed if its event time is not after the last row that its partition had emitted.
     """
 
     input: Step
@@ -204,9 +203,9 @@ class OverAggregate:
     """Computation of ``columns`` (index, SQL) over the ordered rows of each ``partition`` (SQL).
 
     Rows are ordered by the event-time column ``time`` (None if there is none), in microseconds in the column
-    ``micros``. With ``arrival``, they are then ordered by arrival. The SQL repeats this order in an OVER clause. Rows
-    without an event time are counted and dropped. ``clashing``: Error message if two rows of a partition have the same
-    position; "" if equal positions are allowed.
+    ``micros``. With ``arrival``, rows with equal times are then ordered by arrival. The SQL repeats this order in an
+    OVER clause. Rows without an event time are counted and dropped. ``clashing``: Error message if two rows of a
+    partition have the same position; "" if equal positions are allowed.
     """
 
     input: Step

@@ -1,7 +1,7 @@
 """State of an aggregation, computed from the rows of its input table.
 
 Each part of a call's accumulator is computed separately with the SQL of a backfill. For an average, the parts are the
-sum and the count. If rows are windowed, they are assigned to the slices that Flink stores.
+sum and the count. Windowed rows are assigned to the slices that Flink stores.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class _Aggregation:
 
     @property
     def node(self) -> Node:
-        """The input rows. If they are windowed, they are assigned to the slices that Flink stores."""
+        """The input rows. Windowed rows are assigned to the slices that Flink stores."""
         if self.operator.kind is AggregateKind.GROUP_WINDOW and self.operator.window is not None:
             return self.rows.in_windows(self.operator.window.window)
         windows, sessions = self.windows, self.sessions
@@ -228,7 +228,7 @@ class _Aggregation:
         return {arg: type for call, types in called for arg, type in zip(call.args, types, strict=True)}
 
     def _distinct_values(self, state: NamedState, users: Sequence[Hashable]) -> StateRows:
-        """Distinct values, each with one bit for every call that counts it. NULL has a separate state."""
+        """Distinct values, each with one bit for every call that counts the value. NULL has a separate state."""
         over = list(map(self._over, users))
         calls = [AggregateCall("COUNT", (), BIGINT, filter=wanted) for _, _, wanted in over]
         ((value,), _, _) = over[0]

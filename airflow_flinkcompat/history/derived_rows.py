@@ -107,7 +107,10 @@ def order_error(type: str) -> str:
 
 
 def ordered_by(operator: RankOperator) -> Sequence[tuple[Expression, bool, bool | None]]:
-    """Sort keys that apply before the order of arrival, which is the order of processing time."""
+    """Explicit sort keys, before the order of arrival.
+
+    Processing time is the order of arrival, so it has none.
+    """
     return () if operator.order_clock is TimeAttribute.PROCTIME else operator.order
 
 

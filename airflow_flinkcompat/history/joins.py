@@ -87,7 +87,7 @@ def _counts_replaced(operator: JoinOperator, layout: StateLayout, side: int) -> 
 
 def _may_be_retracted(segment: StatelessSegment) -> bool:
     """True if a replaced row may be retracted later, so that its exact count matters."""
-    # With a condition, Flink also emits UPDATE_BEFORE rows, so that it counts no match twice.
+    # With a condition, Flink also emits UPDATE_BEFORE rows, so that no match is counted twice.
     below = segment.origin
     return isinstance(below, Operator) and not segment.filters and not all(map(appends, below.segments))
 
@@ -133,7 +133,7 @@ class JoinSide:
         found = self.with_matches(other) if state.counts_matches else self.counted()
         if state.counts_rows:
             return found
-        # A row is unique by the key of the join or of a map, so it has no count.
+        # A row is unique by the key of the join or of a map, so a row has no count.
         row = [*range(len(self.layout.key), width)]
         of_map = [] if state.map_key is None else [row[_place(state, each)] for each in state.map_key.fields]
         match_count = [width + 1] if state.counts_matches else []

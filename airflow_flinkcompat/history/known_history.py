@@ -59,7 +59,8 @@ class KnownHistory:
         history contains are not written.
         prepared: Path or URI of a folder that :meth:`prepare` wrote; None to read all rows.
         sample: Number of keys per operator that Python recomputes before a savepoint is published.
-        prepared_once: True if the folder ``prepared`` may no longer exist. All rows are read if it does not.
+        prepared_once: True if the folder ``prepared`` may no longer exist. If the folder does not exist, all rows are
+            read.
     """
 
     tables: Mapping[str, str]

@@ -141,7 +141,7 @@ class FramedRows(TableRows):
 
     @property
     def late(self) -> Doubt:
-        """Rows that may have arrived late. If they did, the accumulators lack them."""
+        """Rows that may have arrived late. If rows arrived late, the accumulators lack them."""
         met = rows_with_watermark(self, self._keys, "an OVER")
         time, watermark, unordered = (f"c{len(self._keys) + i}" for i in range(3))
         sent = self._sent(met, len(self._keys), ties=True)

@@ -3,9 +3,9 @@
 When the job is replaced, only rows after that savepoint are read. The result of the later rows is merged with the
 prepared result. The prepared folder contains the rows of each aggregation as Parquet, named by a digest of the
 computation. The folder also contains Python's results for sampled keys. For aggregations and sampled keys, the folder
-stores the position up to which each table was read. A part is computed from all rows if the folder lacks it, because
-the computation has changed. A part is also computed from all rows if it includes rows that the savepoint has not read.
-This case occurs if the job fell back to a checkpoint.
+stores the position up to which each table was read. A part that the folder lacks is computed from all rows. This
+happens if the computation has changed. A part that includes rows which the savepoint has not read is also computed from
+all rows. This case occurs if the job fell back to a checkpoint.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _MANIFEST = "prepared.json"
 _VARYING = ("input", "inputs", "window_range")
 """Fields of a step that differ between savepoints or are compared separately."""
 _HOW_FAR = ("end", "read", "span")
-"""Fields of a source that limit how far it is read, or which rows are requested."""
+"""Fields of a source that limit which rows are read."""
 Reads = Mapping[str, Mapping[str, Any]]
 
 
@@ -46,7 +46,7 @@ class PreparedPart:
     """A result over the rows up to a savepoint: one aggregation, or Python's results for some keys.
 
     ``reads``: End positions by table name: ``offsets`` by partition, or the list ``files``. ``watermark``: The
-    watermark. Rows whose windows had all fired were omitted. If it is None, no row was omitted.
+    watermark. Rows whose windows had all fired were omitted. If ``watermark`` is None, no row was omitted.
     """
 
     reads: Reads

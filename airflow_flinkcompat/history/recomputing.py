@@ -20,7 +20,10 @@ from airflow_flinkcompat.plan.nodes import WindowKind
 from airflow_flinkcompat.savepoint.binary_row import PlainValue
 
 ROWS = 100_000
-"""Maximum number of sampled rows that each partition processes. Beyond it, keys are omitted."""
+"""Maximum number of sampled rows that each partition processes.
+
+If there are more rows, keys are omitted.
+"""
 _DIGITS = 80
 _BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -66,8 +66,7 @@ class StateQuery:
         windows: Windows of the operator if its state is stored in slices; otherwise None.
         spans: True if a window start and end follow the key and identify the window.
         doubts: Rows that prevent the computation if their window is still open.
-        incomparable: Why Flink's stored state may differ from the computed state although both are right; "" if it may
-            not.
+        incomparable: Why Flink's stored state may differ from correctly computed state; "" if it may not differ.
         stores_watermark: True if the operator stores its watermark.
         timers_show_pending: True if the operator's timers, instead of a stored watermark, show which rows were not
             emitted.

@@ -1,4 +1,4 @@
-"""Spark steps for the input rows of a script's operator, from tables and the operators before it."""
+"""Spark steps for the input rows of a script's operator, from tables or from other operators."""
 
 from __future__ import annotations
 

@@ -1,15 +1,16 @@
 """Reader of a topic and an archive without offsets, if an event time provably separates them.
 
-Records that the topic has deleted are only in the archive. To prove that none is missing, the proof compares all
-records that both contain, including duplicates:
+Records that the topic has deleted are only in the archive. To prove that no record is missing, the common records of
+archive and topic are compared, including duplicates:
 
 * Before the boundary, the archive is read. The archive must contain all records that the job has read and the topic
   still contains, with the same number of copies. The archive must contain no record that the job has not read yet.
-* From the boundary on, the topic is read. The topic must contain every archived row from the boundary on. If it does,
-  the topic has not deleted any row after the boundary.
-* A deleted record is detected only if the archive contains it. An archive written in topic order contains it if the
-  archive also contains a later record of the same partition. The topic's remaining records show whether the archive has
-  this order. The archive must contain the first of them in each partition, some before the boundary and some after it.
+* From the boundary on, the topic is read. The topic must contain every archived row from the boundary on. If this
+  holds, the topic has not deleted any row after the boundary.
+* A deleted record is detected only if the archive contains it. If an archive is written in topic order, it contains a
+  deleted record whenever it contains a later record of the same partition. The topic's remaining records show whether
+  the archive has this order. For this, the archive must contain the first remaining records of each partition, some
+  before the boundary and some after it.
 """
 
 from __future__ import annotations
@@ -48,7 +49,10 @@ _FACTS = {
     "surplus": "count_if(NOT below AND archived > held)",
     "surplus_from": f"min(IF(NOT below AND archived > held, {TIME}, NULL))",
 }
-"""Facts about the records of a partition. The last three are about archived rows."""
+"""Facts about the records of a partition.
+
+The facts ``no_time``, ``surplus`` and ``surplus_from`` are about archived rows.
+"""
 _OFFSETS = "specify the archive's columns of partition and offset, if it has them"
 _OF_RECORDS = {
     "untimed": f"has no event time, so the boundary cannot assign it; {_OFFSETS}",
@@ -62,8 +66,8 @@ _OF_RECORDS = {
         "twice. Specify an earlier boundary"
     ),
     "twice": (
-        "is before the boundary, but the archive contains more copies of it than the topic: either the archive "
-        f"has duplicate rows, or the topic has deleted an equal record; {_OFFSETS}"
+        "is before the boundary, but the archive contains more copies of it than the topic. The archive has "
+        f"duplicate rows, or the topic has deleted an equal record; {_OFFSETS}"
     ),
 }
 """Fault of the first faulty record of a partition, by the names in ``_FACTS``."""
@@ -126,8 +130,8 @@ def _problems(source: BoundaryArchive, lost: Mapping[int, int], found: Mapping[i
                 yield f"the record at offset {offset} of partition {number} {says}"
     if archive is not None and archive["surplus"]:
         yield (
-            f"the archive has {archive['surplus']} rows at or after the boundary that the topic lacks, the first at "
-            f"{source.time_text(archive['surplus_from'])}: the topic has deleted them, or the archive has "
+            f"the archive has {archive['surplus']} rows at or after the boundary that the topic lacks, the first "
+            f"at {source.time_text(archive['surplus_from'])}. The topic has deleted them, or the archive has "
             f"duplicate rows. Specify a later boundary, or {_OFFSETS}"
         )
     for number, first in sorted(lost.items()):
@@ -136,7 +140,7 @@ def _problems(source: BoundaryArchive, lost: Mapping[int, int], found: Mapping[i
         if row is None or not row["older"]:
             yield (
                 f"{begins} no record that the job has read and the topic still contains is before the boundary, "
-                f"so deleted records may be after it. Specify a later boundary, or {_OFFSETS}"
+                f"so deleted records may be at or after the boundary. Specify a later boundary, or {_OFFSETS}"
             )
         elif not row["newer"]:
             yield (

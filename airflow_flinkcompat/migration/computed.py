@@ -96,7 +96,7 @@ class Differences:
     """Differences between history and the savepoint: counts, and descriptions of the first few.
 
     Attributes:
-        compared: Number of keys and windows that both contain.
+        compared: Number of keys and windows that are in both the savepoint and the history.
         unknown: Number of keys and windows that only the savepoint contains.
         added: Number of keys and windows that only history contains.
         other: Number of keys and windows whose values differ.
@@ -218,7 +218,7 @@ class EntryJoin:
                 added.add(key[self._prefix :])
         for (state, key), value in computed.items():
             of = self._states[state]
-            # The value of this key or window is not written, so a new field must not be written without it.
+            # This key or window is not written, so a new field of the same key or window must not be written either.
             if of is not None and of.old is None and not self._has_added_key(state, key, added):
                 yield Entry(state, key, value)
 

@@ -1,6 +1,6 @@
 """Rewriting of one operator's keyed state. To limit memory, key groups are rewritten one at a time.
 
-If entries keep their key groups, they are copied in place, in ranges. If keys or the number of key groups change,
+If entries keep their key groups, entries are copied in place, in ranges. If keys or the number of key groups change,
 entries are first scattered to their new groups, then written group by group. Each part of the work is a range of key
 groups with separate files. Any process with access to both folders can do a part.
 """

@@ -84,7 +84,7 @@ def slices(made: OperatorMigration, old: OperatorState, path: str) -> StoredSlic
 
 
 def sole_watermark(operator: OperatorState, path: str) -> int | None:
-    """Common watermark of a windowed operator's subtasks; None if they store none."""
+    """Common watermark of a windowed operator's subtasks; None if they store no watermark."""
     found = set(watermarks(operator, path))
     if len(found) > 1:
         raise NotMigratable(

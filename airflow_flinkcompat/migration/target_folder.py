@@ -1,4 +1,7 @@
-"""Output folder of a migration. The savepoint in it becomes complete in a single step, or never."""
+"""Output folder of a migration.
+
+The savepoint in the folder becomes complete in a single step, or never.
+"""
 
 from __future__ import annotations
 

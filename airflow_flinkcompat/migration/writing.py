@@ -66,7 +66,7 @@ def migrate_savepoint(
     workers: Workers | None = None,
     history: StateComputer | None = None,
 ) -> tuple[WrittenState, ...]:
-    """Write the savepoint from which the new job resumes. Publish it only after verification.
+    """Write the savepoint from which the new job resumes. Publish the savepoint only after verification.
 
     Args:
         source: Path or URI of the old job's canonical savepoint, which is not changed.
@@ -145,7 +145,9 @@ def _require_predicted(which: str, specs: Iterable[StateSpec | None], path: str,
         raise NotMigratable(f"the {name} differs from the layout that the {which} plan predicts: {differences}")
 
 
-_DRAINED = "it stores no open windows, and rows that arrive later would be late. Take a savepoint without drain"
+_DRAINED = (
+    "the savepoint stores no open windows, and rows that arrive later would be late. Take a savepoint without drain"
+)
 _END_OF_TIME = (1 << 63) - 1
 """The watermark after all rows, which Flink emits when a source ends."""
 
@@ -371,7 +373,7 @@ class _Writing:
         return replace(subtask, keyed=old.keyed and replace(old.keyed, handle=self._carried(old.keyed.handle)))
 
     def _carried(self, handle: Handle | None) -> Handle | None:
-        """Copy a file to the new folder. Flink may delete the files of a savepoint that it claims."""
+        """Copy a file to the new folder. Flink may delete the files of a savepoint that the new job claims."""
         if not isinstance(handle, StateFile):
             return handle
         if handle.path not in self._copied:

@@ -164,7 +164,8 @@ def _check_program(program: Program) -> None:
     if program.inputs:
         raise BackfillError(
             "the script uses variables that only the environment of the program has: "
-            f"{', '.join(program.inputs)}. Pass them with --var NAME=…, or put the file next to the program"
+            f"{', '.join(program.inputs)}. Pass the variables with --var NAME=…, or put the file next to the "
+            "program"
         )
     for fact in program.other_statements:
         if fact.kind.startswith("Alter"):

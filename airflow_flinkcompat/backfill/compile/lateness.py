@@ -45,7 +45,7 @@ _LATENESS = "table.exec.emit.allow-lateness"
 
 
 def watermark(node: Scan, source: BackfillSource, declared: bool = False) -> str | None:
-    """Spark SQL for the watermark that each row of a table implies; None if it declares none."""
+    """Spark SQL for the watermark that each row of a table implies; None without a WATERMARK."""
     table = node.table
     if table.watermark is None:
         return None
@@ -292,7 +292,9 @@ def clock_of(node: Over, call: OverCall | None = None) -> TimeAttribute | None:
 def remedy(node: Node) -> str:
     """Remedy for an unknown order of arrival: specify columns that define the order."""
     names = dict.fromkeys(scan.table.path[2] for scan in walk_nodes(node) if isinstance(scan, Scan))
-    return "specify the columns that define it with " + " ".join(f"--order-by {name}=COLUMN[,COLUMN]" for name in names)
+    return ("specify the columns that define this order with ") + " ".join(
+        f"--order-by {name}=COLUMN[,COLUMN]" for name in names
+    )
 
 
 def _unknown_of_table(locations: Locations, node: Scan) -> str:

@@ -1,7 +1,7 @@
 """Compiler of OVER aggregations, by time or by arrival, and of a window's Top-N.
 
-Rows are ordered by event time and, if it is equal, by arrival. In processing time, rows are ordered by arrival. A RANGE
-frame ends with all rows that have the current row's time. A ROWS frame ends with the current row.
+Rows are ordered by event time, then by order of arrival. In processing time, rows are ordered by arrival. A RANGE frame
+ends with all rows that have the current row's time. A ROWS frame ends with the current row.
 
 A window's Top-N is a ROW_NUMBER with a filter that keeps a constant range of ranks. All other rankings keep state
 across windows and are refused.
@@ -59,7 +59,7 @@ class _OverWindow:
     def of(cls, context: CompileContext, node: Over, first: OverCall) -> _OverWindow:
         """Find the order of an OVER window.
 
-        Raises :class:`Untranslatable` if Flink refuses the window or it is inexact.
+        Raises :class:`Untranslatable` if Flink refuses the window, or if its results would be inexact.
         """
         clock, time = _clock(context, node, first)
         _check_frame(context, node, first.frame, clock)
@@ -159,7 +159,7 @@ def _clock(context: CompileContext, node: Over, call: OverCall) -> tuple[TimeAtt
     if not isinstance(key, InputRef) or typed(key).type.name not in TIMESTAMPS or (clock is None and not context.batch):
         raise Untranslatable(
             "an OVER aggregation that is not ordered by a time attribute updates earlier rows, which a backfill "
-            f"does not recompute: ORDER BY the column that has the WATERMARK, or {FLINK_BATCH}",
+            f"does not recompute. ORDER BY the column that has the WATERMARK, or {FLINK_BATCH}",
             key.span or node.span,
         )
     return TimeAttribute.ROWTIME, key

@@ -1,6 +1,6 @@
 """Compilers of row-count windows (TUMBLE and HOP of the Table API) and GROUPING SETS.
 
-According to measurements with a streaming job of Flink 2.3, window k of a key (k = 0, 1, …) contains the rows k · slide
+The behavior was measured with a streaming job of Flink 2.3. Window k of a key (k = 0, 1, …) contains the rows k · slide
 + 1 to k · slide + size. Event times have no effect. A window is emitted when it is full. A window that never becomes
 full is never emitted.
 """

@@ -180,7 +180,7 @@ def _check(node: WindowAggregate, sink: Sink) -> None:
     above = [filter for filter in walk_nodes(sink) if isinstance(filter, Filter) and _reads_window(filter, node)]
     if rows_too and (above or unclear):
         raise Untranslatable(
-            "one filter is on the rows and another is on the window of a SESSION, so Flink's planner decides if "
+            "one filter is on the rows and another is on the window of a SESSION. Flink's planner decides if "
             "rows are filtered before or after sessions are merged. Filter the rows in the table that SESSION "
             "reads",
             above[0].span if above else node.span,
@@ -221,8 +221,8 @@ def _check_ranked(node: Over) -> None:
         places = {place for key in node.calls[0].partition_by for place in _places(node.input, key, session)}
         if not set(keys) <= places:
             raise Untranslatable(
-                "a Top-N of sessions needs the sessions' keys in its PARTITION BY. Without them, Flink ranks all "
-                "sessions together that end at the same time",
+                "a Top-N of sessions needs the sessions' keys in its PARTITION BY. Without these keys, Flink "
+                "ranks all sessions together that end at the same time",
                 node.span,
             )
 

@@ -202,7 +202,7 @@ def window_is_grouped(node: Aggregate) -> bool:
 
 
 def _in_all_sets(node: Aggregate, position: int) -> bool:
-    """True if a key is in all grouping sets. In a set without the key, it is NULL."""
+    """True if a key is in all grouping sets. In a set without the key, the key column is NULL."""
     return all(position in one for one in node.grouping_sets or ())
 
 

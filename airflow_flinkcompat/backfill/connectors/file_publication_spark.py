@@ -1,9 +1,9 @@
 """Publication of files. Files are staged next to the target, and moved there after all are written.
 
 The staging folder is also a claim on the target. The folder's name contains its owner, and the owner keeps writing to
-the folder. Each run creates its folder before it looks for others. If two runs would change the same files, at least
-one run therefore sees the folder of the other run. A run is considered killed if its process has ended or, on a
-different machine, if it has stopped writing. The folder of a killed run is removed.
+the folder. Each run creates its folder before it looks for folders of other runs. If two runs would change the same
+files, at least one run therefore sees the folder of the other run. A run is considered killed if its process has ended
+or, on a different machine, if it has stopped writing. The folder of a killed run is removed.
 """
 
 from __future__ import annotations

@@ -228,7 +228,8 @@ class FileSink:
     def check(self, rows: PublishedRows, bounds: Range) -> None:
         if not self.place.rpartition("/")[2]:
             raise BackfillError(
-                f"sink {rows.name}: {self.place} is not a folder that a backfill may replace. Pass a folder below it"
+                f"sink {rows.name}: {self.place} is not a folder that a backfill may replace. Pass a folder "
+                "inside this location"
             )
 
 

@@ -38,7 +38,7 @@ class IcebergReader:
         source = self._source
         if iceberg_schema(self._session, source.location) is None:
             raise BackfillError(
-                f"table {source.table}: there is no table {source.place}. Create it, or correct its name"
+                f"table {source.table}: there is no table {source.place}. Create the table, or correct its name"
             )
         iceberg_snapshot(self._session, source.location)
 

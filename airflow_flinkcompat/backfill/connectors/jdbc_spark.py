@@ -93,7 +93,10 @@ def within(name: str, span: TimeSpan) -> list[str]:
 
 
 def _sent(kind: DataType, name: str) -> str:
-    """SQL that reads dates and times as ISO 8601 texts. As Java values, they would shift by a time zone."""
+    """SQL that reads dates and times as ISO 8601 texts.
+
+    As Java values, dates and times would shift by a time zone.
+    """
     return f"{name}::text" if kind.name in CLOCKS else name
 
 
@@ -206,7 +209,7 @@ class JdbcPublication:
         self.connection.run("RESET lock_timeout")
 
     def _leftovers(self) -> list[str]:
-        """Staging tables of killed runs. Only this run has the lock, so no running backfill uses them."""
+        """Staging tables of killed runs. Only this run has the lock, so no running backfill uses these tables."""
         found = self.connection.run(
             "SELECT format('%I.%I', nspname, relname) FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace "
             f"WHERE relkind = 'r' AND starts_with(relname::text, {literal(self._prefix)})"
@@ -283,8 +286,8 @@ class JdbcPublication:
             key = ", ".join(map(str, found[0][: len(keys)]))
             raise BackfillError(
                 f"sink {self.rows.name}: several rows of this backfill have the primary key ({', '.join(keys)}) = "
-                f"({key}), and it is unknown which of them Flink writes last. Add columns that distinguish them "
-                "to the primary key"
+                f"({key}), and it is unknown which of them Flink writes last. Add columns that distinguish the "
+                "rows to the primary key"
             )
 
     def discard(self) -> None:

@@ -1,6 +1,6 @@
 """Kafka topics at run time. Kafka's client finds partitions and offsets, and Spark reads the records.
 
-Secrets are filled in here. Spark does not show them.
+Secrets are filled in here. Spark does not show secrets.
 """
 
 from __future__ import annotations
@@ -258,7 +258,9 @@ def _read_to(
 def _specific(topics: Topics, known: tuple[Partition, ...], position: Position) -> dict[Partition, int]:
     wanted = dict(position.offsets)
     if missing := [partition for _, partition in known if partition not in wanted]:
-        raise BackfillError(f"{topics.place}: the specific offsets lack partition {missing[0]}. Add an offset for it")
+        raise BackfillError(
+            f"{topics.place}: the specific offsets lack partition {missing[0]}. Add an offset for this partition"
+        )
     return {(topic, partition): wanted[partition] for topic, partition in known}
 
 

@@ -1,4 +1,4 @@
-"""Registry of connectors, which it finds by their modules, and the locations of tables.
+"""Registry of connectors, which are found by their modules, and the locations of tables.
 
 Module ``NAME.py`` defines ``CONNECTOR`` and does not import Spark. Module ``NAME_spark.py`` is imported when Spark
 runs. The module defines ``reader(session, source)`` if the connector can read, and ``publication(session, sink, rows,
@@ -218,7 +218,7 @@ def _at(uri: str, known: Mapping[str, _Made]) -> tuple[_Made, str]:
 def _check_declared(table: Table) -> None:
     if not table.declared:
         raise Untranslatable(
-            f"table {table.name} is not declared. Declare it in the script or in the catalog DDL", table.span
+            f"table {table.name} is not declared. Declare the table in the script or in the catalog DDL", table.span
         )
 
 

@@ -121,7 +121,7 @@ def _check_installed() -> None:
 
 
 def _dense(partials: Partials, slice_: int) -> float:
-    """Approximate number of rows per key and slice. Raises :class:`NotEligible` if there are too few."""
+    """Approximate number of rows per key and slice. Raises :class:`NotEligible` if there are too few rows."""
     import duckdb
 
     held = partials.held

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-MEMORY = "1GB"  # Memory of DuckDB in one task. Beyond it, DuckDB uses the disk.
+MEMORY = "1GB"  # Memory of DuckDB in one task. Beyond this amount, DuckDB uses the disk.
 _FAILED = "native partials failed: "
 _REASON = re.compile(f"{_FAILED}(.*)")
 _COLUMN = re.compile(r"c(\d+)")
@@ -183,7 +183,10 @@ def _column(sql: str) -> int:
 
 
 def _tests(condition: str) -> list[tuple[int, str]]:
-    """Column indexes and literals in a condition, "" for NULL. DuckDB and Spark write it in the same way."""
+    """Column indexes and literals in a condition, "" for NULL.
+
+    DuckDB and Spark write such a condition in the same way.
+    """
     if condition == "TRUE":
         return []
     if not _CONDITION.fullmatch(_TEST.sub("", condition)):

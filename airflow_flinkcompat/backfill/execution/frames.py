@@ -152,14 +152,14 @@ class Execution:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Release rows that were stored for several readers. Later actions would compute them again."""
+        """Release rows that were stored for several readers. Later actions would compute released rows again."""
         for rows in (*self._frames.values(), *self._persisted):
             rows.unpersist()
 
     def frame(self, step: Step) -> DataFrame:
         """DataFrame of a step.
 
-        If several steps or sinks read it, it is computed once and stored for the block.
+        A step that several steps or sinks read is computed once and stored for the block.
         """
         if step not in self._shared:
             return self._frame(step)
@@ -232,7 +232,7 @@ class Execution:
         seen = Observation()
         self._reads.append((step.table, step.source.place, seen))
         count = F.expr("count(1)").alias("rows")
-        if step.condition:  # Conditions follow the count here, because otherwise they would not reach the reader.
+        if step.condition:  # Conditions follow the count here, because otherwise no condition would reach the reader.
             rows = _select(raw, step.columns).where(F.expr(step.condition)).observe(seen, count)
         elif nulls is not None:
             rows = _select(raw, step.columns).observe(seen, count, nulls)

@@ -12,8 +12,8 @@ from airflow_flinkcompat.backfill.spark_sql.translations import ERROR
 from airflow_flinkcompat.backfill.spark_sql.windows import MILLISECOND, micros_of
 from airflow_flinkcompat.backfill.steps import DropLate, DropOverLate, OverAggregate, Rank, Read
 
-# Hidden columns of a row: the watermark that it met, its part, its place in the part, its stream, and its position in
-# the order of arrival.
+# Hidden columns of a row: the watermark at its arrival, its part, its place in the part, its stream, and its position
+# in the order of arrival.
 MET, PART, PLACE, STREAM, ARRIVAL = "met", "part", "place", "stream", "arrival"
 HIDDEN = (MET, PART, PLACE, STREAM, ARRIVAL)
 _MICROS, _CLASH = "micros", "clash"

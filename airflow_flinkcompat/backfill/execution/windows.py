@@ -215,8 +215,8 @@ def in_open_sessions(rows: DataFrame, step: AssignSessions, seen: Observation, l
 def _cut_sessions_sql(gap: int) -> str:
     """Spark SQL that cuts sessions from touching rows.
 
-    The SQL returns three lists: ``closed`` sessions in order, each with the number of the row that found the session
-    closed; ``open`` sessions; and numbers of ``late`` rows.
+    The SQL returns three lists: ``closed`` sessions in order, ``open`` sessions, and numbers of ``late`` rows. Each
+    closed session has the number of the first row that arrived after its end.
     """
     is_open = f"s.last - {MILLISECOND} > r.{_REACHED}"
     touches = f"s.first <= r.{_MICROS} + {gap} AND s.last >= r.{_MICROS}"

@@ -59,8 +59,8 @@ _CLASSES = {
     "INTERVAL_YEAR_MONTH": "months",
     "NULL": "null",
 }
-# Letters of Java's date patterns that Flink and Spark format in the same way for all timestamps. Other characters may
-# stand between them.
+# Letters of Java's date patterns that Flink and Spark format in the same way for all timestamps. Characters that are
+# not letters may stand between these letters.
 _FORMAT = re.compile(r"(?:yyyy|MM|dd|HH|mm|ss|SSS|[^A-Za-z'\[\]{}#])*")
 _JSON_PATH = re.compile(r"\$(?:\.[A-Za-z_][A-Za-z0-9_]*)+")
 _DAY = 86_400_000  # Milliseconds of a day.
@@ -251,7 +251,7 @@ def _over_rows(name: str, text: str) -> str:
 def aggregate(call: AggregateCall, others: Sequence[AggregateCall] = (), part: Part = _over_rows) -> str:
     """Spark SQL for an aggregate call. Raises :class:`Untranslatable` with the place in the script.
 
-    ``others``: All aggregate calls that are computed together. If they include SUM and COUNT of the same values,
+    ``others``: All aggregate calls that are computed together. If the calls include SUM and COUNT of the same values,
     Flink's planner may compute AVG as their quotient. If the sum of integers overflows, this quotient differs, so Spark
     fails.
     """

@@ -1,8 +1,8 @@
 r"""Regular expressions that have the same meaning in Flink and Spark for every text.
 
-Flink and Spark both pass patterns to Java's ``java.util.regex``. Three kinds of constructs are refused: constructs that
-depend on the Java version (``\b``, ``\X``, ``\p``), constructs that could match half of a character above U+FFFF, and
-constructs beyond regular languages (look-around, references, nested classes).
+Flink and Spark both pass patterns to Java's ``java.util.regex``. Three kinds of constructs are refused. Some depend on
+the Java version (``\b``, ``\X``, ``\p``). Some could match half of a character above U+FFFF. Others are not regular
+(look-around, references, nested classes).
 """
 
 from __future__ import annotations

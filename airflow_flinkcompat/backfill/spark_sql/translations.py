@@ -1,9 +1,8 @@
 """Spark SQL for Flink's operators and functions, for argument types with equal results in both.
 
 Every line was compared with Flink 2.3 in batch mode, value by value. If a function or a combination of argument types
-is missing here, it has no exact translation. The templates assume a Spark session without ANSI mode (so that integers
-overflow like in Flink), in time zone UTC, in which TIMESTAMP_NTZ stores a TIMESTAMP and TIMESTAMP_LTZ stores a
-TIMESTAMP_LTZ.
+is missing here, it has no exact translation. The templates assume a Spark session in time zone UTC without ANSI mode,
+so that integers overflow like in Flink. TIMESTAMP_NTZ stores a TIMESTAMP, and TIMESTAMP_LTZ stores a TIMESTAMP_LTZ.
 """
 
 from __future__ import annotations
@@ -21,18 +20,18 @@ class Translation:
     """Spark SQL template for one combination of argument types.
 
     ``takes``: One class of arguments per position. ``|`` separates alternatives, and ``*`` at the end repeats the last
-    class. ``gives``: Restricts the result type. Classes are: integer, decimal (decimal6: scale up to 6), double, float,
-    text, boolean, date, timestamp, ltz, days and months (interval constants), null, any; ``pattern`` (a constant LIKE
-    pattern with ``_`` and without a backslash), ``simple`` (a constant LIKE pattern without both), ``format`` (a
-    constant of verified date-time letters), ``position`` (a constant of at least 1), ``digits`` (a constant of at least
-    0), ``=3`` (the constant 3), ``some`` (a constant text that is not empty) and, in capitals, a keyword of the call.
-    ``gives`` also supports ``string`` (unlimited), ``varchar`` (limited), ``same-or-finer`` (a timestamp that keeps
-    every digit of the first argument) and ``milliseconds`` (a timestamp of precision 3 or more). Placeholders: ``{0}``
-    is an argument, and ``{d0}`` is the argument as a decimal. ``{args}`` is all arguments, ``{rest}`` is all but the
-    first, and ``{drest}`` is ``{rest}`` as decimals. ``{type}`` is the result's Spark type, and ``{length}`` its
-    length. ``{end}`` and ``{end0}`` are the lengths of the result and the first argument as the text of a timestamp.
-    ``{scale0}`` is the scale of the first argument. ``{regex1}`` is a constant LIKE pattern as Flink's regular
-    expression. In aggregates, the names of :data:`PARTS` are also placeholders.
+    class. ``gives``: Restricts the result type. Classes of types are integer, decimal (decimal6: scale up to 6),
+    double, float, text, boolean, date, timestamp, ltz, days and months (interval constants), null, and any. Classes of
+    constants are ``pattern`` (LIKE pattern with ``_`` and without a backslash), ``simple`` (LIKE pattern without both),
+    ``format`` (verified date-time letters), ``position`` (at least 1), ``digits`` (at least 0), ``=3`` (the constant
+    3), and ``some`` (a text that is not empty). A word in capitals is a keyword of the call. ``gives`` also supports
+    ``string`` (unlimited), ``varchar`` (limited), and two classes of timestamps: ``same-or-finer`` keeps every digit of
+    the first argument, and ``milliseconds`` has precision 3 or more. Placeholders: ``{0}`` is an argument, and ``{d0}``
+    is the argument as a decimal. ``{args}`` is all arguments, ``{rest}`` is all but the first, and ``{drest}`` is
+    ``{rest}`` as decimals. ``{type}`` is the result's Spark type, and ``{length}`` its length. ``{end}`` and ``{end0}``
+    are the lengths of the result and the first argument as the text of a timestamp. ``{scale0}`` is the scale of the
+    first argument. ``{regex1}`` is a constant LIKE pattern as Flink's regular expression. In aggregates, the names of
+    :data:`PARTS` are also placeholders.
     """
 
     takes: tuple[str, ...]
@@ -243,7 +242,7 @@ _CASTS = (
 )
 
 
-# Flink pads by Java characters. A character above U+FFFF consists of two of them, and may be cut in half.
+# Flink pads by Java characters. A character above U+FFFF consists of two Java characters, and may be cut in half.
 def _padded(name: str) -> str:
     refused = f"raise_error('{ERROR}{name.upper()} of characters beyond U+FFFF, which Flink cuts in half')"
     beyond = " OR ".join(f"{{{position}}} RLIKE '[\U00010000-\U0010ffff]'" for position in (0, 2))
@@ -279,7 +278,10 @@ _JSON_VALUE = (
 
 
 def _extreme(name: str) -> tuple[Translation, ...]:
-    """Translations of GREATEST and LEAST, which return NULL for a NULL argument. Spark would ignore it."""
+    """Translations of GREATEST and LEAST, which return NULL for a NULL argument.
+
+    Spark would ignore a NULL argument.
+    """
     of_same = f"IF({{unknown}}, NULL, {name}({{args}}))"
     whole = Translation(("integer", "integer*"), f"IF({{unknown}}, NULL, CAST({name}({{args}}) AS {{type}}))")
     return (whole, *_same(of_same, "text", "date", "timestamp", "ltz"))
@@ -514,8 +516,8 @@ BRANCHES: dict[str, str] = {"CASE": "case", "IF": "if", "COALESCE": "coalesce", 
 AGGREGATES: dict[str, tuple[Translation, ...]] = {
     "COUNT": (_t("{rows}"), _t("{count}", "integer|decimal|double|text|boolean|date|timestamp|ltz")),
     # -0.0 equals 0.0 but is written differently. Flink adds values to the first value, and Spark adds them to 0.0, so a
-    # sum of only -0.0 keeps its sign in Flink alone. If a group contains both zeros, MIN and MAX return the one that
-    # arrives first.
+    # sum of only -0.0 keeps its sign in Flink alone. If a group contains both -0.0 and 0.0, MIN and MAX return the zero
+    # that arrives first.
     "SUM": (_t("CAST({sum} AS {type})", "integer|decimal"), _t("{sum}", "double")),
     "AVG": (
         _t("CAST({sum} div {count} AS {type})", "integer"),

@@ -88,7 +88,7 @@ def test_a_program_in_the_notation_of_flip_11_is_checked_beside_the_others(run: 
         ),
         (
             ("backfill", "job.py"),
-            "only the environment of the program has: SINK. Pass them with --var NAME=…",
+            "only the environment of the program has: SINK. Pass the variables with --var NAME=…",
         ),
         (("backfill", "a.sql", "--var", "A=1"), "--var is for programs"),
         (("backfill", "a.sql", "--order-by", "t="), "names no column"),
