@@ -239,7 +239,7 @@ def test_a_run_after_a_failed_one_takes_up_its_chunks(spark: SparkSession, bids:
     said: list[str] = []
     run_backfill(request, said.append)
     assert [line.split(")")[1][:14] for line in said if line.startswith("chunk")] == [
-        ": done by an e", ": 24 rows in 2", ": 24 rows in 2",
+        ": an earlier r", ": 24 rows in 2", ": 24 rows in 2",
     ]  # fmt: skip
     assert lines(parts) == lines(whole)
     assert not journal.exists()

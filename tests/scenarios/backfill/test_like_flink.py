@@ -109,11 +109,11 @@ def test_doubles(compare: Compare) -> None:
         ("NaN", "SELECT x FROM t WHERE x = x", "NaN compares in Flink"),
         ("NaN", "SELECT x FROM t WHERE NOT (x > 1 OR x <= 1)", "NaN compares in Flink"),
         ("NaN", "SELECT x FROM t WHERE x > 1 OR NOT (x > 1)", "NaN compares in Flink"),
-        ("NaN", f"SELECT MAX(x) FROM {DAYS} GROUP BY window_start, window_end", "NaN has no place"),
-        ("NaN", f"SELECT x FROM {DAYS} GROUP BY window_start, window_end, x", "groups by the bits"),
-        ("-0.0", f"SELECT x FROM {DAYS} GROUP BY window_start, window_end, x", "groups by the bits"),
-        ("-0.0", f"SELECT SUM(DISTINCT x) FROM {DAYS} GROUP BY window_start, window_end", "groups by the bits"),
-        ("-0.0", "SELECT x FROM t GROUP BY TUMBLE(ts, INTERVAL '1' DAY), x", "groups by the bits"),
+        ("NaN", f"SELECT MAX(x) FROM {DAYS} GROUP BY window_start, window_end", "NaN has no exact sort order"),
+        ("NaN", f"SELECT x FROM {DAYS} GROUP BY window_start, window_end, x", "by their bits"),
+        ("-0.0", f"SELECT x FROM {DAYS} GROUP BY window_start, window_end, x", "by their bits"),
+        ("-0.0", f"SELECT SUM(DISTINCT x) FROM {DAYS} GROUP BY window_start, window_end", "by their bits"),
+        ("-0.0", "SELECT x FROM t GROUP BY TUMBLE(ts, INTERVAL '1' DAY), x", "by their bits"),
     ],
 )
 @pytest.mark.usefixtures("spark")

@@ -148,7 +148,7 @@ def test_timers_tell_what_was_sent_by_their_own_clock(before: str, after: str, t
     )
     found, reasons = KnownHistory({"orders": ""}).extend(Migration(tuple(lines)), new, old)
     assert any(line.from_history for line in found.operators) is told
-    assert [reason.endswith("and clock are unchanged") for reason in reasons.values()] == [True] * (not told)
+    assert [reason.endswith("and an unchanged event time") for reason in reasons.values()] == [True] * (not told)
 
 
 @pytest.mark.nightly

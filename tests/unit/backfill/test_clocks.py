@@ -77,7 +77,7 @@ def test_clocks_that_disagree_are_refused() -> None:
 
 @pytest.mark.parametrize("hour", ["00:30:00Z", "01:30:00Z", "01:00:00Z"])
 def test_an_hour_that_comes_twice_is_refused(hour: str) -> None:
-    with pytest.raises(BackfillError, match="where that hour occurs twice"):
+    with pytest.raises(BackfillError, match="This hour occurs twice"):
         bounds(sums("Europe/Berlin"), f"2025-10-26T{hour}", "2025-10-27")
     assert bounds(sums("Europe/Berlin"), "2025-10-26T02:00:00Z", "2025-10-27")[0] == "2025-10-26 03:00:00"
 

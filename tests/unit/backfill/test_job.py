@@ -24,9 +24,9 @@ SUM = f"SELECT window_start, window_end, SUM(price) FROM {TUMBLE} GROUP BY windo
     [
         (None, 2, "cannot be read"),
         (b"\xff\xfe", 2, "cannot be read"),
-        (b"{", 2, "not JSON"),
-        (b'{"script": "x", "form": 1}', 2, "no field form"),
-        (b'{"script": "CREATE TABLE t (x INT)"}', 1, "writes nothing"),
+        (b"{", 2, "not valid JSON"),
+        (b'{"script": "x", "form": 1}', 2, "unknown field form"),
+        (b'{"script": "CREATE TABLE t (x INT)"}', 1, "has no INSERT INTO statement"),
     ],
 )
 def test_a_bad_request_is_one_clear_line(

@@ -65,9 +65,9 @@ def test_what_the_operator_sends_is_read() -> None:
     ("data", "words"),
     [
         ([], "JSON object"),
-        ({}, "needs the field script"),
-        ({"script": 3}, "needs the field script"),
-        ({"script": "x", "form": "2024"}, "no field form"),
+        ({}, "lacks the field script"),
+        ({"script": 3}, "lacks the field script"),
+        ({"script": "x", "form": "2024"}, "unknown field form"),
         ({"script": "x", "schema": "other/9"}, "other/9"),
         ({"script": "x", "from": "yesterday"}, "'yesterday' is not a time"),
         ({"script": "x", "from": 5}, "field from"),
@@ -82,7 +82,7 @@ def test_a_wrong_request_names_the_field(data: object, words: str) -> None:
 
 
 def test_text_that_is_no_json() -> None:
-    with pytest.raises(BackfillError, match="not JSON"):
+    with pytest.raises(BackfillError, match="not valid JSON"):
         BackfillRequest.from_json("{")
 
 

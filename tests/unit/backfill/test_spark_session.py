@@ -55,7 +55,7 @@ def test_the_first_start_on_a_machine_is_announced(tmp_path: Path) -> None:
 
     fetched = f"{KAFKA} and dependencies are being downloaded from Maven Central"
     begins = "first start of Spark on this machine:"
-    assert announced() == f"{begins} PySpark is being compiled to byte code and {fetched}, once"
-    assert announced() == f"{begins} {fetched}, once"
+    assert announced() == f"{begins} PySpark is being compiled to byte code and {fetched}, which happens only once"
+    assert announced() == f"{begins} {fetched}, which happens only once"
     (jars / "org.apache.spark_spark-sql-kafka-0-10_2.13-4.1.3.jar").touch()
     assert announced() == ""

@@ -85,7 +85,7 @@ def test_what_it_needs_to_know_is_taken_of_the_project_file(run: Run) -> None:
         (("--journal", "/x"), "needs --chunk"),
         (("--chunk", "1d"), "require a range with both ends"),
         (("--chunk", "soon"), "'soon' is not a duration"),
-        (("--chunk", "1s", "--from", "2026-01-01", "--to", "2026-01-02"), "must last 10min or longer"),
+        (("--chunk", "1s", "--from", "2026-01-01", "--to", "2026-01-02"), "must be at least 10min long"),
         (("--from", "yesterday"), "'yesterday' is not a time"),
         (("--late", "sometimes"), "'sometimes' is not one of"),
     ],
@@ -168,7 +168,7 @@ def test_options_go_before_the_table(run: Run) -> None:
         ("tables = { orders = 1 }", "backfill.tables.orders: a text is needed"),
         ("to = 2026-01-02", "backfill.to: a text is needed"),
         ("allow_incomplete = 'yes'", "backfill.allow_incomplete: true or false is needed"),
-        ("late = 'never'", "late is 'never'; write include or drop"),
+        ("late = 'never'", "late is 'never'. Write include or drop"),
         ("journal = '/j'", "--journal needs --chunk: add it"),
     ],
 )

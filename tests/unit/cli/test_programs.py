@@ -91,7 +91,7 @@ def test_a_program_in_the_notation_of_flip_11_is_checked_beside_the_others(run: 
             "only the environment of the program has: SINK. Pass the variables with --var NAME=…",
         ),
         (("backfill", "a.sql", "--var", "A=1"), "--var is for programs"),
-        (("backfill", "a.sql", "--order-by", "t="), "names no column"),
+        (("backfill", "a.sql", "--order-by", "t="), "contains no column"),
     ],
 )
 def test_a_program_where_a_script_is_asked_for_is_a_clear_error(

@@ -209,7 +209,7 @@ def test_rows_without_an_order_cannot_be_late() -> None:
     text = bids(SUM, SUM_COLUMNS).replace(
         "'filesystem', 'path' = '/history', 'format' = 'csv'", "'delta', 'table-path' = '/d'"
     )
-    with pytest.raises(BackfillError, match="depends on their arrival order"):
+    with pytest.raises(BackfillError, match="late rows depend on the order of arrival"):
         plan(BackfillRequest(JobSpec(text), late="drop"))
 
 

@@ -183,12 +183,12 @@ def test_the_range_of_a_top_n(select: str, kept: str, first: int, last: int, sho
     [
         (NUMBER, "TRUE", "without a condition on the row number"),
         (NUMBER, "rn > 2", "without a condition on the row number"),
-        (NUMBER, "rn <= 3 OR item = 'x'", "with constants only"),
-        (NUMBER, "rn <= CAST(item AS INT)", "with constants only"),
-        (NUMBER, "rn <= 3 AND rn <> 2", "with constants only"),
+        (NUMBER, "rn <= 3 OR item = 'x'", "only with constants"),
+        (NUMBER, "rn <= CAST(item AS INT)", "only with constants"),
+        (NUMBER, "rn <= 3 AND rn <> 2", "only with constants"),
         (NUMBER.replace("window_start, ", ""), "rn <= 3", "both window_start and window_end"),
         (NUMBER.replace("window_end", "item"), "rn <= 3", "both window_start and window_end"),
-        (NUMBER.replace("ROW_NUMBER", "RANK"), "rn <= 3", "only if ROW_NUMBER"),
+        (NUMBER.replace("ROW_NUMBER", "RANK"), "rn <= 3", "only if it ranks the rows of one window"),
         (
             "SUM(price) OVER (PARTITION BY window_start, window_end ORDER BY bidtime)",
             "rn <= 3",

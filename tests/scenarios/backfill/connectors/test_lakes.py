@@ -219,7 +219,7 @@ def test_a_primary_key_that_other_windows_share(tmp_path: Path, kind: str) -> No
     for key in ("item, window_end", "item, window_start"):
         plan(BackfillRequest(JobSpec(planned(ITEM_COLUMNS, key)), **range_))
     plan(BackfillRequest(JobSpec(planned(ITEM_COLUMNS, "item"))))
-    with pytest.raises(BackfillError, match="add window_end to the key"):
+    with pytest.raises(BackfillError, match="Add window_end to the key"):
         plan(BackfillRequest(JobSpec(planned(ITEM_COLUMNS, "item")), **range_))
 
 

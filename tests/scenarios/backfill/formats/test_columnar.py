@@ -122,7 +122,7 @@ def test_times_in_the_zone_of_a_machine_are_refused(run: Run, results: Path) -> 
     )
     with pytest.raises(BackfillError, match="times like bidtime are read in the time zone of Flink's TaskManagers"):
         run(text.format("CAST(bidtime AS STRING)"))
-    with pytest.raises(BackfillError, match="there is nothing at"):
+    with pytest.raises(BackfillError, match="does not exist"):
         run(text.format("item"))
 
 

@@ -64,7 +64,7 @@ def test_a_column_spark_cannot_hold_is_no_obstacle_while_nobody_reads_it() -> No
         (
             "SELECT item, LAG(price) OVER (PARTITION BY item ORDER BY bidtime) FROM bid",
             "item STRING, p DECIMAL(10, 2)",
-            "recomputes OVER aggregations",
+            "recomputes only OVER aggregations",
         ),
         ("SELECT item FROM bid ORDER BY item", "item STRING", "ORDER BY or LIMIT"),
         ("SELECT x FROM (VALUES (1)) AS v(x)", "x INT", "VALUES"),
@@ -98,8 +98,8 @@ def test_what_is_not_exact_is_refused_with_its_place(query: str, columns: str, w
     [
         (("'format' = 'csv'", "'format' = 'avro'"), "declares format avro"),
         (("'format' = 'csv'", "'format' = 'csv', 'csv.allow-comments' = 'true'"), "option csv.allow-comments = 'true'"),
-        (("'format' = 'csv'", "'format' = 'csv', 'csv.ignore-parse-errors' = 'yes'"), "write true or false"),
-        (("'format' = 'csv'", "'format' = 'csv', 'csv.field-delimiter' = ';;'"), "write one character"),
+        (("'format' = 'csv'", "'format' = 'csv', 'csv.ignore-parse-errors' = 'yes'"), "Write true or false"),
+        (("'format' = 'csv'", "'format' = 'csv', 'csv.field-delimiter' = ';;'"), "Write a single character"),
         (("'format' = 'csv'", "'format' = 'json', 'json.fail-on-missing-field' = 'true'"), "fail-on-missing-field"),
         (("'connector' = 'filesystem'", "'connector' = 'datagen'"), "connector datagen"),
         (("WATERMARK", "p AS PROCTIME(), WATERMARK"), ""),
@@ -122,7 +122,7 @@ def test_a_conflict_clause_is_computed_where_no_order_of_arrival_decides() -> No
     text = bids(SUM, WINDOWED).rstrip().removesuffix(";")
     plan(BackfillRequest(JobSpec(f"{text} ON CONFLICT DO DEDUPLICATE;")))
     for action in ("NOTHING", "ERROR"):
-        assert f"ON CONFLICT DO {action} depends on the row" in refusal(f"{text} ON CONFLICT DO {action};")
+        assert f"ON CONFLICT DO {action} depends on which row" in refusal(f"{text} ON CONFLICT DO {action};")
 
 
 def _window(function: str) -> str:
@@ -190,7 +190,7 @@ def test_windows_flink_refuses_are_refused_with_its_reason(query: str, words: st
 
 def test_in_batch_mode_any_timestamp_is_a_time() -> None:
     text = bids(SUM, WINDOWED).replace(", WATERMARK FOR bidtime AS bidtime - INTERVAL '1' SECOND", "")
-    assert "declare a WATERMARK" in refusal(text)
+    assert "Declare a WATERMARK" in refusal(text)
     plan(BackfillRequest(JobSpec(text, settings={"execution.runtime-mode": "batch"})))
 
 
@@ -270,7 +270,7 @@ def test_older_hops_at_clock_changes() -> None:
     hop = f"HOP(bidtime, {FIVE}, {TWELVE})"
     text = bids(f"SELECT SUM(price) FROM bid GROUP BY {hop}", "total DECIMAL(38, 2)")
     text = text.replace("bidtime TIMESTAMP(3)", "bidtime TIMESTAMP_LTZ(3)")
-    assert "write TABLE(HOP(" in refusal(text, settings={"table.local-time-zone": "America/Los_Angeles"})
+    assert "Write TABLE(HOP(" in refusal(text, settings={"table.local-time-zone": "America/Los_Angeles"})
     plan(BackfillRequest(JobSpec(text.replace(TWELVE, TEN), settings={"table.local-time-zone": "America/Los_Angeles"})))
     plan(BackfillRequest(JobSpec(text, settings={"table.local-time-zone": "GMT+01:00"})))
 
@@ -365,8 +365,8 @@ def test_an_archive_stands_in_for_a_topic() -> None:
     [
         ("SELECT item FROM bid", "a SELECT without INSERT INTO has no sink"),
         ("INSERT OVERWRITE results SELECT * FROM bid", "INSERT OVERWRITE"),
-        ("INSERT INTO results PARTITION (item = 'x') SELECT * FROM bid", "no partition column"),
-        ("INSERT INTO bid SELECT * FROM bid", "where table bid is read"),
+        ("INSERT INTO results PARTITION (item = 'x') SELECT * FROM bid", "not a partition column"),
+        ("INSERT INTO bid SELECT * FROM bid", "but table bid is read there"),
     ],
 )
 def test_sinks_that_cannot_be_written(statement: str, words: str) -> None:
@@ -384,7 +384,7 @@ def test_two_sinks_need_two_places() -> None:
         table("bid", BID_COLUMNS, "/h"), table("a", "x STRING", "/r"), table("b", "x STRING", "/r"),
         "INSERT INTO a SELECT item FROM bid", "INSERT INTO b SELECT item FROM bid",
     )  # fmt: skip
-    assert "the same place" in refusal(text)
+    assert "the same location" in refusal(text)
 
 
 def test_two_inserts_into_one_sink_are_one_write() -> None:
@@ -445,7 +445,7 @@ def test_a_function_in_the_place_of_one_of_flinks_is_not_taken_for_it() -> None:
     for kind, refused in (("TEMPORARY SYSTEM", True), ("TEMPORARY", False)):
         text = f"CREATE {kind} FUNCTION upper AS 'com.example.Upper';\n" + bids(query, "item STRING")
         if refused:
-            assert "replaces Flink's own UPPER" in refusal(text)
+            assert "replaces Flink's built-in UPPER" in refusal(text)
         else:
             plan(BackfillRequest(JobSpec(text)))
 
@@ -455,7 +455,7 @@ def test_a_window_over_what_is_not_declared() -> None:
 
 
 def test_a_script_that_writes_nothing() -> None:
-    assert "writes nothing" in refusal(script(table("bid", BID_COLUMNS, "/h")))
+    assert "has no INSERT INTO statement" in refusal(script(table("bid", BID_COLUMNS, "/h")))
 
 
 def test_no_message_shows_a_secret() -> None:

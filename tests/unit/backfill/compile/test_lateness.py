@@ -93,9 +93,9 @@ def test_columns_as_they_are_written(given: list[str], found: dict[str, str]) ->
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ([""], "names no column"),
-        (["bid="], "names no column"),
-        (["=seq"], "names no column"),
+        ([""], "contains no column"),
+        (["bid="], "contains no column"),
+        (["=seq"], "contains no column"),
         (["a", "b"], "twice for all tables"),
         (["t=a", "t=b"], "twice for t"),
     ],
@@ -108,7 +108,7 @@ def test_columns_that_are_none(given: list[str], words: str) -> None:
 @pytest.mark.parametrize(
     ("orders", "words"),
     [
-        ({"": "seq"}, "table bid has no column seq; it has bidtime, price, item"),
+        ({"": "seq"}, "table bid has no column seq. The columns of the table are bidtime, price, item"),
         ({"bid": "item"}, "column item of table bid is STRING. Use whole or decimal numbers"),
         ({"other": "price"}, "--order-by other: the script reads no table with this name"),
     ],

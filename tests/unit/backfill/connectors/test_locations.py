@@ -51,7 +51,7 @@ def test_a_name_for_two_tables_is_ambiguous() -> None:
         (a_table("t", connector="pulsar"), "connector pulsar.*--table t=URI"),
         (a_table("t", **{"source.path.regex-pattern": ".*"}), "option source.path.regex-pattern"),
         (a_table("t", path=""), "no option path"),
-        (a_table("t", path="/a/*.csv"), "character of a pattern"),
+        (a_table("t", path="/a/*.csv"), "a pattern character"),
         (a_table("t", path="${conn.lake.host}/x"), "has no value. Set the variable"),
         (Table(("", "", "t"), (), (), declared=False), "not declared"),
     ],
@@ -78,7 +78,7 @@ def test_relative_places_and_blanks(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     monkeypatch.chdir(tmp_path)
     assert normalised("in here", "x") == (tmp_path / "in here").as_uri()
     assert normalised("file:///a%20b/", "x") == "file:///a%20b"
-    with pytest.raises(BackfillError, match="the place is empty"):
+    with pytest.raises(BackfillError, match="the location is empty"):
         normalised(" ", "x")
 
 

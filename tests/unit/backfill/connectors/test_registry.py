@@ -135,7 +135,7 @@ def test_two_modules_are_a_connector(tmp_path: Path) -> None:
     other = BackfillRequest(JobSpec(declared(tmp_path / "out", "letters")))
     names = [*merged(lambda each: each.sources)]
     assert names.index("filesystem") < names.index("numbers")
-    with pytest.raises(BackfillError, match=f"supports {', '.join(names)}"):
+    with pytest.raises(BackfillError, match=f"supports only {', '.join(names)}"):
         plan(other)
 
 

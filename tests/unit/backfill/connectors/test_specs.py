@@ -49,10 +49,10 @@ def test_a_place_shows_no_secret() -> None:
         (jdbc(driver="com.example.Driver"), "driver com.example.Driver is not PostgreSQL"),
         (jdbc(table_name=""), "no option table-name"),
         (jdbc(table_name="my orders"), "my orders is not a name that PostgreSQL accepts"),
-        (jdbc(compatible_mode="x"), "does not support option compatible-mode"),
+        (jdbc(compatible_mode="x"), "does not support the option compatible-mode"),
         (jdbc(scan__fetch_size="many"), "scan.fetch-size is 'many', which is not a whole number"),
         (jdbc(scan__partition__num="3"), "option scan.partition.column is required"),
-        (table("s", COLUMNS, "/h", "parquet", parquet__utc_timezone="yes"), "utc-timezone is 'yes'; write true or"),
+        (table("s", COLUMNS, "/h", "parquet", parquet__utc_timezone="yes"), "utc-timezone is 'yes'. Write true or"),
         (table("s", COLUMNS, "/h", "parquet", parquet__vectorized="x"), "option parquet.vectorized = 'x' has no exact"),
         (table("s", COLUMNS, "/h", "orc", orc__force__positional__evolution="true"), "orc.force.positional.evolution"),
         (table("s", COLUMNS, "/h", "csv").replace(") WITH", ") PARTITIONED BY (d) WITH"), "column d of type DATE"),
@@ -65,7 +65,7 @@ def test_what_is_not_exact_is_refused(source: str, words: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("format", "words"), [("parquet", "zone of Flink's TaskManagers"), ("orc", "depend on the zones")]
+    ("format", "words"), [("parquet", "zone of Flink's TaskManagers"), ("orc", "depend on the time zones")]
 )
 def test_times_of_unknown_zones_are_refused_where_they_are_read(format: str, words: str) -> None:
     source = table("s", COLUMNS, "/h", format)

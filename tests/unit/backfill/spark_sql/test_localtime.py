@@ -37,10 +37,10 @@ def _program(folder: Path, call: str, zone: str | None = None) -> Program:
             "Mars/Olympus",
             "table.local-time-zone is Mars/Olympus, which Flink refuses",
         ),
-        ("UNIX_TIMESTAMP(s)", "Europe/Berlin", "no exact translation in Europe/Berlin, whose clocks change"),
+        ("UNIX_TIMESTAMP(s)", "Europe/Berlin", "no exact translation to Spark in Europe/Berlin, whose clocks change"),
         ("UNIX_TIMESTAMP(s, 'yyyy')", "UTC", "UNIX_TIMESTAMP has no exact translation"),
         ("FROM_UNIXTIME(s)", "UTC", "this expression of STRING has no exact translation"),
-        ("DATE_FORMAT(z, 'EEE')", "UTC", "DATE_FORMAT of TIMESTAMP(3), CHAR(3) NOT NULL and constant EEE"),
+        ("DATE_FORMAT(z, 'EEE')", "UTC", "DATE_FORMAT of TIMESTAMP(3), CHAR(3) NOT NULL and the constant EEE"),
         ("FLOOR(z TO DAY)", "UTC", "FLOOR of TIMESTAMP_LTZ(3)"),
     ],
 )

@@ -138,7 +138,9 @@ def test_rows_of_one_key_and_one_window_are_refused(run: Run, postgres: Postgres
     postgres.run("CREATE TABLE results (window_start timestamp, window_end timestamp, total numeric(38, 2))")
     sink = declared("results", f"{SUM_COLUMNS}, PRIMARY KEY (window_start) NOT ENFORCED", postgres)
     query = f"SELECT window_start, window_end, SUM(price) FROM {TUMBLE} GROUP BY item, window_start, window_end"
-    with pytest.raises(BackfillError, match=r'the primary key \("window_start"\) = \(2020-04-15 08:.*distinguish them'):
+    with pytest.raises(
+        BackfillError, match=r'the primary key \("window_start"\) = \(2020-04-15 08:.*distinguish the rows'
+    ):
         run(script(bid, sink, f"INSERT INTO results {query}"))
     assert rows(postgres) == staged(postgres) == []
 

@@ -294,10 +294,10 @@ SERVERS = "broker:9092"
     [
         ({"scan__startup__mode": "sometimes"}, "scan.startup.mode = 'sometimes' does not define the history"),
         ({"scan__bounded__mode": "group-offsets"}, "scan.bounded.mode = 'group-offsets' does not define"),
-        ({"scan__startup__mode": "timestamp"}, "write milliseconds since 1970"),
+        ({"scan__startup__mode": "timestamp"}, "Write milliseconds since 1970"),
         (
             {"scan__bounded__mode": "specific-offsets", "scan__bounded__specific_offsets": "0"},
-            "write partition:0,offset",
+            "Write offsets as in partition:0,offset",
         ),
         ({"topic_pattern": "b.*"}, "does not support option topic-pattern = 'b.*'"),
         ({"key__format": "json"}, "a key.format but no key.fields"),
@@ -305,9 +305,9 @@ SERVERS = "broker:9092"
         ({"key__format": "raw", "key__fields": "item"}, "declares format raw"),
         (
             {"key__format": "csv", "key__fields": "item", "key__fields_prefix": "k_"},
-            "all key fields must start with it",
+            "all key fields must start with this prefix",
         ),
-        ({"value__fields_include": "NONE"}, "write ALL or EXCEPT_KEY"),
+        ({"value__fields_include": "NONE"}, "Write ALL or EXCEPT_KEY"),
         ({"properties__interceptor__classes": "x"}, "may change records"),
         ({"format": "avro"}, "declares format avro"),
         ({"connector": "upsert-kafka"}, "an upsert-kafka table, whose records replace each other"),
