@@ -116,9 +116,8 @@ def merge_entries(made: OperatorMigration, header: KeyedHeader) -> GroupChange |
         mergers = {state.new.name: partial(add_counts, state.new) for state in made.states if state.adds_counts}
     if not mergers and not made.merges:
         return None
-    of_state = [
-        mergers.get(state.name) for state in header.states
-    ]  # Equal timers need no merging, because a single timer is enough.
+    # Equal timers need no merging, because a single timer is enough.
+    of_state = [mergers.get(state.name) for state in header.states]
 
     def change(entries: list[Entry]) -> list[Entry]:
         found: dict[tuple[int, bytes], bytes] = {}

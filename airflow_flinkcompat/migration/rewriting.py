@@ -126,7 +126,7 @@ class OperatorRewriting:
                         raise _unknown_state(state)
                     begin = runs.at
                     if not change[state]:
-                        _none_lost(file.header, state)
+                        _check_dropped_state(file.header, state)
                         runs.skip()
                     for way in change[state]:
                         runs.at = begin
@@ -200,7 +200,7 @@ class OperatorRewriting:
         timers = [state.kind is KeyedStateKind.TIMERS for state in states]
         for state, stored_key, value in read_entries(group):
             if state >= len(states):
-                raise _unknown_state_error(state)
+                raise _unknown_state(state)
             if not change[state]:
                 _check_dropped_state(header, state)
                 continue
@@ -235,7 +235,7 @@ def rewritten_group(
         if state >= len(change):
             raise _unknown_state(state)
         if not change[state]:
-            _none_lost(header, state)
+            _check_dropped_state(header, state)
             runs.skip()
         begin = runs.at
         for way in change[state]:

@@ -128,10 +128,8 @@ class TargetFolder:
         self._read_back(part, metadata)
         try:
             os.link(str(part), str(self._metadata))
-        except (
-            FileExistsError,
-            FileNotFoundError,
-        ):  # A different run published, or removed these files.
+        except (FileExistsError, FileNotFoundError):
+            # A different run published, or removed these files.
             raise self._in_use() from None
         except OSError:  # The disk does not support hard links.
             part.rename(self._metadata)

@@ -315,7 +315,7 @@ def _add_one_by_one(
         for name, kept, counted in compared[state]:
             total = totals[name]
             if side.merges:
-                total.add(hashed_key, kept(name, value), mergers.get(name, _either))
+                total.add(hashed_key, kept(name, value), mergers.get(name, _merge_equal))
             elif counted is not None:  # Rows that became equal are one entry with a count.
                 parts = StoredKey.read(stored_key, False)
                 times, row = counted(parts.rest, value)
