@@ -23,16 +23,16 @@ WHOLE, ONE_ROW, COUNTED_ROWS, SEPARATED_ROWS = range(4)
 
 AFTER_ROWS, CHANGED, OTHER_GROUP = range(-21, -24, -1)
 _FLAG, _OLD_STAMP, _NEW_STAMP, _NOW, _ROWS, _TRAILING, _REPEATS, _GROWTH = range(8)
-"""Numbers of a plan of values.
+"""Indexes of the numbers in the plan of a value.
 
-They are the sizes of a map's flag and of both timestamps, the timestamp of values without an old one, the form of the
-rows, the bytes after each row, and the limits of a new value's size.
+The numbers are the sizes of a map's flag and of both timestamps, the timestamp for values without an old timestamp, the
+form of the rows, the number of bytes after each row, and the limits of a new value's size.
 """
 _PREFIX, _NEW_PREFIX, _MOMENT, _GROUPS, _CHANGED_KEYS = range(5)
-"""Numbers of a plan of keys.
+"""Indexes of the numbers in the plan of a key.
 
-They are the bytes of the key group in old and new keys, the bytes of a timer's time, the number of key groups, and 1 if
-keys are rewritten.
+The numbers are the bytes of the key group in old and in new keys, the bytes of a timer's time, the number of key
+groups, and 1 if keys are rewritten.
 """
 
 
@@ -47,7 +47,7 @@ def map_value(
     row: list[int],
     constants: memoryview,
 ) -> int:
-    """Write a new value; returns its end, or the code of an error."""
+    """Write a new value. Returns the end of the value, or an error code."""
     content = at + value[_FLAG] + value[_OLD_STAMP]
     if content > end:
         return AFTER_ROWS
@@ -72,7 +72,7 @@ def map_rows(
     row: list[int],
     constants: memoryview,
 ) -> int:
-    """Write the content of a new value after its timestamp."""
+    """Write the content of a new value, which follows the timestamp."""
     if value[_ROWS] == WHOLE:
         copy(source, at, end, out, to)
         return to + end - at
@@ -112,7 +112,7 @@ def map_rows(
 
 @compiled
 def size_limit(size: int, value: list[int], row: list[int]) -> int:
-    """The size that a new value cannot exceed."""
+    """Upper limit for the size of a new value."""
     rows = size // (4 + row[OLD_END] + value[_TRAILING]) + 1
     return size * value[_REPEATS] + rows * value[_GROWTH] + STAMP
 
@@ -123,8 +123,8 @@ def rewrite_run(
 ) -> tuple[int, int, int, int]:
     """Write entries with new values.
 
-    Returns the end of the read and of the written entries, their number, and the size of the buffer that the next
-    entry requires: 0 at the end of the run, or the code of an error.
+    Returns four numbers: the end of the read entries, the end of the written entries, the number of entries, and a
+    status. The status is 0 at the end of the run, the buffer size that the next entry requires, or an error code.
     """
     to, entries = 0, 0
     while True:
@@ -149,7 +149,7 @@ def rewrite_run(
 
 @compiled
 def _end_of_row(source: memoryview, begin: int, end: int, keys: list[int]) -> int:
-    """End of the row in a stored key, which is Flink's key; or the code of an error."""
+    """End offset of the key row in a stored key, or an error code."""
     at = begin + keys[_PREFIX] + keys[_MOMENT]
     if at + 4 > end:
         return NO_KEY
@@ -169,7 +169,10 @@ def _map_key(
     row: list[int],
     constants: memoryview,
 ) -> tuple[int, int]:
-    """Write a key after its prefix; returns the ends of its row and of the key, or an error twice."""
+    """Write a key after its prefix.
+
+    Returns the end of its row and the end of the key, or an error code twice.
+    """
     at = begin + keys[_PREFIX]
     row_at = at + keys[_MOMENT] + 4
     if not keys[_CHANGED_KEYS]:
@@ -186,7 +189,7 @@ def _map_key(
 
 
 _HEAD = 10
-"""Bytes that a scattered entry has besides its key and value: the number of its state and two lengths."""
+"""Number of bytes of a scattered entry in addition to its key and value."""
 
 
 @compiled
@@ -208,8 +211,8 @@ def scatter_run(
 ) -> tuple[int, int, int, int]:
     """Write entries for their new key groups.
 
-    ``found`` gets the key group and the begin of each written entry. Returns the end of the read and of the written
-    entries, their number, and what :func:`rewrite_run` returns last.
+    ``found`` receives the key group and the start of each written entry. Returns the same four numbers as
+    :func:`rewrite_run`.
     """
     while True:
         key, end = end_of_entry(source, at)
@@ -251,7 +254,7 @@ def scatter_run(
 def sort_by_group(
     source: memoryview, size: int, found: list[int], count: int, ends: list[int], out: memoryview
 ) -> None:
-    """Order scattered entries by key group; ``ends`` gets the end of each group's entries."""
+    """Order scattered entries by key group. ``ends`` receives the end of each group's entries."""
     for group in range(len(ends)):
         ends[group] = 0
     for entry in range(count):
@@ -270,7 +273,10 @@ def sort_by_group(
 
 @compiled
 def gather(source: memoryview, out: memoryview, counts: list[int]) -> int:
-    """Write the content of a key group from scattered entries, ordered by state; returns its end."""
+    """Write the content of a key group from scattered entries, ordered by state.
+
+    Returns the end of the content.
+    """
     to = 0
     for state in range(len(counts)):
         at, last = 0, -1
@@ -297,7 +303,7 @@ def gather(source: memoryview, out: memoryview, counts: list[int]) -> int:
 
 @compiled
 def _end_of_row_in_group(source: memoryview, begin: int, end: int, group: int, keys: list[int]) -> int:
-    """End of the row in a key that is stored in its key group; or the code of an error."""
+    """End offset of the key row, if the key is stored in its key group; otherwise an error code."""
     end_of_row = _end_of_row(source, begin, end, keys)
     if end_of_row < 0:
         return end_of_row
@@ -332,8 +338,9 @@ def sum_run(
 ) -> tuple[int, int, int]:
     """Add the hashes of the keys and kept fields of entries to a sum.
 
-    ``whole`` builds the whole content of a value, which must be that of the entry: from its kept fields if ``of_kept``,
-    else from the entry. Returns the end of the read entries, their number, and what :func:`rewrite_run` returns last.
+    The mapping ``whole`` must reproduce the whole content of each value, from the kept fields if ``of_kept``, otherwise
+    from the value. Returns three numbers: the end of the read entries, the number of entries, and a status as in
+    :func:`rewrite_run`.
     """
     entries = 0
     while True:

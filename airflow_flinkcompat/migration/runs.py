@@ -1,4 +1,4 @@
-"""Entries of one state in a key group: rewritten, moved to other key groups, or summed up."""
+"""Entries of one state in a key group: rewrite, move or sum them in compiled loops."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from airflow_flinkcompat.savepoint.row_mapping import RowMapping, row_error, row
 from airflow_flinkcompat.savepoint.runs import RUN_ERRORS, Runs, run_error
 
 _BUFFER = 1 << 20
-"""Bytes of new entries that a loop writes before they are passed on."""
+"""Number of bytes of new entries that a loop writes before it returns them."""
 
 
 def _error(code: int) -> SavepointUnreadable:
@@ -51,11 +51,11 @@ _ANY_ROW = row_mapping([FieldForm.WORD], [0])
 
 @dataclass(frozen=True)
 class ValueMapping:
-    """Mapping of old values to new ones.
+    """Mapping of old values to new values.
 
     Attributes:
-        flag: Bytes of a map's NULL flag, before the timestamps.
-        stamps: Bytes of the last access timestamp in old and new values.
+        flag: Number of bytes of a map's NULL flag, which precedes the timestamp.
+        stamps: Number of bytes of the last access timestamp in old and in new values.
     """
 
     flag: int
@@ -64,7 +64,7 @@ class ValueMapping:
     plan: list[int]
 
     def __call__(self, value: bytes) -> bytes:
-        """Build one value."""
+        """Convert one value."""
         out = writable(size_limit(len(value), self.plan, self.row.plan))
         end = map_value(readable(value), 0, len(value), out, 0, self.plan, self.row.plan, self.row.constants)
         if end < 0:
@@ -78,12 +78,12 @@ def value_mapping(
     """Plan the construction of a state's new values.
 
     Args:
-        state: State that contains the rows, old or new, which have the same form.
-        rows: Builder of the rows; None if the content is unchanged.
+        state: State that contains the rows. It may be the old or the new state, because both have the same form.
+        rows: Mapping of the rows; None if the content is unchanged.
         old_stamp: True if old values begin with a last access timestamp.
-        new_stamp: True if new values do.
-        now: Milliseconds since 1970, the timestamp of values without an old one.
-        flag: True if the values of a map begin with their NULL flag.
+        new_stamp: True if new values begin with a last access timestamp.
+        now: Milliseconds since 1970. Values without an old timestamp get this timestamp.
+        flag: True if the values of a map begin with a NULL flag.
     """
     form, listed = state.value.form, state.kind is KeyedStateKind.LIST
     framing = SEPARATED_ROWS if listed else COUNTED_ROWS if form.startswith("List") else ONE_ROW
@@ -101,14 +101,14 @@ UNCHANGED = ValueMapping(0, (0, 0), _ANY_ROW, numbers([0, 0, 0, 0, WHOLE, 0, 1, 
 def key_plan(prefixes: tuple[int, int], timers: bool, groups: int, changed: bool) -> list[int]:
     """Plan the reading of stored keys.
 
-    ``prefixes``: bytes of the key group in old and new keys. ``groups``: number of the new operator's key groups.
-    ``changed``: True if keys are rewritten.
+    ``prefixes``: Number of bytes of the key group in old and in new keys. ``groups``: Number of the new operator's key
+    groups. ``changed``: True if keys are rewritten.
     """
     return numbers([*prefixes, STAMP * timers, groups, changed])
 
 
 def rewritten(runs: Runs, mapping: ValueMapping) -> Generator[bytes, None, int]:
-    """Yield the entries of a state with new values, in blocks; the result is their number."""
+    """Yield the entries of a state with new values, in blocks. Returns the number of entries."""
     out, count = writable(_BUFFER), 0
     while True:
         runs.at, end, entries, wanted = rewrite_run(
@@ -126,12 +126,14 @@ def rewritten(runs: Runs, mapping: ValueMapping) -> Generator[bytes, None, int]:
 
 
 class Scatter:
-    """Entries on their way to the key groups of another operator, in blocks that are ordered by key group.
+    """Buffer of entries that move to the key groups of a different operator.
+
+    It yields blocks in the order of key groups.
 
     Args:
-        prefixes: Bytes of the key group in old and in new keys.
+        prefixes: Number of bytes of the key group in old and in new keys.
         max_parallelism: Number of the new operator's key groups.
-        key: Builder of the new keys; None: keys are unchanged.
+        key: Mapping of the keys; None if keys are unchanged.
     """
 
     def __init__(self, prefixes: tuple[int, int], max_parallelism: int, key: RowMapping | None) -> None:
@@ -142,7 +144,7 @@ class Scatter:
         self._end = self._count = 0
 
     def run(self, runs: Runs, timers: bool, state: int, value: ValueMapping | None) -> Iterator[tuple[int, bytes]]:
-        """Take the entries of an old state for the new state with a number; yields full blocks."""
+        """Add the entries of an old state for the new state with the index ``state``. Yields full blocks."""
         value, key = value or UNCHANGED, self._key
         while True:
             runs.at, self._end, self._count, wanted = scatter_run(
@@ -159,7 +161,7 @@ class Scatter:
                 self._out, self._sorted = writable(wanted), writable(wanted)
 
     def blocks(self) -> Iterator[tuple[int, bytes]]:
-        """Yield the scattered entries of each key group, and forget them."""
+        """Yield the buffered entries of each key group, and empty the buffer."""
         sort_by_group(self._out, self._end, self._found, self._count, self._ends, self._sorted)
         begin = 0
         for group, end in enumerate(self._ends):
@@ -170,11 +172,14 @@ class Scatter:
 
 
 _SCATTERED = 8 << 20
-"""Bytes of scattered entries in memory before they are passed on."""
+"""Number of bytes of scattered entries in memory before they are yielded."""
 
 
 def gathered_group(content: bytes, counts: list[int]) -> bytes:
-    """The content of a key group from its scattered entries; ``counts`` of entries by state are increased."""
+    """Build the content of a key group from scattered entries.
+
+    ``counts`` of entries by state are increased.
+    """
     found = numbers([0] * len(counts))
     out = writable(len(content) + 2 * len(counts) + 2)
     end = gather(readable(content), out, found)
@@ -185,13 +190,13 @@ def gathered_group(content: bytes, counts: list[int]) -> bytes:
 
 @dataclass(frozen=True)
 class EntrySum:
-    """Sum of the hashes of a state's entries, by their keys and the kept fields of their values.
+    """Sum of the hashes of a state's entries, over keys and kept fields of values.
 
     Attributes:
-        kept: Builder of the kept part of a value.
-        whole: Builder of the whole content of a value after its timestamp; None: it is not compared.
-        of_kept: True if ``whole`` builds it from the kept part.
-        key: Builder of the compared keys; None: keys are compared as they are.
+        kept: Mapping of a value to its kept part.
+        whole: Mapping to the whole content of a value after its timestamp; None if the whole content is not compared.
+        of_kept: True if ``whole`` maps the kept part instead of the value.
+        key: Mapping of the keys to compare; None if keys are compared without a change.
     """
 
     kept: ValueMapping
@@ -205,7 +210,7 @@ class EntrySum:
         """Add the entries of a state in a key group.
 
         Returns:
-            Number of entries, and 0, :data:`CHANGED` or :data:`OTHER_GROUP` of the entry after them.
+            Number of entries, and 0. If an entry does not match, :data:`CHANGED` or :data:`OTHER_GROUP` instead of 0.
         """
         whole, key, scratch, count = self.whole or UNCHANGED, self.key or _ANY_ROW, writable(_BUFFER), 0
         while True:

@@ -182,7 +182,7 @@ class _Side:
 
     @property
     def merges(self) -> bool:
-        """True if several entries may become one."""
+        """True if several entries may merge into one."""
         return self.slices is not None or (self.line is not None and self.line.merges and not self.new)
 
 
@@ -365,7 +365,7 @@ def _compared_states(side: _Side, state: KeyedState) -> Iterator[tuple[str, _Kep
 
 
 class _KeptPart(NamedTuple):
-    """Mapping of a value to its kept part, and a mapping that must restore the whole content."""
+    """Mapping of a value to its kept part, and a mapping that must reproduce the whole content."""
 
     kept: ValueMapping
     whole: ValueMapping | None = None
@@ -418,7 +418,7 @@ def _counted(state: StateRewrite, new: bool) -> Counted:
 
 
 def _kept_fields(state: StateRewrite, stored: NamedState, new: bool) -> tuple[RowMapping, RowMapping]:
-    """Build the mapping of a row to its kept fields, and the mapping of these to the whole row."""
+    """Return two mappings: from a row to its kept fields, and from kept fields to the whole row."""
     assert state.old is not None
     forms = [field_form(field.type) for field in stored.row]
     pairs = _pairs(state)
