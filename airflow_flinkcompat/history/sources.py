@@ -15,7 +15,7 @@ from airflow_flinkcompat.backfill.protocols import BackfillSource
 from airflow_flinkcompat.backfill.result import BackfillError, Untranslatable
 from airflow_flinkcompat.exec_graph.exec_node import last_name
 from airflow_flinkcompat.history.archived_topic import OffsetArchive, TopicWithArchive, topic_of
-from airflow_flinkcompat.history.time_boundary import BoundaryArchive, names_a_time
+from airflow_flinkcompat.history.time_boundary import BoundaryArchive, is_event_time
 from airflow_flinkcompat.migration import NotMigratable
 from airflow_flinkcompat.model import InputError
 from airflow_flinkcompat.plan.nodes import Table
@@ -55,7 +55,7 @@ class HistoryLocations(TableLocations):
                 ),
                 table.span,
             )
-        of = BoundaryArchive.of if names_a_time(joined) else OffsetArchive.of
+        of = BoundaryArchive.of if is_event_time(joined) else OffsetArchive.of
         return of(table, KafkaSource.of(table), TableLocations({name: uri}).source, joined)
 
 
