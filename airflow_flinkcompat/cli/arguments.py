@@ -146,8 +146,10 @@ def fails_gate(outcome: Outcome, fail_on: str) -> bool:
 
 
 def parse_settings(pairs: Iterable[str], what: str = "setting", form: str = "KEY=VALUE") -> dict[str, str]:
-    """Parse ``K=V`` pairs. Raises :class:`InputError` for a malformed pair; ``what`` and ``form`` describe the pair in
-    the message."""
+    """Parse ``K=V`` pairs.
+
+    Raises :class:`InputError` for a malformed pair; ``what`` and ``form`` describe the pair in the message.
+    """
     settings: dict[str, str] = {}
     for pair in pairs:
         key, equals, value = pair.partition("=")

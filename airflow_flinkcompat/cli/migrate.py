@@ -398,7 +398,7 @@ def _accepted(made: Migration, unseen: bool, accepted: Collection[str]) -> bool:
 
 
 def _savepoint_of_stopped_job(job_id: str, savepoint: str | None, planner: Planner) -> str:
-    """Final savepoint of a stopped job. Raises InputError if --savepoint is passed, too, or no cluster is."""
+    """Final savepoint of a stopped job. Raises InputError with --savepoint, or without a cluster."""
     if savepoint:
         raise InputError("--job-id replaces --savepoint: leave one of them out")
     if not (planner.target or planner.jobmanager):

@@ -352,7 +352,7 @@ class FormerProject:
 
     @property
     def folder(self) -> str:
-        """Folder of the file from the root of the repository, from which its paths start."""
+        """Path of the file's folder from the root of the repository; paths in the file start from this folder."""
         return PurePosixPath(self.path).parent.as_posix()
 
 

@@ -40,7 +40,7 @@ _GUESSED: Sequence[Mapping[str, Any]] = (
     {"changelog": "all", "sink": "upsert"},
     {"changelog": "insert", "push_down": True, "sink": "all"},
 )
-"""Alternative abilities to try for a stand-in source, or for a stand-in sink with a primary key."""
+"""Alternative connector abilities for a stand-in source or a stand-in sink with a primary key."""
 _LOOKUPS: Sequence[Mapping[str, Any]] = ({"async": True},)
 """Alternative lookup modes to try for a stand-in."""
 

@@ -169,7 +169,7 @@ class JobOptions:
     catalog_files: tuple[str, ...] = ()
 
     def over(self, below: JobOptions) -> tuple[Self, tuple[str, ...]]:
-        """Merge these options over lower options, such as the options of the project file.
+        """Merge these options over options of lower precedence, such as the options of the project file.
 
         Settings and variables are merged by key, functions by name. A version applies only together with the engine
         that was set next to it.

@@ -26,7 +26,7 @@ _SHIPPED = ("airflow_flinkcompat", "sqlglot")
 _BATCH_BYTES = 32 << 20
 _BATCH_PAIRS = 10_000
 _PARTS_EACH = 8
-"""Spark tasks per slot in a batch. Small tasks balance scripts of different size."""
+"""Spark tasks per slot in a batch. Small tasks balance the load if scripts differ in size."""
 
 
 def audit_on_spark(pairs: Iterable[AuditPair], tables: tuple[ReplacementTable, ...], master: str) -> Iterator[AuditRow]:

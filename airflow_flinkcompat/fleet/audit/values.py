@@ -36,7 +36,7 @@ class AuditPair:
     Attributes:
         name: The deployment, or the path of the script; in a Git history, path and commit.
         old: The present job; None if it cannot be read.
-        new: The future job. Its engine and version decide the verdict.
+        new: The future job. The engine and version of the future job decide the verdict.
         engine_named: True if an engine is set for the job; otherwise, each engine judges the job.
         fault: The reason why the pair cannot be judged; "" if it can be judged.
     """

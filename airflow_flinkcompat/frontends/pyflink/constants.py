@@ -68,7 +68,7 @@ def joined(parts: Sequence[str], between: str = "") -> Const:
 
 
 def binary(name: str, left: Constant, right: Constant) -> Const | None:
-    """``left OP right``, with the operator as the name of its :mod:`ast` node."""
+    """The result of ``left OP right``; the operator is the name of an :mod:`ast` node."""
     match left, right:
         case str(), _ if name == "Mod":
             return percent(left, [right])
@@ -84,7 +84,7 @@ def binary(name: str, left: Constant, right: Constant) -> Const | None:
 
 
 def compare(name: str, left: Constant, right: Constant) -> Const | None:
-    """``left OP right`` for a comparison."""
+    """The result of the comparison ``left OP right``."""
     if symbolic(left) or symbolic(right):
         # Of such a text, only the fact that it is not None is known.
         plain = None in (left, right) and name in ("Is", "IsNot", "Eq", "NotEq")
