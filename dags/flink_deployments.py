@@ -1,6 +1,6 @@
-"""### Many Flink SQL jobs, each behind its own gate
+"""### Redeploy many Flink SQL jobs, each with a gate
 
-A DAG for each job of ``flink_deployments.toml``, or of the file that FLINKCOMPAT_DEPLOYMENTS names.
+The file creates a DAG for each job in ``flink_deployments.toml``, or in the file that FLINKCOMPAT_DEPLOYMENTS names.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""### A gate before every redeploy of a Flink SQL job
+"""### Check a Flink SQL job before every redeploy
 
-Waits for a new version of the script, checks what it does to the state of the running job, and follows the verdict:
-resume from a savepoint, migrate the state, ask a person, or, where history can be recomputed with Spark, restart
-without state.
+The DAG waits for a new version of the script, checks how it affects the state of the running job, and follows the
+verdict: resume from a savepoint, migrate the state, ask a person, or restart without state if Spark can recompute
+history.
 
-Its job is `orders`, or the one that FLINKCOMPAT_DEPLOYMENT names: `flink_hand_over` deploys that one too, when it is
-triggered; the ledger lets one of them at a time.
+The job is `orders`, or the job that FLINKCOMPAT_DEPLOYMENT names. If you trigger `flink_hand_over`, it deploys the
+same job; the ledger allows only one of the two at a time.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""### A redeploy whose backfill hands over to the live job at a boundary
+"""### Redeploy with a backfill that hands over to the live job at a boundary
 
-Trigger it with the boundary: history up to there is Spark's, what follows the live job's, and no window is missing,
-doubled or cut. Where state does not survive the change, the record of the hand-over is worked out first, the job starts
-by it, and the backfill follows once history has passed the boundary. For sinks in which a range can be replaced (JDBC,
-Delta, Iceberg, upsert-kafka).
+Trigger the DAG with the boundary. Spark computes results up to the boundary, and the live job computes the later
+results. No window is missing, doubled or cut. If the change discards state, the DAG first writes the record of the
+hand-over, then starts the job with it. The backfill follows once history has passed the boundary.
 
-Its job is `payments`, or the one that FLINKCOMPAT_DEPLOYMENT names: then it shares that job with `flink_gated_deploy`,
-and the ledger lets one of them at a time.
+The sinks must be able to replace a range (JDBC, Delta, Iceberg, upsert-kafka). The job is `payments`, or the job that
+FLINKCOMPAT_DEPLOYMENT names. It can share that job with `flink_gated_deploy`; the ledger allows only one of the two
+at a time.
 """
 
 from __future__ import annotations

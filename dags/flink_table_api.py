@@ -1,8 +1,8 @@
-"""### A gate before every redeploy of a PyFlink program
+"""### Check a PyFlink program before every redeploy
 
-The program is read, never run, and checked against what the ledger holds; targets run SQL scripts only, so a task of
-this DAG starts it with Flink's own client, and records it. Where state does not survive, history up to the
-restart is recomputed with Spark.
+The gate reads the program without running it, and compares it with the version in the ledger. Targets run only SQL
+scripts, so a task of this DAG starts the program with Flink's own client, and records it. If state is discarded,
+Spark recomputes history up to the restart.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ _PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
 
 
 def run_named(package: str, names: tuple[str, ...]) -> None:
-    """Run the program whose name is the first argument of the command line; list all of them without one."""
+    """Run the program that the first argument names; without arguments, list all programs."""
     name = sys.argv[1].replace("-", "_") if len(sys.argv) > 1 else ""
     if name not in names:
         for each in names:
@@ -44,19 +44,19 @@ def _first_line(module: str) -> str:
 
 
 def benchmark_parser(doc: str | None) -> argparse.ArgumentParser:
-    """A parser of the options of a benchmark that has this docstring, with ``--write FILE``."""
+    """Parser for the options of a benchmark, with its docstring as help, and ``--write FILE``."""
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", type=Path, metavar="FILE", help="write the result into this file, too")
     return parser
 
 
 def explanation(doc: str | None) -> str:
-    """The docstring of a program without its first line, as Markdown."""
+    """Docstring of a program without its first line, as Markdown."""
     return (doc or "").partition("\n\n")[2].strip().replace("``", "`")
 
 
 def publish(lines: Iterable[str], file: Path | None) -> None:
-    """Print each line of a result as it is measured; a file that is named holds all of them so far."""
+    """Print each line of a result as it is measured, and write all lines so far to a file if set."""
     found: list[str] = []
     for line in lines:
         print(line, flush=True)
@@ -76,9 +76,10 @@ class Cost:
 
 
 def cost_of(command: Sequence[str], timeout: float) -> Cost:
-    """Run a command to the end of every process that it started, also of those it did not wait for.
+    """Run a command until all processes that it started have ended, and return its cost.
 
-    A process of its own does the counting, so that children of this one are left alone. Raises TimeoutExpired.
+    A separate process measures the cost, so that other children of this process are not affected. Raises
+    TimeoutExpired.
     """
     counter = [sys.executable, "-m", __name__, *command]
     with subprocess.Popen(counter, stdout=subprocess.PIPE, text=True, start_new_session=True) as counting:

@@ -1,7 +1,7 @@
-"""Builds the planner's jar from planner/: ``python -m scripts.build_planner [--output DIR]``.
+"""Build the planner's jar from planner/: ``python -m scripts.build_planner [--output DIR]``.
 
-Needs a JDK 17 and Maven. It is built against every line of Flink, and must have the same bytes for each: one jar serves
-them all. ``build.json`` names the digest of every source and of the jar, which a test compares in Python alone.
+Needs a JDK 17 and Maven. The jar is built against every line of Flink. The bytes must be equal for all lines, because
+one jar serves all of them. ``build.json`` contains the digest of every source and of the jar, which a test compares.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SOURCES = Path(__file__).parents[1] / "planner"
 
 
 def digests(folder: Path) -> dict[str, str]:
-    """The SHA-256 of every source by its path."""
+    """SHA-256 of every source by its path."""
     files = [folder / "pom.xml", *(each for each in (folder / "src").rglob("*") if each.is_file())]
     return {
         each.relative_to(folder).as_posix(): hashlib.sha256(each.read_bytes()).hexdigest() for each in sorted(files)

@@ -1,8 +1,8 @@
-"""Builds the SQL runner's jar: ``python scripts/build_sql_runner.py FLINK_LIB [--output JAR]``.
+"""Build the SQL runner's jar: ``python scripts/build_sql_runner.py FLINK_LIB [--output JAR]``.
 
-The same source and the same javac give the same bytes: entries are sorted, uncompressed and of one fixed date. Java 8's
-class files run on every Java that Flink 1.19 and later run on. FLINK_LIB is the ``lib`` folder of a Flink 1.19 or
-later; which one makes no difference to the bytes. Standard library only.
+The same source and the same javac result in the same bytes: entries are sorted, uncompressed and have one fixed date.
+The class files are for Java 8, so they run on every Java that Flink 1.19 and later support. FLINK_LIB is the ``lib``
+folder of any Flink 1.19 or later; the choice does not affect the bytes. Uses only the standard library.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def compile_source(library: Path, javac: str = "javac") -> dict[str, bytes]:
 
 
 def write_jar(classes: Mapping[str, bytes], jar: Path) -> None:
-    """Write the jar; the manifest first, as jars have it."""
+    """Write the jar with the manifest as its first entry."""
     with zipfile.ZipFile(jar, "w", zipfile.ZIP_STORED) as archive:
         for name, content in {"META-INF/MANIFEST.MF": _MANIFEST, **dict(sorted(classes.items()))}.items():
             entry = zipfile.ZipInfo(name, _DATE)

@@ -1,8 +1,8 @@
-"""Hook of hatchling: the README as an index shows it, and the project's addresses.
+"""Hook of hatchling: the README with absolute links, and the project's addresses.
 
-An index has no files beside the README, so its links have to be addresses. Where the repository is says the variable
-FLINKCOMPAT_REPOSITORY, which the release workflow sets; without it links stay as they are, and no address is named. A
-source distribution carries what was made of it: a wheel that is built from there needs no variable.
+A package index has only the README, so its links must be absolute. The variable FLINKCOMPAT_REPOSITORY contains the
+repository's address; the release workflow sets it. Without it, links are not changed, and no address is listed. A
+source distribution contains the result, so building a wheel from it needs no variable.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _LINK = re.compile(r"(!?)(\[(?:[^][]|\[[^]]*\])*\])\((?!#|[a-z]+:)([^)\s]+)\)")
 
 
 class PackageMetadata(MetadataHookInterface):
-    """Gives ``readme`` and ``urls``."""
+    """Provide the metadata ``readme`` and ``urls``."""
 
     def update(self, metadata: dict[str, Any]) -> None:
         if "readme" in metadata:  # of a source distribution
@@ -37,7 +37,7 @@ def with_addresses(text: str, repository: str, tag: str) -> str:
 
 
 def addresses(repository: str, site: str) -> dict[str, str]:
-    """The project's addresses, as an index lists them."""
+    """Addresses of the project for a package index."""
     return {
         "Repository": repository,
         "Documentation": site or f"{repository}/tree/HEAD/docs",

@@ -8,7 +8,7 @@ from airflow_flinkcompat.backfill.spark import Effort, spark_session
 
 
 def main() -> None:
-    """Run one query in a local session, and print what it took."""
+    """Run one query in a local session, and print its cost."""
     began = time.monotonic()
     with spark_session("local[1]", effort=Effort.TINY, say=print) as session:
         rows = session.range(3).count()

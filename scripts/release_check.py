@@ -2,9 +2,9 @@
 
 Usage: python scripts/release_check.py [--out FOLDER] [--tag vX.Y.Z] [--extra NAME …] [--write FILE]
 
-Needs twine and uv (extra dev). With --tag, the tag, the package's version and the list of changes have to agree.
-The addresses of the README's links are made of the variable FLINKCOMPAT_REPOSITORY. Exits with 1 where something is
-wrong, and names it.
+Needs twine and uv (extra dev). With --tag, the script checks that the tag, the package's version and the list of
+changes agree. The variable FLINKCOMPAT_REPOSITORY sets the addresses of the README's links. If a check fails, the
+script prints the reason and exits with 1.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ NOT_TRIED = {"dev"}
 
 
 class ReleaseError(Exception):
-    """Something that must not be uploaded."""
+    """A fault that prevents the upload."""
 
 
 def main() -> None:
@@ -135,7 +135,7 @@ def version() -> str:
 
 
 def require_agreement(tag: str, version: str, changes: str) -> None:
-    """Raises ReleaseError: tag, version and list of changes speak of different releases."""
+    """Raise ReleaseError if tag, version and list of changes name different releases."""
     if tag != f"v{version}":
         raise ReleaseError(f"the tag is {tag}, __version__ is {version}: tag v{version}, or change the version")
     if not re.search(rf"^## \[{re.escape(version)}\] - \d{{4}}-\d\d-\d\d$", changes, re.MULTILINE):
@@ -143,7 +143,7 @@ def require_agreement(tag: str, version: str, changes: str) -> None:
 
 
 def build(out: Path) -> tuple[Path, Path]:
-    """The source distribution, and the wheel that is made of it."""
+    """The source distribution, and the wheel that is built from it."""
     for former in out.glob("airflow_flinkcompat-*"):
         former.unlink()
     repository = os.environ.get("FLINKCOMPAT_REPOSITORY") or EXAMPLE
@@ -164,7 +164,7 @@ def build(out: Path) -> tuple[Path, Path]:
 
 
 def require_contents(sdist: Path, wheel: Path) -> None:
-    """Raises ReleaseError: a tracked file is in neither, or one that is not tracked is there."""
+    """Raise ReleaseError if a tracked file is in neither file, or if an untracked file is in one."""
     tracked = {name for name in call("git", "-C", ROOT, "ls-files", "-z").split("\0") if name and name[:4] != ".ci/"}
     with tarfile.open(sdist) as files:
         held = {name.partition("/")[2] for name in files.getnames() if not files.getmember(name).isdir()}
@@ -178,7 +178,7 @@ def require_contents(sdist: Path, wheel: Path) -> None:
 
 
 def require_metadata(wheel: Path) -> list[str]:
-    """The extras to try. Raises ReleaseError: a link of the README is no address, or an extra has no try."""
+    """The extras to test. Raises ReleaseError if a README link is not absolute or an extra has no test."""
     metadata = metadata_of(wheel)
     if links := [link for link in re.findall(r"\]\(([^)#\s]+)", metadata.get_payload()) if "://" not in link]:
         raise ReleaseError(f"{wheel.name}: the README links to {links[0]}, which an index does not have")
@@ -217,7 +217,7 @@ def try_extra(wheel: Path, extra: str) -> tuple[int, int]:
 
 
 def require(each: Try, home: Path, extra: str) -> None:
-    """Raises ReleaseError: it ended otherwise, or said something else."""
+    """Raise ReleaseError if the exit code or the output is not as expected."""
     path = home / "environment" / "bin"
     # Nothing of the caller's settings, and outside of the checkout.
     own = {"PATH": f"{path}:/usr/bin:/bin", "HOME": str(home), "LC_ALL": "C.UTF-8", "AIRFLOW_HOME": str(home / "home")}

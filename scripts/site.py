@@ -1,8 +1,8 @@
 """Hook of mkdocs: keep the repository's folders in the site, and add every linked file.
 
-A page links to other pages, DAGs, schemas and results by their places in the repository. What is linked to is on the
-site beside the pages, so a link is dead on the site exactly where it is dead in a checkout, and `mkdocs build --strict`
-finds it.
+A page links to pages, DAGs, schemas and results by their paths in the repository. The site contains all linked files
+at the same paths. So a link is dead on the site only if it is dead in a checkout, and `mkdocs build --strict` finds
+it.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ _LINK = re.compile(r"\]\(([^)#\s]+)")
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Puts the pages of a folder of the navigation in its place."""
+    """Replace a folder in the navigation with its pages."""
     named = set(_pages(config.nav or []))
     config.nav = _with_folders(config.nav or [], named)
     return config
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Puts the pages, and what they link to, at their places in the repository."""
+    """Add the pages and the files that they link to, at their paths in the repository."""
     of_theme = [each for each in files if each.src_dir != config.docs_dir]
     pages = {ROOT / page for page in _pages(config.nav or [])} | set((ROOT / "docs").rglob("*.md"))
     places = sorted({path for path in pages | set(_linked(pages)) if path.is_file()})
@@ -50,7 +50,7 @@ def _linked(pages: set[Path]) -> Iterator[Path]:
 
 
 def _pages(items: list[Any]) -> Iterator[str]:
-    """The pages of a navigation, in its order."""
+    """Pages of a navigation, in its order."""
     for item in items:
         if isinstance(item, dict):
             for value in item.values():
@@ -60,7 +60,7 @@ def _pages(items: list[Any]) -> Iterator[str]:
 
 
 def _with_folders(items: list[Any], named: set[str]) -> list[Any]:
-    """The same navigation, where a folder is followed by its pages that are named nowhere else."""
+    """The navigation in which each folder is followed by its remaining pages."""
     found: list[Any] = []
     for item in items:
         if isinstance(item, dict):

@@ -2,10 +2,10 @@
 
 Usage: python scripts/version_matrix.py [--airflow 3.1 …] [--python 3.12 …] [--slow] [--write FILE]
 
-Each pair has an environment of its own in .matrix/, made with uv and the newest of everything that fits that line of
-Airflow; only Airflow itself is held. With --slow the tests that are marked slow run too; these need a JVM. Those of the
-API of the pages (rights, routes) always run. What fails is in the table, and the exit code is 1 then. The lines of
-Flink are in it by the restores that were run on them.
+Each pair of versions has a separate environment in .matrix/, created with uv. It contains the newest packages that
+are compatible with that line of Airflow; only Airflow is pinned. With --slow, tests marked slow also run; these need
+a JVM. Tests of the pages' API (rights, routes) always run. The table lists failures, and a failure results in exit
+code 1. The table also lists the lines of Flink, with the restores that were run on them.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ LONGEST_RUN = 3600
 
 @dataclass(frozen=True)
 class Cell:
-    """One environment, and what the tests came to there."""
+    """One environment, and the result of its tests."""
 
     airflow: str
     python: str
@@ -81,14 +81,14 @@ def main() -> None:
 
 
 def pythons() -> list[str]:
-    """The versions of Python that the package says it runs on."""
+    """Python versions that the package supports according to its metadata."""
     classifiers = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["classifiers"]
     names = [each.rpartition(" :: ")[2] for each in classifiers if each.startswith("Programming Language :: Python ::")]
     return [name for name in names if "." in name]
 
 
 def run(cell: Cell, *, slow: bool) -> Cell:
-    """The cell with what the tests came to, or with why there is no environment for it."""
+    """Table cell with the result of the tests, or the reason why the environment is missing."""
     interpreter = cell.place / "bin" / "python"
     print(f"Airflow {cell.airflow}, Python {cell.python}: environment", flush=True)
     wanted = [f"--editable={ROOT}[{EXTRAS}]", f"apache-airflow=={cell.airflow}.*"]
@@ -191,7 +191,7 @@ def table(cells: Sequence[Cell], *, slow: bool) -> Iterator[str]:
 
 
 def flink_lines() -> list[tuple[str, int]]:
-    """Each line of Flink, and how many restores of the evidence were run on it."""
+    """Each line of Flink, and the number of its restores in the evidence."""
     path = ROOT / "airflow_flinkcompat" / "compat" / "evidence" / "restores.json"
     restores = json.loads(path.read_text(encoding="utf-8"))
     counts = Counter(line for each in restores.values() for line in each if " " not in line)  # "1.20 to 2.3"

@@ -1,9 +1,8 @@
 """Write the generated parts of docs/reference, between two markers on each page, from the package.
 
-``python -m scripts.write_reference`` writes the pages. A marker ``<!-- NAME -->`` names a function, class or module, a
-group of commands (``flinkcompat``), the keys of the project file (``keys``), the table of jars (``jars``) or that of
-connectors' options (``connectors``);
-``<!-- NAME members -->`` has the members too.
+``python -m scripts.write_reference`` writes the pages. A marker ``<!-- NAME -->`` names a function, class or module,
+a group of commands (``flinkcompat``), the keys of the project file (``keys``), the table of jars (``jars``) or the
+table of connector options (``connectors``). With ``<!-- NAME members -->``, the members are included.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ _LITERAL = re.compile(r"``([^`]+)``|:\w+:`~?(?:[\w.]+\.)?(\w+)`")
 
 
 def written(page: str) -> str:
-    """A page with everything between its markers made anew."""
+    """A page with newly generated text between its markers."""
     return _MARKED.sub(lambda found: f"{found[1]}\n{_content(found[2], bool(found[3]))}\n{found[4]}", page)
 
 

@@ -1,4 +1,4 @@
-"""Benchmarks. Every result names what was timed, how, and on which machine."""
+"""Benchmarks. Every result states the measured operation, the method and the machine."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""Pairs that an audit judges in a second: in one process, in several, and on Spark.
+"""Number of pairs that an audit judges in a second: in one process, in several, and on Spark.
 
-The pairs are those of the tests, the vendor's rows and measured restores, over and over; each gets a comment and a name
-of its own, so that no two texts are the same. Every contender is a process of its own. Spark judges all of them, the
-processes on this machine perhaps the first of them only, whose rate is the same: the clock and the processor time of
-its whole process tree count, the start of Spark and of processes with them. The rows that all contenders judge must be
-the same, or the benchmark fails.
+The pairs are those of the tests (the vendor's rows and measured restores), repeated. Each gets a unique comment and
+name, so that no two texts are equal. Every contender runs in a separate process. Spark judges all pairs. Contenders
+on this machine may judge only the first pairs, because their rate does not depend on the number. Elapsed and
+processor time of the whole process tree are measured, including the start of Spark and of processes. If the rows that
+all contenders judge differ, the benchmark fails.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def pairs() -> Iterator[AuditPair]:
 
 
 def judged(contender: str, number: int) -> Iterator[AuditRow]:
-    """The rows of so many pairs, by a contender."""
+    """Rows of a number of pairs, judged by one contender."""
     asked = islice(pairs(), number)
     if contender == "spark":
         return audit_on_spark(asked, (), "local[2]")
@@ -57,7 +57,7 @@ def judged(contender: str, number: int) -> Iterator[AuditRow]:
 
 
 def contend(contender: str, number: int, compared: int) -> None:
-    """Judge in this process, and print what came of it, and of the first rows, as JSON."""
+    """Judge in this process, and print the result and the first rows as JSON."""
     begin, digest, summary = time.monotonic(), hashlib.sha256(), AuditSummary(AuditSubject("", "", "never"))
     for place, row in enumerate(judged(contender, number)):
         summary.add(row)
@@ -92,7 +92,7 @@ def main() -> None:
 
 
 def results(costs: dict[str, Cost], number: int, alone: int, loads: list[float]) -> Iterator[str]:
-    """The table. Raises SystemExit: the rows of two contenders differ."""
+    """The table. Raises SystemExit if the rows of two contenders differ."""
     answers = {
         name: next(json.loads(line) for line in cost.output.splitlines() if line.startswith('{"rows"'))
         for name, cost in costs.items()

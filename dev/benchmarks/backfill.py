@@ -1,8 +1,8 @@
-"""Time of a backfill next to Spark, Flink and DuckDB on the same files.
+"""Time of a backfill, compared with Spark, Flink and DuckDB on the same files.
 
-Each contender is a process of its own, session start included; counted is the processor time of its whole process tree
-(two cores). The rows of all are compared before a figure counts. ``naive`` is Spark's own window function for TUMBLE
-and HOP, and exploded windows for CUMULATE, in a session with the time zone as its only setting.
+Each contender runs in a separate process, including its session start. The processor time of its whole process tree
+is measured (two cores). The rows of all contenders are compared before a figure is used. ``naive`` is Spark's own
+window function for TUMBLE and HOP, and exploded windows for CUMULATE, in a session that sets only the time zone.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Case:
 
     @property
     def data(self) -> str:
-        """The name of the data set, cases of one share it."""
+        """Name of the data set, which several cases can share."""
         return f"{self.rows}-rows-{self.keys}-keys{'-in-order' if self.ordered else ''}-{self.format}"
 
     @property
@@ -72,7 +72,7 @@ class Case:
         return f"read_csv('{source}/*.csv', columns = {columns}, header = false, auto_detect = false)"
 
     def duckdb(self, source: Path, sink: Path) -> str:
-        """The same as DuckDB computes it best: partial results per slice, then the windows."""
+        """The same query in the fastest form for DuckDB: partial results per slice, then the windows."""
         slice_ = self.slide or self.size
         start = f"time_bucket(INTERVAL {self.size} MINUTE, slice)"
         end = f"{start} + to_minutes((i + 1) * {slice_})"
@@ -117,7 +117,7 @@ _WRITTEN = {
 
 
 def make_data(case: Case, folder: Path) -> None:
-    """Random rows in eight files; ordered ones in the order of time but for half a minute."""
+    """Random rows in eight files; ordered rows are in the order of time, up to half a minute."""
     import duckdb
 
     millis = HOURS * 3_600_000
@@ -134,7 +134,7 @@ def make_data(case: Case, folder: Path) -> None:
 
 
 def ours(case: Case, source: Path, sink: Path, native: bool = False) -> None:
-    """``flinkcompat backfill`` as a user runs it."""
+    """Run ``flinkcompat backfill`` like a user."""
     from airflow_flinkcompat.cli import main
 
     script = sink.with_suffix(".sql")
@@ -146,7 +146,7 @@ def ours(case: Case, source: Path, sink: Path, native: bool = False) -> None:
 
 
 def ours_native(case: Case, source: Path, sink: Path) -> None:
-    """The same with native partials where the plan chooses them."""
+    """Run the same with native partial aggregates if the plan chooses them."""
     ours(case, source, sink, native=True)
 
 
@@ -196,7 +196,7 @@ def duckdb(case: Case, source: Path, sink: Path) -> None:
 
 
 def empty(case: Case, source: Path, sink: Path) -> None:
-    """A backfill of nothing: what starting costs."""
+    """Run a backfill of an empty input, to measure the cost of the start."""
     source = sink.with_suffix(".empty")
     source.mkdir(exist_ok=True)
     ours(case, source, sink)
@@ -227,7 +227,7 @@ class Goal:
     cases: tuple[str, ...]
 
     def judged(self, case: Case, costs: Costs) -> str:
-        """The goal as a line, with what was reached; empty where it does not concern the case or nothing ran."""
+        """Line with the goal and the measured ratio; "" if the goal does not apply or nothing was measured."""
         if case.name not in self.cases or self.one not in costs or self.other not in costs:
             return ""
         ratio = costs[self.one] / costs[self.other]
@@ -277,7 +277,7 @@ def run(contender: str, case: Case, source: Path, folder: Path) -> tuple[Cost, t
 
 
 def medians(contenders: Sequence[str], case: Case, source: Path, folder: Path, runs: int) -> dict[str, float]:
-    """The median cost of each contender, which take turns. Raises RuntimeError when their rows differ."""
+    """Median cost of each contender; contenders run alternately. Raises RuntimeError if rows differ."""
     seconds: dict[str, list[float]] = {name: [] for name in contenders}
     expected: tuple[object, ...] | None = None
     for _ in range(runs):

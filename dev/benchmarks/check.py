@@ -1,10 +1,10 @@
-"""Time of a check as a multiple of parsing.
+"""Time of a check as a multiple of the time of parsing.
 
-Timed is ``check(old, new)`` on engine vvr with everything it does (it parses both scripts, plans, pairs and judges
-them, finds literal secrets and makes the report) over ``parse_script`` of the same two scripts and nothing else. So a
-ratio of 1 would be a check that costs nothing next to parsing, and the goal of 2 one that costs as much as parsing.
-Each figure is processor time, garbage collection included, the best of several runs (timeit): the others are this one
-plus what the machine did meanwhile.
+The check is ``check(old, new)`` on engine vvr, with all its steps: it parses both scripts, plans, pairs and judges
+them, finds literal secrets and creates the report. It is compared with ``parse_script`` of the same two scripts. A
+ratio of 1 would mean that the check costs nothing in addition to parsing. The goal of 2 means that it costs as much
+as parsing. Each figure is processor time, including garbage collection, the best of several runs (timeit): other runs
+include other work of the machine.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ def fixtures() -> list[Case]:
 
 
 def of_fixtures(cases: list[Case]) -> Timing:
-    """The medians over all fixtures; each runs once or twice, the number of cases does the rest."""
+    """Medians over all fixtures. Each fixture runs once or twice, because their number is large."""
     each = [timed(case.id, case.old_script, case.new_script, rounds=2, seconds=0.01) for case in cases]
     middle = sorted(each, key=lambda timing: timing.ratio)[len(each) // 2]
     return Timing(
@@ -186,7 +186,7 @@ def results(seconds: float) -> Iterator[str]:
 
 
 def row(timing: Timing, holds: bool = True, more: str = "") -> str:
-    """A row of the table; ``holds`` is what ``more`` asks besides the ratio."""
+    """A row of the table; ``holds`` is a condition of ``more`` in addition to the ratio."""
     goal = f"≤ {RATIO_GOAL:g}{more}: {'met' if timing.ratio <= RATIO_GOAL and holds else 'missed'}"
     figures = f"{timing.parse:.2f} | {timing.check:.2f} | {timing.ratio:.2f}"
     return f"| {timing.name} | {timing.lines} | {figures} | {goal} |"

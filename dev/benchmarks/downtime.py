@@ -91,7 +91,7 @@ class Job:
         )
 
     def last_row(self, before: float) -> float:
-        """When the last row was emitted that was before a moment; both in milliseconds since the epoch."""
+        """Time of the last row that was emitted before ``moment``, both in milliseconds since the epoch."""
         committed = (path for path in self.folder.iterdir() if path.is_file() and path.name[0] not in "._")
         emitted = (
             datetime.fromisoformat(time).replace(tzinfo=UTC).timestamp() * 1000
@@ -102,7 +102,7 @@ class Job:
 
 
 class Cluster:
-    """Raw REST calls, the way a small script makes them."""
+    """Redeploy with raw REST calls, like a small script."""
 
     def __init__(self, jobmanager_url: str, gateway_url: str = "") -> None:
         self._client = httpx.Client(timeout=60, trust_env=False)
@@ -150,7 +150,7 @@ class Cluster:
         return savepoint
 
     def first_checkpoint(self, job_id: str) -> float:
-        """When it was complete (milliseconds since the epoch); waits for it."""
+        """Completion time of the checkpoint (milliseconds since the epoch); waits for it."""
 
         def done() -> Any:
             history = self.call("GET", f"{self._jobs}/{job_id}/checkpoints")["history"]
@@ -169,7 +169,7 @@ class Cluster:
 def in_turns(
     rounds: int, ours: Callable[[], Downtime], other: Callable[[], Downtime]
 ) -> Iterator[tuple[Downtime, Downtime]]:
-    """Both downtimes of each round; they take turns at going first."""
+    """Both downtimes of each round; the contenders start alternately."""
     for number in range(rounds):
         if number % 2:
             second, first = other(), ours()
@@ -180,7 +180,7 @@ def in_turns(
 
 
 def measure(flink: LocalFlink, root: Path, rounds: int) -> Iterator[tuple[Downtime, Downtime]]:
-    """Ours and the raw calls, taking turns at going first."""
+    """Downtimes of ``deploy`` and of the raw calls, which start alternately."""
     cluster = Cluster(flink.jobmanager_url, flink.gateway_url)
     jobs = [Job(name, root / name) for name in ("ours", "raw")]
     script = ";\n".join((*jobs[0].setup, JOB)) + ";\n"
@@ -243,7 +243,7 @@ def _arguments(job: Job, ttl: int) -> list[str]:
 
 
 def measure_on_kubernetes(rig: Rig, runner: Path, root: Path, rounds: int) -> Iterator[tuple[Downtime, Downtime]]:
-    """Ours and the operator's own, taking turns at going first."""
+    """Downtimes of ``deploy`` and of the operator's upgrade, which start alternately."""
     cluster = Cluster(rig.place.jobmanager_url)
     mine, other = (Job(name, root / name) for name in ("ours", "operators-own"))
     script = ";\n".join((*mine.setup, JOB)) + ";\n"
@@ -255,7 +255,7 @@ def measure_on_kubernetes(rig: Rig, runner: Path, root: Path, rounds: int) -> It
     numbers = count(2)
 
     def job_of(name: str, former: str = "") -> str:
-        """The job of this name that runs, after another one."""
+        """The running job with this name that replaced another job."""
         (job,) = poll(lambda: rig.flink_jobs(name), lambda seen: not seen or former in seen, timeout=_SECONDS)
         # While it is INITIALIZING nothing is known of its checkpoints.
         status = f"{rig.place.jobmanager_url}/jobs/{job}/status"

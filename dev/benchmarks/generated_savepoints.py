@@ -34,7 +34,7 @@ _MARK = b"\x01MARKED\x02\x03\x04"  # stands for the number of a key, ten digits
 
 @dataclass(frozen=True)
 class _Model:
-    """A key of the real savepoint, in two pieces around a number, and all that is stored for it."""
+    """A key of the real savepoint, split around a number, and all its stored values."""
 
     before: bytes
     after: bytes
@@ -106,7 +106,7 @@ def _model(row: bytes, header: KeyedHeader, entries: tuple[tuple[int, StoredKey,
 def _written(
     models: Sequence[_Model], header: KeyedHeader, operator: OperatorState, keys: int, folder: Path
 ) -> Sequence[KeyGroups]:
-    """Entries lie by group and state, so that each run of them is only put together."""
+    """Write entries in the order of key group and state, so that each run of entries can be concatenated."""
     width, prefix, states = operator.max_parallelism, prefix_length(operator.max_parallelism), len(header.states)
     last: dict[int, int] = {}
     held: dict[int, bytearray] = {}

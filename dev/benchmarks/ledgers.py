@@ -1,10 +1,10 @@
 """Time to list a thousand deployments: with the ledger index, without it, and on the pages.
 
-Each deployment has the entries of a first start, a redeploy and a check that waits for a person. The ledgers lie on a
-local disk and on a stand-in for S3 on this machine, which answers at once: requests are counted too, because on a real
-object store each of them takes its time. On the pages, over the local disk, a user who may read every DAG asks for the
-first page, for the last one, for those that a filter leaves, and for one deployment. Time of Airflow itself for a
-request (signing in, rights, the database) is not part of it.
+Each deployment has the entries of a first start, of a redeploy, and of a check that waits for a person. The ledgers
+are on a local disk, and on a local stand-in for S3 that answers immediately. Requests are also counted, because each
+request takes time on a real object store. The pages use the ledgers on the local disk. A user who may read every DAG
+requests the first page, the last page, filtered pages, and one deployment. Airflow's own time for a request
+(authentication, rights, the database) is not included.
 """
 
 from __future__ import annotations

@@ -1,12 +1,11 @@
 """Speed and memory of a savepoint migration.
 
-The savepoints have the headers and values of a real Flink's (`tests/fixtures/migrations`) under as many keys as are
-wanted. Reading is a walk over all entries, writing reads and writes them, verifying reads both savepoints, hashes keys
-into their groups and compares what is kept. MB are those of the old savepoint, for both sides of a verification those
-of both; seconds are processor time, measured in one process one after the other, so that work beside weighs on all
-alike; of several rounds the best. Memory is the most that one process ever held, the interpreter with the package
-included. On Spark seconds are by the clock, generating left out, and memory is that of the largest Python process and
-of the JVM.
+The savepoints have the headers and values of a real Flink's savepoints (`tests/fixtures/migrations`) under many keys.
+*Reading* iterates over all entries. *Writing* reads and writes them. *Verifying* reads both savepoints, hashes keys
+into their key groups, and compares the kept values. MB are the size of the old savepoint, for a verification the size
+of both. Seconds are processor time, measured in turn in one process, so that other load affects all steps equally;
+the best of several rounds is used. Memory is the maximum of one process, including the interpreter. On Spark, seconds
+are elapsed time without the generation, and memory is that of the largest Python process and of the JVM.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ SHAPES = {
 }
 MEMORY_GOAL = 500
 MANY, LARGE, WIDE = 10_000_000, 4_900_000, 500
-"""Keys of the many, keys on Spark, and how long the texts are there."""
+"""Numbers of keys without and with Spark, and the length of their texts."""
 
 
 def spent(work: Callable[[], object]) -> float:
@@ -59,7 +58,7 @@ def spent(work: Callable[[], object]) -> float:
 
 
 def read_all(source: Path) -> None:
-    """A walk over every entry."""
+    """Iterate over every entry."""
     for operator in read_metadata(str(source)).operators:
         for subtask in operator.subtasks or ():
             if subtask.keyed is not None:
@@ -86,7 +85,7 @@ def alone(name: str, source: Path, target: Path, rounds: int) -> dict[str, float
 
 
 def on_spark(name: str, source: Path, target: Path, master: str) -> dict[str, float]:
-    """The whole migration, read back included, on Spark."""
+    """The complete migration on Spark, including the verification."""
     started = time.monotonic()
     with migration_workers(str(source), True, master, print) as workers:
         ready = time.monotonic()
@@ -96,7 +95,7 @@ def on_spark(name: str, source: Path, target: Path, master: str) -> dict[str, fl
 
 
 def in_its_own_process(name: str, keys: int, folder: Path, *options: str, text: int | None = None) -> dict[str, Any]:
-    """One measurement, its savepoint generated in another process before it."""
+    """One measurement, with a savepoint that a separate process generated before."""
     source, target = folder / f"{name}-{keys}", folder / f"{name}-{keys}-new"
     command = [sys.executable, "-m", __name__ if __name__ != "__main__" else "dev.benchmarks.migrate"]
     if not source.exists():
@@ -121,7 +120,7 @@ def in_its_own_process(name: str, keys: int, folder: Path, *options: str, text: 
 
 
 def watch(pid: int, memory: dict[str, float]) -> None:
-    """Keeps the most that the largest process of each program held, in MB."""
+    """Track the memory of each program's largest process, in MB."""
     try:
         for process in (root := psutil.Process(pid), *root.children(recursive=True)):
             program = "java" if "java" in process.name() else "python"

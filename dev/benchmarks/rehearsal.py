@@ -1,11 +1,10 @@
 """Rehearse measured restores next to their running jobs; compare findings and outcomes.
 
-How each pair ended is in ``tests/fixtures/measured``: there the old job was stopped and the new one started in its
-place. Here the old job continues, and a rehearsal next to it has to find the same. ``results/rehearsal-<date>.json``
-and ``.md`` are written; ``--only PATTERN`` renews the pairs whose id begins with it in the result of the same day.
-
-Exit status: 1 when a finding differs from the measured outcome, when anything was left, or when the rows of the live
-job differ from those of a run without a rehearsal.
+``tests/fixtures/measured`` contains the outcome of each pair: the old job was stopped, and the new job was started
+instead. In this program the old job continues, and a rehearsal next to it must have the same outcome. It writes
+``results/rehearsal-<date>.json`` and ``.md``. ``--only PATTERN`` updates the pairs whose id begins with the pattern
+in the result of the same day. The exit status is 1 if a finding differs from the measured outcome, if the rehearsal
+leaves anything behind, or if the rows of the live job differ from those of a run without a rehearsal.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ SLOTS = 16
 _SAVEPOINT = re.compile(r"file:\S*/savepoint-\w+-\w+")
 _OBJECT_HASH = re.compile(r"(?<=\w)@[0-9a-f]+")
 ROWS: Mapping[str, list[str]] = json.loads((measured.FOLDER / "rows.json").read_text(encoding="utf-8"))
-"""Table → its rows before the savepoint, as the pairs were run with."""
+"""Input rows of each table before the savepoint, as in the measured runs."""
 QUICK = RehearsalOptions(timeouts=Timeouts(settle=0.3, start=60, savepoint=60, clean_up=60))
 # Waves of rows: before the rehearsal, before its control, before its new job, after it.
 BEFORE, *MEANWHILE, AFTER = range(4)
@@ -79,7 +78,7 @@ def pairs() -> list[Restore]:
 
 
 def expected(pair: Restore) -> tuple[RehearsalFinding, str]:
-    """The finding, and where it is refused."""
+    """The finding, and the step at which it is refused."""
     if pair.outcome.startswith("refused_at_"):
         return RehearsalFinding.REFUSED, pair.outcome.removeprefix("refused_at_")
     assert pair.outcome.startswith("restored_"), pair.outcome
@@ -88,7 +87,7 @@ def expected(pair: Restore) -> tuple[RehearsalFinding, str]:
 
 @dataclass(frozen=True)
 class Script:
-    """A side, reduced to what a rehearsal needs of it."""
+    """A side, reduced to the parts that a rehearsal needs."""
 
     script: str
     settings: Mapping[str, str]
@@ -103,7 +102,7 @@ def cluster(gateway: SqlGateway, jobs: JobManager) -> Cluster:
 
 @contextmanager
 def running(gateway: SqlGateway, jobs: JobManager, side: Script, name: str) -> Iterator[str]:
-    """The side as a live job, every task of it running; it does not outlive the block."""
+    """Run the side as a live job with all tasks running; the job ends with the block."""
     job_id = uuid.uuid4().hex
     prepared, runner = prepare(side.script, side.source), ScriptRunner(str, gateway)
     config = {"$internal.pipeline.job-id": job_id, "pipeline.name": name, "table.dml-sync": "false"}
@@ -203,7 +202,7 @@ def _rows_of(path: str) -> str:
 
 
 def _placed(script: str, folder: Path, tag: str) -> str:
-    """The script over rows in ``folder``, where none have arrived; its sink's name is a keyword."""
+    """The script over rows in ``folder``, which is still empty; the sink's name is a keyword."""
     script = re.sub(r"(CREATE TABLE|INSERT INTO) Result\b", r"\1 `Result`", script)
     for rows in _tables(script).values():
         (folder / rows).mkdir(parents=True, exist_ok=True)
@@ -216,7 +215,7 @@ def _placed(script: str, folder: Path, tag: str) -> str:
 
 @dataclass
 class RehearsalRunner:
-    """One Flink, and what each live job printed when nothing was rehearsed beside it."""
+    """A Flink, and the rows that each live job printed without a rehearsal."""
 
     flink: LocalFlink
     gateway: SqlGateway
@@ -236,7 +235,7 @@ class RehearsalRunner:
         return {**row, "rows": len(rows), "rows_as_alone": rows == alone and bool(rows) and not strange}
 
     def _alone(self, pair: Restore) -> list[str]:
-        """Pairs share their old side."""
+        """Pairs that share their old side."""
         key = f"{pair.old}{sorted(pair.settings_old.items())}"
         if key not in self.undisturbed:
             run = f"run{next(self._runs)}"
@@ -288,7 +287,7 @@ def main() -> int:
 
 
 def _write(rows: Sequence[Mapping[str, Any]], *, keep: bool) -> None:
-    """The result so far; ``keep``: with the rows of other pairs in the result of the same day."""
+    """The result so far; with ``keep``, it contains the rows of other pairs in the result of the same day."""
     date = datetime.now(UTC).date().isoformat()
     whole = RESULTS / f"rehearsal-{date}.json"
     if keep and whole.exists():

@@ -1,9 +1,10 @@
 """Time of a start: processor time of commands, and the imports that the operators add to a DAG file.
 
-Everything runs in fresh processes, byte code compiled beforehand; the least of several runs counts. Of a command its
-processor time counts, user and system, which a busy machine changes less than the clock. An import is timed by the
-clock, in a process that has loaded ``airflow.sdk`` with its ``BaseOperator``, as any DAG file has. Its second figure is
-this package's own part: there the modules of Airflow and its providers that the operators need are loaded, too.
+Everything runs in fresh processes with compiled bytecode, and the minimum of several runs is used. A command is
+measured in processor time (user and system), which a busy machine affects less than elapsed time. An import is
+measured in elapsed time, in a process that has loaded ``airflow.sdk`` with its ``BaseOperator``, like any DAG file.
+Its second figure is the part of this package: the process has then also loaded the modules of Airflow and its
+providers that the operators need.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ IMPORTS = {
 
 
 def seconds(command: str, rounds: int = ROUNDS) -> float:
-    """Seconds of processor time of a command of ``flinkcompat``, the least of all rounds."""
+    """Processor seconds of a ``flinkcompat`` command, the minimum of all rounds."""
     with tempfile.TemporaryDirectory() as folder:
         for name, text in SCRIPTS.items():
             Path(folder, name).write_text(text, encoding="utf-8")
@@ -76,7 +77,7 @@ def seconds(command: str, rounds: int = ROUNDS) -> float:
 
 
 def added(code: str, before: str, rounds: int = ROUNDS) -> float:
-    """Milliseconds of an import, the least of all rounds."""
+    """Milliseconds of an import, the minimum of all rounds."""
     program = f"import time\n{before}\nat = time.perf_counter()\n{code}\nprint(time.perf_counter() - at)"
     command = [sys.executable, "-c", program]
     outputs = [subprocess.run(command, check=True, capture_output=True, text=True).stdout for _ in range(rounds)]

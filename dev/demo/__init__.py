@@ -1,1 +1,1 @@
-"""The whole road once, with real parts: a local Flink, an Airflow and Spark."""
+"""The complete workflow once, with a real Flink, Airflow and Spark."""

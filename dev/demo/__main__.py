@@ -1,4 +1,4 @@
-"""``python -m dev.demo``: the whole story; ``up`` and ``down``: everything running, to look at."""
+"""``python -m dev.demo`` tells the whole story; ``up`` and ``down`` start and stop all services."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ FAILURES = (DemoError, DeployError, AirflowError, AirflowApiError, OSError)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Exit status: 0 every step did what it says, 1 one did not, 130 interrupted."""
+    """Exit status: 0 if every step succeeded, 1 if a step failed, 130 if interrupted."""
     options = _parser().parse_args(arguments)
     narrator = Narrator()
     signal.signal(signal.SIGTERM, _interrupt)
@@ -103,7 +103,7 @@ def tell(keep: Path | None, narrator: Narrator, *, pictures: bool = False) -> in
 
 @contextmanager
 def work_folder(keep: Path | None, say: Callable[[str], None]) -> Iterator[Path]:
-    """The folder given, or a temporary one, which is kept only if a step fails."""
+    """The folder of the caller, or a temporary folder that is kept only if a step fails."""
     if keep is not None:
         keep.mkdir(parents=True, exist_ok=True)
         require(not any(keep.iterdir()), f"{keep} is not empty: name a new folder, or empty it")
@@ -122,7 +122,7 @@ def work_folder(keep: Path | None, say: Callable[[str], None]) -> Iterator[Path]
 
 
 def summary(narrator: Narrator, steps: Sequence[Step], parts: Parts) -> None:
-    """The table at the end, and where to look while everything is up."""
+    """Table at the end, and addresses of the running services."""
     narrator.title("What happened")
     rows = [(s.version, s.change, s.verdict, s.branch, "; ".join(s.proofs), f"{s.seconds:.0f} s") for s in steps]
     narrator.table(("version", "change", "verdict", "branch taken", "proof", "time"), rows)
@@ -136,7 +136,7 @@ def _interrupt(_number: int, _frame: FrameType | None) -> None:
 
 
 def up(narrator: Narrator, *, story: bool) -> int:
-    """Start a process of its own that holds everything, and return once it is ready; the exit status."""
+    """Start a background process that runs everything, and return once it is ready; the exit status."""
     if state := _running():
         narrator.say("it is up already")
         _addresses(narrator, state)
@@ -168,7 +168,7 @@ def up(narrator: Narrator, *, story: bool) -> int:
 
 
 def down(narrator: Narrator) -> int:
-    """Stop what ``up`` left running and remove its files; the exit status."""
+    """Stop the services of ``up`` and remove their files; the exit status."""
     state = _running()
     if state is None:
         narrator.say("nothing is up")
@@ -234,13 +234,13 @@ def _addresses(narrator: Narrator, state: Mapping[str, Any]) -> None:
 
 
 def _news(stream: TextIO, narrator: Narrator) -> None:
-    """Passes on what the process in the background has printed since."""
+    """Print new output of the background process."""
     for line in stream.read().splitlines():
         narrator.plain(line)
 
 
 def _still_starting(child: subprocess.Popen[bytes], stream: TextIO, narrator: Narrator) -> None:
-    """Shows its news; raises DemoError when it has ended."""
+    """Print its new output; raises DemoError if it has ended."""
     ended = child.poll() is not None  # before its last words are read
     _news(stream, narrator)
     if ended:
@@ -272,7 +272,7 @@ def _state() -> dict[str, Any] | None:
 
 
 def _running() -> dict[str, Any] | None:
-    """The state of what is up; None when nothing is. A process id alone may be somebody else's by now."""
+    """State of running services; None if none runs. A process id alone may belong to another process."""
     return _state() if _locked() else None
 
 
@@ -289,7 +289,7 @@ def _locked() -> bool:
 
 @contextmanager
 def _lock() -> Iterator[None]:
-    """Held as long as this process lives; children do not inherit it."""
+    """Lock that this process keeps while it lives; children do not inherit it."""
     with (FOLDER / "lock").open("wb") as stream:
         try:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -22,14 +22,14 @@ T = TypeVar("T")
 
 
 class AirflowApiError(Exception):
-    """Airflow refused a request, or what was waited for did not come; one readable message."""
+    """Airflow refused a request, or an awaited state was not reached; one readable message."""
 
 
 class AirflowClient:
     """A signed-in client of one Airflow. Times are in seconds.
 
-    ``alive`` is called while waiting; it may raise. ``is_parked`` tells whether the scheduler knows that the worker of
-    a task's try, by DAG, run, task and number, has ended.
+    Times are in seconds. ``alive`` is called while waiting and may raise. ``is_parked`` returns True if the scheduler
+    knows that the worker of a task's try (by DAG, run, task and number) has ended.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class AirflowClient:
         self._http.close()
 
     def health(self) -> Mapping[str, Any]:
-        """The state of every part; empty while nothing answers."""
+        """State of every component; empty if nothing answers."""
         try:
             return dict(self._http.get("/api/v2/monitor/health").raise_for_status().json())
         except (httpx.HTTPError, ValueError):
@@ -61,7 +61,7 @@ class AirflowClient:
     # -- DAGs and runs
 
     def unpause(self, dag_id: str, *, timeout: float = 60) -> None:
-        """Wait until the DAG is there, then switch it on. An import error of any DAG file is raised at once."""
+        """Wait until the DAG exists, then unpause it. Raises immediately on an import error of any DAG file."""
         self._until(lambda: self._dag_or_import_error(dag_id), timeout, f"DAG {dag_id!r} to be found")
         self._request("PATCH", f"/dags/{dag_id}", json={"is_paused": False})
 
@@ -74,7 +74,7 @@ class AirflowClient:
         return [f"{row['filename']}: {row['stack_trace']}" for row in answer["import_errors"]]
 
     def trigger(self, dag_id: str, conf: Mapping[str, Any] | None = None, run_id: str | None = None) -> str:
-        """Start a run; its id. A busy server is asked again: under one id it makes one run."""
+        """Start a run and return its id. A busy server is asked again; the same id creates only one run."""
         made = run_id or f"manual__{uuid4()}"
         path, body = f"/dags/{dag_id}/dagRuns", {"logical_date": None, "conf": dict(conf or {}), "dag_run_id": made}
         asked = 0
@@ -100,7 +100,7 @@ class AirflowClient:
         return str(self._request("GET", f"/dags/{dag_id}/dagRuns/{run_id}")["state"])
 
     def end_run(self, dag_id: str, run_id: str) -> None:
-        """Mark a run failed, whatever it is doing."""
+        """Mark a run as failed, regardless of its state."""
         path = f"/dags/{dag_id}/dagRuns/{run_id}"
 
         def probe() -> bool:
@@ -113,7 +113,7 @@ class AirflowClient:
         self._until(probe, 60, f"run {run_id} of {dag_id} to be marked failed")
 
     def wait_for_run(self, dag_id: str, run_id: str, *, timeout: float = 180) -> str:
-        """The state the run ended in: ``success`` or ``failed``."""
+        """Final state of the run: ``success`` or ``failed``."""
         return self._until(
             lambda: state if (state := self.run_state(dag_id, run_id)) in TERMINAL_RUN else None,
             timeout,
@@ -135,7 +135,7 @@ class AirflowClient:
     def wait_for_task(
         self, dag_id: str, run_id: str, task_id: str, states: Collection[str] = TERMINAL_TASK, *, timeout: float = 180
     ) -> str:
-        """The state of ``states`` the task came to; raises at once when it ended in another one."""
+        """Wait for one of ``states`` and return it; raises if the task ends in a different state."""
 
         def probe() -> str | None:
             state = self.task(dag_id, run_id, task_id)["state"]
@@ -156,12 +156,12 @@ class AirflowClient:
         )
 
     def mark_task(self, dag_id: str, run_id: str, task_id: str, state: str) -> None:
-        """Set a task's state by hand, whatever it is doing."""
+        """Set a task's state manually, regardless of its current state."""
         path = f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}"
         self._request("PATCH", path, json={"new_state": state})
 
     def clear_task(self, dag_id: str, run_id: str, task_id: str, *, downstream: bool = False) -> None:
-        """Have a task run again."""
+        """Clear a task, so that it runs again."""
         body = {
             "dry_run": False, "dag_run_id": run_id, "task_ids": [task_id], "only_failed": False,
             "reset_dag_runs": True, "include_downstream": downstream,
@@ -169,7 +169,7 @@ class AirflowClient:
         self._request("POST", f"/dags/{dag_id}/clearTaskInstances", json=body)
 
     def log(self, dag_id: str, run_id: str, task_id: str, try_number: int | None = None) -> list[str]:
-        """The log records of one try (the latest by default), one string each."""
+        """Log records of one try (by default the latest), one string each."""
         number = try_number or max(1, int(self.task(dag_id, run_id, task_id)["try_number"]))
         answer = self._request(
             "GET",
@@ -227,9 +227,9 @@ class AirflowClient:
         *,
         timeout: float = 240,
     ) -> int:
-        """Wait until the task asks, and choose ``option``; the number of the try that asked.
+        """Wait for the task's question and choose ``option``; returns the try that asked.
 
-        Whatever the task makes of it: one that asks again waits for its next question.
+        The result of the task is not awaited. A task that asks again waits for its next question.
         """
         asked = self.wait_for_question(dag_id, run_id, task_id, timeout=timeout)
         self.wait_until_parked(dag_id, run_id, task_id, timeout=timeout)
@@ -238,7 +238,7 @@ class AirflowClient:
         return asked
 
     def wait_for_question(self, dag_id: str, run_id: str, task_id: str, *, timeout: float = 180) -> int:
-        """The number of the try that asks and has no answer yet."""
+        """Number of the try with an unanswered question."""
 
         def probe() -> int | None:
             row = self.task(dag_id, run_id, task_id)
@@ -312,7 +312,7 @@ class AirflowClient:
     def _until(
         self, probe: Callable[[], T | None], timeout: float, what: str, detail: Callable[[], str] = lambda: ""
     ) -> T:
-        """The first truthy result of ``probe``."""
+        """First truthy result of ``probe``."""
         deadline = time.monotonic() + timeout
         while True:
             self._alive()

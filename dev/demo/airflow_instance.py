@@ -41,7 +41,7 @@ _log = logging.getLogger(__name__)
 
 
 class AirflowError(Exception):
-    """Airflow does not start, or a part of it died; one readable message."""
+    """Airflow does not start, or one of its processes died; one readable message."""
 
 
 class AirflowStandalone:
@@ -92,11 +92,11 @@ class AirflowStandalone:
 
     @property
     def pids(self) -> dict[str, int]:
-        """Process ids of the parts that run."""
+        """Process ids of the running components."""
         return {child.name: pid for child in self._children if (pid := child.pid) is not None}
 
     def client_of(self, user: str, password: str) -> AirflowClient:
-        """Make a client that signs in as this user."""
+        """Create a client that signs in as this user."""
         return AirflowClient(self.url, user, password, alive=self.check, is_parked=self._is_parked)
 
     def _is_parked(self, dag_id: str, run_id: str, task_id: str, tried: int) -> bool:
@@ -105,7 +105,7 @@ class AirflowStandalone:
             return any(wanted in line and f" try_number={tried}," in line for line in log)
 
     def task_seconds(self) -> float:
-        """The processor time of all tasks that run, and of what they have started."""
+        """Processor time of all running tasks and of their child processes."""
         total = 0.0
         for process in _descendants(self.pids.get("scheduler")):
             with contextlib.suppress(psutil.Error):
@@ -141,7 +141,7 @@ class AirflowStandalone:
         self._log(f"Airflow is ready: {self.url} (user {self.user}, password in {self._password_file})")
 
     def stop(self) -> None:
-        """End every part and what its tasks started. Does nothing when nothing runs."""
+        """End every component and the processes of its tasks. Does nothing if nothing runs."""
         children, self._children = self._children, ()
         if self._client is not None:
             self._client.close()
@@ -158,14 +158,14 @@ class AirflowStandalone:
         psutil.wait_procs(started, timeout=_END_SECONDS)
 
     def restart(self, part: str) -> None:
-        """End one part (``triggerer`` …) as its operator would, and start it again."""
+        """End one component (``triggerer`` …) with its normal signal, and start it again."""
         old = next(child for child in self._children if child.name == part)
         stop_all((old,))
         new = self._spawn(part, _COMPONENTS[part], self._environment(int(self.url.rpartition(":")[2])))
         self._children = tuple(new if child is old else child for child in self._children)
 
     def check(self) -> None:
-        """Raises AirflowError, with the last lines of its log, when one of the parts died."""
+        """Raise AirflowError with the last log lines if a component died."""
         for child in self._children:
             if not child.running:
                 raise AirflowError(
@@ -178,7 +178,7 @@ class AirflowStandalone:
         return self.home / "passwords.json"
 
     def _environment(self, port: int) -> dict[str, str]:
-        """Everything on loopback, and nothing of the caller's own Airflow."""
+        """Environment with only loopback addresses, and without the caller's own Airflow."""
         package_root = str(Path(airflow_flinkcompat.__file__).parent.parent)
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW_")}
         scripts = str(Path(sys.executable).parent)  # spark-submit and flinkcompat are found by name
@@ -226,7 +226,7 @@ class AirflowStandalone:
             raise AirflowError(f"`airflow db migrate` failed:\n{(made.stdout + made.stderr)[-2000:]}")
 
     def _own_password(self) -> str:
-        """The administrator's password: of an earlier run in this home, else a new one that we alone can read."""
+        """Administrator's password: from an earlier run in this home, else a new one in a private file."""
         with contextlib.suppress(OSError, ValueError, KeyError):
             return str(json.loads(self._password_file.read_text(encoding="utf-8"))[self.user])
         password = secrets.token_urlsafe(12)

@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class DemoError(Exception):
-    """A step did not do what it says; one readable message."""
+    """A step did not have the expected result; one readable message."""
 
 
 def wait_for(
@@ -66,13 +66,13 @@ def wait_for(
 
 
 def require(held: object, message: str) -> None:
-    """Raises DemoError with ``message`` unless ``held``."""
+    """Raise DemoError with ``message`` unless ``held``."""
     if not held:
         raise DemoError(message)
 
 
 class Narrator:
-    """Prints with the seconds since the start in front; every line is flushed, so it shows as it happens."""
+    """Print with the seconds since the start as prefix; every line is flushed immediately."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = stream or sys.stdout
@@ -87,7 +87,7 @@ class Narrator:
         self._print(f"\n── {text} {'─' * max(3, 96 - len(text))}")
 
     def say(self, text: str) -> None:
-        """A line; what spans several lines is set in below the first."""
+        """Print a line; further lines of the text are indented."""
         first, *rest = text.splitlines() or [""]
         self._print(f"{self.seconds:6.1f} s  {first}")
         for line in rest:
@@ -97,7 +97,7 @@ class Narrator:
         self.say(f"✓ {text}")
 
     def table(self, header: Sequence[str], rows: Iterable[Sequence[str]], widest: int = 58) -> None:
-        """A table; long cells go over several lines."""
+        """Print a table; long cells are wrapped."""
         cells = [[wrap(cell, widest) or [""] for cell in row] for row in (header, *rows)]
         widths = [max(len(line) for row in cells for line in row[i]) for i in range(len(header))]
         rule = "├─" + "─┼─".join("─" * width for width in widths) + "─┤"
@@ -130,7 +130,7 @@ class Step:
 
 
 def excerpt(body: str, lines: int = 12) -> str:
-    """The first lines of a Markdown text that are not empty, without folded ones."""
+    """First nonempty lines of a Markdown text, without folded parts."""
     unfolded = re.sub(r"<details>.*?</details>", "", body, flags=re.DOTALL).replace("\\.", ".")
     shown = [line for line in unfolded.splitlines() if line.strip()]
     return "\n".join([*shown[:lines], *(["…"] if len(shown) > lines else [])])

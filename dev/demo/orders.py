@@ -55,7 +55,7 @@ def orders_of(number: int, slice_start: datetime, *, broken: bool = False) -> tu
 def totals(
     orders: Iterable[Order], minutes: int, *, average: bool, before: datetime, highest: bool = False
 ) -> list[Row]:
-    """The rows of all windows that end at or before ``before``, as the sink holds them, sorted."""
+    """The rows of all windows that end up to ``before``, as written to the sink, sorted."""
     size = timedelta(minutes=minutes)
     groups: dict[tuple[datetime, str], list[int | None]] = {}
     for order in orders:
@@ -75,12 +75,12 @@ def totals(
 
 
 def text(moment: datetime) -> str:
-    """A time as Flink writes it into csv."""
+    """A time in Flink's csv format."""
     return f"{moment:%Y-%m-%d %H:%M:%S}"
 
 
 def read_rows(files: Iterable[Path]) -> list[Row]:
-    """The rows of csv files, sorted; a row that is there twice comes twice."""
+    """Rows of csv files, sorted; duplicate rows are kept."""
     rows: list[Row] = []
     for path in files:
         with path.open(encoding="utf-8", newline="") as stream:
@@ -89,7 +89,7 @@ def read_rows(files: Iterable[Path]) -> list[Row]:
 
 
 def ended(rows: Sequence[Row], before: datetime, after: datetime = datetime.min) -> list[Row]:
-    """The rows of windows that end in (after, before]."""
+    """Rows of windows that end in (after, before]."""
     return [row for row in rows if after < datetime.fromisoformat(row[1]) <= before]
 
 
@@ -167,12 +167,12 @@ class Feed:
             self._thread.join(timeout=30)
 
     def check(self) -> None:
-        """Raises DemoError when the thread died."""
+        """Raise DemoError if the thread died."""
         if self._error is not None:
             raise DemoError(f"no more files arrive: {self._error}")
 
     def go_on(self, goal: datetime, *, broken: bool = False) -> None:
-        """Let event time run on to ``goal``; with ``broken`` the next order has a price that is no number."""
+        """Advance event time to ``goal``; with ``broken``, the next order has an invalid price."""
         with self._lock:
             self._broken, self._goal = broken, goal
         self._wake.set()
@@ -203,7 +203,7 @@ class Feed:
             self._error = error
 
     def _write(self, slice_start: datetime, *, in_step: bool) -> None:
-        """A file is complete the moment it is seen: it gets its name when it is."""
+        """Write a file under a hidden name, then rename it, so that readers see only complete files."""
         number = len(self.arrived) + 1
         with self._lock:
             broken, self._broken = self._broken, False
@@ -225,7 +225,7 @@ class Feed:
         )
 
     def _is_seen(self) -> bool:
-        """True if the job's watermark is where the latest order has brought it."""
+        """True if the job's watermark includes the latest order."""
         if not self.arrived:
             return True
         seen = self._watermark()
@@ -246,7 +246,7 @@ class Before:
         return sum(len(file.orders) for file in self.arrived)
 
     def counts(self, start: datetime, size: timedelta = MINUTE) -> dict[str, int]:
-        """Orders of the window by item that the running job has surely read."""
+        """Orders of the window by item that the running job has certainly read."""
         return counts_of([file for file in self.arrived if file.in_step], start, size)
 
 

@@ -116,14 +116,14 @@ class Parts:
         )
 
     def _end_jobs(self) -> None:
-        """Nothing of the demo goes on in a Flink that stays up."""
+        """End all jobs of the demo in a Flink that keeps running."""
         if self._given is not None:
             with contextlib.suppress(JobManagerError):
                 for job_id in self._running():
                     self.jobs.cancel(job_id)
 
     def check(self) -> None:
-        """Raises LocalFlinkError or AirflowError when a part died, with its last words."""
+        """Raise LocalFlinkError or AirflowError, with the last log lines, if a service died."""
         self.flink.check()
         self.airflow.check()
 
@@ -174,14 +174,14 @@ class Parts:
         return [job.job_id for job in self.jobs.jobs().values() if job.name == DEPLOYMENT and not job.terminal]
 
     def check_job(self) -> None:
-        """Raises DemoError, with the reason, when the job that is deployed has failed; and as ``check``."""
+        """Raise DemoError with the reason if the deployed job has failed; otherwise like ``check``."""
         self.check()
         status = self.jobs.status(str(self.deployed().job_id))
         if status is not None and status.state in ("FAILING", "FAILED", "CANCELED"):
             raise DemoError(f"job {status.job_id} is {status.state}: {status.failure or 'no reason is given'}")
 
     def require_running(self, entry: HeadEntry) -> None:
-        """Exactly the job of ``entry`` runs, and it was restored from what the entry says. Raises DemoError."""
+        """Check that only the job of ``entry`` runs, restored as in the entry. Raises DemoError."""
         require(
             self._running() == [entry.job_id], f"job {entry.job_id} should run alone, but these do: {self._running()}"
         )
@@ -213,14 +213,14 @@ class Parts:
         return head
 
     def stopped_at(self) -> float:
-        """When the former job had ended, in seconds of the epoch."""
+        """End of the former job, in seconds since the epoch."""
         last = next(entry for entry in reversed(self.entries()) if entry.kind == "stopped")
         return datetime.fromisoformat(last.at).astimezone(UTC).timestamp()
 
     # -- Airflow
 
     def run_number(self, number: int) -> str:
-        """The id of the DAG's run ``number`` (from 1), once it is there."""
+        """Id of the DAG's run ``number`` (from 1), once it exists."""
 
         def look() -> str | None:
             runs = self.client.runs(DAG_ID)
@@ -256,7 +256,7 @@ class Parts:
         )
 
     def _how_far(self, run: str) -> str:
-        """The tasks of a run, and the end of the log of those that are at work."""
+        """Tasks of a run, and the end of the logs of running tasks."""
         states = self.client.task_states(DAG_ID, run)
         logs = (
             f"the log of {task} ends:\n" + "\n".join(self.client.log(DAG_ID, run, task)[-12:])
@@ -266,7 +266,7 @@ class Parts:
         return "\n".join([f"Tasks: {states}", *logs])
 
     def finish(self, run: str) -> dict[str, str | None]:
-        """Wait until the whole run succeeded; the states of its tasks."""
+        """Wait until the complete run has succeeded; returns the states of its tasks."""
         state = wait_for(
             f"run {run} to end",
             lambda: ended if (ended := self.client.run_state(DAG_ID, run)) in TERMINAL_RUN else None,

@@ -1,7 +1,7 @@
-"""Pictures of runs in Airflow's own UI, taken by a headless Chromium.
+"""Screenshots of runs in Airflow's own UI, taken by a headless Chromium.
 
-``python -m dev.demo pictures`` takes those of the story. Needs the Python package playwright and a Chromium of the
-system (``apt-get install chromium``); nothing else does.
+``python -m dev.demo pictures`` takes those of the story. It needs the Python package playwright and a Chromium of the
+system (``apt-get install chromium``).
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class Photographer:
         self._playwright.stop()
 
     def take(self, moment: str, run: str) -> None:
-        """The pictures of one moment; moments without any are passed over."""
+        """The screenshots of one moment; moments without screenshots are skipped."""
         for picture in (picture for picture in self._pictures if picture.moment == moment):
             self.page.set_viewport_size({"width": picture.width, "height": picture.height})
             self.page.goto(f"{self._airflow.url}/{picture.path.format(dag=self._dag_id, run=run)}")

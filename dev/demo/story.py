@@ -1,4 +1,4 @@
-"""The story: six versions of one job, six answers of the gate."""
+"""The story: six versions of one job, and six decisions of the gate."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class Story:
     # -- v3
 
     def source_option(self) -> Step:
-        """v3: an option of the source's format that nobody has measured: a person decides."""
+        """v3: a source format option changes that nobody has measured, so a person decides."""
         began = self._title("v3: a price that is not a number is read as NULL (options of the source's format)")
         run, before = self._propose(3, PROPOSE_V3)
         self._follow_check(run, "unknown")
@@ -111,7 +111,7 @@ class Story:
     # -- v4
 
     def window_size(self) -> Step:
-        """v4: another window size; the state is of no use, so Spark recomputes history."""
+        """v4: the window size changes; the state cannot be used, so Spark recomputes history."""
         began = self._title("v4: windows of five minutes instead of one")
         self._run_on(PROPOSE_V4)
         self._expect_minutes(BOUNDARY)
@@ -152,7 +152,7 @@ class Story:
         return self._step(began, "v4", "window size", run, "restart + backfill", (*proofs, proof), **facts)
 
     def _join(self, wanted: list[Row]) -> tuple[list[Row], tuple[str, ...], dict[str, Any]]:
-        """The rows of both up to COMPARED, once the live job has written its own; what was proved about them."""
+        """Rows of both jobs up to COMPARED, once the live job has written its rows; returns the proofs."""
         folder = self.world.totals_5_minutes
         both = totals(self.feed.orders(), 5, average=True, before=COMPARED)
         live_wanted = ended(both, COMPARED, after=BOUNDARY)
@@ -172,7 +172,7 @@ class Story:
     # -- v5
 
     def metric(self) -> Step:
-        """v5: one more metric, which Flink alone refuses: a person has the state migrated."""
+        """v5: a metric is added, which Flink alone refuses; a person chooses to migrate the state."""
         began = self._title("v5: one more metric, the highest price")
         run, before = self._propose(5, PROPOSE_V5)
         self._follow_check(run, "incompatible")
@@ -250,7 +250,7 @@ class Story:
     # -- what the steps share
 
     def _ask(self, run: str, before: Before, moment: str) -> None:
-        """Follow the run until a person is asked; nothing is deployed until then."""
+        """Follow the run until it asks a person; nothing is deployed before."""
         self.parts.follow(run, {"approve": "awaiting_input"})
         question = self.parts.client.question(DAG_ID, run, "approve")
         self.narrator.say(f"Airflow asks: {question['subject']}\n{excerpt(question['body'])}")
@@ -300,7 +300,7 @@ class Story:
         )
 
     def _propose(self, number: int, at: datetime) -> tuple[str, Before]:
-        """Put the next version where the DAG sees it; the run that takes it up, and how things stood before."""
+        """Write the next version for the DAG; returns the run that detects it, and the state before."""
         run = self.parts.run_number(number)
         self.parts.follow(run, {"changed": "deferred"})
         self._run_on(at)
@@ -311,7 +311,7 @@ class Story:
         return run, before
 
     def _follow_check(self, run: str, outcome: str) -> None:
-        """Follow the run until its check is done; its outcome must be this one."""
+        """Follow the run until its check ends, and require this outcome."""
         self.parts.follow(run, {"check": "success"})
         verdict = self.parts.verdict(run)
         lines = "".join(f"\n{row['outcome']}: {row['message']}" for row in verdict["findings"])
@@ -371,7 +371,7 @@ class Story:
         }
 
     def _expect_minutes(self, before: datetime) -> list[Row]:
-        """Wait until the results by the minute up to ``before`` are there, each row once and exact."""
+        """Wait until the results by the minute up to ``before`` are complete, each row once and exact."""
 
         # v1 writes no average; later versions do.
         def found() -> list[Row]:

@@ -62,7 +62,7 @@ class World:
 
     @property
     def dags(self) -> Path:
-        """The DAG files, copied, as a story edits one."""
+        """Copies of the DAG files, because a story edits one of them."""
         return self.root / "dags"
 
     @property
@@ -75,7 +75,7 @@ class World:
         return self.root / "orders.sql"
 
     def make(self) -> None:
-        """The folders; and all versions of the script beside them, to look at and to try."""
+        """Create the folders, with all versions of the script next to them for own experiments."""
         for folder in (
             self.live,
             self.archive,
@@ -99,20 +99,20 @@ class World:
         return self.root / "versions" / f"orders_v{number}.sql"
 
     def propose(self, number: int) -> None:
-        """Put version ``number`` where the DAG looks, in one move: nobody reads half a script."""
+        """Write version ``number`` to the DAG's script with one rename, so that no reader sees half a script."""
         new = self.script.with_suffix(".new")
         new.write_text(self.version(number), encoding="utf-8")
         new.replace(self.script)
 
     def name_history(self) -> None:
-        """Name the table whose history is known in the DAG file, in one move."""
+        """Set the table with a known history in the DAG file, with one rename."""
         file = self.dags / f"{DAG_ID}.py"
         new = file.with_suffix(".new")
         new.write_text(file.read_text(encoding="utf-8").replace(*_HISTORY), encoding="utf-8")
         new.replace(file)
 
     def move_to_archive(self, arrived: Iterable[Arrived], before: datetime) -> int:
-        """Move the files with orders before ``before`` from the live folder to the archive; how many."""
+        """Move files with orders before ``before`` from the live folder to the archive; returns their number."""
         old = [file.path for file in arrived if file.slice_start < before]
         for path in old:
             path.rename(self.archive / path.name)

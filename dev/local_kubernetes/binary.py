@@ -45,7 +45,7 @@ def control_plane() -> Path:
 
 
 def _find_go() -> str:
-    """The ``go`` of the PATH. Raises KubernetesUnavailable: none, or too old for the module."""
+    """The ``go`` on the PATH. Raises KubernetesUnavailable if it is missing or too old."""
     go = shutil.which("go")
     if go is None:
         raise KubernetesUnavailable(f"no Go to build Kubernetes' API server with: {_REMEDY}")

@@ -70,7 +70,7 @@ _OPERATOR_READY = re.compile(r"'flinksessionjobcontroller' controller started", 
 
 
 class LocalKubernetesError(Exception):
-    """A part of the local Kubernetes cannot be started, or died; the message names its log."""
+    """A component of the local Kubernetes did not start, or died; the message names its log."""
 
 
 class LocalKube:
@@ -121,7 +121,7 @@ class LocalKube:
         return self._api
 
     def start(self) -> None:
-        """Start the parts and wait until they answer; where that fails, nothing is left running."""
+        """Start all components and wait until they answer; after a failure, nothing keeps running."""
         binary = str(control_plane())
         wanted = ("etcd", "etcd's peers", "the API server", "the controller manager")
         etcd, peers, secure, manager = choose_ports(dict.fromkeys(wanted)).values()
@@ -144,7 +144,7 @@ class LocalKube:
             raise
 
     def stop(self) -> None:
-        """End everything: TERM, then KILL. Does nothing when nothing runs."""
+        """End everything: TERM, then KILL. Does nothing if nothing runs."""
         operator, self._operator = self._operator, None
         children, self._children = self._children, ()
         # In this order, or the operator would log errors of an API server that is gone for as long as it has to end.
@@ -155,7 +155,7 @@ class LocalKube:
             self._api = None
 
     def check(self) -> None:
-        """Raises LocalKubernetesError: a part died; the message holds the last lines of its log."""
+        """Raise LocalKubernetesError, with the last log lines, if a component died."""
         for child in (*self._children, *([self._operator] if self._operator else [])):
             if not child.running:
                 raise LocalKubernetesError(
@@ -164,7 +164,7 @@ class LocalKube:
                 )
 
     def install_crds(self, version: str) -> None:
-        """Install the CRDs of a release of the operator, or put them into the place of another release's."""
+        """Install the CRDs of an operator release, or replace those of another release."""
         extensions = client.ApiextensionsV1Api(self.api)
         names = []
         for body in flink_operator.custom_resource_definitions(version):
@@ -213,7 +213,7 @@ class LocalKube:
         self._wait_for("the operator", lambda: "" if _OPERATOR_READY.search(_text(log)) else "it starts")
 
     def kill_operator(self) -> None:
-        """End the operator as a node that dies ends it, with SIGKILL."""
+        """End the operator with SIGKILL, like a node that dies."""
         operator, self._operator = self._operator, None
         if operator is None or (pid := operator.pid) is None:
             raise LocalKubernetesError("no operator runs")
@@ -362,7 +362,7 @@ class LocalKube:
         return spawn(name, command, output=output, log=log, pid_file=pid_file, environment=environment)
 
     def _wait_for(self, what: str, missing: Callable[[], str], timeout: float | None = None) -> None:
-        """Until nothing is missing. Raises LocalKubernetesError."""
+        """Wait until the API server is ready. Raises LocalKubernetesError."""
 
         def look() -> str:
             self.check()

@@ -36,7 +36,7 @@ _PROGRAMS = {
 
 
 class Unsupported(Exception):
-    """The pod asks for what cannot be done here."""
+    """The pod needs a feature that this kubelet does not support."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Container:
     address: str
 
     def prepare(self, home: Path, image_files: Mapping[str, Path], kubeconfig: Path) -> Prepared:
-        """Write its volumes, and say how it is started."""
+        """Write its volumes, and return the command that starts it."""
         if self.pod.spec.init_containers:
             raise Unsupported("it has init containers")
         container = next((each for each in self.pod.spec.containers if each.name == CONTAINER), None)
@@ -116,7 +116,7 @@ class Container:
         ]
 
     def _mount(self, volume: Any, sub_path: str | None, place: Path) -> None:
-        """Put a volume to its place. Raises ApiException, Unsupported."""
+        """Write a volume to its path. Raises ApiException, Unsupported."""
         if volume.host_path is not None:
             place.parent.mkdir(parents=True, exist_ok=True)
             if not place.exists():
@@ -188,7 +188,7 @@ class Container:
 
 
 def _chosen(files: Mapping[str, bytes], items: Sequence[Any] | None) -> dict[str, bytes]:
-    """The keys that a volume asks for, by their paths in it; all of them where it names none."""
+    """Keys that a volume mounts, by their paths; all keys if it lists none."""
     return {item.path: files[item.key] for item in items} if items else dict(files)
 
 

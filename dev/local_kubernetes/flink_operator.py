@@ -105,7 +105,7 @@ def _lock(version: str) -> Path:
 
 
 def _built(version: str) -> Path:
-    """The folder of an operator that was built. Raises JarError: it was not."""
+    """Folder of a built operator. Raises JarError if it was not built."""
     folder = _builds() / version
     if not folder.is_dir():
         raise JarError(

@@ -31,7 +31,7 @@ _FIRST_BACK_OFF, _LONGEST_BACK_OFF = 2.0, 60.0
 
 @dataclass
 class _Run:
-    """A pod that this kubelet has taken on, and the process of its main container."""
+    """A pod that this kubelet runs, and the process of its main container."""
 
     name: str
     labels: Mapping[str, str]
@@ -112,7 +112,7 @@ class ProcessKubelet:
                 del self._runs[uid]
 
     def _take(self, pod: Any) -> None:
-        """Take a new pod on: bind it to the node; its volumes and its process come with the next looks."""
+        """Bind a new pod to the node; later calls write its volumes and start its process."""
         name = pod.metadata.name
         self._addresses += 1
         folder = self.kube.work_dir / "pods" / f"{name}-{pod.metadata.uid[:8]}"
@@ -126,7 +126,7 @@ class ProcessKubelet:
             self._core.create_namespaced_pod_binding(name, NAMESPACE, binding, _preload_content=False)
 
     def _keep(self, pod: Any, run: _Run) -> None:
-        """Start it, start it again, or report what became of it."""
+        """Start the pod, restart it, or report its result."""
         if run.ended:
             return
         if run.child is not None and run.child.running:
@@ -177,7 +177,7 @@ class ProcessKubelet:
                 raise
 
     def _terminated(self, run: _Run) -> bool:
-        """Ask the process to end; whether it has. Its guard kills it after a grace."""
+        """Ask the process to end; True if it has ended. Its guard kills it after a grace period."""
         if run.child is None:
             return True
         if run.child.running:

@@ -113,19 +113,19 @@ def reconciled_generation(resource: Mapping[str, Any]) -> int | None:
 
 
 def reconciled(resource: Mapping[str, Any]) -> bool:
-    """True if the operator has carried the present spec out."""
+    """True if the operator has reconciled the current spec."""
     return reconciled_generation(resource) == int(resource["metadata"]["generation"])
 
 
 def runs(resource: Mapping[str, Any]) -> bool:
-    """True if its job runs, of the present spec: STABLE alone may be what was said of an earlier one."""
+    """True if the job of the current spec runs; STABLE alone may refer to an earlier spec."""
     status = resource.get("status", {})
     state = status.get("jobStatus", {}).get("state")
     return reconciled(resource) and (status.get("lifecycleState"), state) == ("STABLE", "RUNNING")
 
 
 def suspended(resource: Mapping[str, Any]) -> bool:
-    """True if it was suspended, as the present spec asks."""
+    """True if it was suspended, as in the current spec."""
     return reconciled(resource) and str(resource["status"]["lifecycleState"]) == "SUSPENDED"
 
 
@@ -147,7 +147,7 @@ def job_id(resource: Mapping[str, Any]) -> JobRef:
 
 
 def savepoint_of(resource: Mapping[str, Any]) -> str | None:
-    """The savepoint of the last stop, as the status names it."""
+    """Savepoint of the last stop in the resource's status."""
     job = resource.get("status", {}).get("jobStatus", {})
     last = job.get("savepointInfo", {}).get("lastSavepoint") or {}
     found = job.get("upgradeSavepointPath") or last.get("location")

@@ -62,7 +62,7 @@ class Rig:
         return str(self.place.manifest["kind"])
 
     def flink_jobs(self, name: str) -> tuple[str, ...]:
-        """The jobs of a name that run, by Flink's own word; none where no JobManager is there."""
+        """Running jobs of a name, as Flink reports them; none if there is no JobManager."""
         try:
             with JobManager(self.place.jobmanager_url, retry_wait=0.05) as jobmanager:
                 found = jobmanager.jobs().values()

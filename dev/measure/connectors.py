@@ -193,7 +193,7 @@ class Bench:
         )
 
     def plan_with(self, table: Table, connector: str, use: str, key: str, text: str, stored: bool) -> Planned:
-        """Plan one job over the table with another value of an option."""
+        """Plan one job over the table with a changed value of an option."""
         return self.plan(table, connector, use, {**table.of(use), key: text}, stored=stored)
 
 

@@ -63,7 +63,7 @@ ANSWERS = (*(each.value for each in Outcome), REFUSED_NEW, REFUSED_OLD, TEMPLATE
 
 @dataclass(frozen=True)
 class Told:
-    """The answer about one change on one engine. ``deciding`` are the findings that make the outcome."""
+    """Verdict on one change for one engine. ``deciding`` are the findings that determine the outcome."""
 
     id: str
     engine: str

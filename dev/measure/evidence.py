@@ -1,4 +1,4 @@
-"""The table of evidence that ships with the package, from every committed result."""
+"""Write the table of evidence of the package from all committed results."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _outcomes(path: Path) -> Iterator[tuple[str, str, str]]:
 
 
 def upgrades(restores: Iterable[Restore]) -> dict[str, dict[str, Any]]:
-    """Restores on another line than that of the savepoint, with their rows of the table of upgrades."""
+    """Restores on a line other than the savepoint's, with their rows of the table of upgrades."""
     found: dict[str, dict[str, Any]] = {}
     for each in restores:
         if each.old_version:

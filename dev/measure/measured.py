@@ -136,7 +136,7 @@ def _declared(ddl: str) -> Side:
 
 
 def _sink(side: Side, keys: tuple[int, ...], connector: str) -> str:
-    """A sink of the query's own schema, as the restores were run with."""
+    """A sink with the query's own schema, as in the measured restores."""
     schema = side.program.pipelines[0].sink.schema
     columns = [
         f"f{i} {str(c.type).replace(' NOT NULL', '') if c.type.is_known else 'STRING'}" for i, c in enumerate(schema)

@@ -60,7 +60,7 @@ class Columns:
 
     @property
     def whole(self) -> bool:
-        """True if all columns of the new rows continue."""
+        """True if all columns of the new rows are kept."""
         return not (self.metrics or self.values)
 
     @property
@@ -226,7 +226,7 @@ def _is_made_of(column: Expression, old: Sequence[Expression]) -> bool:
 
 
 def _counts_results(column: Expression) -> bool:
-    """True if it is a metric over the results of another aggregation, directly or not."""
+    """True if it is a metric over the results of another aggregation, directly or indirectly."""
     return any(_holds_result(argument) for call in _calls(column) for argument in call.args)
 
 
@@ -274,7 +274,7 @@ def _is_metric(column: Expression) -> bool:
 
 
 def fault(runs: Runs, columns: Columns | None, later_rows_alone: bool = True) -> str:
-    """The fault of the rows of one sink; "" without one."""
+    """Fault in the rows of one sink; "" if there is none."""
     if columns is None:
         wanted = [*runs.alone] if later_rows_alone else [*runs.before, *runs.expected]
         return "" if net(runs.restored) == net(wanted) else "a new sink holds other rows"
@@ -295,7 +295,7 @@ def fault(runs: Runs, columns: Columns | None, later_rows_alone: bool = True) ->
 
 
 def matters(runs: Runs, columns: Columns | None) -> bool:
-    """True if what goes on is told from a start without state: else the rows prove nothing of it."""
+    """True if the kept columns prove that state was restored, and not only that rows are right."""
     if columns is None:
         return False
     places = [new for _, new in columns.kept]

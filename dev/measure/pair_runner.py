@@ -71,7 +71,7 @@ _Made = TypeVar("_Made")
 
 
 class HasOutcome(Protocol):
-    """The outcome of a pair in a word."""
+    """Outcome of a pair in one word."""
 
     @property
     def outcome(self) -> str: ...
@@ -164,7 +164,7 @@ class PairRunner:
     def take(
         self, pairs: Iterable[Pair], threads: int, log: Callable[[str], None]
     ) -> tuple[dict[str, Savepoint], list[str]]:
-        """The savepoints of the old sides, by id of the pair, and the errors of those that left none."""
+        """Savepoints of the old sides by id of the pair, and the errors of the others."""
         found = self._each(self.taken, pairs, threads, log)
         return {name: each for name, each in found.items() if isinstance(each, Savepoint)}, _failures(found)
 
@@ -176,7 +176,7 @@ class PairRunner:
         log: Callable[[str], None],
         until: Callable[[], bool] = lambda: False,
     ) -> dict[str, _Made | str]:
-        """Results of an action by id of the pair, or the error; without pairs that did not begin."""
+        """Results of an action by id of the pair, or errors; pairs that did not start are omitted."""
 
         def one(pair: Pair) -> tuple[str, _Made | str] | None:
             if until():
@@ -204,7 +204,7 @@ class PairRunner:
             return Measured(pair, savepoint.old.script, pair.new.script, results.NOT_PLANNED, _lasting(error))
 
     def taken(self, pair: Pair) -> Savepoint:
-        """The savepoint of the old side, shared with other pairs where that does no harm."""
+        """Savepoint of the old side, shared with other pairs if they do not interfere."""
         old = self.complete(pair.old)
         # What one restore brings or writes must not stand there before the next: then the savepoint is not shared.
         alone = pair.id if _fillers(pair.new) or _leaves_rows(old) or _leaves_rows(pair.new) else ""
@@ -245,7 +245,7 @@ class PairRunner:
         return replace(side, script=script)
 
     def _once(self, key: Hashable, make: Callable[[], _Made]) -> _Made:
-        """The result of ``make``, made once for all pairs that ask for the same."""
+        """Result of ``make``, computed once for all pairs that need it."""
         with self._lock:
             future = self._made.get(key)
             mine = future is None
@@ -276,7 +276,7 @@ class PairRunner:
         return Savepoint(path, folder, self._rows(run, folder), self._written(folder), old)
 
     def bring(self, savepoint: Savepoint, rows: Collection[str]) -> None:
-        """Let the rows after arrive that were kept back."""
+        """Let the later rows arrive that were held back."""
         self._arrive({feed for feed in _feeds(savepoint.old) if feed.rows in rows}, savepoint.folder, "after")
 
     def later(self, earlier: Savepoint) -> str:
@@ -288,7 +288,7 @@ class PairRunner:
             return self._jobs.stop_with_savepoint(job_id)
 
     def template(self, new: Side) -> str:
-        """A savepoint of the side before it has read anything, with stand-ins for its sinks."""
+        """Savepoint of the side before it has read any row, with stand-ins for its sinks."""
         return self._once(("template", new), lambda: self._template(new))
 
     def _template(self, new: Side) -> str:
@@ -393,7 +393,7 @@ class PairRunner:
             raise MeasureError(f"{_FAILS} {ended}") from None
 
     def attempt(self, new: Side, old: Savepoint) -> Restored:
-        """The side started from a savepoint, beside the rows after."""
+        """Start the side from a savepoint while the later rows arrive."""
         run = next(self._numbers)
         # Of tables that the old SQL did not declare.
         fresh = _feeds(new) - _feeds(old.old) - self._fed[old.folder]
@@ -419,13 +419,13 @@ class PairRunner:
             return Restored(results.REFUSED_AT_RESTORE if at_restore else results.FAILED_LATER, _lasting(ended))
 
     def _check_restored(self, job_id: str, savepoint: str) -> None:
-        """Raise MeasureError if the JobManager reports another start than from this savepoint."""
+        """Raise MeasureError if the JobManager reports a start that is not from this savepoint."""
         if not same_snapshot(began := self._jobs.restored_from(job_id), savepoint):
             raise MeasureError(f"job {job_id} began from {began or 'nothing'}, not from {savepoint}")
 
     @contextmanager
     def _job(self, side: Side, folder: Path, run: int, start: Start) -> Iterator[str]:
-        """The side as a job over the rows in ``folder``; it does not outlive the block."""
+        """Run the side as a job over the rows in ``folder``; the job ends with the block."""
         job_id = self._submit(self._script(side, folder, run), side, start)
         try:
             yield job_id
@@ -473,7 +473,7 @@ class PairRunner:
             self._put(feed, folder, phase)
 
     def _put(self, feed: Feed, folder: Path, phase: str, name: str = "") -> int:
-        """Let rows arrive; their number."""
+        """Let rows arrive; returns their number."""
         if not feed.topic:
             _copy(feed.rows, folder, phase, name)
             return len(feed.lines(phase))
@@ -500,7 +500,7 @@ def _failures(found: Mapping[str, object]) -> list[str]:
 
 
 def _without(rows: Iterable[str], before: Iterable[str]) -> tuple[str, ...]:
-    """The rows since then, in their order."""
+    """New rows since the last call, in order."""
     left, since = Counter(before), []
     for row in rows:
         if left[row]:
@@ -511,7 +511,7 @@ def _without(rows: Iterable[str], before: Iterable[str]) -> tuple[str, ...]:
 
 
 def _lasting(error: Exception) -> str:
-    """The message without the parts that differ from run to run."""
+    """The message without the parts that differ between runs."""
     return _OBJECT_HASH.sub("", _SAVEPOINT.sub("SAVEPOINT", str(error)))
 
 
@@ -535,7 +535,7 @@ def _fillers(side: Side) -> dict[str, Feed]:
 
 
 def _copy(rows: str, folder: Path, phase: str, name: str) -> None:
-    """The file is complete as soon as it is visible."""
+    """Write the file under a hidden name, then rename it, so that it is complete when visible."""
     (folder / rows).mkdir(parents=True, exist_ok=True)
     hidden = folder / rows / f".{phase}.csv.{threading.get_ident()}"
     shutil.copyfile(DATA / rows / f"{phase}.csv", hidden)

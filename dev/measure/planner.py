@@ -155,7 +155,7 @@ def _end(said: Prediction) -> str:
 
 
 def table(rows: Sequence[Mapping[str, Any]]) -> str:
-    """The rows by set and real outcome, counted."""
+    """Number of rows by set and real outcome."""
     found: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for row in rows:
         found.setdefault((row["set"], row["real"]), []).append(row)
@@ -172,7 +172,7 @@ def table(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def disagreements(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """The changes that the rules alone judge otherwise than the planner, by both verdicts."""
+    """Changes with different verdicts by the rules alone and with the planner."""
     found: dict[tuple[str, str], list[str]] = {}
     for row in rows:
         if (read := row["read"].partition(":")[0]) != row["verdict"]:

@@ -1,4 +1,4 @@
-"""When a job has read all there is: conditions on sources, sinks and a checkpoint, never a pause."""
+"""Detection that a job has read all rows: conditions on sources, sinks and a checkpoint, no pauses."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ _NO_WATERMARK = -(2**63)
 
 
 class MeasureError(DeployError):
-    """A pair could not be run: it did not end in any of the ways that are measured."""
+    """A pair did not end in any of the measured ways."""
 
 
 class Ended(Exception):
-    """The job ended by itself. ``ran``: every task had begun to run, so its state had been restored."""
+    """The job ended by itself. ``ran`` is True if every task had started, so that state was restored."""
 
     def __init__(self, status: JobStatus, ran: bool) -> None:
         super().__init__(status.failure or status.state)
@@ -55,13 +55,13 @@ class Ended(Exception):
 
 @dataclass(frozen=True)
 class Feed:
-    """Rows of ``dev/measure/data``, and whether they come by a topic: else by files."""
+    """Rows of ``dev/measure/data``; ``topic`` is True if they arrive in a topic instead of files."""
 
     rows: str
     topic: bool = False
 
     def lines(self, phase: str) -> list[str]:
-        """The rows of a phase, as in its file."""
+        """Rows of a phase, in the order of the file."""
         folder = DATA if (DATA / self.rows).exists() else GENERATED
         return (folder / self.rows / f"{phase}.csv").read_text("utf-8").splitlines()
 
@@ -82,7 +82,7 @@ class Arrival:
 
     rows: Mapping[str, int]
     ends: Mapping[str, int]
-    """Empty where the script declares no watermark, or says that it is held back."""
+    """Empty if the script declares no watermark, or has the marker HELD_BACK."""
 
     def beyond(self, read: Mapping[str, int]) -> Arrival:
         """The same rows, after rows that were read earlier or are added."""
@@ -120,7 +120,7 @@ def tables_read(script: str) -> dict[str, tuple[Feed, ...]]:
 
 
 def writes_topics(script: str) -> bool:
-    """True if it names a topic to which no rows are sent."""
+    """True if it names a topic that receives no rows."""
     return any(set(_names(match)) - known_rows() for match in _PLACE.finditer(script) if match["topics"])
 
 
@@ -178,7 +178,7 @@ def _before(phase: str, feed: Feed, fresh: Collection[Feed]) -> tuple[str, ...]:
 
 
 def epoch_millis(time: str) -> int:
-    """Milliseconds of a time in the form of rows, UTC."""
+    """Milliseconds of a time in the format of rows, UTC."""
     return int(datetime.fromisoformat(time).replace(tzinfo=UTC).timestamp() * 1000)
 
 

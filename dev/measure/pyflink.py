@@ -30,7 +30,7 @@ JAVA_OPTIONS = " ".join(FLINK_OPTIONS)
 
 
 class PyFlinkError(DeployError):
-    """There is no PyFlink, or it died."""
+    """PyFlink is not installed, or its process died."""
 
 
 class ProgramRefused(PyFlinkError):

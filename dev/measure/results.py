@@ -34,7 +34,7 @@ OUTCOMES = {
     FAILED_LATER: "restored, RUNNING, fails when a row or watermark is processed",
     NOT_PLANNED: "the planner of the new line refuses the SQL, before any savepoint is read",
 }
-"""The outcomes and what the operator of the job sees."""
+"""The outcomes, and their effect for the operator of the job."""
 SETTINGS = {
     "parallelism.default": "1",
     # Checkpoints come when they are asked for: each then covers all that was read before.
@@ -102,7 +102,7 @@ class Run:
 
 
 class Writer:
-    """Adds results to a file as they come, so that a run that ends early has lost nothing."""
+    """Add results to a file as they arrive, so that a run that ends early loses nothing."""
 
     def __init__(self, path: Path, run: Run, keep: bool) -> None:
         """``keep``: results of other pairs that the file holds stay."""
@@ -121,12 +121,12 @@ class Writer:
 
 
 def ids(path: Path) -> set[str]:
-    """The pairs of which a file has a result; none where there is no such file."""
+    """Pairs with a result in a file; none if the file does not exist."""
     return {entry["id"] for entry in read(path)["pairs"]} if path.exists() else set()
 
 
 def holds(path: Path, pair: Pair) -> bool:
-    """True if a file has a result of a pair as it is written now."""
+    """True if a file has a result of the current form of a pair."""
     entries = read(path)["pairs"] if path.exists() else []
     wanted = {"id": pair.id, **texts(pair.old.script, pair.new.script), **settings(pair)}
     return any(all(entry[key] == value for key, value in wanted.items()) for entry in entries)
@@ -160,7 +160,7 @@ def entry_of(measured: Measured) -> dict[str, Any]:
 
 
 def predicted(entry: Entry, version: str) -> dict[str, Any]:
-    """The entry with the verdict of ``check`` of today."""
+    """The entry with the current verdict of ``check``."""
     report = judged(entry, version)
     consequence = stated_consequence(report)
     prediction = {
@@ -251,7 +251,7 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def renew(path: Path) -> dict[str, Any]:
-    """The results of a file with predictions as of now."""
+    """Results of a file with current predictions."""
     data = read(path)
     return {**data, "pairs": [predicted(entry, data["flink"]) for entry in data["pairs"]]}
 

@@ -50,7 +50,7 @@ NOT_READ_EXACTLY = "rows_read_WRONG"
 REFUSED = "savepoint_refused"
 NOT_WRITTEN = "not_written"
 NOT_MIGRATABLE = "not_migratable"
-"""Nothing can be kept according to the compiled plans, so nothing was run and there is no result."""
+"""The compiled plans can keep nothing, so nothing was run and there is no result."""
 OUTCOMES = {
     RIGHT: "what was kept equals the new SQL over all rows, what begins now equals it over the rows after the switch",
     WRONG: "RUNNING, rows of the one or the other are wrong",
@@ -106,7 +106,7 @@ class Ending:
 
 
 def judged_again(entry: results.Entry, version: str) -> results.Entry:
-    """An entry as its rows are judged now; how Flink ended otherwise stays as it was."""
+    """An entry with rows that are judged again; other outcomes of Flink are kept."""
     if entry["outcome"] not in (RIGHT, WRONG):
         return entry
     rows = Runs(*(entry.get(f"{each.name}_rows", ()) for each in fields(Runs)))

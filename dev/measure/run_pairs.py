@@ -152,7 +152,7 @@ def _upgraded(
 def _measured(
     options: argparse.Namespace, folder: Path, pairs: list[Pair], add: Callable[[Measured], None]
 ) -> list[str]:
-    """Measure, and write each result at once; errors of pairs that could not be run."""
+    """Measure, and write each result immediately; returns errors of pairs that could not be run."""
     late = deadline(options.minutes)
     with ExitStack() as stack:
         # Asked first: without the environment nothing else is started in vain.

@@ -39,7 +39,7 @@ Row = dict[str, Any]
 
 
 def judged(drawn: RandomPair, line: str, planners: Mapping[str, Any]) -> Row:
-    """A row of a pair: what is said of it by the rules alone and with the planner."""
+    """Row of a pair: the verdicts by the rules alone and with the planner."""
     old, new = drawn.pair.old, drawn.pair.new
     settings = (SETTINGS | dict(old.settings), SETTINGS | dict(new.settings))
     pair = planner.Pair("random", drawn.pair.id, "", old.script, new.script, (line, line), settings)

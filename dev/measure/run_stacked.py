@@ -69,7 +69,7 @@ class Stacked:
         return f"{self.alone[0]}, with history {self.history[0]}"
 
     def entry(self) -> dict[str, Any]:
-        """It as an entry of the results file."""
+        """The result as an entry of the results file."""
         ends = {"outcome": self.alone[0], "with_history": self.history[0]}
         found = {"fault": self.alone[1], "history_fault": self.history[1]}
         faults = {name: wrong for name, wrong in found.items() if wrong}

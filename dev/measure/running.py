@@ -43,7 +43,7 @@ def beside_flink(stack: ExitStack, folder: Path, connectors: bool) -> tuple[tupl
 
 
 def deadline(minutes: float) -> Callable[[], bool]:
-    """True if no pair is to be begun any more."""
+    """True if no more pairs must be started."""
     last = time.monotonic() + minutes * 60
     return (lambda: time.monotonic() > last) if minutes else (lambda: False)
 

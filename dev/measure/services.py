@@ -42,7 +42,7 @@ SIDES = {
     "rights": ("id", "k", "rv", "rc", "ts"),
     "thirds": ("id", "k", "tv", "tc", "ts"),
 }
-"""The same of the rows of the sides of joins, which need not have a time."""
+"""Fields of rows for the sides of joins, which need no time."""
 _NUMBERS = frozenset({"b", "d", "lv", "rv", "tv"})
 _BROKER = re.compile(r"\b(127\.0\.0\.1|localhost):9092\b")
 _TOPICS = re.compile(r"(?P<option>'topic' = ')(?P<names>[^']*)'")
@@ -50,7 +50,7 @@ _NAMED = re.compile(r"('topic-pattern' = '|'properties\.group\.id' = '|'sink\.tr
 _DATABASE = re.compile(r"(jdbc:postgresql://)(127\.0\.0\.1|localhost):5432/postgres(\?)?")
 _FILLED_PARTITIONS = 2
 _BEGIN = "2024-01-01 00:00:00.000"
-"""When records were made whose rows have no time."""
+"""Timestamp of records whose rows have no time."""
 PASSWORD = "${conn.postgres.password}"
 LAKE_JARS = (
     "org.apache.doris:flink-doris-connector-1.20:25.0.0",
@@ -75,7 +75,8 @@ _PLACES = re.compile(r"CREATE TABLE (\w+) (?:(?!CREATE TABLE).)*?file://LAKE/(\w
 class Services:
     """Both servers, and what runs have put there. A run is known by its folder.
 
-    ``partitions`` is how many a topic has that is not filled; to be changed between runs only.
+    A run is identified by its folder. ``partitions`` is the number of partitions of a topic that is not filled;
+    change it only between runs.
     """
 
     def __init__(self, broker: Broker, jvm: Any, database: Postgres) -> None:
@@ -128,7 +129,7 @@ class Services:
         )
 
     def delete_below(self, topic: str, offsets: Mapping[int, int]) -> None:
-        """Deletes the records of a topic's partitions below an offset, as retention does."""
+        """Delete the records of a topic's partitions below an offset, like retention."""
         self._broker.delete_below(self._jvm, topic, offsets)
 
     def stored(self, folder: Path) -> Iterator[str]:
@@ -165,7 +166,7 @@ def _prefix(folder: Path) -> str:
 
 @contextmanager
 def services(folder: Path) -> Iterator[Services]:
-    """Both servers, for as long as the block lasts."""
+    """Start both servers for the block."""
     folder.mkdir(parents=True, exist_ok=True)
     with kafka_broker(folder) as broker, kafka_client() as jvm, postgres() as database:
         yield Services(broker, jvm, database)
@@ -195,7 +196,7 @@ class Lakes:
         self._tables[folder] = tables
 
     def send(self, folder: Path, feed: Feed, phase: str) -> int:
-        """Append the rows of a phase to their table; how many there are."""
+        """Append the rows of a phase to their table; returns their number."""
         lines = feed.lines(phase)
         rows = ", ".join(f"({', '.join(_literal(value) for value in line.split(','))})" for line in lines)
         self._run(folder, f"INSERT INTO {feed.rows} VALUES {rows}")

@@ -95,7 +95,7 @@ _CDC_FORMATS = ("debezium-json", "canal-json", "maxwell-json", "ogg-json", "debe
 
 
 class Flink:
-    """The classes of one line, and what they answer."""
+    """The classes of one line, and their answers."""
 
     def __init__(self, classes: str, planner: str) -> None:
         self._classes = classes
@@ -125,7 +125,7 @@ class Flink:
         return self.ask("run", *(text for pair in given.items() for text in pair))
 
     def close(self) -> None:
-        """End the programs that were asked."""
+        """End the programs that answered."""
         for process in self._running.values():
             assert process.stdin is not None
             process.stdin.close()
