@@ -109,7 +109,7 @@ def test_a_job_is_adopted_through_the_connection(
         (("show", "orders", "--entry", "9"), "has no entry 9: its last entry is 2"),
         (
             ("show", "orders", "--conn-id", "nowhere"),
-            "no Airflow connection 'nowhere': name one of type flink",
+            "no Airflow connection 'nowhere': pass a connection of type flink",
         ),
         (("adopt", "x", "--job-id", JOB, "--script", "none.sql"), "none.sql"),
         (("adopt", "x", "--job-id", JOB, "--script", "s.sql"), "http://127.0.0.1:9"),
@@ -131,7 +131,7 @@ def test_what_is_wrong_is_said_with_exit_code_2(
 def test_a_connection_without_a_ledger_says_what_to_set(airflow: Airflow) -> None:
     done = airflow("flinkcompat", "list", ledger=None)
     assert done.code == 2
-    assert "no ledger is named" in done.err
+    assert "no ledger is set" in done.err
     assert "`ledger` in the extra of connection 'flink_default'" in done.err
 
 

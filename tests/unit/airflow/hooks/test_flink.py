@@ -312,7 +312,9 @@ def test_a_target_is_reached_by_what_it_alone_knows(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(targets, "target_class", lambda name: Reached)
     with hook(monkeypatch, extra='{"target": "depots", "depot_url": "http://depot:1/"}').get_conn() as reached:
         assert reached == "http://depot:1"
-    with pytest.raises(AirflowFailException, match=r"connection 'f': target 'depots' is .* set depot_url in the extra"):
+    with pytest.raises(
+        AirflowFailException, match=r"connection 'f': target 'depots' needs .* set depot_url in the extra"
+    ):
         hook(monkeypatch, extra='{"target": "depots"}').get_conn()
 
 

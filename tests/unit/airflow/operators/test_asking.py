@@ -114,7 +114,7 @@ def ask(deployed: Site, questions: list[dict[str, Any]]) -> Callable[..., Questi
 
 def test_two_have_to_choose_the_same(ask: Any) -> None:
     one = ask(approvers_needed=2)
-    assert "**2 people must choose the same.**" in one.questions[0]["body"]
+    assert "**2 people must choose the same answer.**" in one.questions[0]["body"]
     assert one.stands == {"approvers_needed": 2, "answers": [], "refused": ""}
     one.asks_again(RESTART, ADA, reason="agreed with sales")
     assert one.stands["answers"] == [{"by": "ada", "choice": RESTART, "reason": "agreed with sales"}]
@@ -143,7 +143,7 @@ def test_the_author_is_refused_and_may_reject(ask: Any) -> None:
     one = ask(AUTHOR, author_may_approve=False)
     assert "Its author, `Ada <ada@example.com>`, may reject it but not approve it." in one.questions[0]["body"]
     one.asks_again(RESUME, ADA)
-    assert "ada made this change (Ada <ada@example.com>), so somebody else" in one.told[-1]["why"]
+    assert "ada made this change (Ada <ada@example.com>), so a different person" in one.told[-1]["why"]
     assert one.stands == {"approvers_needed": 1, "answers": [], "refused": one.told[-1]["why"]}
     assert one.decides(REJECT, ADA)["by"] == "ada"
 
@@ -179,7 +179,7 @@ def test_others_may_answer_after_a_while(ask: Any, monkeypatch: pytest.MonkeyPat
     assert [user["id"] for user in asked["assigned_users"]] == ["7", "9", "11"]
     assert asked["defaults"] == [REJECT]
     assert one.parked.timeout <= timedelta(hours=1)
-    assert "Answers of `ben`, `11` count if nobody else decides within 1:00:00." in asked["body"]
+    assert "Answers of `ben`, `11` apply if nobody else decides within 1:00:00." in asked["body"]
     one.asks_again(REJECT, BEN)
     assert "ben may answer from " in one.told[-1]["why"]
     one.waits_on()
@@ -235,7 +235,7 @@ def test_a_notifier_that_fails_undoes_no_decision(ask: Any, logs: list[Any]) -> 
         ({"approvers_needed": 2, "assigned_users": [ADA]}, "approvers_needed is 2, and only 7 may answer"),
         ({"escalate_to": [BEN]}, "escalate_to needs escalate_after"),
         ({"escalate_after": 5}, "escalate_after needs escalate_to"),
-        ({"escalate_to": [BEN], "escalate_after": 5}, "escalate_to: everybody may answer at once"),
+        ({"escalate_to": [BEN], "escalate_after": 5}, "escalate_to: everybody may already answer"),
         ({"escalate_to": [{"name": "ben"}], "escalate_after": 5}, r"escalate_to: .* is not a user"),
         ({"escalate_to": "9", "escalate_after": 0, "assigned_users": [ADA]}, "escalate_after must be a time above 0"),
         (

@@ -223,7 +223,7 @@ def test_a_backfill_that_is_done_does_not_fail_for_its_ledger(
         Run().execute(backfill(script(), ledger=place))
     said = [record["event"] % record.get("positional_args", ()) for record in logs]
     told = [words for words in said if words.startswith("Cannot record this backfill in the ledger: ")]
-    assert "no ledger is named" in told[0]
+    assert "no ledger is set" in told[0]
     assert "cannot" in told[1]
 
 

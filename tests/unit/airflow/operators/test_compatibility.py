@@ -456,7 +456,7 @@ def test_a_planner_that_dies_fails_no_task(deployed: Site, monkeypatch: pytest.M
     run, _tasks, _skipped = deployed.checked(script(size=5))
     assert "crashed on this script" in deployed.ledger.read_report(run.pushed["check", "summary"]["report"])[1]
     with pytest.raises(
-        AirflowFailException, match=r'planner is "always", and Flink.s planner did not answer: .* crashed on this'
+        AirflowFailException, match=r'planner is "always", but Flink.s planner did not answer: .* crashed on this'
     ):
         deployed.checked(script(size=6), check={"planner": "{{ 'always' }}"})
     assert deployed.kinds()[-1] == "checked", "it is no fault of the version"
@@ -529,12 +529,12 @@ def test_a_job_with_other_operators_has_other_settings(shown: Site, monkeypatch:
     run, *_ = shown.checked(script(size=5))
     summary = run.pushed["check", "summary"]
     assert summary["ground"] == "read from the script"
-    assert "runs with other settings" in shown.ledger.read_report(summary["report"])[1]
+    assert "runs with different settings" in shown.ledger.read_report(summary["report"])[1]
     planner_compiles(monkeypatch, "w-size-1to2-ws")
     run, *_ = shown.checked(script(size=6), check={"explain_plan": True})
     summary = run.pushed["check", "summary"]
     assert summary["ground"] == "planned by Flink 2.3", "the target knows its own settings"
-    assert "runs with other settings" in shown.ledger.read_report(summary["report"])[1]
+    assert "runs with different settings" in shown.ledger.read_report(summary["report"])[1]
 
 
 def test_a_target_that_does_not_answer_is_planned_without(
@@ -599,8 +599,8 @@ def test_a_script_that_cannot_be_used_fails_for_good_and_is_remembered(deployed:
         ({"branches": {"first": "a", "resume": "b", "restart": "c"}}, "'approve' missing"),
         ({"branches": {**BRANCHES, "restart": []}}, "'restart' missing"),
         ({"branches": BRANCHES, "policy": {"compatibel": "resume"}}, "unknown outcome 'compatibel'"),
-        ({"branches": BRANCHES, "policy": {"partial": "go"}}, "partial leads to 'go'"),
-        ({"branches": BRANCHES, "policy": {"incompatible": "resume"}}, "never resumed without approval"),
+        ({"branches": BRANCHES, "policy": {"partial": "go"}}, "partial has the unknown branch 'go'"),
+        ({"branches": BRANCHES, "policy": {"incompatible": "resume"}}, "must not resume without approval"),
         ({"branches": BRANCHES, "engine": "spark"}, "engine 'spark'"),
         ({"branches": BRANCHES, "planner_network": "yes"}, "planner_network 'yes' is not one of allow, refuse"),
     ],
@@ -679,7 +679,7 @@ def test_a_missing_file_is_named_with_the_places_looked_at(site: Site, prepare: 
 
 
 def test_an_unknown_kind_of_function_is_named(site: Site) -> None:
-    with pytest.raises(AirflowFailException, match="function 'f': kind 'scaler' is not one of"):
+    with pytest.raises(AirflowFailException, match="function 'f' has the unknown kind 'scaler'"):
         run_check(site, script(), functions={"f": "scaler:python"})
 
 

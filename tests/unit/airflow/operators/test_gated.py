@@ -293,7 +293,9 @@ def test_everybody_may_answer_where_nobody_is_named() -> None:
 def test_airflow_starts_no_second_run() -> None:
     assert made().max_active_runs == 1
     with (
-        pytest.raises(ValueError, match=r"DAG 'd' redeploys 'orders' and may run 16 times at once: set max_active"),
+        pytest.raises(
+            ValueError, match=r"DAG 'd' redeploys 'orders' and may run 16 times at the same time: set max_active"
+        ),
         DAG("d", schedule=None),
     ):
         gated_redeploy(Deployment(name="orders", script="orders.sql"))

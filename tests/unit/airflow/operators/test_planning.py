@@ -228,7 +228,7 @@ def test_what_the_operator_does_not_take_beside(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="plan_only cannot be set"):
         FlinkStateMigrationOperator(plan_only=True, **given)
     deployment = Deployment(name="orders", script="orders.sql", plan_only=True)
-    with DAG("own", max_active_runs=1), pytest.raises(ValueError, match="deploy makes other tasks: omit one of them"):
+    with DAG("own", max_active_runs=1), pytest.raises(ValueError, match="deploy creates other tasks: omit one of them"):
         gated_redeploy(deployment, deploy=FlinkSqlDeployOperator)
     file = tmp_path / "deployments.toml"
     file.write_text('[deployments.orders]\nscript = "orders.sql"\nplan_only = true\nrehearse = true\n')

@@ -64,7 +64,7 @@ def test_settings_name_what_cannot_be_listed(server: Server, monkeypatch: pytest
     monkeypatch.setenv("AIRFLOW__FLINKCOMPAT__CONNECTIONS", "of_environment, missing, flink_default")
     monkeypatch.setenv("FLINKCOMPAT_LEDGER", "memory://v/")
     assert uris(server) == ["memory://e", "memory://v"]
-    problem = "[flinkcompat] connections names 'missing', and there is no such connection"
+    problem = "[flinkcompat] connections lists 'missing', but there is no such connection"
     assert server.get("op", "deployments")["problems"] == [problem]
     assert server.get("ann", "deployments")["problems"] == []
 

@@ -242,7 +242,7 @@ MISHAPS = {
     "missing script": Mishap(_remove, r"script file 'orders\.sql' does not exist; looked in", _propose(script(size=5))),
     "unreadable script": Mishap(_as_latin_1, r"orders\.sql:1: is not UTF-8 text", _propose(script(size=5))),
     "template": Mishap(_propose("SELECT {{ nothing.at.all }};\n"), "'nothing' is undefined", _propose(script(size=5))),
-    "no ledger": Mishap(_propose(script(size=5)), "no ledger is named", _ledger_is_named, {"ledger": None}),
+    "no ledger": Mishap(_propose(script(size=5)), "no ledger is set", _ledger_is_named, {"ledger": None}),
     "ledger away": Mishap(_ledger_is_a_file, "the ledger .* cannot be listed", _ledger_is_back),
     "unknown connection": Mishap(_connection_is_unknown, "the conn_id flink_default is unknown", _cluster_answers),
     "Gateway away": Mishap(_gateway_fails, "the SQL Gateway at http://gw:8083 is away", _cluster_answers),

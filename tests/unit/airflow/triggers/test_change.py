@@ -295,7 +295,7 @@ def test_a_template_is_told_by_the_content_of_its_files(watch: Watch) -> None:
             await watch.until(lambda: len(watch.events) == 2)
 
     asyncio.run(scenario())
-    assert "only a run can render its template" in watch.events[0]["reason"]
+    assert "only a run can render the template" in watch.events[0]["reason"]
 
 
 def test_settings_belong_to_the_version(watch: Watch) -> None:

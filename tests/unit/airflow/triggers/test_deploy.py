@@ -139,7 +139,7 @@ def killed(trigger: FlinkJobTrigger) -> None:
 @pytest.mark.parametrize(
     ("request_id", "state", "words"),
     [
-        ("stop-1", "RUNNING", "the stop of job job-1 with a savepoint (request stop-1), which continues on its own"),
+        ("stop-1", "RUNNING", "the stop of job job-1 with a savepoint (request stop-1), which continues"),
         (None, "RUNNING", "the verification of job job-1; the job is RUNNING and is neither ended nor verified"),
         (None, None, "the job is in a state that the cluster does not report now"),
     ],
