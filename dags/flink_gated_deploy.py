@@ -24,7 +24,7 @@ with DAG(
     start_date=datetime(2026, 1, 1),
     max_active_runs=1,
     max_consecutive_failed_dag_runs=5,
-    description="Deploys a new version of orders.sql behind a gate",
+    description="Deploys a new version of orders.sql after a check",
     tags=["flink", "example"],
     doc_md=__doc__,
 ):
@@ -34,9 +34,9 @@ with DAG(
             script=os.environ.get("FLINKCOMPAT_SCRIPT", "scripts/orders.sql"),
             changed={"poke_interval": 5},
             deploy=json.loads(os.environ.get("FLINKCOMPAT_DEPLOY", "{}")),
-            # An incompatible change keeps its state where that can be rewritten; false, or arguments: {"plan_dir": …}
+            # After an incompatible change, rewrite the savepoint if possible. False, or arguments: {"plan_dir": …}
             migrate=json.loads(os.environ.get("FLINKCOMPAT_MIGRATE", "true")),
-            # Where history lies, where its results go, and which span: {"tables": …, "sinks": …, "from_": …, "to": …}
+            # Locations of history and of its results, and the range: {"tables": …, "sinks": …, "from_": …, "to": …}
             backfill=json.loads(os.environ.get("FLINKCOMPAT_BACKFILL", "{}")),
         )
     )

@@ -24,19 +24,19 @@ with DAG(
     schedule=None,
     start_date=datetime(2026, 1, 1),
     max_active_runs=1,
-    description="When triggered: a redeploy whose backfill hands over to the live job",
+    description="Redeploys with a backfill that hands over to the live job",
     tags=["flink", "example"],
     doc_md=__doc__,
-    # Airflow takes what its annotation does not name.
+    # Airflow accepts a Param, although its annotation does not.
     params={  # pyright: ignore[reportArgumentType]
-        "boundary": Param(type="string", format="date-time", description="Where the live job's windows begin.")
+        "boundary": Param(type="string", format="date-time", description="Time at which the live job's windows begin.")
     },
 ):
     gated_redeploy(
         Deployment(
             name=os.environ.get("FLINKCOMPAT_DEPLOYMENT", "payments"),
             script=os.environ.get("FLINKCOMPAT_SCRIPT", "scripts/payments.sql"),
-            # Where history lies, from when on: {"tables": …, "from_": …}
+            # Locations and start of history: {"tables": …, "from_": …}
             backfill=json.loads(os.environ.get("FLINKCOMPAT_HISTORY", "{}")) | {"boundary": "{{ params.boundary }}"},
         ),
         watch=False,

@@ -17,12 +17,12 @@ from airflow.sdk import DAG
 
 from airflow_flinkcompat.airflow.operators import Deployment, gated_redeploy
 
-NAME = "visits"  # of its own: FLINKCOMPAT_DEPLOYMENT names the job of the SQL examples
+NAME = "visits"  # not FLINKCOMPAT_DEPLOYMENT, which names the job of the SQL examples
 PROGRAM = os.environ.get("FLINKCOMPAT_PROGRAM", "programs/visits.py")
 MINUTES = os.environ.get("WINDOW_MINUTES", "10")
-PASSWORD = "${conn.warehouse.password}"  # stands in the ledger; its value is in the environment of the client alone
+PASSWORD = "${conn.warehouse.password}"  # only the client's environment contains the value
 
-# Needs flink, jq and flinkcompat on the worker, FLINKCOMPAT_LEDGER, and SAVEPOINTS, a folder of the cluster.
+# Needs flink, jq and flinkcompat on the worker, FLINKCOMPAT_LEDGER, and SAVEPOINTS (a folder of the cluster).
 START = r"""
 set -euo pipefail
 cd "$DAGS"
@@ -80,7 +80,7 @@ with DAG(
     start_date=datetime(2026, 1, 1),
     max_active_runs=1,
     max_consecutive_failed_dag_runs=5,
-    description="Deploys a new version of programs/visits.py behind a gate",
+    description="Deploys a new version of programs/visits.py after a check",
     tags=["flink", "example"],
     doc_md=__doc__,
 ):
@@ -90,7 +90,7 @@ with DAG(
             script=PROGRAM,
             variables={"WINDOW_MINUTES": MINUTES, "WAREHOUSE_PASSWORD": PASSWORD},
             check={"engine": "flink"},
-            # Up to the restart, whose task returns its time as it ends.
+            # Recompute history up to the time that the restart task returns.
             backfill=json.loads(os.environ.get("FLINKCOMPAT_HISTORY", "{}")) | {"to": "{{ ti.xcom_pull('restart') }}"},
         ),
         deploy=start,

@@ -57,7 +57,7 @@ CASE = """--- case: the setting {case}
 def write_rule(code: str, root: Path = ROOT) -> tuple[Path, Path]:
     """Write the module and the cases of a rule."""
     if not re.fullmatch(r"[a-z]+(-[a-z]+)+", code):
-        raise ValueError(f"{code} is no code of a rule: write words with hyphens, as in window-changed")
+        raise ValueError(f"{code} is not a valid rule code: write words with hyphens, as in window-changed")
     name = code.replace("-", "_")
     module = root / "airflow_flinkcompat" / "compat" / "rules" / f"{name}.py"
     if module.exists():

@@ -37,7 +37,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     options = parser.parse_args(arguments)
     if shutil.which("mvn") is None:
-        print("error: Maven is not there: install it, and a JDK 17 (maven, openjdk-17-jdk-headless)", file=sys.stderr)
+        print(
+            "error: Maven is missing: install Maven and a JDK 17 (maven, openjdk-17-jdk-headless)",
+            file=sys.stderr,
+        )
         return 2
     options.output.mkdir(parents=True, exist_ok=True)
     built: dict[str, bytes] = {}

@@ -47,12 +47,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--output", type=Path, default=JAR)
     options = parser.parse_args(arguments)
     if not list(options.library.glob("flink-dist-*.jar")):
-        print(f"error: {options.library} holds no flink-dist-*.jar: name the lib folder of a Flink", file=sys.stderr)
+        print(f"error: {options.library} contains no flink-dist-*.jar: pass the lib folder of a Flink", file=sys.stderr)
         return 2
     try:
         write_jar(compile_source(options.library), options.output)
     except FileNotFoundError as error:
-        print(f"error: {error.filename} is not there: install a JDK 17 (openjdk-17-jdk-headless)", file=sys.stderr)
+        print(f"error: {error.filename} is not installed: install a JDK 17 (openjdk-17-jdk-headless)", file=sys.stderr)
         return 2
     except subprocess.CalledProcessError as error:
         return error.returncode

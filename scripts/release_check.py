@@ -169,7 +169,7 @@ def require_contents(sdist: Path, wheel: Path) -> None:
     with tarfile.open(sdist) as files:
         held = {name.partition("/")[2] for name in files.getnames() if not files.getmember(name).isdir()}
     if wrong := sorted((tracked ^ held) - {"PKG-INFO"}):
-        raise ReleaseError(f"{sdist.name}: in the repository or there alone: {', '.join(wrong[:10])}")
+        raise ReleaseError(f"{sdist.name}: only in the repository or only in this file: {', '.join(wrong[:10])}")
     names = set(zipfile.ZipFile(wheel).namelist())
     package = {name for name in tracked if name.startswith("airflow_flinkcompat/")}
     pages = {f"airflow_flinkcompat/rule_pages/{Path(name).name}" for name in tracked if name.startswith("docs/rules/")}
@@ -183,10 +183,10 @@ def require_metadata(wheel: Path) -> list[str]:
     if links := [link for link in re.findall(r"\]\(([^)#\s]+)", metadata.get_payload()) if "://" not in link]:
         raise ReleaseError(f"{wheel.name}: the README links to {links[0]}, which an index does not have")
     if "Repository" not in str(metadata.get_all("Project-URL")):
-        raise ReleaseError(f"{wheel.name} names no repository")
+        raise ReleaseError(f"{wheel.name} contains no repository address: set FLINKCOMPAT_REPOSITORY")
     extras = {"", *metadata.get_all("Provides-Extra", [])} - NOT_TRIED
     if odd := extras ^ set(TRIES):
-        raise ReleaseError(f"extras and what is tried of them differ: {', '.join(sorted(odd))}; see TRIES")
+        raise ReleaseError(f"extras without a test, or tests without an extra: {', '.join(sorted(odd))}; see TRIES")
     return [extra for extra in TRIES if extra in extras]
 
 
@@ -212,7 +212,7 @@ def try_extra(wheel: Path, extra: str) -> tuple[int, int]:
         for each in (Try(("flinkcompat", "--version"), said=version()), CHECK, *TRIES[extra]):
             require(each, home, extra)
     seconds = round(time.monotonic() - begin)
-    say(f"[{extra}] {count} distributions, all that was tried went well, {seconds} s")
+    say(f"[{extra}] {count} distributions, all tests passed, {seconds} s")
     return count, seconds
 
 

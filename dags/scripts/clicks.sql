@@ -1,4 +1,4 @@
--- An example: rows of clicks in files, summed up for every ten minutes.
+-- An example: clicks in files, summed for every ten minutes.
 CREATE TABLE clicks (
   page STRING,
   millis BIGINT,

@@ -1,4 +1,4 @@
--- An example: rows of orders in files, summed up for every ten minutes.
+-- An example: orders in files, summed for every ten minutes.
 CREATE TABLE orders (
   customer STRING,
   amount BIGINT,

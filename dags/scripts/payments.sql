@@ -1,4 +1,4 @@
--- An example: rows of payments in files, summed up for every ten minutes.
+-- An example: payments in files, summed for every ten minutes.
 CREATE TABLE payments (
   account STRING,
   paid BIGINT,

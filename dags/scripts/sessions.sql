@@ -1,4 +1,4 @@
--- An example: rows of sessions in files, summed up for every ten minutes.
+-- An example: sessions in files, summed for every ten minutes.
 CREATE TABLE sessions (
   visitor STRING,
   seconds BIGINT,

@@ -72,7 +72,7 @@ def seconds(command: str, rounds: int = ROUNDS) -> float:
         words = [str(Path(folder, word)) if word in SCRIPTS else word for word in command.split()]
         costs = [cost_of([sys.executable, "-m", "airflow_flinkcompat.cli", *words], 120) for _ in range(rounds)]
     if any(cost.status > 1 for cost in costs):
-        raise RuntimeError(f"flinkcompat {command} ended with {max(cost.status for cost in costs)}")
+        raise RuntimeError(f"flinkcompat {command} exited with {max(cost.status for cost in costs)}")
     return min(cost.cpu for cost in costs)
 
 

@@ -113,7 +113,7 @@ def work_folder(keep: Path | None, say: Callable[[str], None]) -> Iterator[Path]
     try:
         yield root
     except Exception:
-        say(f"everything is stopped; all files are kept, with the logs in airflow/logs and flink/log: {root}")
+        say(f"all services are stopped. All files are kept in {root}, with the logs in airflow/logs and flink/log")
         raise
     except BaseException:
         shutil.rmtree(root, ignore_errors=True)
@@ -126,9 +126,9 @@ def summary(narrator: Narrator, steps: Sequence[Step], parts: Parts) -> None:
     narrator.title("What happened")
     rows = [(s.version, s.change, s.verdict, s.branch, "; ".join(s.proofs), f"{s.seconds:.0f} s") for s in steps]
     narrator.table(("version", "change", "verdict", "branch taken", "proof", "time"), rows)
-    narrator.say(f"in all {narrator.seconds:.0f} s")
+    narrator.say(f"total time: {narrator.seconds:.0f} s")
     narrator.say(f"Airflow UI: {parts.airflow.url}   Flink UI: {parts.flink.jobmanager_url}")
-    narrator.say("both end with this run; `make up` keeps them up to look at")
+    narrator.say("both services stop at the end of this run; `make up` keeps them running")
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:
@@ -244,7 +244,7 @@ def _still_starting(child: subprocess.Popen[bytes], stream: TextIO, narrator: Na
     ended = child.poll() is not None  # before its last words are read
     _news(stream, narrator)
     if ended:
-        raise DemoError(f"it ended with exit code {child.returncode}")
+        raise DemoError(f"the background process ended with exit code {child.returncode}")
 
 
 def _ports() -> Ports:
@@ -294,7 +294,7 @@ def _lock() -> Iterator[None]:
         try:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise DemoError(f"another process holds {FOLDER}: `make down` first") from None
+            raise DemoError(f"another process uses {FOLDER}: run `make down` first") from None
         (FOLDER / "lock").write_text(f"{os.getpid()}\n", encoding="ascii")
         yield
 

@@ -214,7 +214,7 @@ class AirflowClient:
             if state in TERMINAL_TASK and state != "failed":
                 return state
             if state == "failed" or attempt == _ANSWERS:
-                raise AirflowApiError(f"{task_id} did not take the answer {option!r}: {state} in try {tried}")
+                raise AirflowApiError(f"{task_id} did not accept the answer {option!r}: {state} in try {tried}")
         raise AssertionError("unreachable")
 
     def respond(
@@ -243,7 +243,7 @@ class AirflowClient:
         def probe() -> int | None:
             row = self.task(dag_id, run_id, task_id)
             if row["state"] in TERMINAL_TASK:
-                raise AirflowApiError(f"task {task_id} of {dag_id} ended as {row['state']} without asking")
+                raise AirflowApiError(f"task {task_id} of {dag_id} ended as {row['state']} without a question")
             if row["state"] not in AWAITING or self.question(dag_id, run_id, task_id)["response_received"]:
                 return None
             return int(row["try_number"])

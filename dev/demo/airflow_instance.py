@@ -220,7 +220,7 @@ class AirflowStandalone:
                 env=dict(environment), capture_output=True, text=True, timeout=self._ready_timeout, check=False,
             )  # fmt: skip
         except subprocess.TimeoutExpired:
-            raise AirflowError(f"`airflow db migrate` is not done after {self._ready_timeout:.0f} s") from None
+            raise AirflowError(f"`airflow db migrate` did not end within {self._ready_timeout:.0f} s") from None
         (self.home / "log" / "db-migrate.out").write_text(made.stdout + made.stderr, encoding="utf-8")
         if made.returncode:
             raise AirflowError(f"`airflow db migrate` failed:\n{(made.stdout + made.stderr)[-2000:]}")
@@ -247,7 +247,7 @@ class AirflowStandalone:
         )
 
     def _wait_until_healthy(self) -> None:
-        self._log("Airflow: waiting until every part is healthy")
+        self._log("Airflow: waiting until every component is healthy")
         deadline = time.monotonic() + self._ready_timeout
         while True:
             self.check()

@@ -61,7 +61,7 @@ def wait_for(
             )
         if now > remind_at:
             remind_at = now + _REMIND_SECONDS
-            say(f"still waiting for {what} ({now - began:.0f} s; last movement {now - moved_at:.0f} s ago)")
+            say(f"still waiting for {what} ({now - began:.0f} s; last change {now - moved_at:.0f} s ago)")
         time.sleep(min(max(_SHARE_OF_WAIT * (now - began), _LEAST_PAUSE), _MOST_PAUSE))
 
 

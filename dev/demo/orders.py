@@ -169,7 +169,7 @@ class Feed:
     def check(self) -> None:
         """Raise DemoError if the thread died."""
         if self._error is not None:
-            raise DemoError(f"no more files arrive: {self._error}")
+            raise DemoError(f"the orders could not be written: {self._error}")
 
     def go_on(self, goal: datetime, *, broken: bool = False) -> None:
         """Advance event time to ``goal``; with ``broken``, the next order has an invalid price."""

@@ -70,7 +70,7 @@ class Parts:
 
     def __enter__(self) -> Self:
         try:
-            self._say(f"installing Flink's planner {PLANNED}, which the gate asks")
+            self._say(f"installing Flink's planner {PLANNED} for the gate")
             make_archive(install(PLANNED))
             self.flink = self._given or self._stack.enter_context(self._new_flink())
             self.jobs = self._stack.enter_context(JobManager(self.flink.jobmanager_url))
@@ -178,7 +178,7 @@ class Parts:
         self.check()
         status = self.jobs.status(str(self.deployed().job_id))
         if status is not None and status.state in ("FAILING", "FAILED", "CANCELED"):
-            raise DemoError(f"job {status.job_id} is {status.state}: {status.failure or 'no reason is given'}")
+            raise DemoError(f"job {status.job_id} is {status.state}: {status.failure or 'Flink reports no reason'}")
 
     def require_running(self, entry: HeadEntry) -> None:
         """Check that only the job of ``entry`` runs, restored as in the entry. Raises DemoError."""
@@ -209,7 +209,7 @@ class Parts:
         """The deployed version by the ledger. Raises DemoError."""
         head = next((entry for entry in reversed(self.entries()) if isinstance(entry, HeadEntry)), None)
         if head is None:
-            raise DemoError("the ledger holds no deployment")
+            raise DemoError("the ledger contains no deployment")
         return head
 
     def stopped_at(self) -> float:
@@ -288,7 +288,7 @@ class Parts:
 
         Of the script only the folders of both tables are changed, and the source is bounded.
         """
-        self._say("computing v4 from scratch with Flink in batch mode, over archive and live folder")
+        self._say("computing v4 from scratch with Flink in batch mode, over the archive and the live folder")
         shutil.rmtree(self.world.from_scratch, ignore_errors=True)
         *setup, insert = [
             statement.text for statement in parse_script(self.world.version(4), "orders_v4.sql").statements

@@ -75,10 +75,10 @@ class Photographer:
         try:
             from playwright.sync_api import sync_playwright
         except ImportError:
-            raise DemoError("pictures need playwright: pip install playwright") from None
+            raise DemoError("screenshots need playwright: pip install playwright") from None
         browser = next(filter(None, map(shutil.which, _BROWSERS)), None)
         if browser is None:
-            raise DemoError(f"pictures need a browser; looked for {', '.join(_BROWSERS)} on the PATH")
+            raise DemoError(f"screenshots need a browser: install one of {', '.join(_BROWSERS)} on the PATH")
         self._playwright = sync_playwright().start()
         self._browser = self._playwright.chromium.launch(executable_path=browser, args=["--no-sandbox"])
         self.page = self._browser.new_page(color_scheme="light")
@@ -110,7 +110,7 @@ class Photographer:
             self.page.screenshot(path=str(target))
             if picture.graph:
                 self.page.get_by_role("button", name="Show Grid").click()  # the UI remembers
-            self._say(f"picture: {target.name}, {target.stat().st_size // 1024} KB")
+            self._say(f"screenshot: {target.name}, {target.stat().st_size // 1024} KB")
 
     def _sign_in(self) -> None:
         airflow = self._airflow

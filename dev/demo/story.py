@@ -254,7 +254,7 @@ class Story:
         self.parts.follow(run, {"approve": "awaiting_input"})
         question = self.parts.client.question(DAG_ID, run, "approve")
         self.narrator.say(f"Airflow asks: {question['subject']}\n{excerpt(question['body'])}")
-        self.narrator.say(f"the answers to choose from: {' · '.join(question['options'])}")
+        self.narrator.say(f"possible answers: {' · '.join(question['options'])}")
         self.moment(moment, run)
         require(self.parts.deployed().number == before.entry, "something was deployed before anybody answered")
 
@@ -281,7 +281,7 @@ class Story:
     ) -> Step:
         verdict = str(self.parts.verdict(run)["outcome"] or "first deployment")
         seconds = self.narrator.seconds - began
-        self.narrator.say(f"{version} is done in {seconds:.0f} s")
+        self.narrator.say(f"{version} took {seconds:.0f} s")
         return Step(version, change, verdict, branch, proofs, seconds, {"run": run, **facts})
 
     def _run_on(self, goal: datetime, *, broken: bool = False) -> None:
@@ -306,7 +306,7 @@ class Story:
         self._run_on(at)
         self.parts.client.wait_until_parked(DAG_ID, run, "changed", timeout=LIMIT_SECONDS)
         before = Before(self.feed.arrived, self.parts.deployed().number, at)
-        self.narrator.say(f"orders up to {at:%H:%M:%S} are in; the script is now v{number}")
+        self.narrator.say(f"orders up to {at:%H:%M:%S} have arrived; the script is now v{number}")
         self.world.propose(number)
         return run, before
 

@@ -82,7 +82,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     folder: Path = options.corpus
     if missing := [name for name in (CHANGES, PROGRAMS) if not (folder / name).is_file()]:
-        print(f"error: {folder} holds no {' and no '.join(missing)}: name the folder of a corpus", file=sys.stderr)
+        print(f"error: {folder} contains no {' and no '.join(missing)}: pass the folder of a corpus", file=sys.stderr)
         return 2
     changes = [told for change in read(folder / CHANGES) for told in tell(change, options.planner)]
     if options.list:

@@ -34,7 +34,7 @@ def build(paths: Iterable[Path]) -> dict[str, dict[str, str]]:
         for name, line, outcome in _outcomes(path):
             said = found.setdefault(name, {}).setdefault(line, outcome)
             if said != outcome:
-                raise FixtureError(f"{path.name}: {name} on {line} is {outcome}, another file says {said}")
+                raise FixtureError(f"{path.name}: {name} on {line} is {outcome}, but {said} in another file")
     return {name: dict(sorted(found[name].items())) for name in sorted(found)}
 
 

@@ -270,7 +270,7 @@ class PairRunner:
                     every=EVERY,
                 )
             except Overdue as overdue:
-                raise MeasureError(f"{overdue.last} of {old.rows_before} rows came before the savepoint") from None
+                raise MeasureError(f"{overdue.last} of {old.rows_before} rows printed before the savepoint") from None
             path = self._jobs.stop_with_savepoint(job_id)
         self._arrive({feed for feed in _feeds(old) if feed.rows not in kept_back}, folder, "after")
         return Savepoint(path, folder, self._rows(run, folder), self._written(folder), old)
@@ -421,7 +421,7 @@ class PairRunner:
     def _check_restored(self, job_id: str, savepoint: str) -> None:
         """Raise MeasureError if the JobManager reports a start that is not from this savepoint."""
         if not same_snapshot(began := self._jobs.restored_from(job_id), savepoint):
-            raise MeasureError(f"job {job_id} began from {began or 'nothing'}, not from {savepoint}")
+            raise MeasureError(f"job {job_id} was restored from {began or 'nothing'} instead of {savepoint}")
 
     @contextmanager
     def _job(self, side: Side, folder: Path, run: int, start: Start) -> Iterator[str]:

@@ -125,7 +125,7 @@ def load_pairs(line: str, only: str = "", folder: Path = FOLDER) -> list[Pair]:
     pairs = [pair for path in files for pair in parse_pairs(path.read_text("utf-8"), path.name)]
     found = [pair for pair in pairs if re.search(only, pair.id) and pair.line in ("", line)]
     if not found:
-        raise FixtureError(f"{folder}: holds no pair{f' that matches {only!r}' if only else ''}")
+        raise FixtureError(f"{folder}: contains no pair{f' that matches {only!r}' if only else ''}")
     return found
 
 
@@ -139,10 +139,10 @@ def load_base(line: str, only: str = "") -> list[Pair]:
     for kind, ids in base.items():
         for name in filter(re.compile(only).search, ids):
             if name not in written and name not in restores:
-                raise FixtureError(f"{BASE.name}: {name} is no pair, nor a restore that was measured elsewhere")
+                raise FixtureError(f"{BASE.name}: {name} is neither a pair nor a restore of tests/fixtures/measured")
             found.append(written.get(name) or measured_again(restores[name], kind))
     if not found:
-        raise FixtureError(f"{BASE.name}: holds no pair that matches {only!r}")
+        raise FixtureError(f"{BASE.name}: contains no pair that matches {only!r}")
     return found
 
 
@@ -207,14 +207,14 @@ def load_connector_pairs(only: str = "", file: Path = CONNECTORS) -> list[Pair]:
     pairs = [pair for name, family in families.items() for pair in _connector_pairs(name, family)]
     found = [pair for pair in pairs if re.search(only, pair.id)]
     if not found:
-        raise FixtureError(f"{file}: holds no pair{f' that matches {only!r}' if only else ''}")
+        raise FixtureError(f"{file}: contains no pair{f' that matches {only!r}' if only else ''}")
     return found
 
 
 def _connector_pairs(name: str, family: Mapping[str, Any]) -> Iterator[Pair]:
     for title, case in family["cases"].items():
         if unknown := case.keys() - _CONNECTOR_CASE:
-            raise FixtureError(f"{name}-{title}: {', '.join(sorted(unknown))} is no part of a case")
+            raise FixtureError(f"{name}-{title}: {', '.join(sorted(unknown))} is not a key of a case")
         for shape in case.get("shapes", family["shapes"]):
             for parallelism in case.get("parallelism", [1]):
                 suffix = f"-p{parallelism}" if parallelism > 1 else ""
@@ -253,7 +253,7 @@ def _connector_pair(id: str, family: Mapping[str, Any], shape: str, case: Mappin
 def _replaced(script: str, texts: Mapping[str, str], id: str, lenient: bool = False) -> str:
     for old, new in texts.items():
         if old not in script and not lenient:
-            raise FixtureError(f"{id}: {old!r} does not stand in the script")
+            raise FixtureError(f"{id}: the script does not contain {old!r}")
         script = script.replace(old, new)
     return script
 

@@ -270,7 +270,7 @@ def _metric(jobs: JobManager, path: str, name: str, how: str) -> int:
 def _status(jobs: JobManager, job_id: str) -> JobStatus:
     status = jobs.status(job_id)
     if status is None:
-        raise MeasureError(f"the cluster has forgotten job {job_id}")
+        raise MeasureError(f"the cluster no longer knows job {job_id}")
     return status
 
 

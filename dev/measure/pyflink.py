@@ -113,7 +113,7 @@ class PyFlink:
     def _answer(self, line: str) -> str:
         process = self._process
         if process is None or process.stdin is None or process.stdout is None:
-            raise PyFlinkError("PyFlink does not run: use it in a with block")
+            raise PyFlinkError("PyFlink is not running: use it in a with block")
         with contextlib.suppress(BrokenPipeError):
             process.stdin.write(line + "\n")
             process.stdin.flush()
@@ -121,11 +121,11 @@ class PyFlink:
             selector.register(process.stdout, selectors.EVENT_READ)
             if not selector.select(_SECONDS):
                 self._stop()
-                raise PyFlinkError(f"PyFlink gave no answer within {_SECONDS:.0f} s and was ended")
+                raise PyFlinkError(f"PyFlink did not answer within {_SECONDS:.0f} s and was ended")
         answer = process.stdout.readline()
         if not answer:
             said = (self._work_dir / "pyflink.out").read_text("utf-8", "replace").splitlines()
-            raise PyFlinkError("PyFlink ended; its last words:\n" + "\n".join(said[-12:]))
+            raise PyFlinkError("PyFlink ended; its last output:\n" + "\n".join(said[-12:]))
         return answer
 
     def _stop(self) -> None:

@@ -281,7 +281,7 @@ def _run(options: argparse.Namespace) -> tuple[Path, list[str]]:
     name = NAMES[2 if options.connectors else bool(options.flink_old)]
     path: Path = options.out or results.newest(lines, name) or results.FOLDER / f"{name}-{lines}-{today}.json"
     if options.connectors and (options.flink != "2.3" or options.flink_old):
-        raise FixtureError("connectors are measured on Flink 2.3, the version of what stands beside it")
+        raise FixtureError("connectors are measured only on Flink 2.3, for which their jars are pinned")
     changes = (
         load_over_connectors(options.only)
         if options.connectors

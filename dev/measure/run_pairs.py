@@ -90,9 +90,9 @@ def _parser() -> argparse.ArgumentParser:
 def _run(options: argparse.Namespace) -> tuple[list[Path], list[str]]:
     """Measure, and write the results file next to former results; errors of pairs that could not be run."""
     if (options.programs or options.connectors) and options.flink != "2.3":
-        raise FixtureError("programs and connectors are measured on Flink 2.3, the version of what stands beside it")
+        raise FixtureError("programs and connectors are measured only on Flink 2.3, whose jars are pinned")
     if options.flink_old and (options.programs or options.connectors or options.flink_old == options.flink):
-        raise FixtureError("--flink-old is another line than --flink, and goes without --programs and --connectors")
+        raise FixtureError("--flink-old must differ from --flink, and excludes --programs and --connectors")
     if options.lakes and options.flink != LAKE_LINE:
         raise FixtureError(f"lake formats are measured on Flink {LAKE_LINE}, for which their connectors are built")
     today = datetime.now(UTC).date().isoformat()

@@ -69,13 +69,13 @@ def test_a_lost_answer_is_given_again(lost: int) -> None:
 
 
 def test_an_answer_that_failed_the_task_for_good_is_told() -> None:
-    with pytest.raises(AirflowApiError, match="did not take the answer 'Reject': failed"):
+    with pytest.raises(AirflowApiError, match="did not accept the answer 'Reject': failed"):
         client(Approval(2, tries=2)).answer("d", "r", "t", "Reject")
 
 
 def test_a_task_that_never_asks_is_told() -> None:
     made = client(lambda _request: httpx.Response(200, json={"state": "skipped", "try_number": 0}))
-    with pytest.raises(AirflowApiError, match="ended as skipped without asking"):
+    with pytest.raises(AirflowApiError, match="ended as skipped without a question"):
         made.answer("d", "r", "t", "Reject")
 
 

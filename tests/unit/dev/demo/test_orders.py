@@ -62,7 +62,7 @@ def test_the_feed_stays_in_step_with_the_job(tmp_path: Path) -> None:
 def test_the_feed_tells_of_its_end(tmp_path: Path) -> None:
     with Feed(tmp_path, lambda: None, pause=0, patience=0.1) as feed:
         feed.go_on(START + SLICE)
-        with pytest.raises(DemoError, match="no more files arrive: timed out after"):
+        with pytest.raises(DemoError, match="the orders could not be written: timed out after"):
             wait_for("the goal", feed.there, limit=10)
 
 

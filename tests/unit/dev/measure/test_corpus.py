@@ -77,4 +77,4 @@ def test_what_decides_over_each_change_of_an_outcome(corpus: Path, capsys: pytes
 
 def test_a_folder_without_a_corpus(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([str(tmp_path)]) == 2
-    assert f"{tmp_path} holds no {CHANGES} and no {PROGRAMS}" in capsys.readouterr().err
+    assert f"{tmp_path} contains no {CHANGES} and no {PROGRAMS}" in capsys.readouterr().err
