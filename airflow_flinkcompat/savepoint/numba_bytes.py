@@ -68,7 +68,7 @@ def writable(size: int) -> Any:
 
 
 def numbers(values: Iterable[int]) -> Any:
-    return np.array(list(values), np.int64)
+    return np.ascontiguousarray(values if isinstance(values, np.ndarray) else list(values), np.int64)
 
 
 def hash_sum() -> Any:

@@ -1,0 +1,251 @@
+"""Columns of stored rows and values as Arrow arrays, copied by compiled loops."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
+from airflow_flinkcompat.savepoint.binary_row import FieldForm, field_form, null_bytes, split_type
+from airflow_flinkcompat.savepoint.compiled import compiled, copy, little32, numbers, writable
+
+Places = Any
+"""Offsets of the rows of a batch, a numpy array of 64-bit integers."""
+NOT_ROWS = -31
+"""Code of a value that its serializer contradicts."""
+_LONGEST_INLINE = 8
+_NUMBERS: Mapping[str, tuple[int, Any, Any]] = {
+    "BOOLEAN": (1, np.int8, pa.bool_()),
+    "TINYINT": (1, np.int8, pa.int8()),
+    "SMALLINT": (2, np.int16, pa.int16()),
+    "INT": (4, np.int32, pa.int32()),
+    "INTEGER": (4, np.int32, pa.int32()),
+    "BIGINT": (8, np.int64, pa.int64()),
+    "INTERVAL": (8, np.int64, pa.int64()),
+    "FLOAT": (4, np.int32, pa.float32()),
+    "DOUBLE": (8, np.int64, pa.float64()),
+    "DATE": (4, np.int32, pa.date32()),
+    "TIME": (4, np.int32, pa.time32("ms")),
+}
+"""Bytes of a number outside a row, its type in numpy, and its type in Arrow."""
+_TEXTS = frozenset({"CHAR", "VARCHAR", "STRING"})
+_MILLIS, _MICROS = 3, 6
+
+
+def arrow_type(type: str) -> pa.DataType:
+    """The Arrow type of a type in Flink's spelling; binary for nested and unknown types."""
+    root, precision, scale = split_type(type)
+    if root in _NUMBERS:
+        return _NUMBERS[root][2]
+    if root in _TEXTS:
+        return pa.string()
+    if root == "DECIMAL":
+        return pa.decimal128(10 if precision is None else precision, scale)
+    if root.startswith("TIMESTAMP"):
+        digits = _MICROS if precision is None else precision
+        unit = "ms" if digits <= _MILLIS else "us" if digits <= _MICROS else "ns"
+        return pa.timestamp(unit, "UTC" if "LTZ" in root or "LOCAL TIME ZONE" in type else None)
+    return pa.binary()
+
+
+def field_column(source: memoryview, rows: Places, ends: Places, arity: int, field: int, type: str) -> pa.Array:
+    """Read a field of stored rows.
+
+    ``rows``, ``ends``: begin and end of each row. ``arity``: number of fields of a row.
+    """
+    count, form = len(rows), field_form(type)
+    begins, row_ends = numbers(rows), numbers(ends)
+    words, nulls = writable(8 * count), writable(count)
+    _words(source, begins, null_bytes(arity), field, words, nulls)
+    missing = np.asarray(nulls, np.uint8) > 0
+    if form is FieldForm.WORD:
+        return _of_longs(np.frombuffer(words, np.int64), missing, type)
+    found, sizes = numbers([0] * count), numbers([0] * count)
+    if form is FieldForm.TIMESTAMP:
+        total = _fixed_parts(begins, row_ends, words, nulls, 8, found)
+        _require(total)
+        millis = writable(8 * count)
+        _gather(source, found, 8, millis)
+        nanos = np.frombuffer(words, np.uint32)[::2].astype(np.int64)
+        return _of_moments(np.frombuffer(millis, np.int64), nanos, missing, type)
+    total = _parts(begins, row_ends, words, nulls, form is FieldForm.TEXT, found, sizes)
+    _require(total)
+    if form is FieldForm.DECIMAL:
+        out = writable(16 * count)
+        _decimals(source, found, sizes, out)
+        return pa.Array.from_buffers(arrow_type(type), count, [_validity(missing), pa.py_buffer(out)])
+    return _of_texts(source, words, found, sizes, total, missing, type)
+
+
+def number_column(source: memoryview, begins: Places, size: int, type: str) -> pa.Array:
+    """Read big-endian numbers outside of rows."""
+    out = writable(8 * len(begins))
+    _longs(source, numbers(begins), size, out)
+    return _of_longs(np.frombuffer(out, np.int64), np.zeros(len(begins), bool), type)
+
+
+def moment_column(source: memoryview, begins: Places, type: str) -> pa.Array:
+    """Read the times of timers, whose sign is inverted so that bytes sort by time."""
+    out = writable(8 * len(begins))
+    _longs(source, numbers(begins), 8, out)
+    moments = np.frombuffer(out, np.int64) ^ np.int64(-(1 << 63))
+    return _of_longs(moments, np.zeros(len(begins), bool), type)
+
+
+def value_column(source: memoryview, begins: Places, ends: Places, type: str) -> pa.Array:
+    """Read values outside of rows, such as the keys of a map; those of other types as bytes."""
+    root, _, scale = split_type(type)
+    del scale
+    present = np.zeros(len(begins), bool)
+    if root in _NUMBERS or (root == "DECIMAL" and field_form(type) is FieldForm.WORD):
+        size = _NUMBERS[root][0] if root in _NUMBERS else 8
+        if np.any(ends - begins < size):
+            raise SavepointUnreadable("a value is shorter than its type")
+        return number_column(source, begins, size, type)
+    sized = 4 if root in _TEXTS or root == "DECIMAL" else 0
+    found, sizes = begins + sized, ends - begins - sized
+    if np.any(sizes < 0):
+        raise SavepointUnreadable("a value is shorter than its length")
+    if root == "DECIMAL":
+        out = writable(16 * len(begins))
+        _decimals(source, numbers(found), numbers(sizes), out)
+        return pa.Array.from_buffers(arrow_type(type), len(begins), [None, pa.py_buffer(out)])
+    total = int(sizes.sum())
+    return _of_texts(source, writable(0), numbers(found), numbers(sizes), total, present, type)
+
+
+def _require(total: int) -> None:
+    if total < 0:
+        raise SavepointUnreadable("a field of a row begins or ends after the row")
+
+
+def _validity(missing: Any) -> pa.Buffer | None:
+    return pa.py_buffer(np.packbits(~missing, bitorder="little")) if missing.any() else None
+
+
+def _of_longs(longs: Any, missing: Any, type: str) -> pa.Array:
+    """An array of values that fit in eight bytes."""
+    root, _, _ = split_type(type)
+    if root.startswith("TIMESTAMP"):
+        return _of_moments(longs, np.zeros(len(longs), np.int64), missing, type)
+    if root == "DECIMAL":
+        halves = np.stack((longs, longs >> 63), axis=1)
+        return pa.Array.from_buffers(arrow_type(type), len(longs), [_validity(missing), pa.py_buffer(halves)])
+    _, own, wanted = _NUMBERS[root]
+    values = longs.astype(own)
+    if root == "BOOLEAN":
+        return pa.array(values != 0, wanted, mask=missing)
+    return pa.Array.from_buffers(wanted, len(values), [_validity(missing), pa.py_buffer(values)])
+
+
+def _of_moments(millis: Any, nanos: Any, missing: Any, type: str) -> pa.Array:
+    wanted = arrow_type(type)
+    ticks = {"ms": (1, 1_000_000), "us": (1_000, 1_000), "ns": (1_000_000, 1)}[wanted.unit]
+    values = millis * ticks[0] + nanos // ticks[1]
+    return pa.Array.from_buffers(wanted, len(values), [_validity(missing), pa.py_buffer(values)])
+
+
+def _of_texts(
+    source: memoryview, words: memoryview, begins: list[int], sizes: list[int], total: int, missing: Any, type: str
+) -> pa.Array:
+    offsets, out = numbers([0] * (len(sizes) + 1)), writable(total)
+    _texts(source, words, begins, sizes, offsets, out)
+    buffers = [_validity(missing), pa.py_buffer(np.asarray(offsets, np.int32)), pa.py_buffer(out)]
+    return pa.Array.from_buffers(arrow_type(type), len(sizes), buffers)
+
+
+@compiled
+def _words(source: memoryview, rows: list[int], head: int, field: int, out: memoryview, nulls: memoryview) -> None:
+    """Copy the eight bytes of a field of each row."""
+    for number in range(len(rows)):
+        row = rows[number]
+        word = row + head + 8 * field
+        copy(source, word, word + 8, out, 8 * number)
+        nulls[number] = source[row + ((8 + field) >> 3)] >> (field & 7) & 1
+
+
+@compiled
+def _longs(source: memoryview, begins: list[int], size: int, out: memoryview) -> None:
+    """Copy big-endian numbers as little-endian ones of eight bytes, with their sign."""
+    for number in range(len(begins)):
+        begin, to = begins[number], 8 * number
+        fill = 0xFF if source[begin] & 0x80 else 0
+        for place in range(8):
+            out[to + place] = source[begin + size - 1 - place] if place < size else fill
+
+
+@compiled
+def _parts(
+    rows: list[int],
+    ends: list[int],
+    words: memoryview,
+    nulls: memoryview,
+    inline: bool,
+    begins: list[int],
+    sizes: list[int],
+) -> int:
+    """Find the variable part of a field of each row, by the field's word; returns their total size or an error code."""
+    total = 0
+    for number in range(len(rows)):
+        low, high = little32(words, 8 * number), little32(words, 8 * number + 4)
+        if nulls[number]:
+            sizes[number] = 0
+        elif inline and high >= 1 << 31:
+            sizes[number] = -(high >> 24 & 0x7F)
+            total += high >> 24 & 0x7F
+        else:
+            begins[number], sizes[number] = rows[number] + high, low
+            if begins[number] + low > ends[number]:
+                return NOT_ROWS
+            total += low
+    return total
+
+
+@compiled
+def _texts(
+    source: memoryview, words: memoryview, begins: list[int], sizes: list[int], offsets: list[int], out: memoryview
+) -> None:
+    """Copy variable parts after each other; a negative size is that of a text in its word."""
+    to = 0
+    for number in range(len(sizes)):
+        size = sizes[number]
+        if size < 0:
+            copy(words, 8 * number, 8 * number - size, out, to)
+            to -= size
+        else:
+            copy(source, begins[number], begins[number] + size, out, to)
+            to += size
+        offsets[number + 1] = to
+
+
+@compiled
+def _decimals(source: memoryview, begins: list[int], sizes: list[int], out: memoryview) -> None:
+    """Copy big-endian decimals as little-endian ones of sixteen bytes."""
+    for number in range(len(sizes)):
+        begin, size, to = begins[number], sizes[number], 16 * number
+        fill = 0xFF if size > 0 and source[begin] & 0x80 else 0
+        for place in range(16):
+            out[to + place] = source[begin + size - 1 - place] if place < size else fill
+
+
+@compiled
+def _fixed_parts(
+    rows: list[int], ends: list[int], words: memoryview, nulls: memoryview, size: int, begins: list[int]
+) -> int:
+    """Find the variable part of one size of a field of each row; returns 0, or the code of an error."""
+    for number in range(len(rows)):
+        if not nulls[number]:
+            begins[number] = rows[number] + little32(words, 8 * number + 4)
+            if begins[number] + size > ends[number]:
+                return NOT_ROWS
+    return 0
+
+
+@compiled
+def _gather(source: memoryview, begins: list[int], size: int, out: memoryview) -> None:
+    """Copy parts of one size after each other."""
+    for number in range(len(begins)):
+        copy(source, begins[number], begins[number] + size, out, size * number)

@@ -1,0 +1,277 @@
+"""Entries of keyed state as Arrow record batches, one row for each stored row.
+
+A compiled loop finds the parts of each entry; further loops copy one column each. Memory is bounded by a key group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import Enum, IntEnum, auto
+
+import numpy as np
+import pyarrow as pa
+
+from airflow_flinkcompat.savepoint.arrow_columns import (
+    NOT_ROWS,
+    Places,
+    arrow_type,
+    field_column,
+    moment_column,
+    number_column,
+    value_column,
+)
+from airflow_flinkcompat.savepoint.binary import SavepointUnreadable, naming_file
+from airflow_flinkcompat.savepoint.binary_row import null_bytes
+from airflow_flinkcompat.savepoint.compiled import compiled, numbers, uint32
+from airflow_flinkcompat.savepoint.keyed_state import LAST_OF_RUN, KeyedFile
+from airflow_flinkcompat.savepoint.runs import RUN_ERRORS, Runs, end_of_entry, run_error
+
+_ROWS = 1 << 16
+"""Rows of a batch."""
+
+
+class Part(Enum):
+    """The part of an entry that contains a column."""
+
+    MOMENT = auto()
+    """The time of a timer, eight bytes."""
+    KEY = auto()
+    """A field of Flink's key, which is a row."""
+    NAMESPACE = auto()
+    """A long of the namespace: the end of a window, or its start and end."""
+    MAP_KEY = auto()
+    """A field of the row that is a map's key."""
+    MAP_KEY_VALUE = auto()
+    """A map's key that is no row."""
+    STAMP = auto()
+    """The last access time of a value with a state TTL."""
+    VALUE = auto()
+    """A field of a row of the value."""
+    WHOLE = auto()
+    """A value, or the bytes after each row of a value, without rows."""
+    POSITION = auto()
+    """The position of a row in its list."""
+
+
+@dataclass(frozen=True)
+class StoredColumn:
+    """A column of a batch: its name, its type in Flink's spelling, and its place in an entry.
+
+    ``place``: position of the field in its row, or of the long in a namespace.
+    """
+
+    name: str
+    type: str
+    part: Part
+    place: int = 0
+
+
+class Rows(IntEnum):
+    """The form of the rows in a value."""
+
+    NONE = 0
+    ONE = 1
+    COUNTED = 2
+    SEPARATED = 3
+
+
+@dataclass(frozen=True)
+class EntryForm:
+    """The form of the entries of one state.
+
+    Attributes:
+        number: Number of the state in its file's header.
+        prefix: Bytes of the key group in a stored key.
+        columns: The columns to read.
+        arities: Number of fields of the rows in keys, map keys and values; 0 if a part is no row.
+        timers: True for timers, whose key begins with a time and whose value is empty.
+        namespace: Bytes of the namespace.
+        flag: True if values begin with the NULL flag of a map.
+        stamp: True if values begin with a last access time.
+        rows: The form of the rows in a value.
+        trailing: Bytes after each row.
+    """
+
+    number: int
+    prefix: int
+    columns: tuple[StoredColumn, ...]
+    arities: tuple[int, int, int]
+    timers: bool = False
+    namespace: int = 1
+    flag: bool = False
+    stamp: bool = False
+    rows: Rows = Rows.NONE
+    trailing: int = 0
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The schema of its batches."""
+        return pa.schema([(column.name, arrow_type(column.type)) for column in self.columns])
+
+    def batches(self, file: KeyedFile, groups: range | None = None) -> Iterator[pa.RecordBatch]:
+        """Read the entries of the state from a file, or from some of its key groups.
+
+        Raises SavepointUnreadable, with the name of the file, if it is damaged.
+        """
+        columns = [self._reader(column) for column in self.columns]
+        for _, group in file.groups(groups):
+            with naming_file(file.content.name):
+                yield from self._of_group(group, columns)
+
+    def _of_group(self, group: bytes, columns: list[_ReadColumn]) -> Iterator[pa.RecordBatch]:
+        runs, found = Runs(group), numbers([0] * (_PLACES * _ROWS))
+        plan = self._plan()
+        for state in runs:
+            if state != self.number:
+                runs.skip()
+                continue
+            wanted = 1
+            while wanted:
+                runs.at, count, wanted = _locate(runs.content, runs.at, plan, found)
+                if wanted < 0:
+                    raise _error(wanted)
+                if count:
+                    places = np.asarray(found, np.int64).reshape(-1, _PLACES)[:count]
+                    arrays = [column(runs.content, places) for column in columns]
+                    yield pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+                elif wanted:
+                    found = numbers([0] * (_PLACES * wanted))
+
+    def _reader(self, column: StoredColumn) -> _ReadColumn:
+        """Return a function that reads a column of located rows."""
+        type, place = column.type, column.place
+        keys, map_keys, values = self.arities
+
+        def field(begin: int, end: int, arity: int) -> _ReadColumn:
+            return lambda source, found: field_column(source, found[:, begin], found[:, end], arity, place, type)
+
+        match column.part:
+            case Part.MOMENT:
+                return lambda source, found: moment_column(source, found[:, _KEY] - 12, type)
+            case Part.KEY:
+                return field(_KEY, _END_OF_KEY, keys)
+            case Part.NAMESPACE:
+                return lambda source, found: number_column(source, found[:, _END_OF_KEY] + 8 * place, 8, type)
+            case Part.MAP_KEY:
+                return field(_MAP_KEY, _END_OF_MAP_KEY, map_keys)
+            case Part.MAP_KEY_VALUE:
+                return lambda source, found: value_column(source, found[:, _MAP_KEY], found[:, _END_OF_MAP_KEY], type)
+            case Part.STAMP:
+                return lambda source, found: number_column(source, found[:, _STAMP], 8, type)
+            case Part.VALUE:
+                return field(_ROW, _END_OF_ROW, values)
+            case Part.WHOLE:
+                return lambda source, found: value_column(source, found[:, _WHOLE], found[:, _END], type)
+            case Part.POSITION:
+                return lambda source, found: pa.array(found[:, _POSITION], arrow_type(type))
+
+    def _plan(self) -> list[int]:
+        ends = [null_bytes(arity) + 8 * arity if arity else 0 for arity in self.arities]
+        moment = 8 if self.timers else 0
+        return numbers(
+            [self.prefix, moment, self.namespace, self.flag, 8 * self.stamp, self.rows, self.trailing, *ends]
+        )
+
+
+_ReadColumn = Callable[[memoryview, Places], pa.Array]
+
+_NONE, _, _COUNTED, _SEPARATED = (form.value for form in Rows)
+_KEY, _END_OF_KEY, _MAP_KEY, _END_OF_MAP_KEY, _STAMP, _ROW, _END_OF_ROW, _WHOLE, _END, _POSITION = range(10)
+_PLACES = 10
+"""Offsets of the parts of an entry, for each row."""
+_NO_ROW_KEY = -32
+_ERRORS = {
+    NOT_ROWS: "a value has another form than its serializer states",
+    _NO_ROW_KEY: "a key has another form than its serializer states",
+}
+
+
+def _error(code: int) -> SavepointUnreadable:
+    if code in RUN_ERRORS:
+        return run_error(code)
+    return SavepointUnreadable(f"{_ERRORS[code]}: the savepoint is damaged or its format is unknown")
+
+
+@compiled
+def _locate(source: memoryview, at: int, plan: list[int], found: list[int]) -> tuple[int, int, int]:
+    """Find the parts of entries.
+
+    Returns the end of the read entries, the number of rows, and the number of rows that the next entry requires: 0 at
+    the end of the run, or the code of an error.
+    """
+    prefix, moment, namespace, flag, stamp, form, trailing, key_size, map_size, row_size = (
+        plan[0], plan[1], plan[2], plan[3], plan[4], plan[5], plan[6], plan[7], plan[8], plan[9],
+    )  # fmt: skip
+    count, capacity = 0, len(found) // _PLACES
+    while True:
+        end_of_key, end = end_of_entry(source, at)
+        if end_of_key < 0:
+            return at, count, end_of_key
+        key = at + 4 + prefix + moment + 4
+        if key > end_of_key:
+            return at, count, _NO_ROW_KEY
+        after_row = key + uint32(source, key - 4)
+        map_key = after_row + namespace + (4 if map_size > 0 else 0)
+        if after_row < key + key_size or map_key > end_of_key or end_of_key < map_key + map_size:
+            return at, count, _NO_ROW_KEY
+        content = end_of_key + 4 + flag + stamp
+        rows, place = _rows_of(source, content, end, form, row_size)
+        if rows < 0:
+            return at, count, rows
+        if count + rows > capacity:
+            return at, count, rows
+        position = 0
+        while (form < _SEPARATED and position < rows) or (form == _SEPARATED and place < end):
+            row, end_of_row, place = _next_row(source, content, place, end, form, trailing, position)
+            if row < 0 or end_of_row < row + row_size:
+                return at, count, NOT_ROWS
+            base = count * _PLACES
+            found[base + _KEY], found[base + _END_OF_KEY] = key, after_row
+            found[base + _MAP_KEY], found[base + _END_OF_MAP_KEY] = map_key, end_of_key
+            found[base + _STAMP] = content - stamp
+            found[base + _ROW], found[base + _END_OF_ROW] = row, end_of_row
+            found[base + _WHOLE], found[base + _END] = end_of_row, place
+            found[base + _POSITION] = position
+            count += 1
+            position += 1
+        if place != end:
+            return at, count, NOT_ROWS
+        if source[at + 4] & LAST_OF_RUN:
+            return end, count, 0
+        at = end
+
+
+@compiled
+def _rows_of(source: memoryview, content: int, end: int, form: int, row_size: int) -> tuple[int, int]:
+    """Maximum number of rows of a value, and the offset of the first; the code of an error replaces the number."""
+    if content > end:
+        return NOT_ROWS, content
+    if form == _SEPARATED:
+        return (end - content) // (5 + row_size) + 1, content
+    if form != _COUNTED:
+        return 1, content
+    if content + 4 > end:
+        return NOT_ROWS, content
+    rows = uint32(source, content)
+    if rows * (4 + row_size) > end - content - 4:
+        return NOT_ROWS, content
+    return rows, content + 4
+
+
+@compiled
+def _next_row(
+    source: memoryview, content: int, place: int, end: int, form: int, trailing: int, position: int
+) -> tuple[int, int, int]:
+    """Begin and end of a row, and the end of the bytes after it; the begin is the code of an error."""
+    if form == _NONE:
+        return content, content, end
+    if form == _SEPARATED and position > 0:
+        place += 1
+    row = place + 4
+    if row > end:
+        return NOT_ROWS, end, end
+    end_of_row = row + uint32(source, place)
+    if end_of_row + trailing > end:
+        return NOT_ROWS, end, end
+    return row, end_of_row, end_of_row + trailing

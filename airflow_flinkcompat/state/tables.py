@@ -1,0 +1,274 @@
+"""Tables of the keyed state in a canonical savepoint: one for each named state, one for each timer service."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+
+from airflow_flinkcompat.exec_graph.from_planner import readable_name
+from airflow_flinkcompat.exec_graph.from_savepoint import layout_of
+from airflow_flinkcompat.exec_graph.layout import CallPart, NamedState, StateField, StateLayout, StateNamespace
+from airflow_flinkcompat.exec_graph.model import StateSpec
+from airflow_flinkcompat.exec_graph.rewriting import ROWS
+from airflow_flinkcompat.savepoint.batches import EntryForm, Part, Rows, StoredColumn
+from airflow_flinkcompat.savepoint.binary import KeyedStateKind, SavepointUnreadable
+from airflow_flinkcompat.savepoint.keyed_state import KeyedHeader, KeyedState, open_keyed
+from airflow_flinkcompat.savepoint.metadata import KeyGroups, OperatorState
+from airflow_flinkcompat.savepoint.store import read_metadata
+
+_MILLIS = "TIMESTAMP(3)"
+_NAMESPACES = {
+    StateNamespace.NONE: (1, ()),
+    StateNamespace.WINDOW_END: (8, ("window_end",)),
+    StateNamespace.WINDOW: (16, ("window_start", "window_end")),
+}
+_TIMERS = re.compile("^_timer_state/(event|processing)_")
+_VALUES = {"Int": "INT", "Long": "BIGINT"}
+_HIDDEN = "RAW("
+
+
+@dataclass(frozen=True)
+class StateTable:
+    """One named state, or one timer service, of an operator as a table.
+
+    Attributes:
+        name: Name of the table in SQL.
+        operator: Name of the operator, as Flink shows it.
+        operator_id: Id under which Flink stores the operator.
+        state: Name that the operator registered.
+        kind: ``value``, ``map``, ``list`` or ``timers``.
+        time_to_live: True if values store their last access time.
+        averages: SQL expressions of results that two stored columns determine, by column.
+        form: Form of the entries.
+    """
+
+    name: str
+    operator: str
+    operator_id: str
+    state: str
+    kind: str
+    time_to_live: bool
+    averages: Mapping[str, str]
+    form: EntryForm
+    path: str
+    stored: tuple[KeyGroups, ...] = field(repr=False)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Names and types of the columns."""
+        return self.form.schema
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns, computed ones included."""
+        return (*self.form.schema.names, *self.averages)
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Read all rows, a key group at a time.
+
+        Raises:
+            SavepointUnreadable: The savepoint is out of reach or damaged; the message names the file.
+        """
+        for stored in self.stored:
+            with open_keyed(stored, self.path) as file:
+                yield from self.form.batches(file)
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Return a new stream of all rows, for libraries that read Arrow."""
+        return pa.RecordBatchReader.from_batches(self.schema, self.batches()).__arrow_c_stream__(requested_schema)
+
+
+@dataclass(frozen=True)
+class Savepoint:
+    """An open savepoint.
+
+    Attributes:
+        path: Path or URI.
+        operators: Operators in its metadata.
+        tables: Tables of all keyed state.
+        unreadable: Reason why the state of an operator is not a table, by the operator's id.
+    """
+
+    path: str
+    operators: tuple[OperatorState, ...]
+    tables: tuple[StateTable, ...]
+    unreadable: Mapping[str, str]
+
+
+def open_savepoint(path: str, specs: Iterable[StateSpec] = ()) -> Savepoint:
+    """Open a canonical savepoint, which is only read.
+
+    Args:
+        path: Path or URI of its folder, on any store that universal-pathlib supports.
+        specs: States that the job's exec graph predicts, which give tables and columns their names in SQL. Without a
+            spec, or if the stored layout differs from it, names state the position of a column.
+
+    Returns:
+        The savepoint. Only its metadata and the headers of its files are read.
+
+    Raises:
+        SavepointUnreadable: The savepoint is out of reach, damaged or of an unknown form.
+    """
+    metadata = read_metadata(path)
+    known = {spec.id: spec for spec in specs}
+    tables: list[StateTable] = []
+    unreadable: dict[str, str] = {}
+    for operator in metadata.operators:
+        keyed = tuple(each.keyed for each in operator.subtasks or () if each.keyed is not None)
+        if not keyed:
+            continue
+        with open_keyed(keyed[0], path) as file:
+            header = file.header
+        try:
+            layout = layout_of(header)
+        except SavepointUnreadable as error:
+            unreadable[operator.id] = str(error)
+            continue
+        spec = known.get(operator.id)
+        fits = spec is not None and isinstance(spec.layout, StateLayout) and spec.layout.stored == layout.stored
+        named = spec.layout if fits and spec is not None and isinstance(spec.layout, StateLayout) else layout
+        tables += _tables(operator, header, named, spec if fits else None, keyed, path)
+    return Savepoint(path, metadata.operators, tuple(_unique(tables)), unreadable)
+
+
+def _tables(
+    operator: OperatorState,
+    header: KeyedHeader,
+    layout: StateLayout,
+    spec: StateSpec | None,
+    keyed: tuple[KeyGroups, ...],
+    path: str,
+) -> Iterator[StateTable]:
+    name = readable_name(operator.name) or (spec.name if spec else "") or f"operator {operator.id[:8]}"
+    base = _base(spec) or _slug(name)
+    prefix = 1 if operator.max_parallelism <= 128 else 2
+    by_name = {state.name: state for state in layout.states}
+    with_rows = [state for state in layout.states if state.value.form in ROWS or state.counts_rows]
+    for number, stored in enumerate(header.states):
+        if stored.kind is KeyedStateKind.TIMERS:
+            form = _timers(number, prefix, stored, layout)
+            service = _TIMERS.sub("", stored.name)
+            suffix = "timers" if stored.name.startswith("_timer_state/event_") else "processing_timers"
+            yield StateTable(f"{base}__{suffix}", name, operator.id, service, "timers", False, {}, form, path, keyed)
+            continue
+        state = by_name[stored.name]
+        form, averages = _entries(number, prefix, state, layout)
+        alone = len(with_rows) == 1 and state is with_rows[0]
+        table = base if alone else f"{base}__{_slug(state.name)}"
+        kind = stored.kind.name.lower()
+        yield StateTable(table, name, operator.id, state.name, kind, state.time_to_live, averages, form, path, keyed)
+
+
+def _base(spec: StateSpec | None) -> str:
+    """The name of the only sink that an operator reaches."""
+    sinks = [] if spec is None else sorted(spec.sinks)
+    return _slug(sinks[0].split("`.`")[-1].strip("`")) if len(sinks) == 1 else ""
+
+
+def _entries(number: int, prefix: int, state: NamedState, layout: StateLayout) -> tuple[EntryForm, dict[str, str]]:
+    """The form of a state's entries, and the results that its columns determine."""
+    length, windows = _NAMESPACES[state.namespace]
+    columns = [*_keys(layout), *(StoredColumn(name, _MILLIS, Part.NAMESPACE, at) for at, name in enumerate(windows))]
+    map_key, value = state.map_key, state.value
+    map_arity = len(map_key.fields) if map_key is not None and map_key.form == "row" else 0
+    has_rows = value.form in ROWS
+    fields = [] if map_key is None else _named(map_key.fields, "map_key")
+    shown = {name for name, _ in _named(value.fields, "field")} if has_rows else set()
+    part = Part.MAP_KEY if map_arity else Part.MAP_KEY_VALUE
+    columns += [StoredColumn(n, f.type, part, at) for at, (n, f) in enumerate(fields) if not f.words or n not in shown]
+    if state.time_to_live:
+        columns.append(StoredColumn("last_access", _MILLIS, Part.STAMP))
+    framing = Rows.NONE
+    if has_rows:
+        listed = state.kind is KeyedStateKind.LIST
+        framing = Rows.SEPARATED if listed else Rows.COUNTED if value.form.startswith("List") else Rows.ONE
+        columns += [
+            StoredColumn(name, each.type, Part.VALUE, at)
+            for at, (name, each) in enumerate(_named(value.fields, "field"))
+            if not each.type.startswith(_HIDDEN)
+        ]
+        if ROWS[value.form]:
+            matches = "INT" if ROWS[value.form] == 4 else "BOOLEAN"
+            columns.append(StoredColumn("matches" if matches == "INT" else "flag", matches, Part.WHOLE))
+    else:
+        type = value.fields[0].type if value.form == "value" else _VALUES.get(value.form, "BYTES")
+        columns.append(StoredColumn("count" if state.counts_rows else "value", type, Part.WHOLE))
+    if framing in (Rows.COUNTED, Rows.SEPARATED):
+        columns.append(StoredColumn("position", "BIGINT", Part.POSITION))
+    form = EntryForm(
+        number, prefix, _distinct(columns), (len(layout.key), map_arity, len(value.fields) if has_rows else 0),
+        namespace=length, flag=state.kind is KeyedStateKind.MAP, stamp=state.time_to_live, rows=framing,
+        trailing=ROWS.get(value.form, 0),
+    )  # fmt: skip
+    return form, _averages(value.fields, {column.place: column for column in form.columns if column.part is Part.VALUE})
+
+
+def _timers(number: int, prefix: int, stored: KeyedState, layout: StateLayout) -> EntryForm:
+    """The form of the entries of a timer service; the value serializer contains the namespace."""
+    namespace = stored.value.nested[1].name
+    length, windows = {"Long": (8, ("window_end",)), "TimeWindow": (16, ("window_start", "window_end"))}.get(
+        namespace, (1, ())
+    )
+    columns = [
+        *_keys(layout),
+        *(StoredColumn(name, _MILLIS, Part.NAMESPACE, at) for at, name in enumerate(windows)),
+        StoredColumn("time", _MILLIS, Part.MOMENT),
+    ]
+    return EntryForm(number, prefix, _distinct(columns), (len(layout.key), 0, 0), timers=True, namespace=length)
+
+
+def _keys(layout: StateLayout) -> Iterator[StoredColumn]:
+    for place, (name, each) in enumerate(_named(layout.key, "key")):
+        yield StoredColumn(name, each.type, Part.KEY, place)
+
+
+def _named(fields: Iterable[StateField], fallback: str) -> list[tuple[str, StateField]]:
+    """Fields with their names in SQL: those of columns, ``sum_b`` for a call, ``avg_b_sum`` for a part of one."""
+    found = []
+    parts = Counter(each.words for each in fields)
+    for place, each in enumerate(fields):
+        name = _slug(each.words.replace("*", "all")) if each.words else f"{fallback}_{place}"
+        if parts[each.words] > 1 and isinstance(each.meaning, CallPart):
+            name += f"_{_slug(each.meaning.part)}"
+        found.append((name, each))
+    return found
+
+
+def _averages(fields: Iterable[StateField], columns: Mapping[int, StoredColumn]) -> dict[str, str]:
+    """The averages whose sum and count are stored."""
+    of_call: dict[object, dict[str, str]] = {}
+    names: dict[object, str] = {}
+    for place, each in enumerate(fields):
+        if isinstance(each.meaning, CallPart) and each.meaning.function == "AVG" and place in columns:
+            of_call.setdefault(each.meaning.call, {})[each.meaning.part] = columns[place].name
+            names[each.meaning.call] = _slug(each.words)
+    return {
+        names[call]: f'"{parts["sum"]}" / nullif("{parts["count"]}", 0)'
+        for call, parts in of_call.items()
+        if parts.keys() >= {"sum", "count"}
+    }
+
+
+def _slug(words: str) -> str:
+    return re.sub(r"\W+", "_", words).strip("_").lower()
+
+
+def _distinct(columns: Iterable[StoredColumn]) -> tuple[StoredColumn, ...]:
+    """Columns with distinct names."""
+    seen: Counter[str] = Counter()
+    found = []
+    for column in columns:
+        seen[column.name] += 1
+        found.append(replace(column, name=f"{column.name}_{seen[column.name]}") if seen[column.name] > 1 else column)
+    return tuple(found)
+
+
+def _unique(tables: Iterable[StateTable]) -> Iterator[StateTable]:
+    seen: Counter[str] = Counter()
+    for table in tables:
+        seen[table.name] += 1
+        yield replace(table, name=f"{table.name}_{seen[table.name]}") if seen[table.name] > 1 else table
