@@ -39,6 +39,7 @@ _COMMANDS = {
     "planner": ("planner", "Install Flink's own planner for checks."),
     "rehearse": ("rehearse", "Rehearse a restore of a script next to the running job."),
     "rules": ("rules", "List all rules, or explain one rule."),
+    "state": ("state", "Show and query the state in a savepoint."),
 }
 """Module of each command, and its line in ``--help``, which is shown without loading the module."""
 _LEFT = {

@@ -187,7 +187,7 @@ def _parts(
     begins: list[int],
     sizes: list[int],
 ) -> int:
-    """Find the variable part of a field of each row, by the field's word; returns their total size or an error code."""
+    """Find the variable part of a field of each row; returns the total size, or an error code."""
     total = 0
     for number in range(len(rows)):
         low, high = little32(words, 8 * number), little32(words, 8 * number + 4)

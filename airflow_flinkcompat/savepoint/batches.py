@@ -58,7 +58,7 @@ class Part(Enum):
 class StoredColumn:
     """A column of a batch: its name, its type in Flink's spelling, and its place in an entry.
 
-    ``place``: position of the field in its row, or of the long in a namespace.
+    ``place``: position of the field in its row, or of the long in a namespace; for a whole value, bytes before it.
     """
 
     name: str
@@ -162,7 +162,7 @@ class EntryForm:
             case Part.VALUE:
                 return field(_ROW, _END_OF_ROW, values)
             case Part.WHOLE:
-                return lambda source, found: value_column(source, found[:, _WHOLE], found[:, _END], type)
+                return lambda source, found: value_column(source, found[:, _WHOLE] + place, found[:, _END], type)
             case Part.POSITION:
                 return lambda source, found: pa.array(found[:, _POSITION], arrow_type(type))
 
@@ -244,7 +244,7 @@ def _locate(source: memoryview, at: int, plan: list[int], found: list[int]) -> t
 
 @compiled
 def _rows_of(source: memoryview, content: int, end: int, form: int, row_size: int) -> tuple[int, int]:
-    """Maximum number of rows of a value, and the offset of the first; the code of an error replaces the number."""
+    """Return the maximum number of rows of a value, or an error code, and the offset of the first row."""
     if content > end:
         return NOT_ROWS, content
     if form == _SEPARATED:

@@ -4,40 +4,103 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 import duckdb
+import pyarrow as pa
 
-from airflow_flinkcompat.state.tables import Savepoint
+from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
+from airflow_flinkcompat.state.tables import Savepoint, StateTable
+
+_BATCH = 10_000
 
 
 class QueryFailed(Exception):
     """A query that DuckDB refuses; the message is DuckDB's."""
 
 
+@dataclass(frozen=True)
+class QueryResult:
+    """The rows of a query, which are read as they are consumed."""
+
+    relation: duckdb.DuckDBPyRelation
+
+    def reader(self) -> pa.RecordBatchReader:
+        """The rows as Arrow record batches."""
+        return self.relation.to_arrow_reader(_BATCH)
+
+    def text(self, limit: int) -> str:
+        """The first rows as a table for a terminal."""
+        found = self.relation.limit(limit).to_arrow_table()
+        return _table(found)
+
+
 @contextmanager
-def query(savepoint: Savepoint, sql: str) -> Iterator[duckdb.DuckDBPyRelation]:
+def query(savepoint: Savepoint, sql: str) -> Iterator[QueryResult]:
     """Run a query over the tables of a savepoint.
 
     Args:
         savepoint: The savepoint, whose tables are views.
-        sql: One statement of DuckDB.
+        sql: One SELECT of DuckDB.
 
     Yields:
-        The result, which is read as it is consumed.
+        The result.
 
     Raises:
         QueryFailed: DuckDB refuses the statement.
-        SavepointUnreadable: The savepoint is damaged.
+        SavepointUnreadable: The savepoint is damaged; the message names the file.
     """
+    streams = [_Stream(table) for table in savepoint.tables]
     with duckdb.connect(":memory:", config={"enable_external_access": "false"}) as connection:
-        for table in savepoint.tables:
-            connection.register(f"{table.name}__stored", table)
-            averages = "".join(f', {expression} AS "{name}"' for name, expression in table.averages.items())
-            connection.execute(f'CREATE VIEW "{table.name}" AS SELECT *{averages} FROM "{table.name}__stored"')
+        for stream in streams:
+            name, averages = stream.table.name, stream.table.averages
+            connection.register(f"{name}__stored", stream)
+            computed = "".join(f', {expression} AS "{column}"' for column, expression in averages.items())
+            connection.execute(f'CREATE VIEW "{name}" AS SELECT *{computed} FROM "{name}__stored"')
         try:
-            result = connection.sql(sql)
-        except duckdb.Error as error:
+            relation = connection.sql(sql)
+            if relation is None:
+                raise QueryFailed("the statement returns no rows: write a SELECT")
+            yield QueryResult(relation)
+        except (duckdb.Error, pa.ArrowException) as error:
+            damaged = next((stream.error for stream in streams if stream.error is not None), None)
+            if damaged is not None:
+                raise damaged from None
             raise QueryFailed(str(error)) from None
-        if result is None:
-            raise QueryFailed("the statement returns no rows: write a SELECT")
-        yield result
+
+
+class _Stream:
+    """A table that DuckDB may read several times; keeps the error of a damaged savepoint."""
+
+    def __init__(self, table: StateTable) -> None:
+        self.table = table
+        self.error: SavepointUnreadable | None = None
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        reader = pa.RecordBatchReader.from_batches(self.table.schema, self._batches())
+        return reader.__arrow_c_stream__(requested_schema)
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        try:
+            yield from self.table.batches()
+        except SavepointUnreadable as error:
+            self.error = error
+            raise
+
+
+def _cell(value: object) -> str:
+    return "NULL" if value is None else value.hex() if isinstance(value, bytes) else str(value)
+
+
+def _table(rows: pa.Table) -> str:
+    """Rows in columns of equal width."""
+    names = rows.schema.names
+    cells = [[_cell(value) for value in column.to_pylist()] for column in rows.columns]
+    widths = [max(map(len, (name, *column))) for name, column in zip(names, cells, strict=True)]
+
+    def line(values: tuple[str, ...]) -> str:
+        return "  ".join(value.ljust(width) for value, width in zip(values, widths, strict=True)).rstrip()
+
+    return "\n".join(
+        [line(tuple(names)), line(tuple("-" * width for width in widths)), *map(line, zip(*cells, strict=True))]
+    )

@@ -1,4 +1,4 @@
-"""Tables of the keyed state in a canonical savepoint: one for each named state, one for each timer service."""
+"""Tables of the keyed state in a canonical savepoint, one for each named state or timer service."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from airflow_flinkcompat.exec_graph.from_planner import readable_name
 from airflow_flinkcompat.exec_graph.from_savepoint import layout_of
@@ -15,9 +17,10 @@ from airflow_flinkcompat.exec_graph.layout import CallPart, NamedState, StateFie
 from airflow_flinkcompat.exec_graph.model import StateSpec
 from airflow_flinkcompat.exec_graph.rewriting import ROWS
 from airflow_flinkcompat.savepoint.batches import EntryForm, Part, Rows, StoredColumn
-from airflow_flinkcompat.savepoint.binary import KeyedStateKind, SavepointUnreadable
+from airflow_flinkcompat.savepoint.binary import KeyedStateKind, SavepointUnreadable, naming_file
 from airflow_flinkcompat.savepoint.keyed_state import KeyedHeader, KeyedState, open_keyed
 from airflow_flinkcompat.savepoint.metadata import KeyGroups, OperatorState
+from airflow_flinkcompat.savepoint.runs import Runs
 from airflow_flinkcompat.savepoint.store import read_metadata
 
 _MILLIS = "TIMESTAMP(3)"
@@ -77,9 +80,48 @@ class StateTable:
             with open_keyed(stored, self.path) as file:
                 yield from self.form.batches(file)
 
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """Return a new stream of all rows, for libraries that read Arrow."""
-        return pa.RecordBatchReader.from_batches(self.schema, self.batches()).__arrow_c_stream__(requested_schema)
+    def count(self) -> int:
+        """Number of stored entries, without reading their content."""
+        total = 0
+        for stored in self.stored:
+            with open_keyed(stored, self.path) as file:
+                for _, group in file.groups():
+                    with naming_file(file.content.name):
+                        runs = Runs(group)
+                        for state in runs:
+                            _, entries = runs.skip()
+                            total += entries if state == self.form.number else 0
+        return total
+
+    def windows(self) -> tuple[str, str] | None:
+        """First start or end, and last end, of the stored windows; None without windows."""
+        names = [name for name in ("window_start", "window_end") if name in self.schema.names]
+        if not names:
+            return None
+        columns = tuple(column for column in self.form.columns if column.name in names)
+        first, last = None, None
+        for batch in replace(self, form=replace(self.form, columns=columns)).batches():
+            least, most = pc.min(batch.column(0)).as_py(), pc.max(batch.column(len(names) - 1)).as_py()
+            first = least if first is None else min(first, least)
+            last = most if last is None else max(last, most)
+        return None if first is None else (str(first), str(last))
+
+    def describe(self) -> dict[str, Any]:
+        """The table as JSON-compatible values; the types of columns are Flink's."""
+        columns = {column.name: _shown_type(column.type) for column in self.form.columns}
+        return {
+            "name": self.name,
+            "operator": self.operator,
+            "operator_id": self.operator_id,
+            "state": self.state,
+            "kind": self.kind,
+            "time_to_live": self.time_to_live,
+            "columns": {**columns, **dict.fromkeys(self.averages, "computed")},
+        }
+
+    def reader(self) -> pa.RecordBatchReader:
+        """All rows as a stream of Arrow record batches; see :meth:`batches` for errors."""
+        return pa.RecordBatchReader.from_batches(self.schema, self.batches())
 
 
 @dataclass(frozen=True)
@@ -97,6 +139,16 @@ class Savepoint:
     operators: tuple[OperatorState, ...]
     tables: tuple[StateTable, ...]
     unreadable: Mapping[str, str]
+
+    @property
+    def size(self) -> int:
+        """Bytes of keyed state."""
+        return sum(
+            each.keyed.handle.size
+            for operator in self.operators
+            for each in operator.subtasks or ()
+            if each.keyed is not None and each.keyed.handle is not None
+        )
 
 
 def open_savepoint(path: str, specs: Iterable[StateSpec] = ()) -> Savepoint:
@@ -196,7 +248,11 @@ def _entries(number: int, prefix: int, state: NamedState, layout: StateLayout) -
             columns.append(StoredColumn("matches" if matches == "INT" else "flag", matches, Part.WHOLE))
     else:
         type = value.fields[0].type if value.form == "value" else _VALUES.get(value.form, "BYTES")
-        columns.append(StoredColumn("count" if state.counts_rows else "value", type, Part.WHOLE))
+        if state.counts_rows:
+            columns.append(StoredColumn("count", "INT", Part.WHOLE))
+            columns += [StoredColumn("matches", "INT", Part.WHOLE, 4)] if state.counts_matches else []
+        else:
+            columns.append(StoredColumn("value", type, Part.WHOLE))
     if framing in (Rows.COUNTED, Rows.SEPARATED):
         columns.append(StoredColumn("position", "BIGINT", Part.POSITION))
     form = EntryForm(
@@ -227,7 +283,7 @@ def _keys(layout: StateLayout) -> Iterator[StoredColumn]:
 
 
 def _named(fields: Iterable[StateField], fallback: str) -> list[tuple[str, StateField]]:
-    """Fields with their names in SQL: those of columns, ``sum_b`` for a call, ``avg_b_sum`` for a part of one."""
+    """Return fields with their names in SQL, such as ``sum_b``, or ``avg_b_sum`` for a part of a call."""
     found = []
     parts = Counter(each.words for each in fields)
     for place, each in enumerate(fields):
@@ -239,18 +295,27 @@ def _named(fields: Iterable[StateField], fallback: str) -> list[tuple[str, State
 
 
 def _averages(fields: Iterable[StateField], columns: Mapping[int, StoredColumn]) -> dict[str, str]:
-    """The averages whose sum and count are stored."""
+    """Return expressions of averages whose sum and count are stored.
+
+    Flink truncates the averages of integers. Averages of decimals are left out: DuckDB rounds them differently.
+    """
     of_call: dict[object, dict[str, str]] = {}
     names: dict[object, str] = {}
     for place, each in enumerate(fields):
-        if isinstance(each.meaning, CallPart) and each.meaning.function == "AVG" and place in columns:
+        average = isinstance(each.meaning, CallPart) and each.meaning.function == "AVG"
+        if isinstance(each.meaning, CallPart) and average and place in columns and "DECIMAL" not in each.type:
             of_call.setdefault(each.meaning.call, {})[each.meaning.part] = columns[place].name
             names[each.meaning.call] = _slug(each.words)
+    whole = {column.name for column in columns.values() if column.type.startswith("BIGINT")}
     return {
-        names[call]: f'"{parts["sum"]}" / nullif("{parts["count"]}", 0)'
+        names[call]: f'"{parts["sum"]}" {"//" if parts["sum"] in whole else "/"} nullif("{parts["count"]}", 0)'
         for call, parts in of_call.items()
         if parts.keys() >= {"sum", "count"}
     }
+
+
+def _shown_type(type: str) -> str:
+    return type.removesuffix(" NOT NULL").replace("VARCHAR(2147483647)", "STRING")
 
 
 def _slug(words: str) -> str:

@@ -1,0 +1,182 @@
+"""``flinkcompat state``, which shows and queries the state in a savepoint."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from airflow_flinkcompat.cli.arguments import Decorated, command_errors, format_option, job_options, print_json
+from airflow_flinkcompat.cli.project import Given, judging_flink
+from airflow_flinkcompat.cli.savepoints import require_one_job, require_sql, state_errors
+from airflow_flinkcompat.cli.scripts import path_of, read_named, required_side
+from airflow_flinkcompat.cli.targets import Planner, compiled_plans, planner_options
+from airflow_flinkcompat.compat.plan_comparison import migrations
+from airflow_flinkcompat.model import InputError
+from airflow_flinkcompat.secrets import mask_secrets
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from airflow_flinkcompat.exec_graph.model import StateSpec
+    from airflow_flinkcompat.state import Savepoint
+
+_FILES = ("parquet", "arrow")
+_MAX_ROWS = 10_000
+
+
+@click.group("state")
+def state_command() -> None:
+    """Show and query the state in a canonical savepoint, which is only read.
+
+    Every named state of an operator is a table. With --script, tables are named after the sinks of the script, and
+    columns after its columns. Without --script, names come from the savepoint.
+    """
+
+
+def _of_savepoint(command: Decorated) -> Decorated:
+    """Add the arguments of a command that opens a savepoint."""
+
+    @wraps(command)
+    def called(*, savepoint: str, script: str | None, given: Given, planner: Planner, **others: Any) -> Any:
+        with command_errors("state", "state"):
+            from airflow_flinkcompat.state import open_savepoint
+        specs = [] if script is None else _specs(script, savepoint, given, planner)
+        with state_errors():
+            opened = open_savepoint(savepoint, specs)
+        return command(savepoint=opened, **others)
+
+    made: Decorated = planner_options(called)
+    for decorator in (
+        job_options("engine_version", "settings", "functions", "catalog", "planner", "jars", "config", "deployment"),
+        click.option("--script", metavar="JOB.sql", help="Script of the job that took the savepoint."),
+        click.argument("savepoint", metavar="SAVEPOINT"),
+    ):
+        made = decorator(made)
+    return made
+
+
+def _specs(script: str, savepoint: str, given: Given, planner: Planner) -> list[StateSpec]:
+    """The states that the script predicts."""
+    require_sql("state", script)
+    by = judging_flink("state", path_of(script), given)
+    side = required_side(read_named(script), by)
+    plans = compiled_plans("state", side, side, planner.compiling(by), savepoint)
+    require_one_job("state reads", plans)
+    (own,) = migrations(side, side, plans)
+    return [line.old for line in own.operators if line.old is not None]
+
+
+@state_command.command("show", short_help="List the state in a savepoint.")
+@_of_savepoint
+@format_option("text", "json")
+def show_command(savepoint: Savepoint, style: str) -> None:
+    """List the tables of a savepoint with their operators, rows, columns and windows.
+
+    Exit code 0: shown; 2: bad input.
+    """
+    with state_errors():
+        found = [{**table.describe(), "rows": table.count(), **_windows(table.windows())} for table in savepoint.tables]
+    if style == "json":
+        print_json({"savepoint": savepoint.path, "tables": found, "unreadable": dict(savepoint.unreadable)})
+        return
+    click.echo(f"{savepoint.path}: {len(savepoint.operators)} operators, {savepoint.size:,} bytes of keyed state")
+    for each in filter(lambda table: table["rows"], found):
+        rows = f"{each['rows']:,} rows"
+        spread = f", windows {each['first_window']} to {each['last_window']}" if each["first_window"] else ""
+        lives = ", with a state TTL" if each["time_to_live"] else ""
+        click.echo(f"\n{each['name']}: {rows} in {each['operator']}, {each['kind']} {each['state']}{lives}{spread}")
+        click.echo(f"  {', '.join(f'{name} {type}' for name, type in each['columns'].items())}")
+    if empty := [each["name"] for each in found if not each["rows"]]:
+        click.echo(f"\nwithout rows: {', '.join(empty)}")
+    for operator, reason in savepoint.unreadable.items():
+        click.echo(f"\noperator {operator} is not shown: {reason}")
+
+
+def _windows(found: tuple[str, str] | None) -> dict[str, str | None]:
+    first, last = found or (None, None)
+    return {"first_window": first, "last_window": last}
+
+
+@state_command.command("sql", short_help="Query the state in a savepoint.")
+@_of_savepoint
+@click.argument("sql", metavar="QUERY")
+@click.option(
+    "--format",
+    "style",
+    type=click.Choice(["table", "csv", "json", *_FILES]),
+    default="table",
+    show_default=True,
+    help="The format of the rows; json is one object per line.",
+)
+@click.option(
+    "--output", type=click.Path(dir_okay=False, path_type=Path), help="File to write; required for parquet and arrow."
+)
+def sql_command(savepoint: Savepoint, sql: str, style: str, output: Path | None) -> None:
+    """Run QUERY, in DuckDB's SQL, over the tables of a savepoint; state show lists them.
+
+    Rows are read as the query needs them, a key group at a time.
+
+    Exit code 0: the rows were written; 2: bad input.
+    """
+    if style in _FILES and output is None:
+        raise InputError(f"--format {style} writes a file: add --output FILE")
+    if style == "table" and output is not None:
+        raise InputError("--output needs another format than table: add --format csv, json, parquet or arrow")
+    from airflow_flinkcompat.state import QueryFailed, query
+
+    try:
+        with state_errors(), query(savepoint, sql) as result:
+            if style == "table":
+                click.echo(result.text(_MAX_ROWS))
+            else:
+                _write(result.reader(), style, output)
+    except QueryFailed as error:
+        raise InputError(mask_secrets(f"{error}")) from None
+
+
+def _write(rows: pa.RecordBatchReader, style: str, output: Path | None) -> None:
+    with _opened(output) as file, _writer(rows.schema, style, file) as write:
+        for batch in rows:
+            write(batch)
+
+
+@contextmanager
+def _opened(output: Path | None) -> Iterator[Any]:
+    if output is None:
+        yield sys.stdout.buffer
+        return
+    with output.open("wb") as file:
+        yield file
+
+
+@contextmanager
+def _writer(schema: pa.Schema, style: str, file: Any) -> Iterator[Callable[[pa.RecordBatch], object]]:
+    """Open a writer of batches in a format."""
+    if style == "csv":
+        from pyarrow.csv import CSVWriter
+
+        with CSVWriter(file, schema) as csv:
+            yield csv.write_batch
+    elif style == "parquet":
+        from pyarrow.parquet import ParquetWriter
+
+        with ParquetWriter(file, schema) as parquet:
+            yield parquet.write_batch
+    elif style == "arrow":
+        from pyarrow.ipc import new_stream
+
+        with new_stream(file, schema) as arrow:
+            yield arrow.write_batch
+    else:
+        yield lambda batch: file.write("".join(map(_json_line, batch.to_pylist())).encode())
+
+
+def _json_line(row: dict[str, Any]) -> str:
+    return json.dumps(row, default=lambda value: value.hex() if isinstance(value, bytes) else str(value)) + "\n"

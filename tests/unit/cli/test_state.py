@@ -1,0 +1,89 @@
+"""``flinkcompat state``: its output, its formats and its errors, over savepoints of a real Flink."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow.ipc
+import pyarrow.parquet
+import pytest
+from click.testing import CliRunner, Result
+from syrupy.assertion import SnapshotAssertion
+
+from airflow_flinkcompat.cli import cli, state
+from airflow_flinkcompat.exec_graph.exec_node import read_plan
+from airflow_flinkcompat.model import InputError
+from dev.benchmarks.generated_savepoints import generate
+
+FOLDER = Path(__file__).parents[2] / "fixtures" / "migrations"
+HOP = FOLDER / "hopping-windows-become-tumbling-ones"
+ROWS = "SELECT a, window_end, sum_b, avg_b FROM printed ORDER BY a, window_end"
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+    """The command over a fixture's savepoint; the plan of its script stands for that of Flink's planner."""
+    monkeypatch.chdir(tmp_path)
+    Path("job.sql").write_text((HOP / "old.sql").read_text("utf-8"), "utf-8")
+    shutil.copytree(HOP / "old", "savepoint")
+    plan = read_plan((HOP / "old.json").read_text("utf-8"))
+    monkeypatch.setattr(state, "compiled_plans", lambda *_: ((plan,), (plan,)))
+    return lambda *arguments: CliRunner().invoke(cli, ["state", *arguments])
+
+
+@pytest.mark.parametrize("style", ["text", "json"])
+@pytest.mark.parametrize("script", [(), ("--script", "job.sql")])
+def test_the_tables_of_a_savepoint(
+    style: str, script: tuple[str, ...], run: Callable[..., Result], snapshot: SnapshotAssertion
+) -> None:
+    result = run("show", "savepoint", *script, "--format", style)
+    assert result.exit_code == 0, result.output
+    assert (json.loads(result.stdout) if style == "json" else result.stdout) == snapshot
+
+
+@pytest.mark.parametrize("style", ["table", "csv", "json"])
+def test_rows_of_a_query(style: str, run: Callable[..., Result], snapshot: SnapshotAssertion) -> None:
+    result = run("sql", "savepoint", ROWS, "--script", "job.sql", "--format", style)
+    assert result.exit_code == 0, result.output
+    assert result.stdout == snapshot
+
+
+def test_rows_in_files(run: Callable[..., Result]) -> None:
+    for style in ("parquet", "arrow", "csv"):
+        query = ("sql", "savepoint", ROWS, "--script", "job.sql", "--format", style)
+        assert run(*query, "--output", f"rows.{style}").exit_code == 0
+    written = pyarrow.parquet.read_table("rows.parquet")
+    assert written.to_pylist() == pyarrow.ipc.open_stream(Path("rows.arrow").read_bytes()).read_all().to_pylist()
+    assert written.num_rows == len(Path("rows.csv").read_text("utf-8").splitlines()) - 1 == 7
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("sql", "savepoint", "SELECT x FROM nothing"), "Table with name nothing does not exist"),
+        (("sql", "savepoint", "SELECT 1 FROM read_csv('job.sql')"), "disabled by configuration"),
+        (("sql", "savepoint", "SELECT 1", "--format", "parquet"), "add --output FILE"),
+        (("sql", "savepoint", "SELECT 1", "--output", "x"), "--output needs another format than table"),
+        (("show", "nowhere"), "nowhere/_metadata cannot be read from here (FileNotFoundError)"),
+        (("show", "savepoint", "--script", "job.py"), "compiles SQL scripts, not programs"),
+    ],
+)
+def test_errors_name_the_remedy(arguments: tuple[str, ...], message: str, run: Callable[..., Result]) -> None:
+    error = run(*arguments).exception
+    assert isinstance(error, InputError)
+    assert message in str(error)
+
+
+def test_a_damaged_file_names_itself(run: Callable[..., Result], tmp_path: Path) -> None:
+    generate(HOP / "old", 3000, tmp_path / "large")
+    (file,) = (path for path in (tmp_path / "large").iterdir() if path.name != "_metadata")
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2 :] = b"\xff" * (len(content) - len(content) // 2)
+    file.write_bytes(content)
+    for arguments in (("show", "large"), ("sql", "large", "SELECT sum(field_0) FROM globalwindowaggregate")):
+        error = run(*arguments).exception
+        assert isinstance(error, InputError)
+        assert f"large/{file.name}: " in str(error)
