@@ -133,7 +133,7 @@ def _ends(texts: Iterable[str], extra: Extra) -> Mapping[str, Until]:
 def _possible(start: WarmStart) -> bool:
     """True if a savepoint can be written; otherwise, print the reasons."""
     for name, reason in start.reasons.items():
-        click.echo(f"flinkcompat: no warm start, because of {name}: {mask_secrets(reason)}", err=True)
+        click.echo(f"flinkcompat: a warm start is not possible, because of {name}: {mask_secrets(reason)}", err=True)
     return not start.reasons
 
 

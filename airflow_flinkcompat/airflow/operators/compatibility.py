@@ -341,7 +341,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         return head is not None and self._planner_mode() != "never" and _may_compile(new.engine)
 
     def _deployed_job(self, target: Target, ledger: Ledger, head: HeadEntry | None, new: Side) -> DeployedJob | None:
-        """Facts about the deployed job from its target and last savepoint; None without an answer."""
+        """Facts about the deployed job from its target and last savepoint; None if the target does not answer."""
         from airflow_flinkcompat.deploy import DeployError
         from airflow_flinkcompat.deploy.plans import planning_options, stored_job
         from airflow_flinkcompat.deploy.target import JobDescriptions

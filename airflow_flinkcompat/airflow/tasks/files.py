@@ -111,7 +111,7 @@ def secret_values(text: str) -> list[str]:
 
 
 def _between(lines: list[str], span: Any) -> str:
-    """The text of a span, whose lines and columns are counted from 1 and include the end."""
+    """The text of a span; lines and columns are counted from 1, and the end is inclusive."""
     rows = lines[span.line - 1 : span.end_line]
     rows[-1] = rows[-1][: span.end_column]
     rows[0] = rows[0][span.column - 1 :]

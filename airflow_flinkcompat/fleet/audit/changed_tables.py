@@ -204,7 +204,7 @@ def _references(script: Script) -> dict[Path, frozenset[Path]]:
 
 
 def _reached(references: Mapping[Path, frozenset[Path]], begin: Collection[Path]) -> set[Path]:
-    """All paths that can be reached from some paths through views and LIKE."""
+    """The paths ``begin``, and all paths that they refer to through views and LIKE."""
     seen: set[Path] = set()
     pending = [*begin]
     while pending:

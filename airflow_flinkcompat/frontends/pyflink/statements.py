@@ -37,7 +37,7 @@ from airflow_flinkcompat.frontends.table_api.values import (
 )
 from airflow_flinkcompat.sql import ScriptError
 
-_BY_HAND = ("KeyboardInterrupt", "SystemExit", "GeneratorExit")
+_USER_EXITS = ("KeyboardInterrupt", "SystemExit", "GeneratorExit")
 """Exceptions that only a user raises, to end the program."""
 _SAYS = ("print", "str", "repr", "len", "type", "format")
 """Builtins that change nothing."""
@@ -406,7 +406,7 @@ def _is_builtin(node: ast.expr, frame: NameScope) -> bool:
 def _by_hand(kind: ast.expr | None) -> bool:
     """True if a handler catches only exceptions that a user causes to end the program."""
     kinds = kind.elts if isinstance(kind, ast.Tuple) else [kind]
-    return all(isinstance(each, ast.Name) and each.id in _BY_HAND for each in kinds)
+    return all(isinstance(each, ast.Name) and each.id in _USER_EXITS for each in kinds)
 
 
 def _parts(body: Iterable[ast.stmt]) -> Iterable[ast.AST]:

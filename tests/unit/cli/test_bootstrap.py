@@ -64,7 +64,7 @@ def test_history_that_is_not_named(run: Callable[..., Result]) -> None:
     result = run(WINDOWS, "--to", "begun")
     assert result.exit_code == 1
     assert (
-        "no warm start, because of orders: the history of table orders is not specified: pass --history"
+        "a warm start is not possible, because of orders: the history of table orders is not specified: pass --history"
         in result.stderr
     )
 
