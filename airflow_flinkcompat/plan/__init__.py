@@ -1,6 +1,6 @@
 """The plan of a script: a typed logical DAG of frozen values, built from SQL."""
 
-# First, because it decides which build of sqlglot is loaded (a compiled one cannot be extended).
+# This import is first, because it selects the build of sqlglot (a compiled build cannot be extended).
 import airflow_flinkcompat.sql  # noqa: F401
 from airflow_flinkcompat.model import FunctionDeclaration
 from airflow_flinkcompat.plan.builder import build_program

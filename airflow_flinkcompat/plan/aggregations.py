@@ -1,4 +1,4 @@
-"""Aggregations as operators: the state of each, from resolved keys and calls."""
+"""Aggregations as operators, built from resolved keys and calls."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from airflow_flinkcompat.plan.types import UNKNOWN, DataType
 class Calls:
     """The calls of an aggregation.
 
-    ``written`` are the calls in written order, ``each`` their meanings, ``unique`` the different meanings in order of
-    first use.
+    ``written`` are the calls in written order, and ``each`` are their meanings. ``unique`` are the different meanings
+    in order of first use.
     """
 
     written: tuple[AggregateCall, ...]
@@ -35,7 +35,7 @@ class Calls:
 
     @property
     def repeated(self) -> int:
-        """Number of calls that repeat another one over other columns: Flink keeps both (EXPLAIN)."""
+        """The number of calls that repeat a call over other columns; Flink keeps both calls (EXPLAIN)."""
         return len({normalize_aggregate(call) for call in self.written}) - len(self.unique)
 
 
@@ -57,7 +57,7 @@ def aggregation(
     windowed = isinstance(node, WindowAggregate) and not _of_other_sessions(window, bare_keys)
     below = segment.origin
     if window is None and isinstance(below, AggregateOperator) and any(map(uses_window_field, bare_keys)):
-        # Window fields passed up from an aggregation below: this one runs on the same window.
+        # A lower aggregation passes window fields up, so this aggregation runs on the same window.
         window = below.window
     return AggregateOperator(
         segment=segment,
@@ -85,14 +85,14 @@ def group_window_aggregation(
     keys: tuple[Expression, ...],
     calls: Calls,
 ) -> AggregateOperator:
-    """The operator of an aggregation on a legacy group window, or one of the Table API."""
+    """The operator of an aggregation on a group window, from legacy SQL or the Table API."""
     bare_keys = tuple(normalize(key) for key in keys)
     position = node.window_position
     return AggregateOperator(
         segment=segment,
         keys=bare_keys,
         window_keys=frozenset(),
-        # The place of the window call among the keys, which reveals a moved window key.
+        # The position of the window call among the keys shows if the window key was moved.
         key_order=(*range(position), WindowField.START, *range(position, len(keys))),
         aggregates=calls.unique,
         grouping_sets=_sets(node.grouping_sets, bare_keys),
@@ -114,7 +114,7 @@ def group_window_aggregation(
 
 
 def handed_up(keys: tuple[Expression, ...], calls: Calls) -> tuple[Expression, ...]:
-    """The columns of an aggregation's result: its keys, then its calls as written."""
+    """The result columns of an aggregation: its keys, then its calls in written order."""
     of_keys = [OperatorColumn(0, KeyOutput(normalize(key)), type=key.type, span=key.span) for key in keys]
     of_calls = [
         OperatorColumn(0, bare, type=call.type, span=call.span)
@@ -124,7 +124,7 @@ def handed_up(keys: tuple[Expression, ...], calls: Calls) -> tuple[Expression, .
 
 
 def properties(node: GroupWindowAggregate) -> tuple[Expression, ...]:
-    """The fields of a group window that are selected."""
+    """The selected fields of a group window."""
     columns = node.schema[len(node.schema) - len(node.properties) :]
     return tuple(
         OperatorColumn(0, WindowColumn(name, type=UNKNOWN), type=column.type)
@@ -133,7 +133,7 @@ def properties(node: GroupWindowAggregate) -> tuple[Expression, ...]:
 
 
 def _of_other_sessions(window: AssignedWindow | None, keys: tuple[Expression, ...]) -> bool:
-    """True if sessions and groups have different keys: no windowed aggregation (EXPLAIN)."""
+    """True if sessions and groups have different keys; Flink then plans no windowed aggregation (EXPLAIN)."""
     if window is None or window.window.kind is not WindowKind.SESSION:
         return False
     return set(window.partition_by) != {key for key in keys if window_field(key) is None}
@@ -142,7 +142,7 @@ def _of_other_sessions(window: AssignedWindow | None, keys: tuple[Expression, ..
 def _sets(
     grouping_sets: tuple[tuple[int, ...], ...] | None, keys: tuple[Expression, ...]
 ) -> frozenset[tuple[frozenset[Expression], int]] | None:
-    """Each grouping set as its keys and its multiplicity; their order has no effect (measured)."""
+    """Each grouping set as its keys and its multiplicity. The order of the keys has no effect (measured)."""
     if grouping_sets is None:
         return None
     return frozenset(Counter(frozenset(keys[i] for i in one) for one in grouping_sets).items())

@@ -1,4 +1,4 @@
-"""Building a program from a script: each statement in order becomes a declaration or a computation."""
+"""Builds a program from a script: each statement in order becomes a declaration or a computation."""
 
 from __future__ import annotations
 
@@ -55,16 +55,16 @@ def build_program(
 ) -> Program:
     """Build the program of a script under these settings.
 
-    A construct that cannot be read or bound becomes a :class:`Problem`, never an error.
+    A construct that cannot be read or bound becomes a :class:`Problem`, and never raises an error.
 
     Args:
         script: The parsed script.
-        settings: Options by key that are in force before the script's own ``SET`` statements.
-        functions: Declarations of the functions that the script only uses.
-        catalog: DDL of tables that the script does not declare.
+        settings: Options by key that apply before the ``SET`` statements of the script.
+        functions: Declarations of functions that the script uses but does not declare.
+        catalog: DDL of tables that the script uses but does not declare.
 
     Returns:
-        The program: its pipelines, and the problems found in it.
+        The program with its pipelines and problems.
     """
     builder = _Builder(settings or {}, functions, (script,) if catalog is None else (catalog, script))
     of_catalog = []
@@ -77,7 +77,7 @@ def build_program(
         builder.statement(statement)
         builder.problems += type_problems(statement)
     program = builder.program()
-    if of_catalog:  # Flink gets only the objects that the job uses
+    if of_catalog:  # Flink only receives the objects that the job uses
         used = {table.span for table in program.tables if table.name in program.used_tables}
         more = (problem for span, problem in of_catalog if span in used)
         program = replace(program, problems=(*more, *program.problems))
@@ -95,14 +95,14 @@ def build_program(
 
 
 def _text(tree: exp.Expr, statement: Statement, namespace: Namespace) -> Text:
-    """A statement on its own, compared by its normal form."""
-    # The meaning of its names depends on its place.
+    """The text of a single statement, which is compared by its normal form."""
+    # The meaning of names depends on the namespace of the statement.
     source = f"{statement.text} -- in {namespace}" if str(namespace) else statement.text
     return Text(source, partial(namespace.normal_form, tree))
 
 
 def _in_table_order(tree: nodes.InsertInto, table: Table | None) -> tuple[tuple[str, ...], exp.Expr]:
-    """Put an INSERT's column list and query in the order of the table's columns, as Flink does."""
+    """Put the columns and the query of an INSERT in the order of the table's columns, as Flink does."""
     columns = tuple(unquoted(column) for column in tree.args.get("columns") or ())
     places = {column.name: place for place, column in enumerate(table.written)} if table and table.declared else {}
     if not places.keys() >= {*columns}:
@@ -119,7 +119,7 @@ def _in_table_order(tree: nodes.InsertInto, table: Table | None) -> tuple[tuple[
 
 
 def _selects(query: exp.Expr) -> Iterator[exp.Expr]:
-    """The SELECTs, or rows of VALUES, that produce the rows of a query."""
+    """The SELECTs or rows of VALUES that produce the rows of a query."""
     match query:
         case exp.SetOperation():
             yield from _selects(query.left)
@@ -148,11 +148,11 @@ class _Builder:
         self.problems: list[Problem] = []
         self.sets = 0
         self.texts: dict[Path, Text] = {}
-        """The script's own CREATE TABLE statements by their tables."""
+        """The script's own CREATE TABLE statements, by the path of the table."""
         self.compiled: dict[str, list[Pipeline]] = {}
-        """The queries of each plan that the script compiles into a file, by the file."""
+        """The queries of each plan that the script compiles into a file, by the name of the file."""
         self.temporary: set[Path] = set()
-        """The tables and views of the script that are temporary."""
+        """The temporary tables and views of the script."""
         self.existing = Existing(open=len(scripts) > 1)
         self.absences: list[Absence] = []
 
@@ -197,7 +197,7 @@ class _Builder:
         except RecursionError:
             text = normal_words(statement.text)
             self.problems.append(Problem("nesting", "the statement is nested too deeply", text, statement.span))
-        with suppress(BindError):  # a name of four parts
+        with suppress(BindError):  # a name may have four parts
             self.existing.execute(tree, namespace)
 
     def _statement(self, tree: exp.Expr, statement: Statement, statement_set: int | None) -> None:
@@ -274,9 +274,10 @@ class _Builder:
             self._execute_plan(tree, statement)
 
     def _compile_plan(self, tree: nodes.CompilePlan, statement: Statement) -> None:
-        """The queries of a plan run where EXECUTE PLAN names its file.
+        """Compile the queries of a plan. They run where EXECUTE PLAN names the file.
 
-        Flink does not overwrite a file. After IF NOT EXISTS, or COMPILE AND EXECUTE, it may contain an older plan.
+        Flink does not overwrite a file. After IF NOT EXISTS, or COMPILE AND EXECUTE, the file may contain an older
+        plan.
         """
         before, self.pipelines = self.pipelines, []
         self._statement(tree.expression, statement, None)
@@ -304,7 +305,7 @@ class _Builder:
         self.problems.append(Problem("plan-file", message, normal_form(tree), span_of(tree, statement)))
 
     def _asked_before(self, name: Path | str, tree: exp.Expr, statement: Statement) -> None:
-        """Record earlier uses of a name that is declared only here: they referred to another object."""
+        """Record earlier uses of a name that is only declared here. They referred to a different object."""
         if name in self.environment.undeclared:
             self._fact("declared after its use", "", tree, statement)
 
@@ -318,14 +319,14 @@ class _Builder:
 
     def _fact(self, kind: str, name: str, tree: exp.Expr, statement: Statement) -> None:
         declared = (*self.environment.tables, *self.environment.views) if kind in ("Alter", "Drop") else ()
-        # A temporary table hides another one of its name, and DROP TEMPORARY drops only that one.
+        # A temporary table hides a permanent table of the same name. DROP TEMPORARY only drops the temporary table.
         names = sorted(("temporary " if path in self.temporary else "") + dotted(path) for path in declared)
         after: tuple[int | str, ...] = (len(self.pipelines), *names)
         text = self.environment.namespace.normal_form(tree)
         self.other_statements.append(OtherStatement(kind, name, text, after, statement.span, self._subject(tree)))
 
     def _subject(self, tree: exp.Expr) -> tuple[str, str]:
-        """The object that a statement creates, alters or drops, and its path."""
+        """The kind and path of the object that a statement creates, alters or drops."""
         match tree:
             case nodes.HiveTable():
                 return "TABLE", dotted(self.environment.path(tree.this))
@@ -338,13 +339,13 @@ class _Builder:
     def _declared_before(
         self, tree: exp.Expr, known: bool, text: Text | NormalForm | str | None, statement: Statement
     ) -> bool:
-        """True if a CREATE has no effect because the name is taken; replaced declarations are recorded.
+        """True if a CREATE has no effect because the object exists; replaced declarations are recorded.
 
-        ``text`` is the script's own earlier declaration; None without one, or for the catalog's.
+        ``text`` is the script's earlier declaration; None if there is none, or if the catalog declares the object.
         """
         if known and tree.args.get("exists"):
             self._fact("not created: exists", "", tree, statement)
-            if text is not None:  # the valid one may depend on the form of the first, such as TEMPORARY
+            if text is not None:  # the valid declaration may depend on the first, such as on TEMPORARY
                 self.other_statements.append(
                     OtherStatement("kept", "", _normal(text), (len(self.pipelines),), statement.span)
                 )
@@ -354,9 +355,9 @@ class _Builder:
             relation = isinstance(tree, nodes.CreateTable | nodes.CreateView)
             taken = relation and self.existing.holds(path, temporary=bool(tree.args.get("temporary")))
             if taken and not (tree.args.get("replace") or isinstance(statement, ProgramStatement)):
-                why = f"{tree.this.name} already exists: use another name, or DROP the first one before"
+                why = f"{tree.this.name} already exists: use a different name, or DROP the existing object first"
                 self.problems.append(Problem(REFUSED_NAME, why, normal_form(tree), statement.span))
-            # A temporary table hides another one of its name, in either order.
+            # A temporary table hides a permanent table of the same name, in either order.
             plain = (
                 isinstance(tree, nodes.CreateTable) and not tree.args.get("temporary") and path not in self.temporary
             )
@@ -371,7 +372,7 @@ class _Builder:
         self.pipelines.append(Pipeline(sink, settings, statement_set, sink.span, self._steps(tree, statement)))
 
     def _steps(self, tree: exp.Expr, statement: Statement) -> tuple[str, ...]:
-        """The Table API operations of a query: first those of each view that it reads, then its own."""
+        """The Table API operations of a query: those of the views that it reads, then its own."""
         own = statement.steps_of(tree) if isinstance(statement, ProgramStatement) else ()
         if not any(view.steps for view in self.environment.views.values()):
             return own
@@ -379,7 +380,7 @@ class _Builder:
         return (*(step for view in read if view is not None for step in view.steps), *own)
 
     def _query(self, tree: exp.Expr, statement: Statement) -> Node:
-        """The plan of a query; an unknown construct is kept whole, with the reason."""
+        """The plan of a query. A query with an unknown construct is kept whole, with the reason."""
         try:
             return QueryBinder(self.environment, statement).query(tree, root=True)
         except BindError as error:
@@ -396,15 +397,15 @@ class _Builder:
         if error.reason not in ("unknown-column", "ambiguous-name") or "$" in error.message:
             return
         if any(not is_window_function(each) for each in tree.find_all(nodes.TableFunction)):
-            return  # it produces its own columns
+            return  # a table function produces additional columns
         own = {cte.alias for cte in tree.find_all(exp.CTE)}
         paths = {self.environment.path(each) for each in tree.find_all(exp.Table) if each.name not in own or each.db}
         if all(self._is_known(path) for path in paths):
-            remedy = "write a column that a table in FROM has, under the alias of that table"
+            remedy = "write a column that a table in FROM has, with the alias of that table"
             self.problems.append(Problem(REFUSED_NAME, f"{error.message}: {remedy}", normal_form(tree), span))
 
     def _is_known(self, path: Path) -> bool:
-        """True if every column of a table or view is known, and the fields of row columns."""
+        """True if every column of a table or view, and every field of its row columns, is known."""
         view = self.environment.views.get(path)
         table = self.environment.tables.get(path)
         columns = view.node.schema if view is not None and view.node is not None else table.columns if table else ()
@@ -412,7 +413,7 @@ class _Builder:
 
     def _insert(self, tree: nodes.InsertInto, statement: Statement, statement_set: int | None) -> None:
         span = span_of(tree, statement)
-        # A bare SELECT … ON CONFLICT writes into a nameless sink.
+        # A SELECT … ON CONFLICT without INSERT writes into a sink without a name.
         target = tree.this
         table = None
         if target is not None:
@@ -486,7 +487,7 @@ class _Builder:
             return None
         found = self.environment.tables.get(self.environment.path(like.this))
         if found is None:
-            raise BindError("undeclared-table", f"LIKE {unquoted(like.this)}: that table is not declared")
+            raise BindError("undeclared-table", f"the table {unquoted(like.this)} in LIKE is not declared")
         return found
 
     def _table(
@@ -567,7 +568,7 @@ class _Builder:
 
 
 def _primary_key(tree: nodes.CreateTable, base: Table | None) -> tuple[str, ...]:
-    """The key that the table declares, at a column or separately; else the key of its LIKE table."""
+    """The primary key that the table declares, at a column or separately; else the key of its LIKE table."""
     keys = base.primary_key if base else ()
     for part in tree.args.get("columns") or ():
         at_column = None if isinstance(part, exp.Identifier | nodes.ComputedColumn) else part.args.get("constraint")
@@ -580,7 +581,7 @@ def _primary_key(tree: nodes.CreateTable, base: Table | None) -> tuple[str, ...]
 
 
 def _templates(tree: exp.Expr, statement: Statement) -> Iterator[Problem]:
-    """Names that are template variables, whose values are unknown here."""
+    """Find names that are template variables, whose values are unknown."""
     for node in statement.nodes:
         if isinstance(node, exp.Identifier) and "${" in node.name:
             message = f"the value of {node.name} is unknown; {AS_SUBMITTED}"
@@ -588,7 +589,7 @@ def _templates(tree: exp.Expr, statement: Statement) -> Iterator[Problem]:
 
 
 def _place_column(columns: list[Column], column: Column, base: Table | None) -> None:
-    """Add a column; one that overrides a column of the LIKE clause keeps its position."""
+    """Add a column. A column that overrides a column of the LIKE clause keeps its position."""
     index = next((i for i, each in enumerate(columns) if base is not None and each.name == column.name), None)
     if index is None:
         columns.append(column)

@@ -1,7 +1,7 @@
-"""Names in a script: tables, views, functions and the statements around them.
+"""Names in a script: tables, views, functions, and the statements that change their meaning.
 
-The environment grows statement by statement, like Flink's session: a view is bound where it is created, and a setting
-applies from its place on.
+The environment grows statement by statement, like Flink's session. A view is bound when it is created, and a setting
+applies to all later statements.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Path = tuple[str, str, str]
 
 
 class BindError(ValueError):
-    """A construct that the plan cannot analyse: a reason code, its text and its place."""
+    """A construct that the plan cannot analyse; ``reason`` is a code, and ``message`` is for users."""
 
     def __init__(self, reason: str, message: str, span: Span | None = None) -> None:
         super().__init__(message)
@@ -51,9 +51,9 @@ class BindError(ValueError):
 
 @dataclass(frozen=True)
 class View:
-    """A view as bound where it was created; ``error`` is the reason for a failure.
+    """A view, bound when it was created; ``error`` is the reason why binding failed.
 
-    ``steps`` are its operations of the Table API.
+    ``steps`` are the view's operations of the Table API.
     """
 
     node: Node | None
@@ -63,19 +63,19 @@ class View:
 
 
 _CATALOG, _DATABASE = "default_catalog", "default_database"
-#: Flink's functions that return tables, and those of the legacy GROUP BY.
+# Flink's table functions for windows and UNNEST, including those of the legacy GROUP BY.
 _OWN_TABLE_FUNCTIONS = frozenset({"TUMBLE", "HOP", "CUMULATE", "SESSION", "UNNEST"})
-#: The default database of a catalog, by its type.
+# The default database of a catalog, by type of the catalog.
 _DEFAULT_DATABASES = {"generic_in_memory": "default", "hive": "default", "iceberg": "default", "paimon": "default"}
 
 
 @dataclass(frozen=True)
 class Namespace:
-    """The current catalog and database, and how names resolve in them.
+    """The current catalog and database, which resolve names.
 
-    The initial ``default_catalog`` and its ``default_database`` are written "", and so is the default database of
-    another catalog: a table has one path in every spelling. ``defaults`` are the initial databases of catalogs that the
-    script states.
+    The initial ``default_catalog`` and ``default_database`` are written as "". So is the default database of every
+    other catalog, so that a table has the same path in every spelling. ``defaults`` are the default databases of the
+    catalogs that the script creates.
     """
 
     catalog: str = ""
@@ -83,7 +83,7 @@ class Namespace:
     defaults: tuple[tuple[str, str], ...] = ()
 
     def path(self, name: exp.Expression) -> Path:
-        """The path of a dotted name. Raises :class:`BindError` for one of more than three parts."""
+        """The path of a dotted name. Raises :class:`BindError` for a name of more than three parts."""
         parts = [str(part.this) for part in name_parts(name)]
         if len(parts) > 3:
             raise BindError("name", f"a name has at most three parts: {'.'.join(parts)}")
@@ -103,7 +103,7 @@ class Namespace:
         return None
 
     def with_catalog(self, name: str, given: Mapping[str, str]) -> Namespace:
-        """The namespace once a catalog is created with these options."""
+        """The namespace after a catalog with these options is created."""
         default = given.get("default-database") or _DEFAULT_DATABASES.get(given.get("type", ""))
         if default is None:
             return self
@@ -115,7 +115,7 @@ class Namespace:
         return replace(self, catalog=catalog, database="" if database == default else database)
 
     def normal_form(self, tree: exp.Expr) -> NormalForm:
-        """The normal form of a statement or query at this place: tables and user functions have their paths."""
+        """The normal form of a statement or query, with paths of tables and user functions."""
         resolved = tree.copy()
         for call in list(resolved.find_all(exp.Anonymous)):
             self._resolve_call(call)
@@ -125,7 +125,7 @@ class Namespace:
         return replace(normal_form(resolved, self.path), text=tree.sql(dialect="flink", comments=False))
 
     def _resolve_call(self, call: exp.Anonymous) -> None:
-        """Name a function by its path. One without a database may be Flink's own, and one with it never is."""
+        """Name a function by its path. Only a name without a database can be a function of Flink."""
         written = call.name
         qualified = call.parent if isinstance(call.parent, exp.Dot) and call.arg_key == "expression" else None
         own = functions.lookup(written.upper()) is not None or written.upper() in _OWN_TABLE_FUNCTIONS
@@ -141,7 +141,7 @@ class Namespace:
 
 @dataclass
 class Environment:
-    """The session while a script is read: current catalog and database, settings, declarations so far."""
+    """The session while a script is read: current namespace, settings, and declarations so far."""
 
     settings: dict[str, str] = field(default_factory=dict)
     namespace: Namespace = field(default_factory=lambda: Namespace())
@@ -149,16 +149,16 @@ class Environment:
     views: dict[Path, View] = field(default_factory=dict)
     functions: dict[str, FunctionDeclaration] = field(default_factory=dict)
     scripts: Sequence[Script] = ()
-    """Scripts read so far: any column named in them may belong to an undeclared table."""
+    """The scripts that are read. Any column in their text may belong to an undeclared table."""
     undeclared: set[Path | str] = field(default_factory=set)
-    """Tables by path and functions by name (lower case) that were looked up before their declaration."""
+    """Tables (by path) and functions (by lower-case name) that were used before their declaration."""
 
     def path(self, table: exp.Expression) -> Path:
-        """The fully qualified path of a name. Raises :class:`BindError` for one of more than three parts."""
+        """The full path of a name. Raises :class:`BindError` for a name of more than three parts."""
         return self.namespace.path(table)
 
     def table(self, path: Path, span: Span | None) -> Table:
-        """The declared table, or an undeclared one with the columns that the script mentions, types unknown."""
+        """The declared table, or an undeclared table with all column names of the script."""
         declared = self.tables.get(path)
         if declared is not None:
             return replace(declared, span=span)
@@ -168,16 +168,16 @@ class Environment:
 
     @cached_property
     def mentioned(self) -> tuple[Column, ...]:
-        """A column of each name in the scripts that a column could have."""
+        """A column for each name in the scripts that may be a column."""
         named: frozenset[str] = frozenset().union(
             *(e.column_names for script in self.scripts for e in script.statements)
         )
         return tuple(map(Column, sorted(named), repeat(UNKNOWN)))
 
     def function(self, name: str) -> FunctionDeclaration | None:
-        """The declaration of a function; Flink ignores the case of its name.
+        """The declaration of a function. Flink ignores the case of function names.
 
-        Without a database it belongs to the whole session or to the current database.
+        A name without a database refers to a function of the session or of the current database.
         """
         if self.functions:
             own = dotted((self.namespace.catalog, self.namespace.database, name)).lower()
@@ -188,7 +188,7 @@ class Environment:
         return None
 
     def ask_for_all(self, tree: exp.Expr) -> None:
-        """Look up every table and function of a tree that is kept whole, so that their use is recorded."""
+        """Look up every table and function of a query that is kept whole, so that their use is recorded."""
         for node in tree.walk():
             if isinstance(node, exp.Table) and self.path(node) not in self.views:
                 self.table(self.path(node), None)
@@ -197,7 +197,7 @@ class Environment:
 
 
 def qualified_name(qualifier: exp.Expression, name: str) -> exp.Expression | None:
-    """A function's name after its database, or catalog and database; None after any other expression."""
+    """The name of a function after its database or catalog; None after any other expression."""
     if not all(isinstance(part, exp.Dot | exp.Column | exp.Identifier) for part in qualifier.walk()):
         return None
     return exp.Dot.build([*(part.copy() for part in name_parts(qualifier)), exp.to_identifier(name)])
@@ -242,7 +242,7 @@ _SYNONYMS = {"NUMERIC": "DECIMAL", "DEC": "DECIMAL", "CHARACTER": "CHAR"}
 
 
 def data_type(tree: exp.Expression | None) -> DataType:
-    """The Flink type of a type tree, synonyms resolved; UNKNOWN for RAW, structured and user types."""
+    """The Flink type of a type tree, without synonyms; UNKNOWN for RAW, structured and user types."""
     if not isinstance(tree, nodes.FlinkType):
         return UNKNOWN
     name = _SYNONYMS.get(str(tree.this), str(tree.this))
@@ -263,11 +263,11 @@ def data_type(tree: exp.Expression | None) -> DataType:
         given = tuple(int(part.name) for part in parts if isinstance(part, exp.Literal) and not part.is_string)
         default = _DEFAULT_PARAMETERS[name]
         return DataType(name, given + default[len(given) :], nullable=nullable)
-    # Kept as written, so that two different ones stay different.
+    # Keep the text of the type, so that two different types stay different.
     return replace(UNKNOWN, names=(unquoted(tree),))
 
 
 def options(trees: list[exp.Expression] | None) -> tuple[tuple[str, str], ...]:
-    """WITH or hint options as (key, value), sorted: their order has no effect."""
+    """Options of WITH or a hint as sorted (key, value) pairs, because their order has no effect."""
     found = {option.this.name: option.expression.name for option in trees or () if isinstance(option, nodes.Option)}
     return tuple(sorted(found.items()))

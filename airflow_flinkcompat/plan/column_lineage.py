@@ -1,8 +1,8 @@
-"""Lineage from the columns of read tables to each sink column, through views, joins, aggregations.
+"""Lineage from columns of source tables to each sink column, through views, joins and aggregations.
 
-A column counts if its value reaches the sink's: unchanged, in a computation, aggregated, or in an aggregate's filter. A
-column that only decides which rows exist (WHERE, join conditions) does not count. If a construct hides its columns
-(MATCH_RECOGNIZE, a query that could not be analysed), the column has no origin; none is guessed.
+A column is an origin if its value reaches the sink column: unchanged, in a computation, aggregated, or in the filter
+of an aggregate. A column that only decides which rows exist (WHERE, join conditions) is no origin. If a construct
+hides its columns (MATCH_RECOGNIZE, a query that could not be analysed), no origin is guessed.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ from airflow_flinkcompat.plan.origins import (
 )
 
 ColumnOrigin = tuple[str, str]
-"""The name of a table, and of a column of it."""
+"""The name of a table and the name of one of its columns."""
 _Part = ColumnOrigin | str | Literal
 """A column, the name of a function, or a constant."""
 
 
-# Constructs whose columns are those of their inputs.
+# Constructs whose output columns are their input columns.
 _HAND_ON = frozenset({OtherKind.UNION_ALL, OtherKind.LIMIT, OtherKind.TEMPORAL_SORT})
 
 
 @dataclass(frozen=True)
 class Composition:
-    """Origins of a value.
+    """The columns, functions and constants from which a value is computed.
 
     Attributes:
-        columns: The columns of tables.
-        functions: The names of the called functions, in capitals; a planner may have replaced some by others.
-        literals: The constants, as text; a planner may have folded some.
+        columns: The table columns.
+        functions: The names of the called functions, in upper case. A planner may have replaced some functions.
+        literals: The constants as text. A planner may have folded some constants.
     """
 
     columns: frozenset[Hashable] = frozenset()
@@ -57,17 +57,17 @@ class Composition:
 
 
 def together(parts: Iterable[Composition | None]) -> Composition | None:
-    """Union of the origins of several values; None if one of them is unknown."""
+    """Combine the compositions of several values; None if one of them is unknown."""
     told = list(parts)
     return None if None in told else reduce(or_, (each for each in told if each is not None), Composition())
 
 
 class _Untold(Exception):
-    """A construct hides the origin of a column."""
+    """Raised if a construct hides the origin of a column."""
 
 
 def column_origins(sink: Sink, output: Output) -> Mapping[str, tuple[ColumnOrigin, ...]]:
-    """The origins of the columns that one INSERT writes."""
+    """The origins of each column that an INSERT writes."""
     names = _names(sink)
     if len(names) != len(output.columns):
         return {}
@@ -82,7 +82,7 @@ def column_origins(sink: Sink, output: Output) -> Mapping[str, tuple[ColumnOrigi
 
 
 def composition(value: Expression, segment: StatelessSegment) -> Composition | None:
-    """Origins of a value through all operators below; None if unknown."""
+    """The composition of a value, traced through all lower operators; None if unknown."""
     try:
         parts = set(_of(value, segment))
     except _Untold:
@@ -123,7 +123,7 @@ def _of(value: Expression, segment: StatelessSegment) -> Iterator[_Part]:
 
 
 def _handed_on(operator: Operator, output: object) -> Iterator[_Part]:
-    """The origins of an output of an operator."""
+    """The origins of one output of an operator."""
     match output:
         case KeyOutput(key=inner):
             yield from _of(inner, operator.segments[0])

@@ -1,9 +1,9 @@
-"""Normal form of conditions that Flink plans alike in WHERE, HAVING and ON (EXPLAIN, 2.3.0, 1.20.3).
+"""Normal form of conditions that Flink plans equally in WHERE, HAVING and ON (EXPLAIN, 2.3.0, 1.20.3).
 
-A NOT and an IN list are planned as the comparisons that they mean. The order of AND and OR operands and the sides of a
-comparison have no effect there, and tautologies are dropped. Elsewhere they do have an effect. For an output column, a
-metric's argument or its FILTER, the planner requests source columns in the order of their mention, which may add an
-operator to the job.
+NOT and IN lists are planned as the comparisons that they mean. In these clauses, the order of AND and OR operands and
+the sides of a comparison have no effect, and tautologies are dropped. Elsewhere the order has an effect: in an output
+column, the argument of a metric, or its FILTER. There the planner requests source columns in the order in which they
+are mentioned, which may add an operator to the job.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _HOLDS = {
 
 
 def split_conjuncts(condition: Expression) -> tuple[Expression, ...]:
-    """The conjuncts of a resolved condition without types, in normal form, without tautologies."""
+    """The conjuncts of a resolved, untyped condition in normal form, without tautologies."""
     found: list[Expression] = []
     for part in conjuncts(simplified(condition)):
         left: Expression | None = part
@@ -44,14 +44,14 @@ def _unless_always_true(part: Expression) -> Expression | None:
 
 
 CONDITION_PASSES: tuple[Pass[Callable[[Expression], Expression | None]], ...] = (
-    Pass("always-true", "a condition over constants that always holds is dropped", _unless_always_true),
+    Pass("always-true", "a condition over constants that is always true is dropped", _unless_always_true),
     Pass(
         "spelling",
         "the order of AND and OR operands and the sides of a comparison have no effect",
         lambda part: normalize_predicate(normalize(part)),
     ),
 )
-"""Applied to each conjunct of a WHERE or HAVING; None drops it."""
+"""Passes over each conjunct of a WHERE or HAVING. A conjunct that becomes None is dropped."""
 
 
 _NEGATED = {"=": "<>", "<>": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<", "IS NULL": "IS NOT NULL"}
@@ -59,7 +59,7 @@ _NEGATED |= {after: before for before, after in _NEGATED.items()}
 
 
 def simplified(condition: Expression) -> Expression:
-    """A condition as the planner simplifies it: NOT moves inwards, IN over constants becomes comparisons."""
+    """Simplify a condition like the planner: move NOT inwards, and expand IN lists of constants."""
     match condition:
         case FunctionCall(function="AND" | "OR" as word, args=args):
             return _joined(word, map(simplified, args), condition)
@@ -71,7 +71,7 @@ def simplified(condition: Expression) -> Expression:
 
 
 def _joined(word: str, parts: Iterable[Expression], of: FunctionCall) -> FunctionCall:
-    """An AND or an OR without a nested one of the same kind."""
+    """An AND or OR call, without nested calls of the same kind."""
     flat = (each.args if isinstance(each, FunctionCall) and each.function == word else (each,) for each in parts)
     return _rebuilt(of, word, tuple(chain.from_iterable(flat)))
 
@@ -88,7 +88,7 @@ def _negation(part: Expression, of: FunctionCall) -> Expression:
 
 
 def _compared(value: Expression, members: Sequence[Expression], of: FunctionCall) -> Expression:
-    """An IN list as the equalities of its members; unchanged if a member is not a constant."""
+    """The equalities that an IN list means; the list is unchanged if a member is not a constant."""
     pairs = [_equal(value, member, of) for member in members]
     if None in pairs:
         return of
@@ -103,14 +103,15 @@ def _equal(value: Expression, member: Expression, of: FunctionCall) -> FunctionC
             fields = [each for each in parts if each is not None]
             return _joined("AND", fields, of) if len(fields) == len(values) == len(members) > 1 else None
         case _, Literal(value=constant) if constant is not None:
-            # In a list, a constant of another type family has the common type of the members; in a comparison, its own.
+            # In a list, a constant of a different type family is cast to the common type of the members. In a
+            # comparison, it keeps its type.
             alike = any(value.type.name in family and member.type.name in family for family in (INTEGERS, CHARACTERS))
             return FunctionCall("=", (value, member), of.type, of.span) if alike else None
     return None
 
 
 def constant_value(part: Expression) -> bool | None:
-    """Value of a condition over constants; None if it reads a column or may be NULL."""
+    """The value of a condition over constants; None if it reads a column or may be NULL."""
     match part:
         case Literal(value=bool(value)):
             return value
@@ -127,7 +128,7 @@ def constant_value(part: Expression) -> bool | None:
 
 
 def _order(left: Literal, right: Literal) -> int | None:
-    """Order of two constants if every engine agrees on it: exact numbers, and equal texts."""
+    """The order of two constants if every engine agrees: exact numbers, and equal strings."""
     a, b = left.value, right.value
     if isinstance(a, str) and a == b and left.type == right.type:
         return 0
@@ -137,7 +138,7 @@ def _order(left: Literal, right: Literal) -> int | None:
 
 
 def normalize_predicate(part: Expression) -> Expression:
-    """A condition without types in normal form: one order of AND and OR operands and of comparison sides."""
+    """An untyped condition in normal form: AND and OR operands and comparison sides have a fixed order."""
     if not isinstance(part, FunctionCall):
         return part
     if part.function == "NOT":
@@ -159,7 +160,7 @@ def _rebuilt(part: FunctionCall, function: str, args: tuple[Expression, ...]) ->
 
 
 def _place(value: Expression) -> tuple[str, tuple[int, ...]]:
-    """Sort key of text and inputs, because two columns of one name differ by their input."""
+    """A sort key from the text and the inputs, because columns of one name differ by their input."""
     return describe(value), tuple(_input(leaf) for leaf in leaves(value) if isinstance(leaf, Leaf))
 
 

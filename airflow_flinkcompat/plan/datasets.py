@@ -1,8 +1,8 @@
-"""Places of a script's tables, under the names that other tools use for the same data.
+"""Data sets of a script's tables, under the names that other tools use for the same data.
 
-A data set has the namespace and name of OpenLineage's naming (``kafka://broker:9092`` and ``orders``), and a URI for
-Airflow's assets. Places that the script does not state stay unnamed: a placeholder that only a connection fills in, a
-pattern of topics, a connector that stores nothing.
+A data set has a namespace and name in OpenLineage's naming (``kafka://broker:9092`` and ``orders``), and a URI for
+Airflow's assets. A table has no data set if the script does not state its place: for a placeholder that only a
+connection fills in, a topic pattern, or a connector that stores nothing.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from urllib.parse import parse_qs, urlsplit
 from airflow_flinkcompat.plan.nodes import Scan, Table
 from airflow_flinkcompat.plan.program import Program
 
-# Flink's schemes for S3, all for the same bucket.
+# Flink's schemes for S3, which all refer to the same bucket.
 _S3 = frozenset({"s3a", "s3n", "s3p"})
 _FILE_SYSTEMS = frozenset({"s3", "gs", "oss", "hdfs"})
 _PORTS = {"postgres": 5432, "mysql": 3306}
@@ -27,7 +27,7 @@ _PLACES = frozenset(
         "catalog-name", "catalog-database", "catalog-table", "catalog-type",
     }
 )  # fmt: skip
-# A placeholder, or an address with a user.
+# The start of a placeholder.
 _UNSAID = ("${", "{{")
 
 
@@ -41,7 +41,7 @@ class Dataset:
 
 
 def datasets_of(table: Table, hints: Iterable[tuple[str, str]] = ()) -> tuple[Dataset, ...]:
-    """The data sets of a table."""
+    """The data sets in which a table is stored."""
     named = _CONNECTORS.get(table.option("connector") or "")
     unsaid = any(mark in value for key, value in table.options if key in _PLACES for mark in _UNSAID)
     if named is None or unsaid or any(f"{key}=" in text for _, text in hints for key in _PLACES):
@@ -50,7 +50,7 @@ def datasets_of(table: Table, hints: Iterable[tuple[str, str]] = ()) -> tuple[Da
 
 
 def dataset_at(place: str) -> Dataset | None:
-    """The data set of a path or URI of files."""
+    """The data set of a file path or URI; None if the place is unknown."""
     if any(mark in place for mark in _UNSAID):
         return None
     try:
@@ -59,7 +59,7 @@ def dataset_at(place: str) -> Dataset | None:
         return None
     path = parts.path.rstrip("/") or "/"
     if parts.scheme in ("", "file"):
-        # A local path is a different place on each machine, under the same name on all of them.
+        # A local path has the same name on every machine, but is a different place on each.
         return Dataset("file", path, f"file://{path}") if path.startswith("/") and not parts.netloc else None
     scheme = "s3" if parts.scheme in _S3 else parts.scheme
     if scheme not in _FILE_SYSTEMS or not parts.netloc or "@" in parts.netloc:
@@ -69,13 +69,13 @@ def dataset_at(place: str) -> Dataset | None:
 
 
 def written(program: Program) -> Mapping[str, tuple[Dataset, ...]]:
-    """Data sets that a script writes."""
+    """The data sets that a script writes, by table."""
     sinks = (each.sink for each in program.pipelines)
     return _by_name((sink.table, sink.hints) for sink in sinks if sink.table is not None)
 
 
 def read(program: Program) -> Mapping[str, tuple[Dataset, ...]]:
-    """Data sets that a script's INSERTs read, by table; none for a table without a known one."""
+    """The data sets that a script's INSERTs read, by table; empty for a table with an unknown place."""
     nodes = chain.from_iterable(each.sink.nodes for each in program.pipelines)
     return _by_name((node.table, node.hints) for node in nodes if isinstance(node, Scan))
 
@@ -93,7 +93,7 @@ def _files(table: Table) -> Iterable[Dataset]:
 
 
 def _topics(table: Table) -> Iterable[Dataset]:
-    # OpenLineage's own integrations name a cluster by its first server.
+    # Like OpenLineage's integrations, name a cluster by its first server.
     server = (table.option("properties.bootstrap.servers") or "").split(",")[0].strip().rpartition("://")[2]
     names = [name.strip() for name in (table.option("topic") or "").split(";") if name.strip()]
     if not server:
@@ -118,7 +118,7 @@ def _database_table(table: Table) -> Iterable[Dataset]:
     if scheme == "postgres" and len(parts) == 1:
         parts = [parse_qs(url.query).get("currentSchema", ["public"])[0], *parts]
     namespace, every = f"{scheme}://{authority}", [database, *parts][-3 if scheme == "postgres" else -2 :]
-    # The parts of a name form the path of Airflow's database URIs, and its providers require all of them.
+    # In Airflow's database URIs, the parts of the table name are the path, and providers require all of them.
     yield Dataset(namespace, ".".join(every), f"{namespace}/{'/'.join(every)}")
 
 
@@ -131,7 +131,7 @@ def _iceberg(table: Table) -> Iterable[Dataset]:
         return () if found is None else (found,)
     server = urlsplit(table.option("uri") or "")
     if kind != "hive" or server.scheme != "thrift" or not server.netloc:
-        return ()  # only a REST catalog knows the places of its tables
+        return ()  # only a REST catalog knows where its tables are
     namespace = f"hive://{server.netloc}"
     return (Dataset(namespace, f"{database}.{name}", f"{namespace}/{database}.{name}"),)
 

@@ -1,4 +1,4 @@
-"""Objects that exist in a script's session, statement by statement, and references to missing ones."""
+"""Objects that exist before each statement of a script, and references to missing objects."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _SHOWN: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("COLUMNS", "PARTITIONS"), _RELATIONS),
     "DATABASES": ("CATALOG",),
 }
-"""Kinds of objects in the FROM of SHOW; for any other list it is a database."""
+"""The kinds of object after FROM in SHOW; a database for all other lists."""
 _STORED = "table.catalog-store."
 _Object = tuple[str, Path, bool]
-"""Kind, path, and True if it is temporary."""
+"""The kind and path of an object, and True if it is temporary."""
 _Missing = tuple[str, str, bool]
-"""A message, the catalog of the name, and True if that catalog certainly has no other objects."""
+"""A message, the catalog of the missing name, and True if no other source can declare the name."""
 
 
 @dataclass
@@ -37,20 +37,20 @@ class Existing:
     """The tables, views, functions, databases and catalogs that exist before the next statement."""
 
     open: bool = False
-    """True if other objects may exist, created outside of the script or by an unread statement."""
+    """True if other objects may exist, created by an unread statement or outside of the script."""
     objects: set[_Object] = field(default_factory=set)
     databases: set[tuple[str, str]] = field(default_factory=lambda: {("", "")})
     catalogs: set[str] = field(default_factory=lambda: {""})
     in_memory: set[str] = field(default_factory=lambda: {""})
-    """The catalogs that are empty when a session begins."""
+    """The catalogs that are empty when a session starts."""
 
     def holds(self, path: Path, temporary: bool | None = None) -> bool:
-        """Return whether a table or view has this path; None: a temporary one or another."""
+        """True if a table or view has this path; None for ``temporary`` finds both kinds."""
         which = (False, True) if temporary is None else (temporary,)
         return any((kind, path, each) in self.objects for kind in _RELATIONS for each in which)
 
     def absences(self, tree: exp.Expr, at: Namespace, span: Span, declared: Collection[str]) -> Iterator[Absence]:
-        """Find names of missing objects in a statement."""
+        """Find references to missing objects in a statement."""
         for message, catalog, certain in self._faults(tree, at, declared):
             yield Absence(message, span, certain and catalog in self.in_memory and not self.open)
 
@@ -61,15 +61,15 @@ class Existing:
             case nodes.CreateNamespace() if not tree.args.get("exists"):
                 name, catalog, there = self._namespace(tree, at, str(tree.args["kind"]))
                 if there:
-                    yield f"{name} already exists: leave the statement out, or write IF NOT EXISTS", catalog, True
+                    yield f"{name} already exists: remove the statement, or write IF NOT EXISTS", catalog, True
                 elif tree.args["kind"] == "DATABASE" and catalog not in self.catalogs:
-                    yield f"there is no catalog {catalog}: create it before", catalog, True
+                    yield f"the catalog {catalog} does not exist: create it first", catalog, True
             case nodes.Drop() | nodes.Alter() if not tree.args.get("exists"):
                 yield from self._changed(tree, at, declared)
             case nodes.UseNamespace() if tree.args["kind"] != "MODULES":
                 name, catalog, there = self._namespace(tree.expressions[0], at, str(tree.args["kind"]))
                 if not there:
-                    yield f"USE of {name}, which nothing creates: create it before", catalog, True
+                    yield f"USE of {name}, which no statement creates: create it first", catalog, True
             case nodes.Describe():
                 yield from self._looked_at(tree.this, at, (tree.args["kind"],) if tree.args.get("kind") else _RELATIONS)
             case nodes.Show() if tree.args.get("of") is not None:
@@ -81,39 +81,47 @@ class Existing:
         catalog, database, _ = at.path(tree.this)
         if (catalog, database) not in self.databases and not tree.args.get("temporary"):
             name = ".".join(part.name for part in name_parts(tree.this)[:-1]) or database
-            yield f"the database {name} of {tree.this.name} does not exist: create it before", catalog, True
+            yield f"the database {name} of {tree.this.name} does not exist: create it first", catalog, True
         again = (_CREATED[type(tree)], self._path(tree, at), bool(tree.args.get("temporary"))) in self.objects
         if isinstance(tree, nodes.CreateFunction) and again and not (tree.args.get("exists") or self.open):
-            yield f"function {tree.this.name} already exists: use another name, or drop it", catalog, True
+            yield f"function {tree.this.name} already exists: use a different name, or drop it first", catalog, True
         if isinstance(tree, nodes.CreateView):
             own = {cte.alias for cte in tree.find_all(exp.CTE)}
             for table in tree.expression.find_all(exp.Table):
                 if (table.db or table.name not in own) and not self.holds(path := at.path(table)):
-                    # Queries may read tables that are declared elsewhere, too.
-                    yield f"the view {tree.this.name} reads {unquoted(table)}, which nothing declares", path[0], False
+                    # Queries may also read tables that are declared elsewhere.
+                    yield (
+                        f"the view {tree.this.name} reads {unquoted(table)}, which no statement declares",
+                        path[0],
+                        False,
+                    )
 
     def _changed(self, tree: nodes.Drop | nodes.Alter, at: Namespace, declared: Collection[str]) -> Iterator[_Missing]:
         kind, verb = str(tree.args["kind"]), "DROP" if isinstance(tree, nodes.Drop) else "ALTER"
         if kind in ("DATABASE", "CATALOG"):
             name, catalog, there = self._namespace(tree, at, kind)
             if not there:
-                yield f"{verb} {kind} of {name}, which nothing creates: {_tolerant(verb)}", catalog, True
+                yield f"{verb} {kind} of {name}, which no statement creates: {_tolerant(verb)}", catalog, True
             elif verb == "DROP" and kind == "DATABASE" and tree.args.get("behavior") != "CASCADE":
                 inner = at.use("DATABASE", [part.name for part in name_parts(tree.this)])
                 if inner and any(path[:2] == (inner.catalog, inner.database) for _, path, _ in self.objects):
-                    yield f"{name} is not empty: drop its objects before, or write CASCADE", catalog, True
+                    yield f"{name} is not empty: drop its objects first, or write CASCADE", catalog, True
             return
         path = self._path(tree, at)
         if kind == "FUNCTION":
             known = any((kind, path, temporary) in self.objects for temporary in (False, True))
             if not known and tree.this.name.lower() not in declared:
-                yield f"{verb} FUNCTION of {tree.this.name}, which nothing creates: {_tolerant(verb)}", path[0], True
+                yield (
+                    f"{verb} FUNCTION of {tree.this.name}, which no statement creates: {_tolerant(verb)}",
+                    path[0],
+                    True,
+                )
         elif kind in _RELATIONS:
             temporary = bool(tree.args.get("temporary"))
             if not temporary and self.holds(path, temporary=True):
                 remedy = f"write {verb} TEMPORARY {kind}" if verb == "DROP" else "drop it, and create it again"
                 yield (
-                    f"{tree.this.name} is temporary, and {verb} {kind} changes only permanent ones: {remedy}",
+                    f"{tree.this.name} is temporary, but {verb} {kind} only changes permanent objects: {remedy}",
                     "",
                     True,
                 )
@@ -123,22 +131,26 @@ class Existing:
                     yield f"{verb} {kind} of {tree.this.name}, which is a {other.lower()}", "", True
                 else:
                     what = f"{verb} {'TEMPORARY ' if temporary else ''}{kind}"
-                    yield f"{what} of {unquoted(tree.this)}, which nothing creates: {_tolerant(verb)}", path[0], True
+                    yield (
+                        f"{what} of {unquoted(tree.this)}, which no statement creates: {_tolerant(verb)}",
+                        path[0],
+                        True,
+                    )
 
     def _looked_at(self, name: exp.Expression, at: Namespace, kinds: tuple[str, ...]) -> Iterator[_Missing]:
         if kinds in (("CATALOG",), ("DATABASE",)):
             shown, catalog, there = self._namespace(name, at, kinds[0])
             if not there:
-                yield f"there is no {shown} to show", catalog, True
+                yield f"the {shown} to show does not exist", catalog, True
             return
         if kinds in (("FUNCTION",), ("MODEL",)):
             return
         path = at.path(name)
         if not any((kind, path, temporary) in self.objects for kind in kinds for temporary in (False, True)):
-            yield f"there is no {' or '.join(kinds).lower()} {unquoted(name)} to show", path[0], True
+            yield f"the {' or '.join(kinds).lower()} {unquoted(name)} to show does not exist", path[0], True
 
     def _namespace(self, tree: exp.Expr, at: Namespace, kind: str) -> tuple[str, str, bool]:
-        """A catalog or database in words, its catalog, and True if it exists."""
+        """A catalog or database in words, the name of its catalog, and True if it exists."""
         names = [part.name for part in name_parts(tree if isinstance(tree, exp.Table) else tree.this)]
         inner = at.use(kind, names)
         if inner is None:
@@ -191,4 +203,4 @@ class Existing:
 
 
 def _tolerant(verb: str) -> str:
-    return "write IF EXISTS" if verb == "DROP" else "create it before"
+    return "write IF EXISTS" if verb == "DROP" else "create it first"

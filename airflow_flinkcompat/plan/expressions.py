@@ -1,6 +1,6 @@
-"""Scalar expressions and aggregate calls of a plan: our own frozen values, never parser nodes.
+"""Scalar expressions and aggregate calls of a plan, as frozen values without parser nodes.
 
-Spans contain the place of the text. They do not affect equality, so a moved or re-indented clause is no change.
+Spans contain the place in the script. They do not affect equality, so moved or re-indented text is no change.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ LiteralValue = bool | int | Decimal | float | str | None
 
 
 FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
-"""Comparison operators, with their equivalents for exchanged sides."""
+"""Comparison operators, with the operator for exchanged sides."""
 
 
 @quick_init
 @dataclass(frozen=True)
 class InputRef:
-    """The column at position ``index`` of the node's input row (of the joined row for a join)."""
+    """The column at position ``index`` of a node's input row; for a join, of the joined row."""
 
     index: int
     type: DataType = field(hash=False)
@@ -34,9 +34,9 @@ class InputRef:
 @quick_init
 @dataclass(frozen=True)
 class Literal:
-    """A constant.
+    """A constant value.
 
-    Day-time intervals hold milliseconds, year-month intervals months, dates and timestamps their ISO text.
+    Day-time intervals are in milliseconds, and year-month intervals in months. Dates and timestamps are ISO texts.
     """
 
     value: LiteralValue
@@ -45,7 +45,7 @@ class Literal:
 
 
 ACCESSES = frozenset({"FIELD", "ITEM"})
-"""Names of :class:`FunctionCall` for access to a part of a value; no script calls them."""
+"""Names of calls that access a part of a value. No script contains these names."""
 
 
 @quick_init
@@ -53,7 +53,7 @@ ACCESSES = frozenset({"FIELD", "ITEM"})
 class FunctionCall:
     """A scalar function or operator applied to arguments.
 
-    ``function`` is its upper-case Flink name (``+``, ``CAST``).
+    ``function`` is the upper-case name in Flink, such as ``+`` or ``CAST``.
     """
 
     function: str
@@ -62,14 +62,15 @@ class FunctionCall:
     span: Span | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
-        # Every call needs it, and the first access to a cached_property takes as long as two calls.
+        # Every call needs the memo, and the first access to a cached_property is as slow as two calls.
         self.__dict__["memo"] = {}
 
     @cached_property
     def memo(self) -> dict[str, Any]:
-        """A cache of values derived from this call, by name.
+        """A cache of values that are derived from this call, by name.
 
-        A column expanded through views contains the same call in many places; each is analysed once.
+        A column that is expanded through views contains the same call in many places. The cache avoids repeated
+        analysis.
         """
         return {}
 
@@ -95,13 +96,13 @@ class FunctionCall:
         return int(found)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # The hash of a text differs in another process.
+        # String hashes differ between processes, so the cache is not pickled.
         return FunctionCall, (self.function, self.args, self.type, self.span)
 
 
 @dataclass(frozen=True)
 class Leaf:
-    """A resolved origin (see ``operators``): a column with all projections below it unfolded."""
+    """A resolved origin (see ``operators``): a column, with all lower projections expanded."""
 
     type: DataType = field(kw_only=True, hash=False)
     span: Span | None = field(default=None, compare=False, kw_only=True)
@@ -111,8 +112,8 @@ Expression = InputRef | Literal | FunctionCall | Leaf
 
 
 def placed(value: Expression, span: Span | None) -> Expression:
-    """The same expression at another place of the script."""
-    # Faster than dataclasses.replace(), because every column of every view passes here.
+    """The same expression at a different place of the script."""
+    # This is faster than dataclasses.replace(), and runs for every column of every view.
     if isinstance(value, Literal):
         return Literal(value.value, value.type, span)
     if isinstance(value, InputRef):
@@ -136,10 +137,10 @@ def untyped(leaf: Leaf) -> Leaf:
 @quick_init
 @dataclass(frozen=True)
 class AggregateCall:
-    """One aggregate: function (upper case), arguments, DISTINCT, FILTER, result type.
+    """One aggregate call: function (upper case), arguments, DISTINCT, FILTER and result type.
 
-    ``language`` is ``builtin``, the language of the function's declaration (``java``, ``scala``, ``python``), or
-    ``undeclared``. ``approximate`` and ``order_by`` are kept because they change results.
+    ``language`` is ``builtin``, ``undeclared``, or the language of the function's declaration (``java``, ``scala``,
+    ``python``). ``approximate`` and ``order_by`` are stored because they change results.
     """
 
     function: str
@@ -153,9 +154,9 @@ class AggregateCall:
 
 
 def transform(expression: Expression, leaf: Callable[[Expression], Expression]) -> Expression:
-    """The expression with ``leaf`` applied to everything except calls.
+    """Apply ``leaf`` to every part of an expression that is not a call.
 
-    Calls are rebuilt only if an argument changed.
+    A call is only rebuilt if an argument changed.
     """
     if not isinstance(expression, FunctionCall):
         return leaf(expression)
@@ -166,7 +167,7 @@ def transform(expression: Expression, leaf: Callable[[Expression], Expression]) 
 
 
 def transform_aggregate(call: AggregateCall, leaf: Callable[[Expression], Expression]) -> AggregateCall:
-    """The aggregate with ``leaf`` applied to the leaves of its arguments and filter."""
+    """Apply ``leaf`` to the leaves of the arguments and the filter of an aggregate."""
     condition = None if call.filter is None else transform(call.filter, leaf)
     return with_inputs(call, tuple(transform(arg, leaf) for arg in call.args), condition, call.type)
 
@@ -174,13 +175,13 @@ def transform_aggregate(call: AggregateCall, leaf: Callable[[Expression], Expres
 def with_inputs(
     call: AggregateCall, args: tuple[Expression, ...], condition: Expression | None, kind: DataType
 ) -> AggregateCall:
-    """The aggregate over other arguments, with another filter and result type."""
-    # As in placed(), faster than dataclasses.replace().
+    """The aggregate with different arguments, filter and result type."""
+    # Like in placed(), this is faster than dataclasses.replace().
     return AggregateCall(call.function, args, kind, call.distinct, condition, call.language, call.order_by, call.span)
 
 
 def through(outputs: Sequence[Expression]) -> Callable[[Expression], Expression]:
-    """The leaf of :func:`transform` that replaces a projection's column by its expression over the input."""
+    """A leaf function for :func:`transform` that replaces a projected column by its expression."""
     return lambda part: outputs[part.index] if isinstance(part, InputRef) else part
 
 
@@ -195,7 +196,7 @@ def walk(expression: Expression) -> Iterator[Expression]:
 
 
 def called(*expressions: Expression) -> list[FunctionCall]:
-    """Every call in some expressions, outermost first, without the columns of a table function."""
+    """All calls in these expressions, outermost first, without calls of table functions."""
     found: list[FunctionCall] = []
     pending = list(reversed(expressions))
     while pending:
@@ -218,10 +219,11 @@ Function = TypeVar("Function")
 
 @dataclass(frozen=True)
 class Pass(Generic[Function]):
-    """One normalising pass.
+    """A pass that normalises a plan.
 
-    ``summary`` describes the planner's behaviour, and ``seen_on`` is the version of Flink whose EXPLAIN or restore
-    showed it; it is assumed for every engine. ``apply`` performs the pass; its signature depends on the stage.
+    ``summary`` describes the planner's behaviour. ``seen_on`` is the version of Flink in which EXPLAIN or a restore
+    showed it; all engines are assumed to behave like this. ``apply`` performs the pass; its signature depends on the
+    stage.
     """
 
     name: str

@@ -1,8 +1,8 @@
-"""The function catalogue: Flink's operators and built-in functions with their result types.
+"""Catalogue of Flink's operators and built-in functions, with their result types.
 
-One table serves the comparison (kind, determinism, decomposability) and the plan's types; their Spark SQL is in
-:mod:`airflow_flinkcompat.backfill.spark_sql.translations`. A missing name is a user-defined or unknown function:
-:func:`lookup` returns None and never guesses.
+The catalogue serves comparisons (kind, determinism, decomposability) and the types in plans. The Spark SQL of each
+function is in :mod:`airflow_flinkcompat.backfill.spark_sql.translations`. A name that is not in the catalogue is a
+user-defined or unknown function; :func:`lookup` then returns None.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from airflow_flinkcompat.plan.types import (
 
 
 class FunctionKind(StrEnum):
-    """Input of a function: one row, the rows of a group, or one row that yields many."""
+    """Kind of a function: by row, by group of rows, or from one row to many rows."""
 
     SCALAR = "scalar"
     AGGREGATE = "aggregate"
@@ -39,9 +39,10 @@ class FunctionKind(StrEnum):
 
 @dataclass(frozen=True)
 class FunctionSpec:
-    """One operator or built-in function.
+    """An operator or built-in function.
 
-    ``result_type`` maps the argument types to the result type (UNKNOWN when they do not decide it) and never raises.
+    ``result_type`` maps argument types to the result type and never raises. The result is UNKNOWN if the argument
+    types do not determine it.
     """
 
     name: str
@@ -53,7 +54,7 @@ ANEW_FOR_EACH_ROW = frozenset({
     "RAND", "RAND_INTEGER", "UUID", "NOW", "UNIX_TIMESTAMP", "PROCTIME", "CURRENT_WATERMARK", "CURRENT_DATE",
     "CURRENT_TIME", "CURRENT_TIMESTAMP", "CURRENT_ROW_TIMESTAMP", "LOCALTIME", "LOCALTIMESTAMP",
 })  # fmt: skip
-"""Functions that return another value at each call."""
+"""Functions that may return a different value at each call."""
 
 
 def _scalar(result: r.ResultType, *names: str) -> Iterator[FunctionSpec]:
@@ -81,7 +82,7 @@ def _map(types: r.Types) -> DataType:
 
 
 def _item(types: r.Types) -> DataType:
-    """``collection[index]``: the element of an ARRAY, the value of a MAP."""
+    """``collection[index]``: an element of an ARRAY, or a value of a MAP."""
     if types and types[0].name in ("ARRAY", "MAP") and types[0].elements:
         return types[0].elements[-1].with_nullability(True)
     return UNKNOWN
@@ -118,7 +119,7 @@ def _specs() -> Iterator[FunctionSpec]:
     yield from _scalar(r.nullable_first, "NULLIF")
     yield from _scalar(r.if_else, "IF")
     yield from _scalar(r.common_type, "GREATEST", "LEAST")
-    # text
+    # strings
     yield from _scalar(r.argument(0), "UPPER", "LOWER", "INITCAP")
     yield from _scalar(r.strict(STRING), "CONCAT", "CONCAT_WS", "REPLACE", "LPAD", "RPAD", "REPEAT", "REVERSE")
     yield from _scalar(r.strict(STRING), "REGEXP_REPLACE", "TRANSLATE", "HEX", "BIN", "URL_ENCODE", "BTRIM")
@@ -205,7 +206,7 @@ def _specs() -> Iterator[FunctionSpec]:
 
 
 def _round(types: r.Types) -> DataType:
-    """ROUND(x) is ROUND(x, 0); with digits the type of a decimal depends on their value."""
+    """ROUND(x) is ROUND(x, 0). With digits, the type of a decimal depends on the number of digits."""
     if not types or (types[0].name == "DECIMAL" and len(types) > 1):
         return UNKNOWN
     result = r.round_decimal(types[0], 0)
@@ -213,7 +214,7 @@ def _round(types: r.Types) -> DataType:
 
 
 def _moved(types: r.Types) -> DataType:
-    """TIMESTAMPADD: the type of the timestamp; the type for a date depends on the unit."""
+    """TIMESTAMPADD has the type of its timestamp; the type for a date depends on the unit."""
     return r.argument(1)(types) if len(types) == 2 and types[1].name in TIMESTAMPS else UNKNOWN
 
 
@@ -226,22 +227,22 @@ _NO_MORE_KNOWN = frozenset({
     "BITMAP_TO_STRING", "BITMAP_XOR", "BITMAP_XOR_AGG", "BITMAP_XOR_CARDINALITY_AGG", "MATCH_ROWTIME",
     "MATCH_PROCTIME", "ML_PREDICT", "ML_EVALUATE", "VECTOR_SEARCH", "TO_CHANGELOG", "FROM_CHANGELOG",
 })  # fmt: skip
-"""Functions of 2.3.0 without details here (BuiltInFunctionDefinitions, FlinkSqlOperatorTable)."""
+"""Functions of Flink 2.3.0 without details here (BuiltInFunctionDefinitions, FlinkSqlOperatorTable)."""
 _SPECS = {spec.name: spec for spec in _specs()}
 
 
 def lookup(name: str) -> FunctionSpec | None:
-    """The operator or built-in function of that name (any case), or None if the catalogue lacks it."""
+    """The operator or built-in function of this name, in any case; None if the catalogue lacks it."""
     return _SPECS.get(name.upper())
 
 
 def is_built_in(name: str) -> bool:
-    """True if Flink has a function of that name (any case), even one without details in the catalogue."""
+    """True if Flink has a function of this name, even if the catalogue has no details."""
     return lookup(name) is not None or name.upper() in _NO_MORE_KNOWN
 
 
 def call_type(name: str, args: Sequence[Expression]) -> DataType:
-    """The result type of a call, even if a constant argument decides it (ROUND's digits), or UNKNOWN."""
+    """The result type of a call, including types that depend on a constant argument (ROUND's digits)."""
     spec = lookup(name)
     if spec is None:
         return UNKNOWN

@@ -29,12 +29,12 @@ from airflow_flinkcompat.sql import nodes
 from airflow_flinkcompat.sql.normal_form import normal_form
 
 SETS_LIMIT = 4_096
-"""Limit of grouping sets, beyond which a GROUP BY is kept whole; a CUBE of 40 columns has 2**40."""
+"""Maximum number of grouping sets that are expanded; a CUBE of 40 columns has 2**40."""
 
 
 @dataclass(frozen=True)
 class Grouping:
-    """An aggregation under construction: its node, and its columns for grouped trees and aggregates."""
+    """An aggregation under construction: its node, its keys, and a binder for grouped expressions."""
 
     node: Node
     special: Special
@@ -42,7 +42,7 @@ class Grouping:
 
     @classmethod
     def of(cls, scalars: ScalarBinder, tree: exp.Select, outputs: list[exp.Expression], below: Node) -> Grouping | None:
-        """The grouping of a SELECT; None without GROUP BY and aggregates."""
+        """The grouping of a SELECT; None without GROUP BY and without aggregates."""
         group = tree.args.get("group")
         environment = scalars.environment
         if group is None and not any(True for output in outputs for _ in aggregates_in(output, environment)):
@@ -53,16 +53,19 @@ class Grouping:
         keys, sets, position = _keys(items, scalars, window_call)
         calls: dict[AggregateCall, int] = {}
         bound: dict[int, AggregateCall] = {}
-        """Bound items by the identity of their trees, which remain in the SELECT or HAVING until then."""
+        """Bound calls, by the identity of their trees, which stay alive in the SELECT or HAVING."""
         for output in outputs:
             for found in _aggregates(output, environment, scalars, keys):
                 if next(_nested_aggregates(found, environment), None) is not None:
-                    message = f"{found.sql(dialect='flink')} is an aggregate of an aggregate: compute it in a subquery"
+                    message = (
+                        f"the argument of {found.sql(dialect='flink')} contains an aggregate: "
+                        "compute the inner aggregate in a subquery"
+                    )
                     raise BindError(INVALID, message, scalars.span(found))
                 call = bound[id(found)] = scalars.aggregate(found)
                 calls.setdefault(call, len(calls))
         aggregates = tuple(calls)
-        # A key keeps its time attribute: window_time as a key is the event time of the result.
+        # A key keeps its time attribute. If window_time is a key, it is the event time of the result.
         columns = [
             Column(_key_name(key, below.schema, i), key.type, time_attribute_of(key, below.schema))
             for i, key in enumerate(keys)
@@ -107,7 +110,7 @@ class Grouping:
             for found in output.find_all(exp.Anonymous):
                 name = window_property(found)
                 if name is not None and found not in fields:
-                    if group_window(found, scalars) != (time, window):  # TUMBLE_START of another window
+                    if group_window(found, scalars) != (time, window):  # such as TUMBLE_START of a different window
                         mismatched[normal_form(found, column=scalars.told_apart)] = None
                     if name not in properties:
                         properties.append(name)
@@ -131,7 +134,7 @@ class Grouping:
 
 
 def _clock(call: AggregateCall, columns: tuple[Column, ...]) -> TimeAttribute | None:
-    """PROCTIME for MIN and MAX over a processing time, with which Flink 2.3.0 can plan a lookup join."""
+    """PROCTIME for MIN and MAX over a processing time, which Flink 2.3.0 can use in a lookup join."""
     of_time = any(time_attribute_of(each, columns) is TimeAttribute.PROCTIME for each in call.args)
     return TimeAttribute.PROCTIME if of_time and call.function in ("MIN", "MAX") else None
 
@@ -182,7 +185,7 @@ def _not_grouped(part: exp.Expression, scalars: ScalarBinder) -> BindError:
 
 
 def _call(tree: exp.Expression, scalars: ScalarBinder) -> AggregateCall | None:
-    """A tree as an aggregate; None if it cannot be one."""
+    """Bind a tree as an aggregate; None if it cannot be an aggregate."""
     try:
         return scalars.aggregate(tree)
     except BindError:
@@ -192,7 +195,7 @@ def _call(tree: exp.Expression, scalars: ScalarBinder) -> AggregateCall | None:
 @quick_init
 @dataclass(frozen=True)
 class _GroupItem:
-    """One item of GROUP BY with its alternative sets."""
+    """One item of GROUP BY, with the grouping sets that it generates."""
 
     sets: tuple[tuple[exp.Expression, ...], ...]
     simple: bool
@@ -231,11 +234,11 @@ def _group_item(tree: exp.Expression) -> _GroupItem:
 
 def _limited(sets: int) -> None:
     if sets > SETS_LIMIT:
-        raise BindError("too-large", f"more than {SETS_LIMIT} grouping sets are not taken apart")
+        raise BindError("too-large", f"a GROUP BY with more than {SETS_LIMIT} grouping sets is not supported")
 
 
 def _flat(tree: exp.Expression) -> tuple[exp.Expression, ...]:
-    """Keys of an expression: ``(a, b)`` and ``ROW(a, b)`` are two (EXPLAIN), ``(a)`` one, ``()`` none."""
+    """Keys of an expression: two for ``(a, b)`` and ``ROW(a, b)`` (EXPLAIN), one for ``(a)``."""
     if isinstance(tree, exp.Anonymous) and tree.name.upper() == "ROW":
         return tuple(part for inner in tree.expressions for part in _flat(inner))
     if isinstance(tree, exp.Tuple):
@@ -248,10 +251,10 @@ def _flat(tree: exp.Expression) -> tuple[exp.Expression, ...]:
 def _keys(
     items: list[_GroupItem], scalars: ScalarBinder, window_call: exp.Expression | None
 ) -> tuple[tuple[Expression, ...], tuple[tuple[int, ...], ...] | None, int]:
-    """The distinct keys in order of first mention, the grouping sets by position, the window call's place."""
+    """The distinct keys in order of first use, the grouping sets, and the position of the window call."""
     keys: dict[Expression, int] = {}
     places: dict[int, int] = {}
-    """Positions by identity of each part: a CUBE names its parts in many sets."""
+    """Positions by the identity of each part, because a CUBE contains its parts in many sets."""
     position = 0
     for item in items:
         for part in item.all:
@@ -272,9 +275,9 @@ def _keys(
 def _aggregates(
     tree: exp.Expression, environment: Environment, scalars: ScalarBinder, keys: tuple[Expression, ...]
 ) -> Iterator[exp.Expression]:
-    """The aggregates of an output; an undeclared function counts as one if it reads an ungrouped column."""
+    """The aggregates of an output, and undeclared functions that read an ungrouped column."""
     if isinstance(tree, exp.Window):
-        # The operand of an OVER call may itself be an aggregate of this query.
+        # The argument of an OVER call may itself be an aggregate of this query.
         for part in (*tree.this.iter_expressions(), *(tree.args.get("partition_by") or ()), tree.args.get("order")):
             if part is not None:
                 yield from _aggregates(part, environment, scalars, keys)

@@ -1,6 +1,6 @@
-"""Interval literals: their lengths, and those that Flink's validator refuses.
+"""Interval literals: their lengths, and the literals that Flink's validator refuses.
 
-Every refusal here was seen with Flink 2.3; the messages are Flink's.
+Every refusal was observed with Flink 2.3. The messages are Flink's.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ _WITHIN = {"HOUR": 24, "MINUTE": 60, "SECOND": 60}
 _MONTHS = {"MONTH": 1, "QUARTER": 3, "YEAR": 12}
 _AMOUNT = re.compile(r"\s*[+-]?[0-9]{1,18}(?P<fraction>\.[0-9]+)?\s*")
 _FIELDS = ["DAY", "HOUR", "MINUTE", "SECOND"]
-#: Digits of the first field, and of a fraction of seconds, without a precision; and the maximum precisions.
+# Default digits of the first field, and of the fraction of seconds.
 _DIGITS, _PLACES = 2, 6
 _MOST_DIGITS, _MOST_PLACES = 10, 9
 
 
 def interval(tree: exp.Interval, span: Span) -> Literal:
-    """The value of an interval literal."""
+    """The value of an interval literal; raise :class:`BindError` for an unsupported form."""
     unit = tree.args["unit"]
     sign, value = (-1, tree.this.this) if isinstance(tree.this, exp.Neg) else (1, tree.this)
     if not isinstance(value, exp.Literal) or not value.is_string:
@@ -48,7 +48,7 @@ def interval(tree: exp.Interval, span: Span) -> Literal:
 
 
 def _of_several_fields(text: str, unit: exp.IntervalSpan, sign: int, span: Span) -> Literal:
-    """``INTERVAL '1 02:03:04.5' DAY TO SECOND`` and its shorter kin."""
+    """Read a literal with several fields, such as ``INTERVAL '1 02:03:04.5' DAY TO SECOND``."""
     first, last = _unit(unit.this), _unit(unit.expression)
     refused = BindError("construct", f"INTERVAL '{text}' {first} TO {last} is not understood", span)
     digits = text.strip().lstrip("+-")
@@ -78,7 +78,7 @@ def refused_intervals(statement: Statement) -> Iterator[tuple[str, Span]]:
 
 
 def interval_refusal(tree: exp.Interval) -> str | None:
-    """Reason why Flink refuses an interval literal, with remedy; None if it is accepted or unread."""
+    """The reason why Flink refuses an interval literal, with a remedy; None if it is not refused."""
     unit = tree.args["unit"]
     value = tree.this.this if isinstance(tree.this, exp.Neg) else tree.this
     if not value.is_string:
@@ -93,20 +93,20 @@ def interval_refusal(tree: exp.Interval) -> str | None:
     if not 1 <= digits <= _MOST_DIGITS:
         return (
             f"Interval leading field precision '{digits}' out of range for INTERVAL {written}; "
-            f"write one from 1 to {_MOST_DIGITS}"
+            f"write a precision from 1 to {_MOST_DIGITS}"
         )
     if places > _MOST_PLACES:
         return (
             f"Interval fractional second precision '{places}' out of range for INTERVAL {written}; "
-            f"write one of up to {_MOST_PLACES}"
+            f"write a precision of at most {_MOST_PLACES}"
         )
     leading = re.match(r"\s*[+-]?(?P<number>[0-9]{1,18})(?:\.(?P<fraction>[0-9]+)\s*$)?(?![0-9])", value.name)
     if leading is None:
         return None
     if (number := int(leading["number"])) >= 10**digits:
         return (
-            f"Interval field value {number:,} exceeds precision of {name}({digits}) field; without a precision a unit "
-            f"takes {_DIGITS} digits: write {name}({len(str(number))}), or a larger unit"
+            f"Interval field value {number:,} exceeds precision of {name}({digits}) field; without a precision, a unit "
+            f"has {_DIGITS} digits: write {name}({len(str(number))}), or use a larger unit"
         )
     if name == "SECOND" and len(leading["fraction"] or "") > places:
         return (
@@ -117,5 +117,5 @@ def interval_refusal(tree: exp.Interval) -> str | None:
 
 
 def _unit(tree: exp.Expression) -> str:
-    """``DAY`` of ``DAY``, ``DAYS`` and ``DAY(3)``."""
+    """The unit name: ``DAY`` for ``DAY``, ``DAYS`` and ``DAY(3)``."""
     return str(tree.name).upper().rstrip("S")

@@ -1,4 +1,4 @@
-"""Joins as operators: equated keys, time bounds, and conditions on both inputs or one."""
+"""Joins as operators: keys, time bounds, and conditions on one or both inputs."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from airflow_flinkcompat.plan.origins import OperatorColumn, PassedOutput, Windo
 from airflow_flinkcompat.plan.types import Column, TimeAttribute
 
 _MOVES_BELOW = {"INNER": (0, 1), "LEFT": (1,), "RIGHT": (0,), "FULL": ()}
-"""Inputs to which the planner moves a join's one-sided condition, by kind of join."""
+"""Inputs to which the planner moves a condition on one input, by kind of join."""
 _KEPT = {"INNER": (0, 1), "LEFT": (0,), "RIGHT": (1,), "FULL": ()}
-"""Inputs to which the planner moves such a condition from above the join."""
+"""Inputs to which the planner moves a condition from above the join, by kind of join."""
 Resolve = Callable[[Expression], Expression]
 WithFilter = Callable[[StatelessSegment, Expression], StatelessSegment]
 
@@ -36,11 +36,11 @@ def join_operator(
     resolve: Resolve,
     with_filter: WithFilter,
 ) -> JoinOperator:
-    """The operator of a join.
+    """Build the operator of a join.
 
-    The condition of ``node`` is simplified. ``rows`` are the columns of both inputs without types; ``resolve`` turns an
-    expression over the joined row into one whose ``OperatorColumn`` leaves are columns of the inputs; ``with_filter``
-    adds a conjunct to a segment.
+    The condition of ``node`` is simplified. ``rows`` are the untyped columns of both inputs. ``resolve`` converts an
+    expression over the joined row, so that its ``OperatorColumn`` leaves are input columns. ``with_filter`` adds a
+    conjunct to a segment.
     """
     schema = node.left.schema + node.right.schema
     asked = () if node.condition is None else conjuncts(node.condition)
@@ -82,10 +82,11 @@ def join_operator(
 
 
 def filtered(operator: JoinOperator, part: Expression, with_filter: WithFilter) -> JoinOperator | None:
-    """The join with a conjunct from above, if the planner moves it into or below the join; else None.
+    """Move a conjunct from above into or below a join; None if the planner does not move it.
 
-    ``part`` is over the join's own columns. It moves below the preserved side of an outer join, and into an inner join
-    otherwise; a WHERE stays above a temporal join (measured), and above a lookup unless it reaches further down.
+    ``part`` refers to the join's output columns. It moves below the preserved side of an outer join, or into an inner
+    join. A WHERE stays above a temporal join (measured). It also stays above a lookup join, unless it can move
+    through the operator below.
     """
     if operator.form not in (JoinForm.REGULAR, JoinForm.INTERVAL, JoinForm.WINDOW, JoinForm.LOOKUP):
         return None
@@ -103,13 +104,13 @@ def filtered(operator: JoinOperator, part: Expression, with_filter: WithFilter) 
         if operator.join != "INNER":
             return None
         if not _equates(part):
-            # It may bound the time between both inputs, which results in another kind of join.
+            # The condition may bound the time between both inputs, which results in a different kind of join.
             operator = replace(operator, form=JoinForm.JOIN)
     return _add_conjunct(operator, part, _KEPT, with_filter)
 
 
 def _below_lookup(operator: JoinOperator, part: Expression, with_filter: WithFilter) -> JoinOperator | None:
-    """The lookup with a conjunct that moves through it and the operator under it (EXPLAIN); else None."""
+    """Move a conjunct through a lookup join and the operator below it (EXPLAIN); None if it stays above."""
     below, table = operator.segments
     moved = with_filter(below, transform(part, _own))
     if (moved.filters, moved.window_filters) != (below.filters, below.window_filters):
@@ -126,7 +127,7 @@ def _below(leaf: Expression) -> Expression:
 def _add_conjunct(
     operator: JoinOperator, part: Expression, moves: dict[str, tuple[int, ...]], with_filter: WithFilter
 ) -> JoinOperator:
-    """Add a conjunct over ``OperatorColumn`` leaves to a join: as a key, a condition or below one input."""
+    """Add a conjunct to a join: as a key, as a condition, or below one input."""
     sides = _inputs(part)
     stays = operator.form in (JoinForm.TEMPORAL, JoinForm.LOOKUP, JoinForm.JOIN)
     if len(sides) == 1 and not stays and sides <= set(moves[operator.join]):
@@ -146,7 +147,7 @@ def _own(leaf: Expression) -> Expression:
 
 
 def _equates(part: Expression) -> bool:
-    """True for an equality between an expression of one input and an expression of the other."""
+    """True for an equality between an expression of one input and an expression of the other input."""
     if not isinstance(part, FunctionCall) or part.function != "=":
         return False
     sides = [_inputs(arg) for arg in part.args]
@@ -162,10 +163,10 @@ def _refs(part: Expression) -> list[InputRef]:
 
 
 def strict_join(join: Join, conditions: Sequence[Expression]) -> Join:
-    """A join without the rows that OUTER pads with NULL, if no such row passes the conditions above.
+    """Convert an outer join to a stricter kind, if conditions above drop all rows that it pads with NULL.
 
-    Conditions on one input of a join move to joins below it. Rows keep their types if all padded columns are nullable
-    anyway.
+    Conditions on one input also apply to joins in that input. Rows must keep their types, so all padded columns must
+    be nullable anyway.
     """
     schema, width = join.left.schema + join.right.schema, len(join.left.schema)
     timed = join.condition is not None and any(schema[ref.index].time_attribute for ref in _refs(join.condition))
@@ -184,14 +185,14 @@ def strict_join(join: Join, conditions: Sequence[Expression]) -> Join:
 
 
 def _rejects_null(part: Expression) -> bool:
-    """True for a condition that refuses every row with NULL in a column that it reads."""
+    """True for a condition that is never true if a column that it reads is NULL."""
     if not isinstance(part, FunctionCall) or not all(isinstance(arg, InputRef | Literal) for arg in part.args):
         return False
     return part.function == "IS NOT NULL" or part.function in (*FLIPPED, "=", "<>")
 
 
 def _looked_up(operator: JoinOperator, node: Join, resolve: Resolve) -> JoinOperator:
-    """A temporal join by event time, or a lookup by processing time in a table that is read directly."""
+    """An event-time temporal join, or a processing-time lookup in a table that is read directly."""
     time, form = node.temporal, JoinForm.JOIN
     clock = None
     if isinstance(time, InputRef) and time.index < len(node.left.schema):
@@ -205,7 +206,7 @@ def _looked_up(operator: JoinOperator, node: Join, resolve: Resolve) -> JoinOper
 
 
 def _windowed(operator: JoinOperator, parts: list[Expression]) -> tuple[JoinOperator, list[Expression]]:
-    """The join, as a window join if both bounds of both windows are equated, and its other conditions."""
+    """Convert a join to a window join if both window bounds are equated, and return the other conditions."""
     fields = {_window_bound(part) for part in parts} - {None}
     if not fields:
         return operator, parts
@@ -215,7 +216,7 @@ def _windowed(operator: JoinOperator, parts: list[Expression]) -> tuple[JoinOper
 
 
 def _window_bound(part: Expression) -> WindowField | None:
-    """The bound of both inputs' windows that a conjunct equates."""
+    """The bound of both inputs' windows that a conjunct equates; None for other conjuncts."""
     if not _equates(part):
         return None
     assert isinstance(part, FunctionCall)
@@ -231,9 +232,10 @@ class _Bounded:
 
 
 def _bounded(parts: Iterable[Expression], schema: tuple[Column, ...], width: int) -> _Bounded | None:
-    """Bounds on the left time minus the right one in milliseconds, and the conjuncts without time.
+    """The bounds of the left time minus the right time in milliseconds, and the conjuncts without time.
 
-    None unless there is one of each, or if time is used in any other way: Flink accepts only one.
+    None unless there is exactly one lower and one upper bound, and no other use of time. Flink accepts only one of
+    each.
     """
     lower: list[int] = []
     upper: list[int] = []
@@ -246,7 +248,7 @@ def _bounded(parts: Iterable[Expression], schema: tuple[Column, ...], width: int
             continue
         columns |= times
         if len(times) != 2 or not isinstance(part, FunctionCall) or part.function not in FLIPPED:
-            return None  # time compared with another column is no bound, and other columns are no bound either
+            return None  # a comparison of a time with another column is no bound
         one, other = (_shifted(arg, schema) for arg in part.args)
         if one is None or other is None:
             return None
@@ -270,7 +272,7 @@ def _bounded(parts: Iterable[Expression], schema: tuple[Column, ...], width: int
 
 
 def _shifted(value: Expression, schema: tuple[Column, ...]) -> tuple[int, int] | None:
-    """A time column and the milliseconds added to it."""
+    """A time column, and the milliseconds that are added to it."""
     if isinstance(value, InputRef):
         return value.index, 0
     if not isinstance(value, FunctionCall) or value.function not in ("+", "-") or len(value.args) != 2:

@@ -74,21 +74,21 @@ from airflow_flinkcompat.plan.ranks import is_select_list, numbering, numbers_ro
 from airflow_flinkcompat.plan.types import BOOLEAN, UNKNOWN, TimeAttribute
 
 SIZE_LIMIT = 20_000
-"""Limit of parts of one resolved expression; a larger plan is not expanded, to save time."""
+"""Maximum number of parts of a resolved expression. A larger plan is not expanded, to save time."""
 RELATIONS_LIMIT = 10_000
-"""Limit of relations of one pipeline: 30 views, each reading the one before twice, are 2**30."""
+"""Maximum number of relations of a pipeline; 30 views that read the previous view twice are 2**30."""
 
 
 RANKING = frozenset({"ROW_NUMBER", "RANK", "DENSE_RANK", "PERCENT_RANK", "CUME_DIST", "NTILE"})
-"""Functions over a window that number its rows."""
+"""Window functions that number rows."""
 
 
 @quick_init
 @dataclass(frozen=True)
 class _Stream:
-    """A relation under evaluation: its columns, resolved and typed, over the segment below.
+    """A relation under evaluation: its resolved and typed columns over a segment.
 
-    ``numbering`` is a ROW_NUMBER directly below whose ranks are not settled yet.
+    ``numbering`` is a ROW_NUMBER directly below, whose range of ranks is not known yet.
     """
 
     columns: tuple[Expression, ...]
@@ -97,9 +97,9 @@ class _Stream:
 
 
 def resolve_operators(sink: Sink) -> Output:
-    """The pipeline of one sink as its stateful operators see it.
+    """Resolve the pipeline of a sink to its stateful operators.
 
-    Raises :class:`TooLarge` when unfolding views would exceed :data:`SIZE_LIMIT` parts of an expression, or
+    Raises :class:`TooLarge` if expanded views exceed :data:`SIZE_LIMIT` parts of an expression or
     :data:`RELATIONS_LIMIT` relations.
     """
     stream = _Resolver().stream(sink.input)
@@ -120,7 +120,7 @@ def resolve_operators(sink: Sink) -> Output:
 
 
 def _origin(part: Expression, below: _Stream) -> Expression:
-    """A column below; its text for readers is its use, unless it is computed there."""
+    """The origin of a column. Unless the column is computed, its text for users is that of its use."""
     if not isinstance(part, InputRef):
         return part
     origin = below.columns[part.index]
@@ -130,23 +130,23 @@ def _origin(part: Expression, below: _Stream) -> Expression:
 
 
 def _column_list(sink: Sink) -> tuple[str, ...]:
-    """The INSERT's column list; empty if it names all columns of the table in their order."""
+    """The column list of an INSERT; empty if it names all columns of the table in their order."""
     if sink.table is None or not sink.table.declared or sink.partition:
         return sink.columns
     return () if sink.columns == tuple(column.name for column in sink.table.written) else sink.columns
 
 
 class _Resolver:
-    """Evaluation of nodes to relations; one instance per pipeline, to count unfolded sizes once."""
+    """Evaluation of nodes to relations. Each pipeline has one instance, so that sizes are counted once."""
 
     def __init__(self) -> None:
         self._visited = 0
         self._inputs: dict[int, _Stream] = {}
         self._unranked: set[int] = set()
-        """The OVERs, by identity, that number rows without a constant range of ranks."""
+        """OVER nodes, by identity, that number rows without a constant range of ranks."""
 
     def stream(self, node: Node) -> _Stream:
-        """The relation of a node, with all conditions directly above a ROW_NUMBER combined."""
+        """The relation of a node, including all conditions directly above a ROW_NUMBER."""
         stream = self._visit(node)
         if stream.numbering is None:
             return stream
@@ -162,7 +162,7 @@ class _Resolver:
     def _visit(self, node: Node) -> _Stream:
         self._visited += 1
         if self._visited > RELATIONS_LIMIT:
-            raise TooLarge(f"a query grows beyond {RELATIONS_LIMIT} relations when its views are unfolded")
+            raise TooLarge(f"a query exceeds {RELATIONS_LIMIT} relations when its views are expanded")
         node = _normalized(node)
         match node:
             case Scan():
@@ -202,7 +202,7 @@ class _Resolver:
         return _Stream(columns, segment, below.numbering)
 
     def _over_calls(self, node: Over) -> _Stream:
-        """A ranking, an OVER aggregation, or another construct."""
+        """A ranking, an OVER aggregation, or a different construct."""
         if numbers_rows(node) and id(node) not in self._unranked:
             return self._numbered(node)
         return self._over(node) if _one_window(node) else self._other(node)
@@ -212,15 +212,15 @@ class _Resolver:
             resolved = transform(expression, lambda part: _origin(part, below))
         else:
             resolved = _origin(expression, below)
-        # A column that is only passed on was counted where it was computed.
+        # A column that is only passed on was already counted where it was computed.
         if isinstance(resolved, FunctionCall) and _too_large(resolved):
-            raise TooLarge(f"an expression grows beyond {SIZE_LIMIT} parts when its views are unfolded")
+            raise TooLarge(f"an expression exceeds {SIZE_LIMIT} parts when its views are expanded")
         return resolved
 
     def _scan(self, node: Scan) -> _Stream:
         base = tuple(SourceColumn(0, column.name, type=column.type) for column in node.table.columns)
         below = _Stream(base, StatelessSegment(Source(node.table.name, node.hints, node.span)))
-        # A processing-time column is a time attribute by its name, so two of them are different.
+        # A processing-time column is identified by its name, so two such columns are different.
         clocks = {c.name for c in node.table.columns if c.time_attribute is TimeAttribute.PROCTIME}
         computed = {name: value for name, value in node.table.computed if name not in clocks}
         columns = [
@@ -275,7 +275,7 @@ class _Resolver:
         return _Stream(below.columns + added, segment)
 
     def _calls(self, calls: tuple[AggregateCall, ...], below: _Stream) -> Calls:
-        """Calls over the columns below, resolved."""
+        """The calls, resolved over the columns of the input."""
         resolved = [
             with_inputs(
                 call,
@@ -357,7 +357,7 @@ class _Resolver:
         return _Stream(passed + number, StatelessSegment(operator), node)
 
     def _below(self, node: Over) -> _Stream:
-        """The input of an OVER, evaluated once even if the OVER is first tried as a ranking."""
+        """The input of an OVER, evaluated once even if the OVER is first evaluated as a ranking."""
         if id(node) not in self._inputs:
             self._inputs[id(node)] = self.stream(node.input)
         return self._inputs[id(node)]
@@ -368,7 +368,7 @@ class _Resolver:
         return tuple((normalize(self._resolve(key, below)), ascending, nulls) for key, ascending, nulls in keys)
 
     def _side_by_side(self, sides: tuple[_Stream, ...]) -> _Stream:
-        """Columns of all inputs, each distinct from the same column of another input."""
+        """The columns of all inputs. Equal columns of different inputs stay distinct."""
         columns = tuple(
             OperatorColumn(i, normalize(column), type=column.type, span=column.span)
             for i, stream in enumerate(sides)
@@ -448,22 +448,22 @@ def _passed_column(place: int, column: Expression) -> OperatorColumn:
 
 
 def _one_window(node: Over) -> bool:
-    """True if all calls see the same rows and none of them ranks: one OVER aggregation."""
+    """True if all calls have the same frame and none is a ranking: they form one OVER aggregation."""
     windows = {(call.partition_by, call.order_by, call.frame) for call in node.calls}
     return len(windows) == 1 and not any(call.call.function in RANKING for call in node.calls)
 
 
 def _clock(node: Sort) -> TimeAttribute | None:
-    """The clock of a sort: that of its first key, if this is a time column in ascending order."""
+    """The clock of a sort: the time attribute of the first key in ascending order."""
     if not node.keys or not isinstance(node.keys[0][0], InputRef) or not node.keys[0][1]:
         return None
     return node.schema[node.keys[0][0].index].time_attribute
 
 
 def _in_order_of_use(segment: StatelessSegment, over: OverOperator, columns: Iterable[Expression]) -> StatelessSegment:
-    """The segment with the calls of an OVER in the order of a projection directly above.
+    """Put the calls of an OVER in the order of the projection directly above.
 
-    The planner merges both projections, so the order of the calls is that of the upper one (EXPLAIN, 2.3.0 and 1.20.3).
+    The planner merges both projections, so the order of the upper projection applies (EXPLAIN, 2.3.0 and 1.20.3).
     """
     if segment.filters or segment.window_filters or segment.functions:
         return segment
@@ -476,7 +476,7 @@ def _in_order_of_use(segment: StatelessSegment, over: OverOperator, columns: Ite
 
 
 def _with_filter(segment: StatelessSegment, part: Expression) -> StatelessSegment:
-    """The segment with one more conjunct, moved below an operator where Flink's planner moves it."""
+    """Add a conjunct to a segment, or move it below an operator like Flink's planner."""
     for each in FILTER_PASSES:
         moved = each.apply(segment, part)
         if moved is not None:
@@ -495,7 +495,7 @@ def _into_join(segment: StatelessSegment, part: Expression) -> StatelessSegment 
 
 
 def _below_aggregation(segment: StatelessSegment, part: Expression) -> StatelessSegment | None:
-    """The segment with a conjunct over keys moved below its aggregation; None for any other conjunct."""
+    """Move a conjunct over keys below an aggregation; None for other conjuncts."""
     origin = segment.origin
     if not isinstance(origin, AggregateOperator) or origin.grouping_sets is not None:
         return None
@@ -522,7 +522,7 @@ def _where_of_join(node: Node) -> Node:
 
 
 def _where_of_selected_join(node: Filter, selected: Project, parts: Iterable[Expression]) -> Node:
-    """A condition above a subquery, whose outer join no longer returns the rows that the condition drops."""
+    """Convert the outer join of a subquery if a condition above drops its padded rows."""
     if not isinstance(selected.input, Join) or selected.hints:
         return node
     columns = selected.expressions
@@ -541,22 +541,27 @@ def _pruned(output: Output) -> Output:
 NODE_PASSES: tuple[Pass[Callable[[Node], Node]], ...] = (
     Pass(
         "where-of-join",
-        "FROM a, b WHERE … is one join with that condition, also LEFT JOIN b WHERE b.x > 1, which drops rows without b",
+        "FROM a, b WHERE … is one join with this condition, and so is LEFT JOIN b WHERE b.x > "
+        "1, which drops rows without b",
         _where_of_join,
     ),
 )
-"""Applied to each node of the plan before it is resolved."""
+"""Passes over each node of a plan before it is resolved."""
 FILTER_PASSES: tuple[Pass[Callable[[StatelessSegment, Expression], StatelessSegment | None]], ...] = (
-    Pass("filter-into-join", "a condition above a join goes into it or below it", _into_join),
-    Pass("filter-below-aggregation", "a condition on group keys alone goes below the aggregation", _below_aggregation),
+    Pass("filter-into-join", "a condition above a join moves into or below the join", _into_join),
+    Pass(
+        "filter-below-aggregation",
+        "a condition that only reads group keys moves below the aggregation",
+        _below_aggregation,
+    ),
 )
-"""Rules for a conjunct above an operator: the first that moves it wins; None defers to the others."""
+"""Passes over a conjunct above an operator, until one moves it; None means that a pass did not."""
 OUTPUT_PASSES: tuple[Pass[Callable[[Output], Output]], ...] = (
-    Pass("pruning", "unread metrics and columns are left out", _pruned),
+    Pass("pruning", "metrics and columns that nothing reads are removed", _pruned),
 )
-"""Applied to a whole pipeline."""
+"""Passes over a whole pipeline."""
 PASSES: tuple[Pass[Any], ...] = (*CALL_PASSES, *CONDITION_PASSES, *NODE_PASSES, *FILTER_PASSES, *OUTPUT_PASSES)
-"""All of them, stage by stage."""
+"""The passes of all stages, in order."""
 
 
 def _below_key(leaf: Expression) -> Expression:
@@ -583,7 +588,7 @@ def _kind(node: Node) -> str:
 
 
 def _too_large(expression: FunctionCall) -> bool:
-    """True if it has more than :data:`SIZE_LIMIT` parts, including the operators' outputs that it reads."""
+    """True if an expression, with the operator outputs that it reads, exceeds :data:`SIZE_LIMIT` parts."""
     parts = 0
     pending: list[Any] = [expression]
     while pending and parts <= SIZE_LIMIT:

@@ -1,7 +1,7 @@
 """The logical DAG of a program, as frozen nodes that can be compared and executed.
 
-Every node has ``inputs`` and a ``schema`` (columns with Flink types, in order). Expressions in a node refer to the
-columns of its input by position (:class:`InputRef`); in a join and a correlate, to the concatenated row.
+Every node has ``inputs`` and a ``schema`` (columns with Flink types, in order). Expressions refer to input columns by
+position (:class:`InputRef`). In a join and a correlate, they refer to the concatenated row.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from airflow_flinkcompat.plan.types import Column, TimeAttribute
 
 
 class WindowKind(StrEnum):
-    """The window table-valued functions of Flink; legacy group windows use the first, second and last."""
+    """Kinds of windowing table functions. Legacy group windows only have TUMBLE, HOP and SESSION."""
 
     TUMBLE = "TUMBLE"
     HOP = "HOP"
@@ -26,7 +26,7 @@ class WindowKind(StrEnum):
 
 
 class Measure(StrEnum):
-    """Unit of a window: milliseconds, or rows of its key in arrival order."""
+    """Unit of a window: milliseconds, or rows of a key in arrival order."""
 
     TIME = "TIME"
     ROWS = "ROWS"
@@ -35,12 +35,12 @@ class Measure(StrEnum):
 @quick_init
 @dataclass(frozen=True)
 class Window:
-    """A window definition; all lengths in milliseconds, or in rows if ``measure`` is rows.
+    """A window definition. Lengths are in milliseconds, or in rows if ``measure`` is ``ROWS``.
 
-    ``size`` is the length (the maximum for CUMULATE), ``slide`` the slide of HOP or the step of CUMULATE, ``gap`` the
-    gap of SESSION, ``offset`` the shift of the assignment. Fields that do not apply to a kind are None.
-    ``normalised_offset`` is the effective assignment: modulo slide for HOP, modulo size for TUMBLE and CUMULATE. Only
-    TUMBLE and HOP of the Table API are measured in rows: they close when they are full.
+    ``size`` is the length (the maximum for CUMULATE). ``slide`` is the slide of HOP or the step of CUMULATE. ``gap``
+    is the gap of SESSION, and ``offset`` shifts all windows. Fields that do not apply to a kind are None.
+    ``normalised_offset`` is the effective offset: modulo slide for HOP, modulo size for TUMBLE and CUMULATE. Only
+    TUMBLE and HOP of the Table API can be measured in rows. They close when they are full.
     """
 
     kind: WindowKind
@@ -57,7 +57,7 @@ class Window:
 
 
 class WindowField(StrEnum):
-    """The columns a windowing table-valued function adds, and the fields of a legacy group window."""
+    """The columns that a windowing table function adds, and the fields of a legacy group window."""
 
     START = "window_start"
     END = "window_end"
@@ -67,18 +67,18 @@ class WindowField(StrEnum):
 
 @dataclass(frozen=True)
 class WatermarkStrategy:
-    """``WATERMARK FOR column AS expression``; the expression refers to the table's row."""
+    """``WATERMARK FOR column AS expression``. The expression refers to the row of the table."""
 
     column: str
     expression: Expression
 
 
 DISTRIBUTION = "DISTRIBUTED"
-"""Key of the DISTRIBUTED BY clause among the options of a table."""
+"""Key of the DISTRIBUTED BY clause in the options of a table."""
 
 
 def dotted(path: tuple[str, str, str]) -> str:
-    """A path as a user would write it, without open leading parts; different paths have different texts."""
+    """A path as text, without empty leading parts. Different paths have different texts."""
     parts = [f"`{part}`" if "." in part or "/" in part else part for part in path]
     return ".".join(parts).lstrip(".")
 
@@ -86,12 +86,12 @@ def dotted(path: tuple[str, str, str]) -> str:
 @quick_init
 @dataclass(frozen=True)
 class Table:
-    """A table as declared: fully qualified name, columns, options, keys and partitioning.
+    """A table as declared: its full name, columns, options, keys and partitions.
 
-    ``path`` is (catalog, database, name), with "" for parts that the script leaves open. ``physical`` are the stored
-    columns, ``metadata`` maps a metadata column to (key, virtual), ``computed`` a computed column to its expression
-    over the physical and metadata columns. ``columns`` are all of them in declared order. ``declared`` is False for a
-    table that neither the script nor the side's catalog declares: its columns are unknown.
+    ``path`` is (catalog, database, name), with "" for parts that the script does not state. ``physical`` contains the
+    stored columns. ``metadata`` maps a metadata column to (key, virtual). ``computed`` maps a computed column to its
+    expression over the physical and metadata columns. ``columns`` contains all columns in declared order.
+    ``declared`` is False if neither the script nor the catalog declares the table; its columns are then unknown.
     """
 
     path: tuple[str, str, str]
@@ -113,27 +113,27 @@ class Table:
 
     @property
     def written(self) -> tuple[Column, ...]:
-        """The columns that an INSERT fills, in declared order: all but computed ones and virtual metadata."""
+        """The columns that an INSERT fills, in declared order: no computed columns, and no virtual metadata."""
         apart = {*dict(self.computed), *(name for name, _, virtual in self.metadata if virtual)}
         return tuple(column for column in self.columns if column.name not in apart)
 
     @cached_property
     def name(self) -> str:
-        """The name as a user would write it, without open leading parts.
+        """The name as a user writes it, without empty leading parts.
 
-        ``lake..orders`` is a table in the current database of catalog lake; lake is not a database.
+        ``lake..orders`` is a table in the default database of the catalog ``lake``, which is not a database.
         """
         return dotted(self.path)
 
     def option(self, key: str, default: str | None = None) -> str | None:
-        """The value of a WITH option."""
+        """The value of a WITH option, or the default."""
         return dict(self.options).get(key, default)
 
     @property
     def watermark_delay(self) -> int | None:
-        """Delay of the watermark in milliseconds: 0 for the column itself, n for ``column - INTERVAL n``.
+        """The watermark delay in milliseconds: 0 for the column itself, n for ``column - INTERVAL n``.
 
-        None without a watermark, or with one of another form.
+        None without a watermark, or if the watermark has a different form.
         """
         if self.watermark is None:
             return None
@@ -150,11 +150,10 @@ class Table:
 
 @dataclass(frozen=True)
 class Scan:
-    """Scan of a table: its columns in declared order, computed ones included, with the watermark assigned.
+    """A scan of a table: all columns in declared order, with computed columns and the watermark.
 
-    ``hints`` are the table's hints as (name, text), for instance OPTIONS. Executing a scan means: read the
-    physical columns,
-    add metadata and computed columns, and treat ``table.watermark`` as the event-time column.
+    ``hints`` are the table's hints as (name, text), such as OPTIONS. A scan reads the physical columns, adds metadata
+    and computed columns, and uses ``table.watermark`` as the event time.
     """
 
     stateful: ClassVar[bool] = False
@@ -173,7 +172,7 @@ class Scan:
 
 @dataclass(frozen=True)
 class Values:
-    """A literal relation (VALUES, or a SELECT without FROM: one row without columns)."""
+    """A relation of literal rows: VALUES, or one row without columns for a SELECT without FROM."""
 
     stateful: ClassVar[bool] = False
     rows: tuple[tuple[Expression, ...], ...]
@@ -199,7 +198,7 @@ class Single:
 
 @dataclass(frozen=True)
 class Project(Single):
-    """Projection of each column of ``schema`` from the input row; ``hints`` (STATE_TTL) of its SELECT."""
+    """A projection, with one expression per column; ``hints`` are those of its SELECT (STATE_TTL)."""
 
     stateful: ClassVar[bool] = False
     expressions: tuple[Expression, ...]
@@ -209,7 +208,7 @@ class Project(Single):
 
 @dataclass(frozen=True)
 class Filter(Single):
-    """Filter of the rows for which ``condition`` is true."""
+    """A filter that keeps the rows for which ``condition`` is true."""
 
     stateful: ClassVar[bool] = False
     condition: Expression
@@ -221,11 +220,11 @@ class Filter(Single):
 
 @dataclass(frozen=True)
 class WindowAssign(Single):
-    """A windowing table-valued function: the input's columns, window_start, window_end and window_time.
+    """A windowing table function: input columns, window_start, window_end and window_time.
 
-    ``time`` is the time attribute; ``partition_by`` the keys of SESSION. ``time_attribute`` is its clock, None if
-    ``time`` is no time attribute (Flink refuses that at submit). ``data_first`` is False if another argument is named
-    before DATA, which open-source Flink refuses; it has no effect on the result.
+    ``time`` is the time attribute, and ``partition_by`` contains the keys of SESSION. ``time_attribute`` is the clock
+    of ``time``; None if ``time`` is no time attribute (Flink refuses this at submit). ``data_first`` is False if
+    another argument precedes DATA, which open-source Flink refuses; it does not affect the result.
     """
 
     stateful: ClassVar[bool] = False
@@ -242,9 +241,9 @@ class WindowAssign(Single):
 
 @dataclass(frozen=True)
 class Correlate(Single):
-    """A table function applied to every row: the input's columns plus the function's.
+    """A table function that is applied to every row: input columns, then the function's columns.
 
-    ``outer``: LEFT JOIN … ON TRUE.
+    ``outer`` is True for LEFT JOIN … ON TRUE.
     """
 
     stateful: ClassVar[bool] = False
@@ -256,11 +255,11 @@ class Correlate(Single):
 
 @dataclass(frozen=True)
 class Aggregate(Single):
-    """A group aggregation without a window of its own, whose columns are the keys, then the aggregates.
+    """A group aggregation without a window. Its columns are the keys, then the aggregates.
 
-    This includes one over windowed rows unless both window bounds are keys. ``grouping_sets`` lists, for GROUPING SETS,
-    CUBE and ROLLUP, the positions of the keys in each set; None for a plain GROUP BY. SELECT DISTINCT is an Aggregate
-    without aggregates.
+    This includes an aggregation over windowed rows, unless both window bounds are keys. For GROUPING SETS, CUBE and
+    ROLLUP, ``grouping_sets`` contains the positions of the keys in each set; None for a plain GROUP BY. SELECT
+    DISTINCT is an Aggregate without aggregates.
     """
 
     stateful: ClassVar[bool] = True
@@ -272,10 +271,10 @@ class Aggregate(Single):
 
 @dataclass(frozen=True)
 class WindowAggregate(Aggregate):
-    """Windowed aggregation over rows of a :class:`WindowAssign`.
+    """A windowed aggregation over the rows of a :class:`WindowAssign`.
 
-    Both window_start and window_end are among the keys of every grouping set. Same columns as :class:`Aggregate`;
-    ``window`` repeats the definition found below it.
+    Both window_start and window_end are keys in every grouping set. The columns are those of :class:`Aggregate`.
+    ``window`` repeats the definition of the windowing function.
     """
 
     window: Window = field(kw_only=True)
@@ -283,10 +282,10 @@ class WindowAggregate(Aggregate):
 
 @dataclass(frozen=True)
 class GroupWindowAggregate(Single):
-    """The legacy TUMBLE/HOP/SESSION in GROUP BY, with columns: keys, aggregates, then ``properties``.
+    """A legacy TUMBLE, HOP or SESSION in GROUP BY. Its columns are keys, aggregates, then ``properties``.
 
-    ``window_position`` is the position of the window call among the GROUP BY items. ``mismatched`` are the calls of
-    ``_START`` and its kin that name another window than this one, as written.
+    ``window_position`` is the position of the window call among the GROUP BY items. ``mismatched`` contains the calls
+    of ``TUMBLE_START`` and similar functions that name a different window, as written.
     """
 
     stateful: ClassVar[bool] = True
@@ -304,11 +303,11 @@ class GroupWindowAggregate(Single):
 
 @dataclass(frozen=True)
 class Frame:
-    """The rows in the frame of an OVER call: ``unit`` is RANGE or ROWS.
+    """The frame of an OVER call; ``unit`` is RANGE or ROWS.
 
-    ``preceding`` is the extent backwards, in rows or milliseconds, None for all, and ``following`` the extent forwards,
-    None for all. ``window``: only rows of the current row's own window (FLIP-11's TumbleRows, SessionRows). ``other``
-    is a frame of any other form.
+    ``preceding`` is the extent backwards and ``following`` the extent forwards, in rows or milliseconds; None for
+    unbounded. ``window`` restricts the frame to the window of the current row (FLIP-11's TumbleRows, SessionRows).
+    ``other`` is a frame of any other form.
     """
 
     unit: str = "RANGE"
@@ -320,7 +319,7 @@ class Frame:
 
 @dataclass(frozen=True)
 class OverCall:
-    """One function over a window: partition keys, order (expression, ascending, nulls first) and frame."""
+    """One function call with OVER: partition keys, order (expression, ascending, nulls first) and frame."""
 
     call: AggregateCall
     partition_by: tuple[Expression, ...]
@@ -330,7 +329,7 @@ class OverCall:
 
 @dataclass(frozen=True)
 class Over(Single):
-    """OVER aggregation and ranking functions: the input's columns plus one per call."""
+    """OVER aggregations and ranking functions: input columns, then one column per call."""
 
     stateful: ClassVar[bool] = True
     calls: tuple[OverCall, ...]
@@ -339,7 +338,7 @@ class Over(Single):
 
 @dataclass(frozen=True)
 class Sort(Single):
-    """ORDER BY with optional LIMIT and OFFSET (a LIMIT alone has no keys)."""
+    """ORDER BY with optional LIMIT and OFFSET. A LIMIT without ORDER BY has no keys."""
 
     stateful: ClassVar[bool] = True
     keys: tuple[tuple[Expression, bool, bool | None], ...]
@@ -378,7 +377,7 @@ class Join:
 
 @dataclass(frozen=True)
 class Union:
-    """UNION ALL: rows of all inputs, columns by position, names of the first."""
+    """UNION ALL: the rows of all inputs, with columns by position and names of the first input."""
 
     stateful: ClassVar[bool] = False
     branches: tuple[Node, ...]
@@ -392,7 +391,7 @@ class Union:
 
 @dataclass(frozen=True)
 class Clause:
-    """A clause that is kept whole: its normal form, in which ``columns`` of ``input`` are numbered."""
+    """A clause that is kept whole, as a normal form in which ``columns`` of ``input`` are numbered."""
 
     form: NormalForm
     columns: tuple[Expression, ...]
@@ -404,11 +403,11 @@ class Clause:
 
 @dataclass(frozen=True)
 class Opaque:
-    """A construct that the plan keeps whole: kind (MATCH_RECOGNIZE, INTERSECT), normal form, inputs.
+    """A construct that is kept whole: kind (such as MATCH_RECOGNIZE), normal form and inputs.
 
-    An unchanged one is compatible; a change of its form is ``unknown``; it cannot be backfilled. ``clauses``
-    are those that are compared separately, by name, and ``keys`` the partition keys of each input by its number.
-    ``error`` is the code of the reason if it could not be bound.
+    An unchanged construct is compatible, and a change of its form is ``unknown``. It cannot be backfilled.
+    ``clauses`` are compared separately, by name. ``keys`` contains the partition keys of each input by number.
+    ``error`` is the reason code if the construct could not be bound.
     """
 
     stateful: ClassVar[bool] = True
@@ -425,7 +424,7 @@ class Opaque:
 
 @dataclass(frozen=True)
 class Sink(Single):
-    """Output of rows to a table; ``columns`` is the INSERT's list, ``partition`` its PARTITION clause."""
+    """An INSERT into a table, with its column list ``columns`` and its PARTITION clause ``partition``."""
 
     stateful: ClassVar[bool] = False
     table: Table | None
@@ -440,7 +439,7 @@ class Sink(Single):
 
     @property
     def name(self) -> str:
-        """The sink table's name; a bare SELECT writes into a nameless sink."""
+        """The name of the sink table; "" for a SELECT without INSERT."""
         return self.table.name if self.table else ""
 
     @cached_property
@@ -469,9 +468,10 @@ Node = (
 
 
 def outermost_windows(node: Node) -> tuple[WindowAssign | GroupWindowAggregate | None, ...]:
-    """The windowing nodes of a node's rows, one per branch of a union: the uppermost of each.
+    """The uppermost windowing node for a node's rows, one per branch of a union.
 
-    None represents a branch whose rows have no window; a row-count window does not count, because no moment divides it.
+    None represents a branch whose rows have no window. Windows of rows are ignored, because no moment is their
+    boundary.
     """
     if isinstance(node, WindowAssign | GroupWindowAggregate):
         return (node if node.window.measure is Measure.TIME else None,)
@@ -479,7 +479,7 @@ def outermost_windows(node: Node) -> tuple[WindowAssign | GroupWindowAggregate |
 
 
 def walk_nodes(root: Node) -> tuple[Node, ...]:
-    """The node and everything below it, outermost first; a node with several readers occurs once."""
+    """The node and all nodes below it, outermost first. A node with several readers occurs once."""
     found: dict[int, Node] = {}
     pending = [root]
     while pending:

@@ -1,7 +1,8 @@
-"""The stateful operators of a plan: the state of each, with every expression resolved to its origins.
+"""The stateful operators of a plan, with every expression resolved to its origins.
 
-:func:`~airflow_flinkcompat.plan.lineage.resolve_operators` makes them. Together they are complete: every part of the
-plan is in exactly one field of one operator, segment or output, so a comparison of fields finds every difference.
+:func:`~airflow_flinkcompat.plan.lineage.resolve_operators` creates the operators. They are complete: every part of
+the plan is in exactly one field of one operator, segment or output. A comparison of all fields therefore finds every
+difference.
 """
 
 from __future__ import annotations
@@ -30,19 +31,19 @@ from airflow_flinkcompat.plan.origins import (
 from airflow_flinkcompat.plan.types import INTEGERS, UNKNOWN, DataType, TimeAttribute
 
 BOUNDS = frozenset({WindowField.START, WindowField.END})
-"""Both bounds of a window."""
+"""The start and the end of a window."""
 
 
 class TooLarge(ValueError):
-    """An expression exceeded the size limit when its views were unfolded."""
+    """Raised if an expression exceeds the size limit when its views are expanded."""
 
 
 @dataclass(frozen=True)
 class AssignedWindow:
     """A window of a segment: definition, time column, clock and notation (``tvf`` or ``group window``).
 
-    ``mismatched`` are the calls of a legacy window's fields that name another window; ``filters_below`` are conjuncts
-    on the rows it assigns, which decide where a session ends.
+    ``mismatched`` contains calls of a legacy window's fields that name a different window. ``filters_below`` contains
+    conjuncts on the rows that the window assigns; they decide where a session ends.
     """
 
     window: Window
@@ -57,7 +58,7 @@ class AssignedWindow:
 
 @dataclass(frozen=True)
 class Source:
-    """A table that is read; ``hints`` are its table hints."""
+    """A table that is read, with its table hints."""
 
     table: str
     hints: tuple[tuple[str, str], ...] = ()
@@ -66,7 +67,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Rows:
-    """Several literal rows (VALUES), resolved."""
+    """Several resolved literal rows (VALUES)."""
 
     rows: tuple[tuple[Expression, ...], ...]
 
@@ -74,11 +75,11 @@ class Rows:
 @quick_init
 @dataclass(frozen=True)
 class StatelessSegment:
-    """The stateless segment between an operator (or sink) and its input.
+    """The stateless segment between an operator or sink and its input.
 
-    ``filters`` are conjuncts on anything but window fields, ``window_filters`` those on window fields,
-    ``functions`` the table
-    functions applied (call, outer), ``windows`` the windowing functions in it, nearest last.
+    ``filters`` contains conjuncts without window fields, and ``window_filters`` conjuncts on window fields.
+    ``functions`` contains the applied table functions as (call, outer). ``windows`` contains the windowing functions,
+    nearest last.
     """
 
     origin: Source | Operator | Rows | None
@@ -89,7 +90,7 @@ class StatelessSegment:
     hints: tuple[tuple[str, str], ...] = ()
 
     def prune(self, read: Iterable[Expression]) -> StatelessSegment:
-        """The segment with only the metrics and columns of its operator that are read, and so on below."""
+        """Remove metrics and columns that nothing reads from the operator of this segment and below."""
         if not isinstance(self.origin, Operator):
             return self
         above = (*read, *self.filters, *self.window_filters, *(call for call, _ in self.functions))
@@ -100,51 +101,51 @@ class StatelessSegment:
 
     @property
     def filters_above_session(self) -> frozenset[Expression]:
-        """Conjuncts on rows that a session window has assigned; for other windows their place has no effect."""
+        """Conjuncts on rows after a session window. For other windows, the place of a conjunct has no effect."""
         sessions = [window for window in self.windows if window.window.kind is WindowKind.SESSION]
         return self.filters - sessions[-1].filters_below if sessions else frozenset()
 
 
 @dataclass(frozen=True)
 class Operator(ABC):
-    """A stateful operator. A new kind of operator is a subclass of it."""
+    """A stateful operator. Each kind of operator is a subclass."""
 
     span: Span | None = field(default=None, compare=False, kw_only=True)
 
-    if TYPE_CHECKING:  # some subclasses have them as fields, and an attribute of the base would become their default
+    if TYPE_CHECKING:  # some subclasses have these as fields, and a base attribute would become their default
 
         @property
         def kind(self) -> str:
-            """Name of the operator in reports; an enum for a class with several names."""
+            """The name of the operator in reports; an enum for a class with several names."""
 
         @property
         def segments(self) -> tuple[StatelessSegment, ...]:
-            """The stateless segments below, one for each input."""
+            """The stateless segments below the operator, one for each input."""
 
     @property
     @abstractmethod
     def appends(self) -> bool:
-        """True if its output rows are never retracted, provided that the tables below only append."""
+        """True if the output rows are never retracted, assuming that the tables only append."""
 
     @property
     @abstractmethod
     def expressions(self) -> tuple[Expression, ...]:
-        """Its resolved expressions, without those of its inputs' segments."""
+        """The resolved expressions of the operator, without those of its input segments."""
 
     @abstractmethod
     def prune(self, wanted: Set[object]) -> Self:
-        """The operator without unread metrics and columns."""
+        """The operator without metrics and columns that nothing reads."""
 
 
 def appends(segment: StatelessSegment) -> bool:
-    """True if the rows of a segment are never retracted, provided that its tables only append."""
+    """True if the rows of a segment are never retracted, assuming that its tables only append."""
     return not isinstance(segment.origin, Operator) or segment.origin.appends
 
 
 @quick_init
 @dataclass(frozen=True)
 class Output:
-    """Input of a sink: its resolved columns over ``segment``, which holds HAVING and later filters."""
+    """The input of a sink: its resolved columns over ``segment``, which contains HAVING and later filters."""
 
     segment: StatelessSegment
     columns: tuple[Expression, ...]
@@ -181,22 +182,22 @@ class Output:
 
 
 def operators(output: Output) -> tuple[Operator, ...]:
-    """All stateful operators below a sink, nearest the sink first."""
+    """All stateful operators below a sink, nearest to the sink first."""
     return output._operators
 
 
 def sources(output: Output) -> tuple[Source, ...]:
-    """The tables a pipeline reads, in order of first use."""
+    """The tables that a pipeline reads, in order of first use."""
     return output._sources
 
 
 def segments(output: Output) -> tuple[StatelessSegment, ...]:
-    """All stateless segments below a sink, nearest the sink first."""
+    """All stateless segments below a sink, nearest to the sink first."""
     return (output.segment, *[segment for operator in operators(output) for segment in operator.segments])
 
 
 class AggregateKind(StrEnum):
-    """Flink's plan for an aggregation."""
+    """Kinds of aggregations that Flink plans."""
 
     GROUP = "group aggregation"
     GROUP_WINDOW = "group window aggregation"
@@ -207,16 +208,17 @@ class AggregateKind(StrEnum):
 @quick_init
 @dataclass(frozen=True)
 class AggregateOperator(Operator):
-    """A group aggregation, windowed or not.
+    """A group aggregation, with or without a window.
 
-    ``keys`` are the grouping keys but for bare window fields, in order; ``window_keys`` the bare window fields among
-    them; ``key_order`` the full order, each key by its position in ``keys`` or its window field; ``aggregates`` the
-    distinct calls in order of first use; ``window`` the window the aggregation runs on, None for a plain group
-    aggregation. ``windowed`` is True if Flink plans a windowed aggregation (both bounds in every grouping set, or
-    legacy syntax). ``repeated_keys`` counts keys for a column that another key has already: another plan (measured).
-    ``repeated_calls`` counts calls over a computed column that equal another call without it: both are kept.
-    ``pruned_inputs`` are all input columns, in order, if unread metrics request more than the others do: another plan
-    (EXPLAIN). ``input_columns`` are all the columns below: SQL leaves out the unread ones, the Table API does not.
+    ``keys`` contains the grouping keys in order, without bare window fields; ``window_keys`` contains these fields.
+    ``key_order`` is the full order: each key by its position in ``keys``, or its window field. ``aggregates``
+    contains the distinct calls in order of first use. ``window`` is the window of the aggregation; None for a plain
+    group aggregation. ``windowed`` is True if Flink plans a windowed aggregation (both bounds in every grouping set,
+    or legacy syntax). ``repeated_keys`` is the number of keys that repeat a column of another key, which changes the
+    plan (measured). ``repeated_calls`` is the number of calls over a computed column that equal a call over the plain
+    expression; Flink keeps both. ``pruned_inputs`` contains all input columns in order, if only unread metrics
+    request some of them, which changes the plan (EXPLAIN). ``input_columns`` contains all columns of the input: SQL
+    drops unread columns, the Table API does not.
     """
 
     segment: StatelessSegment
@@ -248,7 +250,7 @@ class AggregateOperator(Operator):
 
     @cached_property
     def window_computations(self) -> tuple[Expression, ...]:
-        """Keys computed from window fields, and such computations in the aggregates' arguments and filters."""
+        """Keys, arguments and filters that are computed from window fields."""
         read = [part for call in self.aggregates for part in (*call.args, call.filter) if part is not None]
         computed = [part for part in read if uses_window_field(part) and window_field(part) is None]
         return (*[key for key in self.keys if uses_window_field(key)], *computed)
@@ -284,17 +286,17 @@ class AggregateOperator(Operator):
         )
 
     def _input_columns(self, calls: Iterable[AggregateCall]) -> tuple[Expression, ...]:
-        """Input columns of an aggregation with these calls, in order of first mention.
+        """The input columns of an aggregation with these calls, in order of first use.
 
-        The planner drops an unread metric only after it has planned the input. An expression, a filter, a further
-        column or another column order therefore remains (EXPLAIN).
+        The planner drops an unread metric only after it has planned the input. The metric's expression, filter, extra
+        column or column order therefore remains (EXPLAIN).
         """
         arguments = [part for call in calls for part in (*call.args, call.filter) if part is not None]
         return tuple(dict.fromkeys((*self.keys, *arguments)))
 
 
 class JoinForm(StrEnum):
-    """Flink's plan for a join; ``JOIN`` if the query does not determine it."""
+    """Kinds of joins that Flink plans; ``JOIN`` if the query does not determine the kind."""
 
     REGULAR = "regular join"
     INTERVAL = "interval join"
@@ -308,12 +310,12 @@ class JoinForm(StrEnum):
 class JoinOperator(Operator):
     """A join of two inputs.
 
-    ``join`` is INNER, LEFT, RIGHT or FULL; ``keys`` are the equated expressions of both sides in order; ``conditions``
-    are the other conditions on a pair of rows, each column an ``OperatorColumn`` of its input. Conditions on one input
-    are in that input's segment if the planner moves them there. ``bounds`` is the allowed distance, in milliseconds and
-    inclusive, of the left time from the right one; ``times`` are these two time columns, or the one by which a temporal
-    join looks up. ``rows`` are the columns read from each input, in its order, ``row_types`` their types,
-    ``input_columns`` all columns of each input.
+    ``join`` is INNER, LEFT, RIGHT or FULL. ``keys`` contains the equated expressions of both sides, in order.
+    ``conditions`` contains the other conditions on pairs of rows; each column is an ``OperatorColumn`` of its input.
+    Conditions on one input are in the segment of that input if the planner moves them there. ``bounds`` is the
+    allowed distance of the left time from the right time, in milliseconds and inclusive. ``times`` contains these two
+    time columns, or the time column of a temporal join. ``rows`` contains the columns that are read from each input,
+    in input order. ``row_types`` contains their types, and ``input_columns`` all columns of each input.
     """
 
     form: JoinForm
@@ -360,7 +362,7 @@ class JoinOperator(Operator):
 
 
 class OtherKind(StrEnum):
-    """The constructs that rules cover by name; any other is compared whole."""
+    """Constructs that have rules; any other construct is compared whole."""
 
     UNION_ALL = "UNION ALL"
     LIMIT = "LIMIT"
@@ -370,19 +372,19 @@ class OtherKind(StrEnum):
     MATCH_RECOGNIZE = "MATCH_RECOGNIZE"
     PROCESS_TABLE_FUNCTION = "process table function"
     QUERY = "unresolved query"
-    """A query that could not be taken apart."""
+    """A query that could not be analysed."""
 
 
 _HANDS_ON = frozenset({OtherKind.UNION_ALL, OtherKind.LIMIT, OtherKind.TEMPORAL_SORT})
-"""Constructs that pass rows on; their rows are retracted if those of their inputs are."""
+"""Constructs that pass rows on. Their rows are only retracted if their input is retracted."""
 
 
 @dataclass(frozen=True)
 class OtherOperator(Operator):
-    """A construct of any other kind: ``attributes`` holds its resolved, named parts.
+    """A construct of any other kind; ``attributes`` contains its resolved parts by name.
 
-    ``rows`` are the columns read from its inputs, ``row_types`` their types, ``input_columns`` all columns of its
-    inputs, including unread ones of a union.
+    ``rows`` contains the columns that are read from the inputs, and ``row_types`` their types. ``input_columns``
+    contains all columns of the inputs, even columns of a union that nothing reads.
     """
 
     kind: str
@@ -403,7 +405,7 @@ class OtherOperator(Operator):
         return tuple(column for row in self.rows for column in row)
 
     def prune(self, wanted: Set[object]) -> Self:
-        """Prune unread columns of a union; any other construct reads all its columns."""
+        """Remove unread columns of a union. Any other construct reads all its columns."""
         rows, types = self.rows, self.row_types
         if self.kind == OtherKind.UNION_ALL:
             used = sorted({output.index for output in wanted if isinstance(output, ColumnOutput)})
@@ -415,11 +417,11 @@ class OtherOperator(Operator):
 
 @dataclass(frozen=True)
 class OverOperator(Operator):
-    """An OVER aggregation: every row passes, with the results of its calls over the rows before it.
+    """An OVER aggregation: every row passes, with the results of calls over the rows in its frame.
 
-    ``aggregates`` are the distinct calls in order of first use, ``order`` the ORDER BY as (expression, ascending, nulls
-    first). ``row`` holds the columns that are read, ``all_columns`` all columns below: the planner decides which of
-    them are stored (measured).
+    ``aggregates`` contains the distinct calls in order of first use. ``order`` is the ORDER BY as (expression,
+    ascending, nulls first). ``row`` contains the columns that are read, and ``all_columns`` all input columns. The
+    planner decides which of them are stored (measured).
     """
 
     segment: StatelessSegment
@@ -445,12 +447,12 @@ class OverOperator(Operator):
 
     @property
     def appends(self) -> bool:
-        # In an order other than time, a row inserted between others changes all later results.
+        # Without an order by time, a row between others changes all later results.
         return self.clock is not None and appends(self.segment)
 
     @property
     def planned_calls(self) -> Sequence[tuple[AggregateCall, tuple[DataType, ...]]]:
-        """The planned calls with their arguments: SUM and AVG are computed from a count and a sum (EXPLAIN)."""
+        """The planned calls with their argument types; SUM and AVG are planned as a count and a sum (EXPLAIN)."""
         found: dict[AggregateCall, tuple[DataType, ...]] = {}
         for call, types in zip(self.aggregates, self.argument_types, strict=True):
             split = call.function in ("SUM", "AVG") and len(types) == 1 and types[0].name in (*INTEGERS, "DOUBLE")
@@ -460,7 +462,7 @@ class OverOperator(Operator):
 
     @property
     def as_aggregation(self) -> AggregateOperator:
-        """The equivalent GROUP BY over the rows in its frame."""
+        """The equivalent GROUP BY over the rows in the frame."""
         calls = [(replace(call, function=call.function.removeprefix("$")), types) for call, types in self.planned_calls]
         return AggregateOperator(
             segment=self.segment,
@@ -495,7 +497,7 @@ class OverOperator(Operator):
 
 
 class RankKind(StrEnum):
-    """Flink's plan for a ranking."""
+    """Kinds of rankings that Flink plans."""
 
     TOP_N = "Top-N"
     DEDUPLICATION = "deduplication"
@@ -505,17 +507,17 @@ class RankKind(StrEnum):
 
 @dataclass(frozen=True)
 class RankOperator(Operator):
-    """ROW_NUMBER with a constant range of ranks directly above it: Top-N and deduplication.
+    """Top-N or deduplication: ROW_NUMBER with a constant range of ranks directly above.
 
-    ``partition`` are the distinct PARTITION BY keys in written order, ``order`` the ORDER BY as (expression, ascending,
-    nulls first), ``order_clock`` the time attribute if it is the only sort key. Ranks ``first`` to ``last`` are kept.
-    ``row`` is the stored row in the planner's order (columns read above, partition and order keys, keys of an
-    aggregation below). ``number_read``: True if the number is read above (with a range of one rank it is a constant).
-    ``window`` is the window whose both bounds are partition keys, assigned below. ``selected`` are the other columns
-    of the SELECT list if the aggregation below has metrics that the row lacks: that list decides whether the planner
-    leaves such metrics out (EXPLAIN). ``constant_key``: True if a constant was among the keys, outside of windows.
-    The planner drops it, perhaps together with a projection of the source (EXPLAIN). ``conditions`` are the conditions
-    that keep these ranks.
+    ``partition`` contains the distinct PARTITION BY keys in written order. ``order`` is the ORDER BY as (expression,
+    ascending, nulls first), and ``order_clock`` the time attribute if it is the only sort key. Ranks from ``first``
+    to ``last`` are kept. ``row`` is the stored row in the planner's order: columns that are read above, partition and
+    order keys, and keys of a lower aggregation. ``number_read`` is True if the rank is read above (the rank is a
+    constant if the range has one rank). ``window`` is the lower window if both its bounds are partition keys.
+    ``selected`` contains the other columns of the SELECT list, if a lower aggregation has metrics that the row lacks.
+    The SELECT list then decides if the planner drops these metrics (EXPLAIN). ``constant_key`` is True if a key was a
+    constant, outside of windows. The planner drops this key, perhaps together with a projection of the source
+    (EXPLAIN). ``conditions`` contains the conditions for the range of ranks.
     """
 
     segment: StatelessSegment
@@ -536,7 +538,7 @@ class RankOperator(Operator):
 
     @property
     def kind(self) -> RankKind:
-        """Deduplication for one row by time of rows that are never retracted; else Top-N."""
+        """Deduplication, if one row by time is kept and the input is never retracted; otherwise Top-N."""
         once = self.first == self.last == 1 and self.order_clock is not None and appends(self.segment)
         if self.window is not None:
             return RankKind.WINDOW_DEDUPLICATION if once else RankKind.WINDOW_TOP_N
@@ -548,7 +550,7 @@ class RankOperator(Operator):
 
     @property
     def assigned(self) -> AssignedWindow | None:
-        """The window assigned directly to the ranked rows, without an aggregation in between."""
+        """The window that is assigned directly to the ranked rows, without an aggregation in between."""
         return self.segment.windows[-1] if self.segment.windows else None
 
     @property
@@ -560,10 +562,10 @@ class RankOperator(Operator):
         return (*self.row, *self.partition, *(key for key, _, _ in self.order))
 
     def prune(self, wanted: Set[object]) -> Self:
-        """The operator with only the planned columns of its row.
+        """Keep only the columns that the planner stores in the row.
 
-        The row keeps partition and order keys, and the keys of an aggregation below, even unread ones. Its metrics
-        count as planned even if unread.
+        The row always keeps partition and order keys, and the keys of a lower aggregation. The metrics of that
+        aggregation are planned even if nothing reads them.
         """
         below = self.segment.origin
         aggregation = below if isinstance(below, AggregateOperator) else None

@@ -1,4 +1,4 @@
-"""Binding of ORDER BY, LIMIT and OVER: the order of rows, and computations that depend on it."""
+"""Binding of ORDER BY, LIMIT and OVER: the order of rows, and computations that depend on the order."""
 
 from __future__ import annotations
 
@@ -32,28 +32,29 @@ from airflow_flinkcompat.sql.script import span_of
 
 
 def scope_of(node: Node, alias: str | None, optional: bool = False) -> Scope:
-    """The columns of a node under one alias; ``optional`` marks those of an undeclared table."""
+    """The columns of a node under one alias; ``optional`` marks the columns of an undeclared table."""
     count = len(node.schema)
     return Scope((alias,) * count, node.schema, (optional,) * count)
 
 
 class OrderBinder:
-    """Binder of the clauses of one statement's queries that order rows."""
+    """Binder of the clauses that order rows, for the queries of one statement."""
 
     def __init__(self, environment: Environment, statement: Statement) -> None:
         self.environment = environment
         self.statement = statement
 
     def span(self, tree: exp.Expr) -> Span:
-        """The place of a tree."""
+        """The place of a tree in the script."""
         return span_of(tree, self.statement)
 
     def ordered(
         self, tree: exp.Expression, node: Node, below: ScalarBinder | None = None, *, root: bool = False
     ) -> Node:
-        """The query with its ORDER BY and LIMIT; ``below`` binds the inputs of a SELECT list.
+        """Add ORDER BY and LIMIT to a query; ``below`` binds sort keys that the SELECT list lacks.
 
-        Flink drops the ORDER BY of a subquery or WITH query, unless LIMIT or OFFSET needs it; ``root`` is neither.
+        Flink drops the ORDER BY of a subquery or WITH query, unless LIMIT or OFFSET needs it. ``root`` is False for
+        such queries.
         """
         order, limit, offset = map(tree.args.get, ("order", "limit", "offset"))
         if order is None and limit is None and offset is None:
@@ -77,7 +78,7 @@ class OrderBinder:
             value = None if part is None else part.args.get("expression") or part.args.get("count")
             number = None if value is None else constant_count(value)
             if value is not None and number is None:
-                raise BindError("construct", f"LIMIT {value.sql(dialect='flink')} is no number", self.span(tree))
+                raise BindError("construct", f"LIMIT {value.sql(dialect='flink')} is not a number", self.span(tree))
             numbers.append(number)
         sort = Sort(node, keys, numbers[0], numbers[1], span=self.span(order or limit or offset or tree))
         if len(node.schema) == len(wanted):
@@ -86,7 +87,7 @@ class OrderBinder:
         return Project(sort, columns, wanted, span=node.span)
 
     def _ordinal(self, key: Expression, columns: Sequence[Column], order: exp.Expression | None) -> Expression:
-        """The column of a bare whole number in ORDER BY."""
+        """Replace a whole number in ORDER BY by the column at that position."""
         if not isinstance(key, Literal) or not isinstance(key.value, int) or isinstance(key.value, bool):
             return key
         if not 0 < key.value <= len(columns):
@@ -97,7 +98,7 @@ class OrderBinder:
     def _with_sort_keys(
         self, order: exp.Expression | None, node: Project, binder: ScalarBinder, below: ScalarBinder
     ) -> tuple[Project, ScalarBinder]:
-        """The projection with one more column for each sort key that the SELECT list lacks."""
+        """Add a column to the projection for each sort key that the SELECT list lacks."""
         hidden: dict[exp.Expression, Expression] = {}
         for key in [] if order is None else order.expressions:
             tree = key.this if isinstance(key, exp.Ordered) else key
@@ -124,7 +125,7 @@ class OrderBinder:
     def order_keys(
         self, order: exp.Expression | None, binder: ScalarBinder
     ) -> tuple[tuple[Expression, bool, bool | None], ...]:
-        """Each key of an ORDER BY with its direction: (expression, ascending, nulls first)."""
+        """The keys of an ORDER BY with their direction: (expression, ascending, nulls first)."""
         if order is None:
             return ()
         return tuple(
@@ -137,7 +138,7 @@ class OrderBinder:
     def over(
         self, node: Node, windows: list[exp.Window], binder: ScalarBinder, named: Mapping[str, exp.Window]
     ) -> tuple[Over, tuple[OverCall, ...]]:
-        """The node of a SELECT's OVER calls, and the calls; ``named`` are those of its WINDOW clause."""
+        """The node and the calls of a SELECT's OVER; ``named`` contains the windows of its WINDOW clause."""
         calls = []
         for tree in windows:
             alias = tree.args.get("alias")
@@ -167,11 +168,11 @@ class OrderBinder:
 
 
 def with_kept_sorts(node: Node, *, root: bool) -> Node:
-    """The query without the sorts of views that Flink leaves out (planned on 2.3).
+    """Remove the sorts of views that Flink drops (planned on 2.3).
 
-    Flink keeps the ORDER BY of a view only if the statement, or a view that the statement reads, selects directly from
-    it. A subquery, a join, an aggregation or a LIMIT above drops it. Below OVER Flink refuses the query, and below IN
-    and EXISTS it sorts: those remain unchanged.
+    Flink keeps the ORDER BY of a view only if the statement, or a view that the statement reads, selects directly
+    from that view. A subquery, join, aggregation or LIMIT above drops it. Flink refuses a query with such a view
+    below OVER, and sorts below IN and EXISTS; these queries remain unchanged.
     """
     match node:
         case Project() | Filter():
@@ -190,20 +191,22 @@ def with_kept_sorts(node: Node, *, root: bool) -> Node:
 def _row_window(
     keys: list[exp.Expression], order: tuple[tuple[Expression, bool, bool | None], ...], binder: ScalarBinder
 ) -> tuple[list[exp.Expression], Window | None]:
-    """The PARTITION BY items, and a last window at whose end a frame of FLIP-11 restarts."""
+    """The PARTITION BY items, and a final window at whose end a FLIP-11 frame restarts."""
     last = keys[-1] if keys else None
     if not isinstance(last, exp.Anonymous) or not (is_group_window(last) and through_table_api(binder.statement)):
         return keys, None
     time, window = group_window(last, binder)
     if window.kind is WindowKind.HOP or len(last.expressions) != 2:
-        raise BindError("window", "an ending row window is a TUMBLE or a SESSION without offset", binder.span(last))
+        raise BindError(
+            "window", "a row window with an end must be a TUMBLE or a SESSION without offset", binder.span(last)
+        )
     if [key for key, _, _ in order] != [time]:
         raise BindError("window", "a row window must be ordered by the time column of its end", binder.span(last))
     return keys[:-1], window
 
 
 def _frame(tree: exp.WindowSpec | None, binder: ScalarBinder) -> Frame:
-    """The frame of an OVER call; by default, as in the standard, all rows up to the current one's time."""
+    """The frame of an OVER call. The default is all rows up to the time of the current row."""
     if tree is None:
         return Frame()
     unit = str(tree.args.get("kind")).upper()
@@ -215,7 +218,7 @@ def _frame(tree: exp.WindowSpec | None, binder: ScalarBinder) -> Frame:
 
 
 def _bound(bound: object, side: object, expected: str, unit: str, binder: ScalarBinder) -> tuple[int | None] | None:
-    """Extent of a frame to one side, in rows or milliseconds; None for any other form."""
+    """The extent of a frame to one side, in rows or milliseconds; None for any other form."""
     bound = bound.upper() if isinstance(bound, str) else bound
     if bound == "CURRENT ROW":
         return (0,)
@@ -232,12 +235,12 @@ def _bound(bound: object, side: object, expected: str, unit: str, binder: Scalar
 
 
 HIDDEN_KEY = "SORT$"
-"""Prefix of columns that exist for an ORDER BY alone."""
+"""Prefix of columns that only an ORDER BY needs."""
 _LARGEST = {"TINYINT": 2**7, "SMALLINT": 2**15, "INT": 2**31, "BIGINT": 2**63}
 
 
 def constant_count(tree: exp.Expression) -> int | None:
-    """The number of a whole-digit literal, also in parentheses or cast to an integer type; else None.
+    """The value of an integer literal, also in parentheses or in a cast; None for other trees.
 
     ``CAST(2 AS BIGINT) PRECEDING`` is planned as ``2 PRECEDING`` (EXPLAIN, 2.3.0).
     """

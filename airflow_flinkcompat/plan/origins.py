@@ -1,8 +1,8 @@
-"""Origin of a value through every projection, view, CTE and subquery below it.
+"""Origins of values through all lower projections, views, CTEs and subqueries.
 
-These leaves replace :class:`InputRef` in the operators' view: two queries that compute the same from the same columns
-have equal expressions, whatever their aliases and nesting. Types do not belong to the meaning (``meaning`` strips
-them); the layout of state is compared separately.
+These leaves replace :class:`InputRef` in operators. Two queries that compute the same from the same columns have
+equal expressions, whatever their aliases and nesting. Types are no part of the meaning (``normalize`` removes them);
+the layout of state is compared separately.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from airflow_flinkcompat.plan.types import SYMBOL, UNKNOWN, DataType
 @quick_init
 @dataclass(frozen=True)
 class SourceColumn(Leaf):
-    """A physical or metadata column; ``source`` counts the scans below the operator, left to right."""
+    """A physical or metadata column; ``source`` is the number of the scan, from left to right."""
 
     source: int
     column: str
@@ -41,7 +41,7 @@ class SourceColumn(Leaf):
 @quick_init
 @dataclass(frozen=True)
 class WindowColumn(Leaf):
-    """A window field of the nearest window below; ``level`` counts the windows below that one."""
+    """A field of a window below; ``level`` is the number of windows below that window."""
 
     field: WindowField
     level: int = 0
@@ -50,7 +50,7 @@ class WindowColumn(Leaf):
 @quick_init
 @dataclass(frozen=True)
 class OperatorColumn(Leaf):
-    """An output of a stateful operator below: the operator of the segment, and the meaning of the output."""
+    """An output of a lower stateful operator: the number of the operator, and the meaning of the output."""
 
     operator: int
     output: Any
@@ -58,7 +58,7 @@ class OperatorColumn(Leaf):
 
 @dataclass(frozen=True)
 class FunctionColumn(Leaf):
-    """A column that a table function adds: the function call and the position among its columns."""
+    """A column of a table function: the function call, and the position of the column."""
 
     call: FunctionCall
     index: int
@@ -74,7 +74,7 @@ class KeyOutput:
 
 @dataclass(frozen=True)
 class ColumnOutput:
-    """Column ``index`` of an operator that is kept without rules of its own."""
+    """Column ``index`` of an operator without separate rules."""
 
     index: int
 
@@ -82,7 +82,7 @@ class ColumnOutput:
 @quick_init
 @dataclass(frozen=True)
 class PassedOutput:
-    """A column of input ``input`` that an operator passes unchanged."""
+    """A column of the input number ``input`` that an operator passes on unchanged."""
 
     input: int
     column: Expression
@@ -92,17 +92,17 @@ class PassedOutput:
         return hash((self.input, self.column))
 
     def __hash__(self) -> int:
-        # Cached, because a chain of joins looks up every column at each join.
+        # The hash is cached, because each join in a chain looks up every column.
         return self._hash
 
 
 @dataclass(frozen=True)
 class RankNumber:
-    """The number of a row in a ranking, as its output."""
+    """The rank of a row as the output of a ranking."""
 
 
 def normalize(value: Expression) -> Expression:
-    """The expression without types; the target of a CAST, which decides the value, becomes an argument."""
+    """Remove types from an expression. The target type of a CAST becomes an argument."""
     if isinstance(value, FunctionCall):
         found: Expression | None = value.memo.get("meaning")
         if found is None:
@@ -113,7 +113,7 @@ def normalize(value: Expression) -> Expression:
         assert isinstance(call, FunctionCall)
         return replace(value, call=call, type=UNKNOWN)
     if isinstance(value, Literal):
-        # The scale of a decimal affects every computation with it; the length of a text does not.
+        # The scale of a decimal affects every computation, but the length of a string does not.
         parameters = value.type.parameters if value.type.name == "DECIMAL" else ()
         if value.type.nullable and value.type.parameters == parameters:
             return value
@@ -135,7 +135,7 @@ def _normalize_call(value: FunctionCall) -> FunctionCall:
 
 
 def retyped(value: Expression) -> Expression:
-    """Types that :func:`normalize` removed from an expression's casts and constants."""
+    """Restore the types that :func:`normalize` removed from casts and constants."""
     if isinstance(value, FunctionCall):
         args = tuple(map(retyped, value.args))
         if value.function in ("CAST", "TRY_CAST") and len(args) > 1 and isinstance(args[1], Literal):
@@ -172,11 +172,11 @@ CALL_PASSES: tuple[Pass[Callable[[FunctionCall], FunctionCall]], ...] = (
     # Measured: filters-respelled, filter-clauses-respelled.
     Pass("constant-last", "constants move to the right of a comparison", _constant_last),
 )
-"""Applied to every call, from the inside out."""
+"""Passes over every call, innermost first."""
 
 
 def _members(values: tuple[Expression, ...]) -> tuple[Expression, ...]:
-    """The constants of an IN list, each once, in one order: the planner makes a set (EXPLAIN, 2.3.0)."""
+    """The distinct constants of an IN list in a fixed order; the planner creates a set (EXPLAIN, 2.3.0)."""
     constants = [value for value in values if isinstance(value, Literal) and value.value is not None]
     if len(constants) < len(values) or len({value.type.name for value in constants}) > 1:
         return values
@@ -185,13 +185,13 @@ def _members(values: tuple[Expression, ...]) -> tuple[Expression, ...]:
 
 
 def normalize_aggregate(call: AggregateCall) -> AggregateCall:
-    """The aggregate without types, as metrics that survive a change are compared."""
+    """The aggregate without types, for comparisons between two plans."""
     condition = None if call.filter is None else normalize(call.filter)
     return with_inputs(call, tuple(map(normalize, call.args)), condition, UNKNOWN)
 
 
 def leaves(value: Expression) -> tuple[Expression, ...]:
-    """All leaves of a resolved expression from left to right, table function arguments included."""
+    """All leaves of a resolved expression from left to right, including arguments of table functions."""
     if not isinstance(value, FunctionCall):
         return _leaves(value) if isinstance(value, FunctionColumn) else (value,)
     found: tuple[Expression, ...] | None = value.memo.get("leaves")
@@ -219,9 +219,9 @@ def _leaves(value: Expression) -> tuple[Expression, ...]:
 
 
 def window_field(value: Expression) -> WindowField | None:
-    """The window field of a bare column, even if an operator below passes it up.
+    """The window field of a bare column, even if a lower operator passes it on.
 
-    An aggregation passes it up as one of its keys, other operators as a column of their rows.
+    An aggregation passes the field on as a key, and other operators as a column of their rows.
     """
     if isinstance(value, WindowColumn):
         return value.field
@@ -236,7 +236,7 @@ def window_field(value: Expression) -> WindowField | None:
 
 
 def uses_window_field(value: Expression) -> bool:
-    """True if a window field occurs anywhere in the expression."""
+    """True if a window field occurs anywhere in an expression."""
     if isinstance(value, FunctionCall):
         if "window field" not in value.memo:
             value.memo["window field"] = any(map(uses_window_field, value.args))
@@ -245,7 +245,7 @@ def uses_window_field(value: Expression) -> bool:
 
 
 def describe(value: Any) -> str:
-    """A resolved value as a reader would write it, for messages."""
+    """The text of a resolved value in SQL, for messages."""
     match value:
         case SourceColumn():
             return value.column
@@ -306,7 +306,7 @@ _UNITS = (("DAY", 86_400_000), ("HOUR", 3_600_000), ("MINUTE", 60_000), ("SECOND
 
 
 def duration(milliseconds: int) -> str:
-    """Milliseconds in the largest unit that divides them, as Flink writes an interval: ``'5' MINUTE``."""
+    """Milliseconds in the largest unit that divides them, in Flink's notation: ``'5' MINUTE``."""
     for unit, length in _UNITS:
         if milliseconds and milliseconds % length == 0:
             return f"'{milliseconds // length}' {unit}"

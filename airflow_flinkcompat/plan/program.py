@@ -19,22 +19,23 @@ from airflow_flinkcompat.sql.type_parser import USER_TYPE, meant_type
 REFUSED = "refused"
 """Reason of a :class:`Problem`: Flink refuses the program."""
 REFUSED_NAME = "refused-name"
-"""Reason of a :class:`Problem`: Flink refuses a name that is taken or missing."""
+"""Reason of a :class:`Problem`: Flink refuses a name that already exists or is missing."""
 INVALID = "invalid-query"
-"""Reason of a :class:`Problem`: Flink refuses the query for any tables."""
+"""Reason of a :class:`Problem`: Flink refuses the query, whatever its tables are."""
 REFUSALS = frozenset({REFUSED, REFUSED_NAME, INVALID})
 
 
 ELSEWHERE = ("program", "plan-file")
-"""Reasons of a :class:`Problem` after which equal words may refer to different objects."""
+"""Reasons of a :class:`Problem` after which equal text may refer to different objects."""
 
 
 @dataclass(frozen=True)
 class OtherStatement:
-    """A statement outside of any pipeline (ADD JAR, CREATE CATALOG, ALTER TABLE …), kept whole.
+    """A statement outside of any pipeline (ADD JAR, CREATE CATALOG, ALTER TABLE …), which is kept whole.
 
-    ``after`` is its position: the number of queries before it, and for ALTER and DROP the names declared so far,
-    because they change their meaning. ``subject`` is its named object: ``TABLE``, ``CATALOG`` … and the path.
+    ``after`` is the position: the number of earlier queries and, for ALTER and DROP, all names declared so far,
+    because ALTER and DROP change their meaning. ``subject`` is the named object: a kind such as ``TABLE`` or
+    ``CATALOG``, and the path.
     """
 
     kind: str
@@ -49,20 +50,20 @@ class OtherStatement:
 
     @property
     def queries_before(self) -> int:
-        """Number of queries before it."""
+        """The number of queries before this statement."""
         return int(self.after[0]) if self.after else 0
 
     @property
     def declared_before(self) -> frozenset[str]:
-        """The tables and views declared before it, for ALTER and DROP."""
+        """The tables and views declared before this statement, for ALTER and DROP."""
         return frozenset(str(name).removeprefix("temporary ") for name in self.after[1:])
 
 
 @dataclass(frozen=True, eq=False)
 class Text:
-    """A statement that is compared by its normal form, which is made only if the texts of two differ.
+    """A statement that is compared by its normal form, which is only created if two texts differ.
 
-    ``source`` is the statement as written, ``make`` makes its normal form.
+    ``source`` is the statement as written, and ``make`` creates the normal form.
     """
 
     source: str = field(repr=False)
@@ -84,9 +85,10 @@ class Text:
 
 @dataclass(frozen=True)
 class Problem:
-    """A statement that could not be read or bound: reason code, message, place.
+    """A statement that could not be read or bound: reason code, message and place.
 
-    The message may name the place, so it is not compared. ``malformed``: True if Flink's parser refuses it too.
+    The message may contain the place, so it is not compared. ``malformed`` is True if Flink's parser also refuses the
+    statement.
     """
 
     reason: str
@@ -98,10 +100,10 @@ class Problem:
 
 @dataclass(frozen=True)
 class Absence:
-    """A name in a statement that refers to nothing, or to an object of another kind.
+    """A name in a statement that refers to no object, or to an object of a different kind.
 
     Attributes:
-        certain: False if a catalog outside of the script may hold the name.
+        certain: False if a catalog outside of the script may contain the name.
     """
 
     message: str
@@ -111,9 +113,9 @@ class Absence:
 
 @dataclass(frozen=True)
 class Pipeline:
-    """One INSERT (or bare SELECT) with its sink, its settings, and its statement set (0-based) or None.
+    """An INSERT or SELECT with its sink, its settings, and the number of its statement set (or None).
 
-    ``steps`` are the query's operations of the Table API, views included; empty for SQL alone.
+    ``steps`` are the Table API operations of the query and its views; empty for plain SQL.
     """
 
     sink: Sink
@@ -125,10 +127,10 @@ class Pipeline:
 
 @dataclass(frozen=True)
 class Program:
-    """Content of a script: pipelines in order, declared tables, views, functions, facts and problems.
+    """The content of a script: pipelines in order, declarations, other statements and problems.
 
-    ``view_plans`` are the plans of its views that could be bound. ``notes``, ``windows``, ``opaque`` and ``inputs``
-    come from reading a program, as in its script.
+    ``view_plans`` contains the plans of views that could be bound. ``notes``, ``windows``, ``opaque`` and ``inputs``
+    have the same meaning as in the script of a program.
     """
 
     pipelines: tuple[Pipeline, ...]
@@ -150,29 +152,29 @@ class Program:
         return {table.name: table for table in reversed(self.tables)}
 
     def table(self, name: str) -> Table | None:
-        """The declared table of a name.
+        """The declared table with a name.
 
         Args:
-            name: Its name in the script.
+            name: The name of the table in the script.
 
         Returns:
-            The table; None if none is declared under this name.
+            The table; None if the script declares no table with this name.
         """
         return self._tables.get(name)
 
     @cached_property
     def used_tables(self) -> frozenset[str]:
-        """Names of the tables that its queries read or write."""
+        """The names of the tables that the queries read or write."""
         sinks = [pipeline.sink for pipeline in self.pipelines]
         read = {node.table.name for sink in sinks for node in sink.nodes if isinstance(node, Scan)}
         return frozenset({sink.name for sink in sinks} | read)
 
 
 def type_problems(statement: Statement) -> Iterator[Problem]:
-    """Problems with types of a statement that Flink lacks, at any place.
+    """Find types in a statement that Flink does not have.
 
-    Flink 2.3 was seen to refuse each of them. A name with a database may be a type declared elsewhere, so its effect is
-    unknown.
+    Flink 2.3 was observed to refuse each of these types. A name with a database may be a type that is declared
+    elsewhere, so its effect is unknown.
     """
     for node in statement.nodes:
         if not isinstance(node, nodes.FlinkType) or node.this != USER_TYPE:

@@ -1,8 +1,7 @@
-"""Top-N and deduplication as one operator: ROW_NUMBER under a filter for a constant range of ranks.
+"""Top-N and deduplication as one operator: ROW_NUMBER with a filter for a constant range of ranks.
 
-Flink 2.3's planner turns these shapes into a ranking and stores this row (both by EXPLAIN). Integer constants bound the
-range above, and no other condition reads the number. Anything else stays an OVER
-aggregation.
+Flink 2.3's planner plans these forms as a ranking, and stores the row of the operator (both by EXPLAIN). Integer
+constants bound the range of ranks, and no other condition reads the rank. Any other form stays an OVER aggregation.
 """
 
 from __future__ import annotations
@@ -27,11 +26,11 @@ from airflow_flinkcompat.plan.origins import (
 from airflow_flinkcompat.plan.types import DataType, TimeAttribute
 
 _NO_END = 0
-"""The last rank of a numbering before the conditions above it are known."""
+"""The last rank of a numbering, as long as the conditions above are unknown."""
 
 
 def numbers_rows(node: Over) -> bool:
-    """True if an OVER only numbers rows by an order; a second call of the same kind changes nothing."""
+    """True if an OVER only numbers rows by an order; equal calls count once."""
     call = node.calls[0]
     return call.call.function == "ROW_NUMBER" and bool(call.order_by) and all(other == call for other in node.calls)
 
@@ -39,7 +38,7 @@ def numbers_rows(node: Over) -> bool:
 def numbering(
     node: Over, columns: tuple[Expression, ...], segment: StatelessSegment, resolve: Callable[[Expression], Expression]
 ) -> RankOperator:
-    """The numbering of ``columns``, typed and resolved, over ``segment``, with all of them in its row."""
+    """The numbering of ``columns``, typed and resolved, over ``segment``; its row contains all columns."""
     call = node.calls[0]
     partition: dict[Expression, DataType] = {}
     for key in map(resolve, call.partition_by):
@@ -64,7 +63,7 @@ def numbering(
         last=_NO_END,
         row=row,
         number_read=True,
-        # Rows of a window arrive unchanged, for any keys (EXPLAIN).
+        # Rows of a window arrive unchanged, whatever the keys are (EXPLAIN).
         constant_key=window is None and any(isinstance(resolve(key), Literal) for key in keys),
         window=window,
         order_clock=next(iter(order.values()))[3] if len(order) == 1 else None,
@@ -83,7 +82,7 @@ def is_select_list(node: Project, over: Over) -> bool:
 def with_select_list(
     columns: tuple[Expression, ...], segment: StatelessSegment
 ) -> tuple[tuple[Expression, ...], StatelessSegment]:
-    """A SELECT list and its numbering; the planner computes the list below and stores it (EXPLAIN)."""
+    """Move a SELECT list below its numbering, where the planner computes and stores the list (EXPLAIN)."""
     rank = segment.origin
     assert isinstance(rank, RankOperator)
     taken: dict[Expression, DataType] = {}
@@ -111,7 +110,7 @@ def _taken_in(leaf: Expression) -> Expression:
 
 
 def ranked(segment: StatelessSegment) -> StatelessSegment | None:
-    """The segment above a numbering with its constant range of ranks; None without one."""
+    """The segment above a numbering, with its constant range of ranks; None without a constant range."""
     rank = segment.origin
     assert isinstance(rank, RankOperator)
     conditions = [part for part in segment.filters | segment.window_filters if _reads_number(part)]
@@ -127,7 +126,7 @@ def ranked(segment: StatelessSegment) -> StatelessSegment | None:
 
 
 def kept_ranks(comparisons: Iterable[tuple[str, int]]) -> tuple[int, int | None]:
-    """First and last rank within comparisons of the number with constants; None for an open end."""
+    """The first and last rank that comparisons with constants allow; None for an open end."""
     first, last = 1, None
     for sign, bound in comparisons:
         if sign in (">", ">=", "="):
@@ -170,7 +169,7 @@ def _reads_number(part: Expression) -> bool:
 
 
 def _integer(value: Expression) -> int | None:
-    """An integer constant; its sums, differences and products are folded like the planner does."""
+    """The value of an integer constant; sums, differences and products are folded like in the planner."""
     if isinstance(value, Literal):
         return value.value if isinstance(value.value, int) and value.type.name in ("INT", "BIGINT") else None
     if isinstance(value, FunctionCall) and value.function in ("+", "-", "*") and len(value.args) == 2:
@@ -183,7 +182,7 @@ def _integer(value: Expression) -> int | None:
 def _in_planned_order(
     types: Mapping[Expression, DataType], node: Over, segment: StatelessSegment
 ) -> tuple[Expression, ...]:
-    """Each column once: first unchanged columns of the input in its order, then computed ones.
+    """The distinct columns: first unchanged input columns in input order, then computed columns.
 
     The planner moves projections above a ranking, so the order of a SELECT list has no effect.
     """
@@ -207,7 +206,7 @@ def _in_planned_order(
 
 
 def _handed_up(segment: StatelessSegment) -> list[object]:
-    """Outputs of the operator below, in its order as far as known; bare window fields by their names."""
+    """The outputs of the lower operator in its order, if known; bare window fields by name."""
     below = segment.origin
     if isinstance(below, AggregateOperator):
         keys = [KeyOutput(below.keys[key]) if isinstance(key, int) else key for key in below.key_order]
@@ -218,12 +217,12 @@ def _handed_up(segment: StatelessSegment) -> list[object]:
 
 
 def is_key(column: Expression) -> bool:
-    """True if a column is a key of the aggregation below."""
+    """True if a column is a key of the lower aggregation."""
     return isinstance(column, OperatorColumn) and isinstance(column.output, KeyOutput)
 
 
 def _window(partition: Iterable[Expression], segment: StatelessSegment) -> AssignedWindow | None:
-    """The window of a windowing function whose both bounds are among the keys."""
+    """The window of a windowing function if both its bounds are keys; None otherwise."""
     found: dict[AssignedWindow, set[WindowField]] = {}
     for key in partition:
         field, window = window_field(key), _window_of(key, segment)
@@ -233,7 +232,7 @@ def _window(partition: Iterable[Expression], segment: StatelessSegment) -> Assig
 
 
 def _window_of(key: Expression, segment: StatelessSegment) -> AssignedWindow | None:
-    """The window of a window field; None for a legacy group window's, which are computed above it."""
+    """The window of a window field; None for a legacy group window, whose fields are computed later."""
     if isinstance(key, WindowColumn):
         return segment.windows[key.level]
     below = segment.origin
@@ -247,7 +246,7 @@ def _window_of(key: Expression, segment: StatelessSegment) -> AssignedWindow | N
 def _clock(
     node: Over, key: Expression, columns: tuple[Expression, ...], segment: StatelessSegment
 ) -> TimeAttribute | None:
-    """The clock of a time attribute; a window's time column remains one for a ranking (EXPLAIN)."""
+    """The clock of a time attribute. For a ranking, the time column of a window is one, too (EXPLAIN)."""
     for column, value in zip(node.input.schema, columns, strict=True):
         if normalize(value) == key and column.time_attribute is not None:
             return column.time_attribute

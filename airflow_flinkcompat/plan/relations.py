@@ -1,4 +1,4 @@
-"""Binding of queries of a syntax tree to the logical DAG."""
+"""Binding of the queries of a syntax tree to nodes of the logical DAG."""
 
 from __future__ import annotations
 
@@ -55,14 +55,14 @@ from airflow_flinkcompat.sql.normal_form import hint_options, normal_form, relat
 @quick_init
 @dataclass(frozen=True)
 class Relation:
-    """A bound relation: its node and the possible names of its columns."""
+    """A bound relation: its node, and the names by which its columns can be used."""
 
     node: Node
     scope: Scope
 
 
 class QueryBinder(OrderBinder):
-    """Binder of the queries of one statement; ``ctes`` are the WITH relations in sight."""
+    """Binder of the queries of one statement; ``ctes`` contains the WITH queries in scope."""
 
     def __init__(self, environment: Environment, statement: Statement, ctes: Mapping[str, Node] | None = None) -> None:
         super().__init__(environment, statement)
@@ -70,12 +70,12 @@ class QueryBinder(OrderBinder):
 
     # ------------------------------------------------------------------------------------------- queries
     def query(self, tree: exp.Expr, *, root: bool = False) -> Node:
-        """The plan of a query; ``root``: Flink keeps its ORDER BY, as in statements and views.
+        """The plan of a query; ``root`` is True if Flink keeps its ORDER BY, as in statements and views.
 
         Raises :class:`BindError` for a construct that the plan cannot analyse.
         """
         unread(tree, self.span)
-        if isinstance(self.statement, ProgramStatement):  # the Table API sorts at any place
+        if isinstance(self.statement, ProgramStatement):  # the Table API sorts at any level
             return self._query(tree, root=True)
         return with_kept_sorts(self._query(tree, root=root), root=root)
 
@@ -112,7 +112,11 @@ class QueryBinder(OrderBinder):
         left, right = self.query(tree.this), self.query(tree.expression)
         if len(left.schema) != len(right.schema):
             sides = f"{len(left.schema)} and {len(right.schema)} columns"
-            raise BindError(INVALID, f"the sides of a set operation have {sides}: select as many", self.span(tree))
+            raise BindError(
+                INVALID,
+                f"the sides of a set operation have {sides}: select the same number of columns",
+                self.span(tree),
+            )
         schema = tuple(
             Column(a.name, _either(a.type, b.type), a.time_attribute if b.time_attribute else None)
             for a, b in zip(left.schema, right.schema, strict=True)
@@ -120,7 +124,7 @@ class QueryBinder(OrderBinder):
         span = self.span(tree)
         if not isinstance(tree, exp.Union):
             kind = type(tree).__name__.upper() + ("" if tree.args.get("distinct") else " ALL")
-            return Opaque(kind, kind, (left, right), schema, "a set operation without rules", span)
+            return Opaque(kind, kind, (left, right), schema, "set operations other than UNION have no rules", span)
         branches = tuple(
             part for side in (left, right) for part in (side.branches if isinstance(side, Union) else (side,))
         )
@@ -147,7 +151,7 @@ class QueryBinder(OrderBinder):
         return Relation(node, scope_of(node, (alias.name or None) if alias is not None else None, optional))
 
     def relation(self, tree: exp.Expression) -> Relation:
-        """A relation of FROM with its columns' names."""
+        """A relation of FROM, with the names of its columns."""
         match tree:
             case exp.Table():
                 return self._table(tree)
@@ -233,7 +237,9 @@ class QueryBinder(OrderBinder):
         if isinstance(lateral, exp.Unnest):
             return self._correlate(left, lateral, lateral.expressions, side == "LEFT", join)
         if isinstance(what, exp.Lateral):
-            raise BindError("construct", "LATERAL (SELECT …), a subquery for each row, is not judged", self.span(join))
+            raise BindError(
+                "construct", "LATERAL (SELECT …), a subquery for each row, is not supported", self.span(join)
+            )
         right = self.relation(what)
         scope = left.scope.concat(right.scope)
         binder = ScalarBinder(self.environment, self.statement, scope)
@@ -260,9 +266,9 @@ class QueryBinder(OrderBinder):
     ) -> Relation:
         on = join.args.get("on")
         if on is not None and not (isinstance(on, exp.Boolean) and on.this):
-            raise BindError("construct", "a table function is joined ON TRUE only", self.span(join))
+            raise BindError("construct", "a table function can only be joined ON TRUE", self.span(join))
         if any(isinstance(arg, nodes.TableArgument | nodes.ModelArgument | nodes.NamedArgument) for arg in args):
-            what = "a process table function or one with named arguments, which is not joined"
+            what = "a process table function, or a function with named arguments, and cannot be joined"
             raise BindError("construct", f"{tree.this.name} is {what}", self.span(tree))
         binder = ScalarBinder(self.environment, self.statement, left.scope)
         bound = tuple(binder.bind(arg) for arg in args)
@@ -279,7 +285,7 @@ class QueryBinder(OrderBinder):
         return Relation(node, left.scope.concat(right))
 
     def _unnamed(self, function: str, arguments: tuple[Expression, ...], alias: str) -> tuple[Column, ...]:
-        """Columns of a table function without column aliases; every mentioned column if they are unknown."""
+        """The columns of a table function without column aliases; every mentioned column if unknown."""
         (kind,) = [each.type for each in arguments] if function == "UNNEST" else [UNKNOWN]
         if kind.name != "ARRAY" or kind.elements[0].name == "UNKNOWN":
             return self.environment.mentioned
@@ -296,7 +302,7 @@ class QueryBinder(OrderBinder):
             pattern.set(clause, None)
         taken = tree.args.get("measures") or ()
         written = ", ".join(measure.sql(dialect="flink", comments=False) for measure in taken)
-        # Measures are read by position, so their names have no effect here.
+        # Measures are read by position, so their names have no effect.
         bare = self._pattern_clause([measure.this for measure in taken], tree, below.scope)
         binder = ScalarBinder(self.environment, self.statement, below.scope)
         length = None if tree.args.get("within") is None else binder.interval(tree.args["within"])
@@ -316,9 +322,9 @@ class QueryBinder(OrderBinder):
         return self._aliased(node, tree)
 
     def _pattern_clause(self, trees: list[exp.Expr], tree: nodes.MatchRecognize, scope: Scope) -> Clause:
-        """Clauses of a pattern recognition; their columns are those of its input, for one of its variables.
+        """Normal form of clauses of a pattern recognition, in which input columns are numbered.
 
-        Raises :class:`BindError` for a column that the input lacks.
+        Raises :class:`BindError` for a column that the input does not have.
         """
         declared = [tree.args["pattern"], *(tree.args.get("subsets") or ())]
         found = (each for part in declared for each in part.find_all(nodes.PatternVariable, nodes.PatternSubset))
@@ -339,7 +345,7 @@ class QueryBinder(OrderBinder):
         return Clause(form, tuple(columns))
 
     def _process_table_function(self, tree: nodes.TableFunction) -> Relation:
-        """A process table function over its table arguments; all other arguments remain as written."""
+        """A process table function over its table arguments. All other arguments remain as written."""
         inputs: list[Node] = []
         keys: list[tuple[int, tuple[Expression, ...]]] = []
         clauses: list[tuple[str, Clause | str]] = [("function", _function_name(tree, self.environment))]
@@ -361,8 +367,8 @@ class QueryBinder(OrderBinder):
             OtherKind.PROCESS_TABLE_FUNCTION,
             normal_form(rest),
             tuple(inputs),
-            self.environment.mentioned,  # the columns are declared only in the class of the function
-            "a class of the user computes it",
+            self.environment.mentioned,  # only the class of the function declares the columns
+            "a user class computes its rows",
             self.span(tree),
             tuple(clauses),
             tuple(keys),
@@ -370,7 +376,7 @@ class QueryBinder(OrderBinder):
         return self._aliased(node, tree, optional=True)
 
     def _order(self, order: exp.Expression, binder: ScalarBinder, place: int) -> Clause:
-        """The ORDER BY of a table argument, which names only columns."""
+        """The ORDER BY of a table argument, which only contains columns."""
         columns: dict[Expression, int] = {}
         named = {id(each): columns.setdefault(binder.bind(each), len(columns)) for each in order.find_all(exp.Column)}
         form = normal_form(order, self.environment.path, lambda part: f"#i{named[id(part)]}")
@@ -389,13 +395,13 @@ class QueryBinder(OrderBinder):
         data_first = next(iter(args), "DATA") == "DATA"
         data = args.pop("DATA", None)
         if not isinstance(data, nodes.TableArgument):
-            raise BindError("window", f"{kind} needs a table as its first argument (DATA)", self.span(tree))
+            raise BindError("window", f"{kind} requires a table as its first argument (DATA)", self.span(tree))
         if data.args.get("order") is not None:
-            raise BindError("window", f"{kind} takes no ORDER BY", self.span(tree))
+            raise BindError("window", f"{kind} does not accept ORDER BY", self.span(tree))
         below = self.relation(data.this)
         timecol = args.pop("TIMECOL", None)
         if not isinstance(timecol, nodes.Descriptor) or len(timecol.expressions) != 1:
-            raise BindError("window", f"{kind} needs DESCRIPTOR(time column)", self.span(tree))
+            raise BindError("window", f"{kind} requires DESCRIPTOR(time column)", self.span(tree))
         column = timecol.expressions[0]
         index = below.scope.find(column.name)
         if index is None:
@@ -416,13 +422,13 @@ class QueryBinder(OrderBinder):
             span=self.span(tree),
         )
         found = self._aliased(node, tree)
-        # An undeclared table may seem to have window_start itself, because the script mentions it.
+        # An undeclared table may seem to have a column window_start, because the script mentions this name.
         optional = (*below.scope.flags, False, False, False)
         return Relation(found.node, Scope(found.scope.qualifiers, found.scope.columns, optional))
 
     # -------------------------------------------------------------------------------------------- SELECT
     def _select(self, tree: exp.Select) -> tuple[Node, ScalarBinder | None]:
-        """The plan of a SELECT, and a binder for expressions outside of its list; None if DISTINCT hides it."""
+        """The plan of a SELECT, and a binder for expressions outside of its list; None after DISTINCT."""
         below = self._from(tree)
         where = tree.args.get("where")
         if where is not None:
@@ -474,7 +480,7 @@ class QueryBinder(OrderBinder):
         return (_distinct(node, self.span(tree)), None) if tree.args.get("distinct") else (node, binder)
 
     def _grouped(self, output: exp.Expression | InputRef, grouped: Grouping, scope: Scope) -> exp.Expression | InputRef:
-        """An output of a SELECT with GROUP BY; a column of * is a key."""
+        """An output of a SELECT with GROUP BY. A column of * must be a key."""
         if not isinstance(output, InputRef):
             return output
         if output not in grouped.keys:
@@ -487,7 +493,7 @@ class QueryBinder(OrderBinder):
     def _qualified(
         self, tree: exp.Expression, binder: ScalarBinder, aliases: Mapping[str, exp.Expression | InputRef]
     ) -> Expression:
-        """The query under QUALIFY, which may name the SELECT's aliases."""
+        """The query under QUALIFY, which may use aliases of the SELECT list."""
         base = binder.special
 
         def special(part: exp.Expression) -> Expression | None:
@@ -499,14 +505,14 @@ class QueryBinder(OrderBinder):
         return ScalarBinder(self.environment, self.statement, binder.scope, special).bind(tree)
 
     def _expanded(self, tree: exp.Select, below: Relation) -> Iterator[tuple[str | None, exp.Expression | InputRef]]:
-        """The SELECT list with stars unfolded: (name, tree or column)."""
+        """The SELECT list with stars expanded, as (name, tree or column)."""
         scope = below.scope
         for output in tree.expressions:
             star = output.this if isinstance(output, exp.Column) else output
             if isinstance(star, exp.Star):
                 qualifier = output.table if isinstance(output, exp.Column) else None
                 hits = [i for i in range(len(scope.columns)) if not qualifier or scope.qualifiers[i] == qualifier]
-                # An undeclared table may seem to have no columns, if the script names none.
+                # An undeclared table may seem to have no columns, if the script mentions none.
                 nameless = not hits and any(
                     isinstance(n, Scan) and not n.table.declared for n in walk_nodes(below.node)
                 )
@@ -518,7 +524,7 @@ class QueryBinder(OrderBinder):
                     )
                 if not hits:
                     raise BindError(
-                        "unknown-column", f"{output.sql(dialect='flink')} names no columns", self.span(output)
+                        "unknown-column", f"{output.sql(dialect='flink')} matches no columns", self.span(output)
                     )
                 for i in hits:
                     yield scope.columns[i].name, InputRef(i, scope.columns[i].type, self.span(output))
@@ -535,13 +541,13 @@ def _conditions(*clauses: exp.Expression | None) -> list[exp.Expression]:
 
 
 def _argument(tree: exp.Expression) -> exp.Expression:
-    """The value of an argument, which may be named."""
+    """The value of an argument, with or without a name."""
     return tree.expression if isinstance(tree, nodes.NamedArgument) else tree
 
 
 def _function_name(tree: exp.Expression, environment: Environment) -> str:
     name = tree.this
-    if isinstance(name, exp.Dot):  # never one of Flink's own
+    if isinstance(name, exp.Dot):  # a name with a database is never a function of Flink
         return dotted(environment.path(name)).lower()
     written = str(name.name)
     spec = functions.lookup(written.upper())
@@ -549,11 +555,11 @@ def _function_name(tree: exp.Expression, environment: Environment) -> str:
 
 
 _NAMING = ("BROADCAST", "SHUFFLE_HASH", "SHUFFLE_MERGE", "NEST_LOOP", "STATE_TTL", "LOOKUP")
-"""Hints that name relations of FROM."""
+"""Hints whose arguments are relations of FROM."""
 
 
 def _misnamed(tree: exp.Select, hint: nodes.HintCall) -> str:
-    """The first name in a hint that is unknown in FROM: an alias hides its table, a view its inputs."""
+    """The first relation in a hint that FROM lacks. An alias hides its table, and a view hides its inputs."""
     kind = hint.this.name.upper()
     if kind not in _NAMING:
         return ""
@@ -569,15 +575,18 @@ def _misnamed(tree: exp.Select, hint: nodes.HintCall) -> str:
 
 
 def _query_hints(tree: exp.Select, span: Callable[[exp.Expr], Span]) -> tuple[tuple[str, str], ...]:
-    """Hints after SELECT: name and arguments; a relation is named by its table, not its alias."""
+    """The hints after SELECT, as name and arguments. A relation is identified by its table, not its alias."""
     clause = tree.args.get("hint")
     if clause is None:
         return ()
     if any(tree.args.get(part) for part in ("joins", "group", "distinct")):
-        # Flink checks the names if a join or an aggregation uses the hint.
+        # Flink checks the names only if a join or an aggregation uses the hint.
         for hint in clause.expressions:
             if name := _misnamed(tree, hint):
-                message = f"no relation of FROM is called {name}, as {hint.this.name} names it: write its alias or name"
+                message = (
+                    f"the hint {hint.this.name} names {name}, but FROM has no such relation: "
+                    "write its alias or its name"
+                )
                 raise BindError(INVALID, message, span(hint))
     relations = relation_names(tree)
     tables = {name: relation.name if isinstance(relation, exp.Table) else "" for name, relation in relations}
@@ -590,13 +599,13 @@ def _query_hints(tree: exp.Select, span: Callable[[exp.Expr], Span]) -> tuple[tu
 
 
 def table_hints(tree: exp.Table) -> tuple[tuple[str, str], ...]:
-    """The hints after a table's name: name and arguments; the order of options has no effect."""
+    """The hints after a table's name, as name and arguments. The order of options has no effect."""
     return tuple(sorted(_hint(hint, {}) for hint in tree.args.get("hints") or ()))
 
 
 def _hint(hint: nodes.HintCall, called: Mapping[str, str]) -> tuple[str, str]:
     pairs = hint_options(hint, called)
-    # Quoted: a comma inside a value does not begin another option.
+    # The value is quoted, so that a comma in a value does not start another option.
     written = [f"{k}={sql_text(v)}" for k, v in pairs]
     written = written or [called.get(each.name) or unquoted(each) for each in hint.expressions]
     return hint.this.name.upper(), ", ".join(written)
@@ -607,13 +616,15 @@ def renamed(node: Node, names: list[str]) -> Node:
         return node
     if len(names) != len(node.schema):
         given = len(node.schema)
-        raise BindError(INVALID, f"{len(names)} names stand for {given} column{'s' * (given != 1)}: name each column")
+        raise BindError(
+            INVALID, f"{len(names)} names were written for {given} column{'s' * (given != 1)}: name each column"
+        )
     columns = tuple(replace(column, name=name) for column, name in zip(node.schema, names, strict=True))
     return Project(node, tuple(InputRef(i, c.type) for i, c in enumerate(columns)), columns, span=node.span)
 
 
 def _either(left: DataType, right: DataType) -> DataType:
-    """The type of a column that comes from both sides of a set operation."""
+    """The type of a column that combines both sides of a set operation."""
     if not (left.is_known and right.is_known):
         return left if left.is_known else right
     return common_type((left, right))

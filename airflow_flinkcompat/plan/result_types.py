@@ -1,8 +1,8 @@
 """Result types of Flink's operators and functions: decimals, common types and aggregates.
 
-Every rule maps argument types to a type, returns UNKNOWN if they do not determine it, and never raises. Sources:
-Flink's ``LogicalTypeMerging`` (decimals, sums, averages) and Calcite's least restrictive type, checked against a Flink
-2.3 planner.
+Every rule maps argument types to a result type and never raises. The result is UNKNOWN if the argument types do not
+determine it. The sources are Flink's ``LogicalTypeMerging`` (decimals, sums, averages) and Calcite's least
+restrictive type. The rules were compared with a Flink 2.3 planner.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ _INTERVALS = (INTERVAL_DAY_TIME.name, INTERVAL_YEAR_MONTH.name)
 
 
 def any_nullable(types: Sequence[DataType]) -> bool:
-    """True if an argument may be NULL (which makes the result of a strict function nullable)."""
+    """True if an argument may be NULL, which makes the result of a strict function nullable."""
     return any(t.nullable for t in types)
 
 
 def strict(result: DataType) -> ResultType:
-    """A fixed type that is nullable exactly when an argument is."""
+    """A fixed type that is nullable if an argument is nullable."""
     return lambda types: result.with_nullability(any_nullable(types))
 
 
@@ -49,17 +49,17 @@ def nullable(result: DataType) -> ResultType:
 
 
 def not_null(result: DataType) -> ResultType:
-    """A fixed type that is never NULL."""
+    """A fixed type that is never nullable."""
     return lambda types: result.with_nullability(False)
 
 
 def unknown(types: Types) -> DataType:
-    """Type of functions that does not depend on argument types alone."""
+    """UNKNOWN, for functions whose type does not depend on argument types alone."""
     return UNKNOWN
 
 
 def argument(position: int) -> ResultType:
-    """The type of one argument, nullable when any argument is."""
+    """The type of one argument, nullable if any argument is nullable."""
 
     def rule(types: Types) -> DataType:
         if position >= len(types):
@@ -78,14 +78,14 @@ def nullable_first(types: Types) -> DataType:
 
 
 def adjust(precision: int, scale: int) -> DataType:
-    """The decimal type of a precision and scale; beyond 38 digits the scale is reduced, down to six."""
+    """The decimal type of a precision and scale; beyond 38 digits the scale is reduced to at least six."""
     if precision <= MAX_PRECISION:
         return decimal(precision, scale)
     return decimal(MAX_PRECISION, max(MAX_PRECISION - (precision - scale), min(scale, 6)))
 
 
 def as_decimal(data_type: DataType) -> tuple[int, int] | None:
-    """(precision, scale) of an exact numeric type, None for any other."""
+    """The precision and scale of an exact numeric type; None for other types."""
     if data_type.name == "DECIMAL" and len(data_type.parameters) == 2:
         return data_type.parameters[0], data_type.parameters[1]
     digits = _INTEGER_DIGITS.get(data_type.name)
@@ -112,7 +112,7 @@ def _modulo(p1: int, s1: int, p2: int, s2: int) -> DataType:
 
 
 def round_decimal(data_type: DataType, digits: int) -> DataType:
-    """The type of ROUND(decimal, digits): one more digit before the point, ``digits`` after it."""
+    """The type of ROUND(decimal, digits): one more digit before the point, and ``digits`` after it."""
     exact = as_decimal(data_type)
     if exact is None or data_type.name != "DECIMAL":
         return data_type
@@ -141,7 +141,7 @@ def _numeric(left: DataType, right: DataType, exact: Callable[[int, int, int, in
             return UNKNOWN  # CASE, IF and COALESCE treat this mixture differently
         if "DECIMAL" in others:
             return DOUBLE
-        # The first of FLOAT and DOUBLE decides.
+        # The first FLOAT or DOUBLE determines the result.
         return (left if left.name in APPROXIMATE else right).with_nullability(True)
     first, second = as_decimal(left), as_decimal(right)
     return exact(*first, *second) if first and second else UNKNOWN
@@ -158,7 +158,7 @@ def _arithmetic(exact: Callable[[int, int, int, int], DataType]) -> ResultType:
 
 
 def _with_time(sign: str, numbers: ResultType) -> ResultType:
-    """``+`` and ``-`` also move dates, times and timestamps by intervals."""
+    """Rule for ``+`` and ``-``, which can also add intervals to dates, times and timestamps."""
 
     def rule(types: Types) -> DataType:
         if len(types) != 2:
@@ -175,7 +175,7 @@ def _with_time(sign: str, numbers: ResultType) -> ResultType:
 
 
 def multiply(types: Types) -> DataType:
-    """``*``: numbers by Flink's decimal rule, an interval times a number stays an interval."""
+    """Type of ``*``: numbers follow Flink's decimal rule; an interval times a number stays an interval."""
     for first, second in (types, types[::-1]) if len(types) == 2 else ():
         if first.name in _INTERVALS and as_decimal(second):
             return first.with_nullability(any_nullable(types))
@@ -188,7 +188,7 @@ divide = _arithmetic(_divide)
 
 
 def modulo(types: Types) -> DataType:
-    """``%`` and MOD: decimals by the modulo rule, otherwise the type of the divisor."""
+    """Type of ``%`` and MOD: decimals follow the modulo rule; otherwise the type of the divisor."""
     if len(types) != 2:
         return UNKNOWN
     exact = [as_decimal(t) for t in types]
@@ -198,7 +198,7 @@ def modulo(types: Types) -> DataType:
 
 
 def whole_number(types: Types) -> DataType:
-    """FLOOR and CEIL: a decimal loses its scale; other types, also of FLOOR(timestamp TO unit), stay."""
+    """Type of FLOOR and CEIL: a decimal loses its scale; other types (FLOOR(timestamp TO unit)) remain."""
     if not types:
         return UNKNOWN
     if types[0].name == "DECIMAL":
@@ -237,13 +237,13 @@ def common_type(types: Sequence[DataType]) -> DataType:
 
 
 def coalesce(types: Types) -> DataType:
-    """COALESCE: the common type, NULL only when every argument may be."""
+    """Type of COALESCE: the common type, nullable only if every argument is nullable."""
     result = common_type(types)
     return result.with_nullability(all(t.nullable for t in types)) if result.is_known else UNKNOWN
 
 
 def case(types: Types) -> DataType:
-    """CASE with arguments (condition, value)…, else: the common type of the values."""
+    """Type of CASE with (condition, value) pairs and ELSE: the common type of the values."""
     return common_type((*types[1:-1:2], *types[-1:])) if len(types) % 2 else common_type((*types[1::2], _NULL))
 
 
@@ -251,15 +251,15 @@ _NULL = DataType("NULL")
 
 
 def if_else(types: Types) -> DataType:
-    """IF(condition, value, otherwise)."""
+    """Type of IF(condition, value, otherwise)."""
     result = common_type(types[1:]) if len(types) == 3 else UNKNOWN
     if result.name in TIMESTAMPS and len({t.parameters for t in types[1:] if t.name != "NULL"}) > 1:
-        return UNKNOWN  # it has the precision of its first value, and cuts the other
+        return UNKNOWN  # IF has the precision of its first value and truncates the other value
     return result.with_nullability(True) if result.is_known else UNKNOWN
 
 
 def concatenation(types: Types) -> DataType:
-    """``||``: the lengths add up; a CHAR only when both sides are."""
+    """Type of ``||``: the lengths add up; CHAR only if both sides are CHAR."""
     if not types or not all(t.name in CHARACTERS and t.parameters for t in types):
         return STRING.with_nullability(any_nullable(types)) if types else UNKNOWN
     length = min(STRING.parameters[0], sum(t.parameters[0] for t in types))
@@ -268,7 +268,7 @@ def concatenation(types: Types) -> DataType:
 
 
 def varying(types: Types) -> DataType:
-    """Functions that shorten a text: VARCHAR as long as the first argument."""
+    """Type of functions that shorten a string: VARCHAR with the length of the first argument."""
     if not types or types[0].name not in CHARACTERS:
         return UNKNOWN
     return DataType("VARCHAR", types[0].parameters, nullable=any_nullable(types))
@@ -284,7 +284,7 @@ def nullable_varying(types: Types) -> DataType:
 
 
 def total(types: Types) -> DataType:
-    """SUM: the argument's type (INT stays INT and wraps), DECIMAL(p, s) becomes DECIMAL(38, s)."""
+    """Type of SUM: the argument's type (an INT can overflow); DECIMAL(p, s) becomes DECIMAL(38, s)."""
     if len(types) != 1 or not types[0].is_known:
         return UNKNOWN
     if types[0].name == "DECIMAL":
@@ -293,7 +293,7 @@ def total(types: Types) -> DataType:
 
 
 def average(types: Types) -> DataType:
-    """AVG: the argument's type (INT truncates), DECIMAL(p, s) becomes DECIMAL(38, max(6, s))."""
+    """Type of AVG: the argument's type (an INT truncates); DECIMAL(p, s) becomes DECIMAL(38, max(6, s))."""
     if len(types) != 1 or not types[0].is_known:
         return UNKNOWN
     if types[0].name == "DECIMAL":
@@ -302,7 +302,7 @@ def average(types: Types) -> DataType:
 
 
 def total0(types: Types) -> DataType:
-    """SUM0: like SUM, never NULL."""
+    """Type of SUM0: like SUM, but never nullable."""
     result = total(types)
     return result.with_nullability(False) if result.is_known else UNKNOWN
 

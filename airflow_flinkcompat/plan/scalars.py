@@ -1,4 +1,4 @@
-"""Binding of scalar expressions and aggregate calls of a syntax tree to a relation's columns."""
+"""Binding of scalar expressions and aggregate calls of a syntax tree to the columns of a relation."""
 
 from __future__ import annotations
 
@@ -70,20 +70,20 @@ _BINARY: dict[type[exp.Expression], str] = {
 @quick_init
 @dataclass(frozen=True)
 class Scope:
-    """The columns visible to an expression: for each position its qualifier (table alias), and the column."""
+    """The columns that an expression can use, each with its qualifier (table alias) by position."""
 
     qualifiers: tuple[str | None, ...]
     columns: tuple[Column, ...]
     optional: tuple[bool, ...] = ()
-    """True for columns of undeclared tables: they lose to a declared column of the same name."""
+    """True for columns of undeclared tables. A declared column of the same name has priority."""
 
     def concat(self, other: Scope) -> Scope:
-        """Both scopes side by side, as a join sees them."""
+        """Both scopes next to each other, as in a join."""
         return Scope(self.qualifiers + other.qualifiers, self.columns + other.columns, self.flags + other.flags)
 
     @property
     def flags(self) -> tuple[bool, ...]:
-        """``optional`` for every column."""
+        """The value of ``optional`` for every column."""
         return self.optional or (False,) * len(self.columns)
 
     @cached_property
@@ -94,7 +94,7 @@ class Scope:
         return found
 
     def find(self, name: str, qualifier: str | None = None) -> int | None:
-        """The position of a column, None if there is none; ambiguous names raise :class:`BindError`."""
+        """The position of a column; None if there is none. Raise :class:`BindError` for an ambiguous name."""
         hits = self._places.get(name, ())
         if qualifier is not None:
             hits = [i for i in hits if self.qualifiers[i] == qualifier]
@@ -106,9 +106,9 @@ class Scope:
         return hits[0] if hits else None
 
     def find_field(self, name: str, qualifier: str | None = None) -> tuple[int, tuple[str, ...]] | None:
-        """A row column and the path to its field of that name, which Flink treats as a column.
+        """A row column and the path to its field with this name, which Flink treats like a column.
 
-        The outermost field counts. Seen with Flink 2.3.0.
+        The outermost field with the name applies (observed with Flink 2.3.0).
         """
         columns = [i for i, other in enumerate(self.qualifiers) if qualifier is None or other == qualifier]
         rows: list[tuple[int, tuple[str, ...], DataType]] = [(i, (), self.columns[i].type) for i in columns]
@@ -130,10 +130,10 @@ Special = Callable[[exp.Expression], Expression | None]
 
 
 class ScalarBinder:
-    """Binder of expressions of one statement against one scope.
+    """Binder of the expressions of one statement to one scope.
 
-    ``special`` is consulted first for every tree: it replaces grouped expressions, aggregates and OVER calls once these
-    have become columns.
+    ``special`` is called first for every tree. It replaces grouped expressions, aggregates and OVER calls that have
+    become columns.
     """
 
     def __init__(self, environment: Environment, statement: Statement, scope: Scope, special: Special | None = None):
@@ -146,7 +146,7 @@ class ScalarBinder:
         return span_of(tree, self.statement)
 
     def bind(self, tree: exp.Expression) -> Expression:
-        """The bound expression. Raises :class:`BindError` for one without a value in the plan."""
+        """The bound expression. Raises :class:`BindError` for an expression that the plan cannot represent."""
         if self.special is not None and (found := self.special(tree)) is not None:
             return found if found.span is not None else placed(found, self.span(tree))
         if type(tree) in _READ:
@@ -157,7 +157,7 @@ class ScalarBinder:
         return bound if bound.span is not None else placed(bound, self.span(tree))
 
     def told_apart(self, column: exp.Column) -> str | None:
-        """A column for a normal form: its name, and its number among those of this name; None if not found."""
+        """The text of a column in a normal form: its name, and its number among columns of the same name."""
         name, qualifier = column.name, column.table or None
         index = self.scope.find(name, qualifier)
         if index is None:
@@ -165,7 +165,7 @@ class ScalarBinder:
         return f"{json.dumps(name)}#{sum(each.name == name for each in self.scope.columns[:index])}"
 
     def call(self, name: str, trees: list[exp.Expression], tree: exp.Expression) -> FunctionCall:
-        """A call of a catalogue or user function over bound arguments."""
+        """A call of a built-in or user function over bound arguments."""
         return self._call(name, tuple(self.bind(arg) for arg in trees), tree)
 
     def _call(self, name: str, args: tuple[Expression, ...], tree: exp.Expression) -> FunctionCall:
@@ -202,7 +202,7 @@ class ScalarBinder:
         return self._call("AND", (low, high), tree)
 
     def _operands(self, tree: exp.Expression, kind: type[exp.Expression]) -> tuple[Expression, ...]:
-        """Both sides; a chain of the same AND or OR becomes one call."""
+        """Both sides of an operator. A chain of the same AND or OR becomes one call."""
         if kind not in (exp.And, exp.Or):
             return self.bind(tree.this), self.bind(tree.expression)
         parts: list[Expression] = []
@@ -225,7 +225,7 @@ class ScalarBinder:
             for name, qualifier, rest in ways:
                 if (index := self.scope.find(name, qualifier)) is not None:
                     return self._fields(index, rest, span)
-            # A fully qualified column: catalog and database in front of table and column.
+            # A full column name: catalog and database before table and column.
             if len(parts) > 2 and (index := self.scope.find(parts[-1], parts[-2])) is not None:
                 return self._fields(index, [], span)
             for name, qualifier, rest in ways:
@@ -236,7 +236,7 @@ class ScalarBinder:
         raise BindError("unknown-column", f"column {'.'.join(parts)} is not found", span)
 
     def _fields(self, value: Expression | int, names: Sequence[str], span: Span) -> Expression:
-        """A field of a row within rows, or of the column at a place in the scope."""
+        """A field of nested rows, starting at an expression or at a column of the scope."""
         if isinstance(value, int):
             value = InputRef(value, self.scope.columns[value].type, span)
         for name in names:
@@ -262,11 +262,11 @@ class ScalarBinder:
         return self._fields(self.bind(inner), names, self.span(tree))
 
     def interval(self, tree: exp.Interval) -> Literal:
-        """A constant interval in milliseconds or months; raises :class:`BindError` for an unread form."""
+        """A constant interval in milliseconds or months; raises :class:`BindError` for an unsupported form."""
         return interval(tree, self.span(tree))
 
     def _binary(self, tree: exp.HexString) -> Expression:
-        """``X'1F'``."""
+        """A binary literal, such as ``X'1F'``."""
         digits = str(tree.this).upper()
         kind = DataType("BINARY", (len(digits) // 2,), nullable=False)
         return FunctionCall("BINARY LITERAL", (Literal(digits, SYMBOL),), kind, self.span(tree))
@@ -285,7 +285,7 @@ class ScalarBinder:
         return self.call("IN", [tree.this, *tree.expressions], tree)
 
     def _escape(self, tree: exp.Escape) -> Expression:
-        """``x [NOT] LIKE pattern ESCAPE c``, and SIMILAR TO alike."""
+        """``x [NOT] LIKE pattern ESCAPE c``, or the same with SIMILAR TO."""
         matched = tree.this
         name = "LIKE" if isinstance(matched, exp.Like) else _BINARY[type(matched)]
         found = self.call(name, [matched.this, matched.expression, tree.expression], tree)
@@ -306,7 +306,7 @@ class ScalarBinder:
     def _function(self, tree: exp.Anonymous) -> Expression:
         name = tree.name
         if name.upper() in _OPERATORS or " " in name or not any(map(str.isalnum, name)):
-            message = f"Flink has no function {name}, and functions of a catalog are not read"
+            message = f"Flink has no function {name}, and functions of catalogs are not supported"
             raise BindError("function", message, self.span(tree))
         if is_aggregate(tree, self.environment):
             raise BindError("aggregate", f"aggregate {name} is not understood here", self.span(tree))
@@ -317,7 +317,7 @@ class ScalarBinder:
         return self.call(name.upper() if known else name.lower(), tree.expressions, tree)
 
     def _qualified_function(self, tree: exp.Dot) -> Expression:
-        """A call of a function with its database, or catalog and database: never one of Flink's own."""
+        """A call of a function with its database, which is never a function of Flink."""
         call = tree.expression
         name = qualified_name(tree.this, call.name)
         if name is None:
@@ -347,7 +347,7 @@ class ScalarBinder:
         return call if returned is None else replace(call, type=returned)
 
     def aggregate(self, tree: exp.Expression) -> AggregateCall:
-        """An aggregate call with its DISTINCT and FILTER; COUNT over a constant is COUNT(*) (measured equal)."""
+        """An aggregate call with DISTINCT and FILTER. COUNT of a constant is COUNT(*) (measured as equal)."""
         condition = None
         span = self.span(tree)
         if isinstance(tree, exp.Filter):
@@ -379,7 +379,7 @@ class ScalarBinder:
 
 
 _OPERATORS = ACCESSES | {"AND", "CASE", "IN", "LIKE", "NEG", "NOT", "OR"}
-"""Plan names for SQL syntax that is no function."""
+"""Names in plans for SQL syntax that is not a function."""
 _READ: dict[type[exp.Expr], frozenset[str]] = {
     **dict.fromkeys(_BINARY, frozenset({"this", "expression", "negate"})),
     exp.Div: frozenset({"this", "expression", "typed", "safe"}),
@@ -402,7 +402,7 @@ _READ: dict[type[exp.Expr], frozenset[str]] = {
     exp.Fetch: frozenset({"direction", "count", "limit_options"}),
     exp.LimitOptions: frozenset({"rows"}),
 }
-"""The arguments that are read; others must be refused, because they would be lost silently."""
+"""Arguments of trees that are read. Others are refused, because they would be lost silently."""
 
 
 def _cast(binder: ScalarBinder, tree: Any) -> Expression:
@@ -457,11 +457,11 @@ _BOUND: Mapping[type[exp.Expr], Callable[[ScalarBinder, Any], Expression]] = {
     exp.HexString: lambda binder, tree: binder._binary(tree),
     nodes.JsonPair: lambda binder, tree: binder.call("KEY VALUE", [tree.this, tree.expression], tree),
 }
-"""Binders by kind of tree, for trees other than operators with two sides."""
+"""Binders by type of tree, except for binary operators."""
 
 
 def unread(tree: exp.Expr, span: Callable[[Any], Span], at: exp.Expr | None = None) -> None:
-    """Raise :class:`BindError`, placed at ``at`` or the tree, for a part of a tree that is not read."""
+    """Raise :class:`BindError` for a part of a tree that is not read, at the place of ``at`` or the tree."""
     known = _READ.get(type(tree))
     lost = [] if known is None else [name for name, value in tree.args.items() if value and name not in known]
     if lost:
@@ -483,7 +483,7 @@ def is_aggregate(tree: exp.Expression, environment: Environment) -> bool:
 
 
 def aggregates_in(tree: exp.Expression, environment: Environment) -> Iterator[exp.Expression]:
-    """The outermost aggregate calls of an expression, in order, outside of OVER calls and subqueries."""
+    """The outermost aggregate calls of an expression in order, except in OVER calls and subqueries."""
     if isinstance(tree, exp.Window | exp.Query):
         return
     if is_aggregate(tree, environment):
@@ -494,7 +494,7 @@ def aggregates_in(tree: exp.Expression, environment: Environment) -> Iterator[ex
 
 
 def _operands(tree: exp.Expression) -> Iterable[exp.Expression]:
-    """The trees directly below an expression; none for a column or literal, which contains no call."""
+    """The child trees of an expression; none for a column or literal, which contains no call."""
     return () if isinstance(tree, exp.Column | exp.Literal) else tree.iter_expressions()
 
 
@@ -510,7 +510,7 @@ def overs_in(tree: exp.Expression) -> Iterator[exp.Window]:
 
 
 def time_attribute_of(expression: Expression, columns: tuple[Column, ...]) -> TimeAttribute | None:
-    """The time attribute of a column or of PROCTIME(); None for any other computation."""
+    """The time attribute of a column or of PROCTIME(); None for other expressions."""
     if isinstance(expression, InputRef):
         return columns[expression.index].time_attribute
     if isinstance(expression, FunctionCall) and expression.function == "PROCTIME":
@@ -540,7 +540,7 @@ def _literal(tree: exp.Literal) -> Literal:
     if "e" in text.lower():
         approximate = float(text)
         if math.isinf(approximate):
-            raise BindError("construct", f"{text} is beyond the range of DOUBLE")
+            raise BindError("construct", f"{text} is outside of the range of DOUBLE")
         return Literal(approximate, _DOUBLE)
     if "." in text:
         number = Decimal(text)

@@ -1,7 +1,7 @@
-"""``CREATE TABLE … LIKE …``: the parts that a new table inherits from another.
+"""``CREATE TABLE … LIKE …``: the parts that a new table inherits from an existing table.
 
-These parts and the refusals were seen with Flink 2.3; the messages are Flink's. EXCLUDING PARTITIONS and EXCLUDING
-DISTRIBUTION, and with them EXCLUDING ALL, only allow the new table to declare its own.
+These parts and refusals were observed with Flink 2.3; the messages are Flink's. EXCLUDING PARTITIONS, EXCLUDING
+DISTRIBUTION and therefore EXCLUDING ALL only allow the new table to declare these parts itself.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _MAY_OVERWRITE = frozenset({"GENERATED", "METADATA", "OPTIONS", "WATERMARKS"})
 
 @dataclass(frozen=True)
 class _Own:
-    """The new table's own declarations: column names by kind, and the other parts that it has."""
+    """The declarations of the new table: column names by kind, and True for a primary key."""
 
     physical: frozenset[str]
     computed: frozenset[str]
@@ -37,9 +37,9 @@ class _Own:
 
 
 def inherited(base: Table, tree: nodes.CreateTable) -> Table:
-    """The base table of a LIKE clause without parts that the new table does not inherit.
+    """The base table of a LIKE clause, without the parts that the new table does not inherit.
 
-    Columns that the new table overwrites remain, because they decide the position.
+    Columns that the new table overwrites remain, because they determine the position.
     """
     strategies = _strategies(tree.args["like"])
     own = _own(tree)
@@ -61,7 +61,7 @@ def inherited(base: Table, tree: nodes.CreateTable) -> Table:
     _check_columns(found, own, strategies)
     if watermark is not None and own.watermarks:
         if own.watermarks != {watermark.column}:
-            raise BindError("construct", "LIKE with a watermark of another column is not understood")
+            raise BindError("construct", "LIKE with a watermark on a different column is not understood")
         if strategies["WATERMARKS"] != "OVERWRITING":
             raise _refused(
                 f"There already exists a watermark spec for column '{watermark.column}' in the base table",
@@ -75,7 +75,7 @@ def inherited(base: Table, tree: nodes.CreateTable) -> Table:
 
 
 def moved(expression: Expression, before: Sequence[Column], after: Sequence[Column]) -> Expression:
-    """An expression over columns of one table, moved by name to the columns of another."""
+    """Convert an expression over columns of one table to the columns of a different table, by name."""
     places = {column.name: i for i, column in enumerate(after)}
 
     def leaf(part: Expression) -> Expression:
@@ -83,19 +83,21 @@ def moved(expression: Expression, before: Sequence[Column], after: Sequence[Colu
             return part
         name = before[part.index].name
         if name not in places:
-            raise _refused(f"Unknown identifier '{name}'", "keep that column, or leave out columns computed from it")
+            raise _refused(
+                f"Unknown identifier '{name}'", "keep that column, or remove the columns that are computed from it"
+            )
         return replace(part, index=places[name], type=after[places[name]].type)
 
     return transform(expression, leaf)
 
 
 def _strategies(like: nodes.TableLike) -> Mapping[str, str]:
-    """The strategy for each part. ALL sets those that no option names."""
+    """The merging strategy of each part. ALL applies to parts without a separate option."""
     given: dict[str, str] = {}
     for option in like.expressions:
         part, strategy = str(option.args["kind"]), str(option.this)
         if part in given:
-            raise _refused("Each like option feature can be declared only once", f"leave out one of {part}")
+            raise _refused("Each like option feature can be declared only once", f"remove one option for {part}")
         if strategy == "OVERWRITING" and part not in _MAY_OVERWRITE:
             raise _refused(
                 f"Illegal merging strategy 'OVERWRITING' for '{part}' option", "write INCLUDING or EXCLUDING"
@@ -135,7 +137,7 @@ def _check_columns(base: Table, own: _Own, strategies: Mapping[str, str]) -> Non
     taken = {column.name for column in base.columns}
     others = (own.physical & taken) | (own.computed & (taken - computed)) | (own.metadata & (taken - metadata))
     for name in sorted(others):
-        raise _refused(f"A column named '{name}' already exists in the base table", "leave it out, or rename it")
+        raise _refused(f"A column named '{name}' already exists in the base table", "remove or rename the new column")
 
 
 def _options(base: Table, tree: nodes.CreateTable, strategies: Mapping[str, str]) -> tuple[tuple[str, str], ...]:

@@ -10,7 +10,7 @@ from airflow_flinkcompat.lazy import cached_property, quick_init
 
 
 class TimeAttribute(StrEnum):
-    """Clock of a time column: event time (a declared watermark) or processing time."""
+    """Clock of a time column: event time (declared by a watermark) or processing time."""
 
     ROWTIME = "rowtime"
     PROCTIME = "proctime"
@@ -19,13 +19,12 @@ class TimeAttribute(StrEnum):
 @quick_init
 @dataclass(frozen=True)
 class DataType:
-    """One Flink logical type.
+    """A logical type of Flink.
 
-    ``name`` is the type root in upper case (``BIGINT``, ``DECIMAL``, ``TIMESTAMP_LTZ``, ``ROW`` …), ``parameters`` its
-    length, precision or scale, ``elements`` the types inside ARRAY, MAP, MULTISET and ROW, ``names`` the fields of
-    a ROW.
-    Synonyms are replaced when a type is read: STRING is VARCHAR(2147483647), INTEGER is INT, a bare TIMESTAMP has
-    precision 6, a bare DECIMAL is DECIMAL(10, 0).
+    ``name`` is the type root in upper case, such as ``BIGINT``, ``DECIMAL``, ``TIMESTAMP_LTZ`` or ``ROW``.
+    ``parameters`` contains the length, precision or scale. ``elements`` contains the types inside ARRAY, MAP,
+    MULTISET and ROW, and ``names`` the field names of a ROW. Synonyms are replaced: STRING is VARCHAR(2147483647),
+    INTEGER is INT, TIMESTAMP has precision 6, and DECIMAL is DECIMAL(10, 0).
     """
 
     name: str
@@ -35,7 +34,7 @@ class DataType:
     nullable: bool = True
 
     def __hash__(self) -> int:
-        # Most types differ by name, and the hash of every column and call needs that of its type.
+        # Most types differ by name. Every hash of a column or call needs the hash of its type, so it must be fast.
         return hash(self.name)
 
     def __str__(self) -> str:
@@ -56,7 +55,7 @@ class DataType:
 
     @classmethod
     def read(cls, text: str) -> DataType:
-        """The type with this ``str``, for types without elements; else an unknown one."""
+        """Parse the ``str`` of a type without elements; UNKNOWN for other types."""
         if text in ("STRING", "STRING NOT NULL"):
             return STRING.with_nullability(text == "STRING")
         match = _PLAIN.fullmatch(text)
@@ -67,7 +66,7 @@ class DataType:
 
     @property
     def is_known(self) -> bool:
-        """False for a result whose type the plan cannot determine (an undeclared function or table)."""
+        """False if the plan cannot determine the type, such as for an undeclared function or table."""
         for element in self.elements:
             if not element.is_known:
                 return False
@@ -78,7 +77,7 @@ class DataType:
         return replace(self, nullable=not self.nullable)
 
     def with_nullability(self, nullable: bool) -> DataType:
-        """The type, nullable or not."""
+        """The same type, nullable or not."""
         return self if self.nullable == nullable else self._flipped
 
 
@@ -117,14 +116,14 @@ def timestamp(precision: int = 3) -> DataType:
 
 
 def timestamp_ltz(precision: int = 3) -> DataType:
-    """TIMESTAMP_LTZ(precision): an instant, shown in ``table.local-time-zone``."""
+    """TIMESTAMP_LTZ(precision): an instant, which is displayed in ``table.local-time-zone``."""
     return DataType("TIMESTAMP_LTZ", (precision,))
 
 
 @quick_init
 @dataclass(frozen=True)
 class Column:
-    """One column of a relation: its name, Flink type and, where it is one, its time attribute."""
+    """A column of a relation: its name, its Flink type, and its time attribute, if any."""
 
     name: str
     type: DataType

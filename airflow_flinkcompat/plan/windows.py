@@ -1,4 +1,4 @@
-"""Windows of a syntax tree: arguments, definitions, and the plan's columns that are window fields."""
+"""Windows of a syntax tree: arguments, definitions, and window fields among the columns of a plan."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ def is_window_function(tree: nodes.TableFunction) -> bool:
 
 
 def is_group_window(tree: exp.Expression) -> bool:
-    """True for the legacy TUMBLE, HOP and SESSION calls of a GROUP BY."""
+    """True for the legacy calls of TUMBLE, HOP and SESSION in GROUP BY."""
     return isinstance(tree, exp.Anonymous) and tree.name.upper() in GROUP_WINDOWS
 
 
 def window_property(tree: exp.Expression) -> WindowField | None:
-    """The window field of TUMBLE_START and similar calls."""
+    """The window field that TUMBLE_START or a similar call returns; None for other calls."""
     if not isinstance(tree, exp.Anonymous):
         return None
     head, _, tail = tree.name.upper().partition("_")
@@ -61,14 +61,14 @@ def window_property(tree: exp.Expression) -> WindowField | None:
 
 
 def property_column(name: WindowField, time: DataType, attribute: TimeAttribute | None) -> Column:
-    """Column of a field of a legacy group window."""
+    """The column for a field of a legacy group window."""
     if name in (WindowField.START, WindowField.END):
         return Column(name.value, timestamp(3))
     return Column(name.value, time if name is WindowField.TIME else UNKNOWN, attribute)
 
 
 def window_columns(time: Column) -> tuple[Column, ...]:
-    """Window fields: start and end are TIMESTAMP(3) even on TIMESTAMP_LTZ, the time has its column's type."""
+    """Columns of the window fields. Bounds are always TIMESTAMP(3); window_time has its column's type."""
     return (
         Column(WindowField.START.value, timestamp(3)),
         Column(WindowField.END.value, timestamp(3)),
@@ -77,7 +77,7 @@ def window_columns(time: Column) -> tuple[Column, ...]:
 
 
 def window_arguments(tree: nodes.TableFunction, scalars: ScalarBinder) -> dict[str, exp.Expression]:
-    """The arguments of a windowing function by name, including positional ones."""
+    """The arguments of a windowing function by name, including positional arguments."""
     kind = tree.this.name.upper()
     names = PARAMETERS[kind]
     found: dict[str, exp.Expression] = {}
@@ -87,7 +87,7 @@ def window_arguments(tree: nodes.TableFunction, scalars: ScalarBinder) -> dict[s
         elif i < len(names):
             name = names[i]
         else:
-            raise BindError("window", f"{kind} takes at most {len(names)} arguments", scalars.span(tree))
+            raise BindError("window", f"{kind} accepts at most {len(names)} arguments", scalars.span(tree))
         if name not in names or name in found:
             raise BindError("window", f"{kind} has no argument {name} here", scalars.span(arg))
         if isinstance(arg, exp.Table | exp.Subquery):
@@ -99,7 +99,7 @@ def window_arguments(tree: nodes.TableFunction, scalars: ScalarBinder) -> dict[s
 def define_window(
     kind: WindowKind, args: Mapping[str, exp.Expression], tree: exp.Expression, scalars: ScalarBinder
 ) -> Window:
-    """The definition from its length arguments; raises :class:`BindError` if one is missing or variable."""
+    """The window definition from length arguments; raise :class:`BindError` if one is missing or variable."""
     measures, lengths = {}, {}
     for name, arg in args.items():
         measures[name], lengths[name] = _length(arg, scalars)
@@ -110,7 +110,7 @@ def define_window(
         raise BindError("window", "the lengths of a window must be of one kind, time or rows", scalars.span(tree))
     measure = measures[min(needed)]
     if measure is Measure.ROWS and kind not in (WindowKind.TUMBLE, WindowKind.HOP):
-        raise BindError("window", f"{kind} over rows does not exist", scalars.span(tree))
+        raise BindError("window", f"{kind} cannot count rows: use TUMBLE or HOP", scalars.span(tree))
     return Window(
         kind,
         size=lengths.get("SIZE"),
@@ -122,26 +122,28 @@ def define_window(
 
 
 def group_window(call: exp.Anonymous, scalars: ScalarBinder) -> tuple[Expression, Window]:
-    """The time column and definition in a call of TUMBLE, HOP, SESSION or one of their fields."""
+    """The time column and the window definition in a call of a legacy group window or its fields."""
     kind = WindowKind(call.name.upper().partition("_")[0])
     names = {"TUMBLE": ("SIZE",), "HOP": ("SLIDE", "SIZE"), "SESSION": ("GAP",)}[kind.value]
     trees = call.expressions
     if len(trees) not in (len(names) + 1, len(names) + 2):
-        raise BindError("window", f"{kind} takes a time column and {' and '.join(names).lower()}", scalars.span(call))
+        raise BindError(
+            "window", f"{kind} requires a time column and {' and '.join(names).lower()}", scalars.span(call)
+        )
     window = define_window(kind, dict(zip((*names, "OFFSET"), trees[1:], strict=False)), call, scalars)
     return scalars.bind(trees[0]), window
 
 
 def through_table_api(statement: Statement) -> bool:
-    """True if a program wrote the queries of a statement through the Table API.
+    """True if a program created the queries of a statement through the Table API.
 
-    It has windows without a syntax in SQL: over rows, or row windows that end or look ahead.
+    The Table API has windows without SQL syntax: windows over rows, and row windows that end or look ahead.
     """
     return isinstance(statement, ProgramStatement) and bool(statement.query_steps)
 
 
 def _length(tree: exp.Expression, scalars: ScalarBinder) -> tuple[Measure, int]:
-    """``ROW_INTERVAL(n)`` is a length in rows."""
+    """The unit and length of a window argument; ``ROW_INTERVAL(n)`` is a length in rows."""
     if isinstance(tree, exp.Anonymous) and tree.name.upper() == "ROW_INTERVAL" and through_table_api(scalars.statement):
         rows = tree.expressions[0] if len(tree.expressions) == 1 else None
         if not isinstance(rows, exp.Literal) or not rows.name.isdecimal() or int(rows.name) == 0:
@@ -159,7 +161,7 @@ def aggregation_window(
     sets: tuple[tuple[int, ...], ...] | None,
     calls: tuple[AggregateCall, ...] = (),
 ) -> Window | None:
-    """The window of a windowed aggregation: both bounds of one windowing function in every grouping set."""
+    """The window of a windowed aggregation; None unless every grouping set has both bounds of one window."""
     found = [window_origin(node, key) for key in keys]
     for one in sets if sets is not None else (tuple(range(len(keys))),):
         bounds = [origin for i in one if (origin := found[i]) is not None]
@@ -168,12 +170,12 @@ def aggregation_window(
             return None
     assign = next(origin for origin in found if origin is not None)[0]
     used = (*keys, *[arg for call in calls for arg in call.args])
-    # A computation on a window field that the aggregation uses makes Flink materialise the window first (measured).
+    # If the aggregation uses a computation on a window field, Flink materialises the window first (measured).
     return None if any(map(partial(_computes_on_window, node), used)) else assign.window
 
 
 def window_origin(node: Node, expression: Expression) -> tuple[WindowAssign, WindowField] | None:
-    """Origin of a column that is an unchanged window field: the windowing node and the field."""
+    """The windowing node and field of a column that is an unchanged window field; None for other columns."""
     while isinstance(expression, InputRef):
         match node:
             case Project():
@@ -193,7 +195,7 @@ def window_origin(node: Node, expression: Expression) -> tuple[WindowAssign, Win
             case WindowAggregate():
                 if expression.index >= len(node.keys):
                     return None
-                # The aggregation passes its window up: a further aggregation on the fields runs on the same window.
+                # The aggregation passes its window on, so an aggregation on these fields runs on the same window.
                 return window_origin(node.input, node.keys[expression.index])
             case _:
                 return None
@@ -201,7 +203,7 @@ def window_origin(node: Node, expression: Expression) -> tuple[WindowAssign, Win
 
 
 def _computes_on_window(node: Node, expression: Expression) -> bool:
-    """True if a computation on a window field precedes this expression."""
+    """True if this expression is, or reads, a computation on a window field."""
     if isinstance(expression, FunctionCall):
         parts = [part for part in walk(expression) if isinstance(part, InputRef)]
         return any(window_origin(node, p) is not None or _computes_on_window(node, p) for p in parts)

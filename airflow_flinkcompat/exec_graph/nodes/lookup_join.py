@@ -154,7 +154,7 @@ FAMILIES = (
 )
 
 
-COMPUTED = "a value computed from the found row"
+COMPUTED = "a value computed from the looked-up row"
 
 
 def computed_in_front(join: JoinOperator, above: Iterable[Expression] = ()) -> frozenset[tuple[Expression, str]]:
@@ -178,7 +178,7 @@ def _computed(
         yield side, ""
         return
     if not isinstance(other, Leaf):
-        # A key of another type, or none: a lookup with this alone is refused.
+        # The key is a literal or has a different type. Flink refuses a lookup with such keys alone.
         if {place for place, _ in _columns(other)} == {1}:
             yield side, COMPUTED
         return

@@ -37,7 +37,7 @@ def test_it_is_refused_wherever_it_stands(place: str) -> None:
     script = TABLE.format("") + PLACES[place]
     (said, *others) = refusals(script.replace("{}", "INTERVAL '150' SECOND"))
     assert said.startswith("Flink refuses the proposed script: Interval field value 150 exceeds precision of SECOND(2)")
-    assert said.endswith("write SECOND(3), or a larger unit")
+    assert said.endswith("write SECOND(3), or use a larger unit")
     assert set(others) <= {said}
     assert refusals(script.replace("{}", "INTERVAL '150' SECOND"), "vvr")
     for taken in ("'150' SECOND(3)", "'50' SECOND", "'150 10' DAY(3) TO HOUR"):

@@ -168,7 +168,7 @@ def test_an_expression_of_flink_is_read_with_all_that_it_says(expression: str, o
         ("DELETE FROM totals", "DELETE is a statement that is not judged here"),
         ("SELECT * FROM TO_CHANGELOG(input => TABLE orders)", "name the columns of a function"),
         ("SELECT 1 FROM orders, LATERAL TABLE(f(TABLE orders))", "f is a process table function"),
-        ("SELECT * FROM orders, LATERAL (SELECT 1)", "LATERAL (SELECT …), a subquery for each row, is not judged"),
+        ("SELECT * FROM orders, LATERAL (SELECT 1)", "LATERAL (SELECT …), a subquery for each row, is not supported"),
     ],
 )
 def test_what_is_not_judged_is_named(statement: str, said: str) -> None:

@@ -65,7 +65,7 @@ def test_a_group_window_over_rows(call: str, window: Window) -> None:
 @pytest.mark.parametrize(
     ("call", "why"),
     [
-        ("SESSION(pt, ROW_INTERVAL(10))", "SESSION over rows does not exist"),
+        ("SESSION(pt, ROW_INTERVAL(10))", "SESSION cannot count rows: use TUMBLE or HOP"),
         (f"HOP(pt, ROW_INTERVAL(2), {TEN_MINUTES})", "of one kind, time or rows"),
         (f"TUMBLE(pt, ROW_INTERVAL(2), {TEN_MINUTES})", "of one kind, time or rows"),
         ("TUMBLE(pt, ROW_INTERVAL(0))", "above 0"),

@@ -172,7 +172,7 @@ INNER = f"SELECT bidtime, price, window_time AS wt FROM TABLE(TUMBLE(TABLE bid, 
         ),
         (
             _window(f"CUMULATE(TIMECOL => DESCRIPTOR(bidtime), STEP => {FIVE}, SIZE => {TEN})"),
-            "CUMULATE needs a table as its first argument (DATA)",
+            "CUMULATE requires a table as its first argument (DATA)",
         ),
         (
             _window(f"TUMBLE(TIMECOL => DESCRIPTOR(bidtime), DATA => TABLE bid, SIZE => {TEN})"),
