@@ -1,7 +1,6 @@
-"""Flink SQL as text and tree: the dialect, and scripts with places.
+"""Flink SQL as text and as trees: the dialect, and scripts with places.
 
-This package does not depend on Airflow, Spark or a network. :mod:`airflow_flinkcompat.sql.nodes` describes the shapes
-of trees.
+This package uses neither Airflow nor Spark nor a network. :mod:`airflow_flinkcompat.sql.nodes` describes the trees.
 """
 
 # ruff: noqa: E402 -- sqlglot may only be imported after this

@@ -1,4 +1,4 @@
-"""Shared parts of the parser: positions, expectations, names, literals and reserved words."""
+"""Shared parts of the parser: positions, required tokens, names, literals and reserved words."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 def by_first_word(rows: Iterable[tuple[tuple[str, ...], T]]) -> Mapping[str, Sequence[tuple[tuple[str, ...], T]]]:
-    """Rows by the first of the words that they match, so that few have to be compared."""
+    """Group rows by the first word that they match, so that few rows must be compared."""
     found: dict[str, list[tuple[tuple[str, ...], T]]] = {}
     for row in rows:
         found.setdefault(row[0][0], []).append(row)
@@ -31,19 +31,19 @@ class BaseParser(Parser):
     """sqlglot's parser, with helpers that raise instead of returning None."""
 
     def fail(self, message: str, token: Token | None = None) -> NoReturn:
-        """Raise a ParseError at ``token`` (default: the next one)."""
+        """Raise a ParseError at ``token``; by default, at the next token."""
         self.raise_error(message, *(() if token is None else (token,)))
         raise AssertionError("raise_error always raises under ErrorLevel.IMMEDIATE")
 
     def raise_error(self, message: str, *token: Token) -> None:
-        """Raise a ParseError that names the next token, unless a token is passed."""
+        """Raise a ParseError at ``token``; without a token, the message describes the next one."""
         if not token and message.startswith("Expect"):
             found = f", found {self.found()}" if self._curr else " at the end of the statement"
             message = f"Expected{message.removeprefix('Expecting').removeprefix('Expected')}{found}"
         super().raise_error(message, *token)
 
     def found(self) -> str:
-        """Describe the next token: a keyword or sign verbatim, but no other text, which may be a secret."""
+        """Describe the next token: keywords and symbols verbatim, but no other text, which may be secret."""
         token = self._curr
         kind = token.token_type
         if kind in _LITERALS:
@@ -53,7 +53,7 @@ class BaseParser(Parser):
         return "a name" if kind == TokenType.VAR and token.text.upper() not in reserved_words() else token.text
 
     def place(self, node: N, start: Token) -> N:
-        """Record that ``node`` was read from ``start`` up to the token just consumed."""
+        """Record that ``node`` was read from ``start`` to the last consumed token."""
         node.meta.update(start=start.start, end=self._prev.end)
         return node
 
@@ -62,7 +62,7 @@ class BaseParser(Parser):
         return self._prev.text.upper() if self._match_texts(words) else None
 
     match_words = Parser._match_text_seq
-    """Consume a sequence of words if it comes next."""
+    """Consume a sequence of words if it is next."""
 
     def require_word(self, *words: str, context: str = "") -> str:
         """Consume one of ``words`` and return it, or raise."""
@@ -110,7 +110,7 @@ class BaseParser(Parser):
         return literal if isinstance(literal, exp.Literal) else self.fail("Expected a string in single quotes")
 
     def parse_string_literal(self) -> exp.Literal | None:
-        """Read a string literal if one comes next."""
+        """Read a string literal if it is next."""
         return self.require_string() if self._curr.token_type == TokenType.STRING else None
 
     def require_expression(self) -> exp.Expr:
@@ -126,26 +126,26 @@ class BaseParser(Parser):
         self._match_l_paren()
         items: list[T] = [] if empty and self._match(TokenType.R_PAREN, advance=False) else self._parse_csv(read)
         self._match_r_paren()
-        return items or ([] if empty else self.fail("Expected something in the parentheses", self._prev))
+        return items or ([] if empty else self.fail("Expected a value in the parentheses", self._prev))
 
     def _parse_csv(self, parse_method: Callable[[], Any], sep: TokenType = TokenType.COMMA) -> list[Any]:
-        # sqlglot accepts a comma with nothing before or after it; Flink does not.
+        # sqlglot accepts a comma without an item before or after it, but Flink does not.
         def read() -> Any:
             item = parse_method()
             if item is None and sep in (self._prev.token_type, self._curr.token_type):
-                self.fail("Expected something on both sides of the comma")
+                self.fail("Expected a value on both sides of the comma")
             return item
 
         return super()._parse_csv(read, sep)
 
 
 DATA = Path(__file__).with_name("reserved_words.json")
-"""Reserved words by line of Flink, written by ``python -m dev.measure reserved-words``."""
+"""Reserved words by version of Flink, written by ``python -m dev.measure reserved-words``."""
 EVERY_LINE = "every line"
 
 
 @lru_cache
 def reserved_words(line: str = EVERY_LINE) -> frozenset[str]:
-    """Words, in upper case, that one line of Flink refuses as a name without back-ticks."""
+    """Upper-case words that a version of Flink refuses as a name without back-ticks."""
     by_line = json.loads(DATA.read_text())
     return frozenset(by_line[EVERY_LINE]).union(by_line[line]) if line in by_line else frozenset()

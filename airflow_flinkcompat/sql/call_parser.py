@@ -14,13 +14,13 @@ from airflow_flinkcompat.sql.pattern_parser import PatternParser
 
 _TYPED_LITERALS = frozenset({"DATE", "TIME", "TIMESTAMP"})
 
-#: Functions that Flink calls without parentheses.
+# Functions that Flink calls without parentheses.
 NILADIC_FUNCTIONS = (
     "CURRENT_CATALOG", "CURRENT_DATABASE", "CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP", "CURRENT_USER",
     "LOCALTIME", "LOCALTIMESTAMP",
 )  # fmt: skip
 
-#: Calls with keywords between the operands.
+# Calls with keywords between the operands.
 KEYWORD_CALLS: dict[str, tuple[str, ...]] = {
     "CEIL": ("TO",),
     "CEILING": ("TO",),
@@ -32,9 +32,9 @@ KEYWORD_CALLS: dict[str, tuple[str, ...]] = {
     "TRANSLATE": ("USING",),
     "TRIM": ("FROM",),
 }
-#: Keyword calls that mean the same as the plain call with commas.
+# Keyword calls that mean the same as the call with commas.
 _PLAIN_CALLS = frozenset({"SUBSTRING"})
-#: Calls whose first operand is a time unit.
+# Calls whose first operand is a time unit.
 _UNIT_FIRST = frozenset({"EXTRACT", "TIMESTAMPADD", "TIMESTAMPDIFF"})
 _COLLECTIONS: dict[str, type[exp.Expr]] = {
     "ARRAY": exp.Array,
@@ -46,7 +46,7 @@ _TRIM_SIDES = ("BOTH", "LEADING", "TRAILING")
 _ON_NULL = ("NULL ON NULL", "ABSENT ON NULL")
 _ON_EVENTS = tuple(f"{action} ON {event}" for event in ("EMPTY", "ERROR") for action in ("NULL", "ERROR"))
 _ON_EMPTY_VALUES = tuple(f"EMPTY {kind} ON {event}" for event in ("EMPTY", "ERROR") for kind in ("ARRAY", "OBJECT"))
-#: JSON functions → the clauses that may follow their operands. Longer spellings first.
+# Clauses that may follow the operands of each JSON function. Longer clauses are first.
 JSON_CALLS: dict[str, tuple[str, ...]] = {
     "JSON_ARRAY": _ON_NULL,
     "JSON_ARRAYAGG": _ON_NULL,
@@ -63,11 +63,11 @@ JSON_CALLS: dict[str, tuple[str, ...]] = {
     ),
     "JSON_VALUE": _ON_EVENTS,
 }
-#: JSON functions whose operands are pairs.
+# JSON functions whose operands are pairs.
 _JSON_PAIRS = frozenset({"JSON_OBJECT", "JSON_OBJECTAGG"})
-#: JSON functions that may name the type of their result.
+# JSON functions that can state the type of their result.
 _TYPED_JSON = frozenset({"JSON_QUERY", "JSON_VALUE"})
-#: Every clause of a JSON function has one of these words.
+# Every clause of a JSON function contains one of these words.
 _CLAUSE_WORDS = ("ON", "RETURNING", "WRAPPER")
 _IS_JSON_KINDS = ("VALUE", "SCALAR", "OBJECT", "ARRAY")
 
@@ -75,8 +75,8 @@ _IS_JSON_KINDS = ("VALUE", "SCALAR", "OBJECT", "ARRAY")
 class CallParser(PatternParser):
     """The part of the parser that reads expressions."""
 
-    # Every function remains a call as written: a user's function may have any name, and the plan package has its own
-    # catalogue.
+    # Every function remains a call as written. A user's function may have any name, and the plan package has a
+    # separate catalogue of functions.
     FUNCTIONS: ClassVar[dict[str, Callable[..., Any]]] = {}
     FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., Any]]] = {}
     NO_PAREN_FUNCTIONS: ClassVar[dict[Any, Any]] = {}
@@ -129,11 +129,11 @@ class CallParser(PatternParser):
         if not self._match(TokenType.L_PAREN, advance=False):
             self.fail("Expected ( after IN")
         if self._next.token_type == TokenType.R_PAREN:
-            self.fail("Expected something in the parentheses", self._next)
+            self.fail("Expected a value in the parentheses", self._next)
         return super()._parse_in(this, alias)
 
     def _parse_between(self, this: exp.Expr | None) -> exp.Between:
-        # sqlglot does not require the AND, so it would read a stray word as the upper bound.
+        # sqlglot does not require AND, so it would read a stray word as the upper bound.
         value = exp.Paren(this=this) if isinstance(this, exp.Is | exp.NullSafeEQ | exp.NullSafeNEQ) else this
         kind = self.match_word("SYMMETRIC", "ASYMMETRIC")
         low = self._parse_bitwise()
@@ -187,7 +187,7 @@ class CallParser(PatternParser):
         return call
 
     def _parse_special_call(self, word: str) -> exp.Expr | None:
-        """Read a call with its own grammar up to its ``)``; None, with nothing consumed, for other calls."""
+        """Read a call with a special grammar up to its ``)``; for other calls, consume nothing."""
         if word in ("CAST", "TRY_CAST"):
             self._advance(2)
             operand = self.require_expression()
@@ -201,9 +201,9 @@ class CallParser(PatternParser):
         return None
 
     def _is_word_inside(self, *words: str) -> bool:
-        """True if one of ``words`` is in the next call, outside of its inner brackets.
+        """True if the next call contains one of ``words`` outside of its inner brackets.
 
-        It searches, because trial parses of nested calls take exponential time.
+        The method searches tokens, because trial parses of nested calls take exponential time.
         """
         depth = 0
         for index in range(self._index, len(self._tokens)):
@@ -219,7 +219,7 @@ class CallParser(PatternParser):
         return False
 
     def _parse_window(self, this: exp.Expr | None, alias: bool = False) -> exp.Expr | None:
-        # Called right after the closing parenthesis of a call: only then is the end of the call known.
+        # This runs directly after the closing parenthesis of a call, when the end of the call is known.
         if isinstance(this, exp.Anonymous) and "start" in this.meta:
             this.meta["end"] = self._prev.end
         return super()._parse_window(this, alias)
@@ -243,7 +243,7 @@ class CallParser(PatternParser):
         if word == "TRIM" and (side := self.match_word(*_TRIM_SIDES)):
             operands.append(exp.var(side))
         if not (operands and self._match_texts(("FROM",), advance=False)):
-            keywords += [""] * len(operands)  # nothing stands between BOTH and the characters
+            keywords += [""] * len(operands)  # there is no keyword between BOTH and the characters
             operands.append(self.require_operand())
         for keyword in KEYWORD_CALLS[word]:
             if self.match_words(keyword):
@@ -302,7 +302,7 @@ class CallParser(PatternParser):
 
 
 def _as_unit(operand: exp.Expr) -> exp.Expr:
-    """A time unit that was parsed as a column, as a word."""
+    """Convert a time unit that was parsed as a column to a word."""
     if isinstance(operand, exp.Column) and not operand.table and not operand.this.args.get("quoted"):
         unit = exp.var(operand.name.upper())
         unit.meta.update(operand.this.meta)

@@ -8,7 +8,7 @@ from sqlglot.tokenizer_core import TokenType
 from airflow_flinkcompat.sql import nodes
 from airflow_flinkcompat.sql.query_parser import QueryParser
 
-#: Kinds of objects that ALTER and DROP change.
+# Kinds of objects that ALTER and DROP change.
 _OBJECT_KINDS = ("CATALOG", "DATABASE", "FUNCTION", "MODEL", "TABLE", "VIEW")
 _LANGUAGES = ("JAVA", "PYTHON", "SCALA")
 RESOURCE_KINDS = ("ARCHIVE", "FILE", "JAR")
@@ -18,7 +18,7 @@ _QUERY_STARTS = frozenset({TokenType.SELECT, TokenType.WITH, TokenType.VALUES})
 
 
 class DdlParser(QueryParser):
-    """The part of the parser that reads definitions and their changes."""
+    """The part of the parser that reads CREATE, ALTER and DROP."""
 
     def parse_create(self) -> exp.Expr:
         """Read the rest of ``CREATE …``."""
@@ -43,7 +43,7 @@ class DdlParser(QueryParser):
         )
 
     def parse_replace(self) -> exp.Expr:
-        """Read ``REPLACE TABLE …``, which Flink treats like CREATE OR REPLACE for a table that exists."""
+        """Read ``REPLACE TABLE …``, which Flink treats like CREATE OR REPLACE of an existing table."""
         self.expect_words("TABLE")
         create = self._parse_create_table(temporary=False, replace=True)
         create.set("only_replace", True)
@@ -61,15 +61,15 @@ class DdlParser(QueryParser):
 
     # ------------------------------------------------------------------------------------- common clauses
     def parse_if_not_exists(self) -> bool:
-        """Read ``IF NOT EXISTS`` if it is there."""
+        """Read ``IF NOT EXISTS`` if it is next."""
         return bool(self.match_words("IF", "NOT", "EXISTS"))
 
     def parse_comment(self) -> exp.Literal | None:
-        """Read ``COMMENT 'text'`` if it is there."""
+        """Read ``COMMENT 'text'`` if it is next."""
         return self.require_string() if self.match_words("COMMENT") else None
 
     def parse_options(self) -> list[nodes.Option] | None:
-        """Read ``WITH ('key' = 'value', …)`` if it is there."""
+        """Read ``WITH ('key' = 'value', …)`` if it is next."""
         return self.parse_option_list() if self._match(TokenType.WITH) else None
 
     def parse_option_list(self) -> list[nodes.Option]:
@@ -152,12 +152,12 @@ class DdlParser(QueryParser):
     def _parse_column_definition(self) -> exp.Expr:
         name, compound = self.require_identifier(), False
         while self._match(TokenType.DOT):
-            compound = bool(self.require_identifier())  # Flink's parser uses only the a of a.b
+            compound = bool(self.require_identifier())  # Flink's parser only uses the a of a.b
         if self._match(TokenType.ALIAS):
             expression = self.require_expression()
             return nodes.ComputedColumn(this=name, expression=expression, comment=self.parse_comment())
         if self._curr.token_type in (TokenType.COMMA, TokenType.R_PAREN) and not compound:
-            return name  # CREATE TABLE t (b, a) AS SELECT … only reorders
+            return name  # CREATE TABLE t (b, a) AS SELECT … only reorders columns
         kind = self.require_type()
         if self.match_words("METADATA"):
             key = self.require_string() if self._match(TokenType.FROM) else None
@@ -180,7 +180,7 @@ class DdlParser(QueryParser):
         return self.place(nodes.KeyConstraint(this=name, kind=kind, enforced=self._parse_enforced()), start)
 
     def parse_distribution(self) -> nodes.Distribution | None:
-        """Read ``DISTRIBUTED BY HASH(a) INTO 4 BUCKETS`` if it is there."""
+        """Read ``DISTRIBUTED BY HASH(a) INTO 4 BUCKETS`` if it is next."""
         start = self._curr
         return self.place(self.parse_distribution_clause(), start) if self.match_words("DISTRIBUTED") else None
 
@@ -247,7 +247,7 @@ class DdlParser(QueryParser):
         )
 
     def parse_language(self) -> str | None:
-        """Read ``LANGUAGE PYTHON`` if it is there."""
+        """Read ``LANGUAGE PYTHON`` if it is next."""
         return self.require_word(*_LANGUAGES, context=" after LANGUAGE") if self.match_words("LANGUAGE") else None
 
     def parse_resource(self) -> nodes.Resource:
@@ -320,7 +320,7 @@ class DdlParser(QueryParser):
         return [self._parse_placed_element()]
 
     def _parse_distribution_word(self) -> nodes.Distribution:
-        """``DISTRIBUTION BY HASH(a) INTO 4 BUCKETS``, as ALTER spells it."""
+        """Read ``DISTRIBUTION BY HASH(a) INTO 4 BUCKETS``, the form of ALTER."""
         start = self._curr
         self._advance()
         return self.place(self.parse_distribution_clause(), start)

@@ -1,4 +1,4 @@
-"""Generation of Flink SQL from trees, with one function per node kind in one table."""
+"""Generation of Flink SQL from trees; one table contains a function for each kind of node."""
 
 from __future__ import annotations
 
@@ -430,7 +430,7 @@ _PRINTERS: dict[type[exp.Expr], _Print] = {
 
 
 class FlinkGenerator(Generator):
-    """Generator of Flink SQL; its output re-parses to an equal tree."""
+    """Generator of Flink SQL. Parsing its output results in an equal tree."""
 
     TRANSFORMS: ClassVar = {**Generator.TRANSFORMS, **_PRINTERS}
     NULL_ORDERING_SUPPORTED = True
@@ -447,7 +447,7 @@ class FlinkGenerator(Generator):
         return ", ".join(self.sql(item) for item in node.args.get(key) or ())
 
     def clause(self, node: exp.Expr, key: str, words: str) -> str:
-        """Print ``words`` and the list argument ``key``, or nothing when the list is empty."""
+        """Print ``words`` and the list argument ``key``; print nothing if the list is empty."""
         items = self.list_of(node, key)
         return f"{words} {items}" if items else ""
 
@@ -462,5 +462,5 @@ class FlinkGenerator(Generator):
         return f"COMMENT {comment}" if comment else ""
 
     def options(self, node: exp.Expr) -> str:
-        """Print ``WITH (…)``; an empty list differs from none."""
+        """Print ``WITH (…)``. An empty list differs from a missing list."""
         return "" if node.args.get("options") is None else f"WITH ({self.list_of(node, 'options')})"

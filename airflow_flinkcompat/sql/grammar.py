@@ -1,7 +1,7 @@
 """The closed set of nodes and arguments that a Flink SQL tree may contain.
 
-sqlglot's parser accepts clauses of many dialects. No later package would read the argument of such a clause, so two
-different scripts could compare equal. A tree with a part outside of this table is therefore refused.
+sqlglot's parser accepts clauses of many dialects. No other package reads the arguments of these clauses, so two
+different scripts could seem equal. A tree with a part outside of this table is therefore refused.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ _OPERATOR = frozenset({"this", "expression"})
 _OPERAND = frozenset({"this"})
 _LIST = frozenset({"expressions"})
 
-#: sqlglot's own node classes in use, and their arguments. Classes of :mod:`airflow_flinkcompat.sql.nodes` are in.
+# sqlglot's node classes that trees use, with their arguments. All classes of :mod:`airflow_flinkcompat.sql.nodes` are
+# allowed too.
 STOCK_NODES: dict[type[exp.Expr], frozenset[str]] = {
     # Queries
     exp.Select: frozenset(
@@ -108,7 +109,7 @@ STOCK_NODES: dict[type[exp.Expr], frozenset[str]] = {
     exp.Neg: _OPERAND,
 }
 
-#: Arguments without which a node has no meaning, by its class.
+# The argument without which a node is invalid, by class.
 _REQUIRED: dict[type[exp.Expr], str] = {
     exp.Select: "expressions",
     exp.Cube: "expressions",
@@ -116,10 +117,10 @@ _REQUIRED: dict[type[exp.Expr], str] = {
     exp.GroupingSets: "expressions",
     exp.Fetch: "count",
 }
-#: Where ``()`` may stand: the grouping set without keys.
+# Classes in which ``()`` is valid: the grouping set without keys.
 _MAY_HOLD_NOTHING = (exp.Group, exp.GroupingSets, exp.Cube, exp.Rollup)
 
-_OWN_EXTRAS = frozenset({"joins"})  # every relation may have the joins that follow it inside parentheses
+_OWN_EXTRAS = frozenset({"joins"})  # every relation may contain joins inside parentheses
 
 
 @cache
@@ -131,9 +132,9 @@ def _allowed(kind: type[exp.Expr]) -> frozenset[str] | None:
 
 
 def nodes_of(tree: exp.Expr) -> list[exp.Expr]:
-    """The nodes of ``tree`` level by level, as ``walk()`` yields them, in one list."""
+    """The nodes of ``tree`` level by level, in the order of ``walk()``, as one list."""
     found = [tree]
-    for node in found:  # grows meanwhile
+    for node in found:  # the list grows during iteration
         for value in node.args.values():
             if isinstance(value, exp.Expr):
                 found.append(value)

@@ -1,12 +1,12 @@
-"""Syntax tree nodes of Flink SQL without a class in sqlglot.
+"""Syntax tree nodes of Flink SQL for which sqlglot has no class.
 
-Rules for every node here:
+Rules for every node in this module:
 
-* ``name``-like arguments are :class:`sqlglot.exp.Identifier` (case-sensitive) and text values are
-  :class:`sqlglot.exp.Literal`; a bare ``str`` argument is always one of a closed set of upper-case words, because
-  sqlglot ignores the case of bare strings in comparisons.
-* ``meta["start"]``/``meta["end"]`` are offsets (inclusive) into the text of the statement, see
-  :func:`airflow_flinkcompat.sql.script.span_of`.
+* Names are :class:`sqlglot.exp.Identifier` (case-sensitive), and values are :class:`sqlglot.exp.Literal`. A bare
+  ``str`` argument is always one of a closed set of upper-case words, because sqlglot ignores the case of bare strings
+  in comparisons.
+* ``meta["start"]`` and ``meta["end"]`` are inclusive offsets into the text of the statement (see
+  :func:`airflow_flinkcompat.sql.script.span_of`).
 
 Statements
     ``CreateTable``, ``CreateView``, ``CreateFunction``, ``CreateNamespace``, ``CreateModel``, ``Drop``, ``Alter``,
@@ -71,7 +71,8 @@ class Watermark(exp.Expression):
 class KeyConstraint(exp.Expression):
     """``[CONSTRAINT this] PRIMARY KEY (expressions) NOT ENFORCED``; ``kind``: ``PRIMARY KEY``, ``UNIQUE``.
 
-    ``expressions`` is empty for a constraint written after a column. ``enforced``: True, False or None (not written).
+    ``expressions`` is empty for a constraint after a column. ``enforced`` is True, False, or None if it is not
+    written.
     """
 
     arg_types = {"this": False, "kind": True, "expressions": False, "enforced": False}
@@ -272,13 +273,11 @@ class MeasureSemantics(exp.Expression):
 
 # ----------------------------------------------------------------------------------------- expressions
 class FlinkType(exp.Expression):
-    """A Flink data type, synonyms folded.
+    """A data type of Flink, without synonyms.
 
     ``this``: canonical upper-case name (``INT``, ``STRING``, ``TIMESTAMP``, ``TIMESTAMP_LTZ``, ``ROW``, ``ARRAY``,
-    ``MAP``, ``MULTISET``, ``RAW``, ``INTERVAL`` …, or ``USER``). ``expressions``: parameters: numbers as Literal,
-    element
-    types as FlinkType, fields as RowField, strings (RAW, STRUCTURED) as Literal, for ``USER`` the dotted name.
-    ``unit``:
+    ``MAP``, ``MULTISET``, ``RAW``, ``INTERVAL`` …, or ``USER``). ``expressions``: numbers and strings (RAW,
+    STRUCTURED) as Literal, element types as FlinkType, fields as RowField; the dotted name for ``USER``. ``unit``:
     exp.Var or exp.IntervalSpan for INTERVAL. ``not_null``: bool.
     """
 
@@ -307,10 +306,10 @@ class Niladic(exp.Expression, exp.Func):
 class KeywordCall(exp.Expression, exp.Func):
     """A call whose arguments are separated or followed by keywords.
 
-    ``this``: upper-case name. ``expressions``: operands in the order written. ``keywords``: upper-case words, one
-    between each two operands; None when commas separate them. ``clauses``: list of CallClause after the last operand.
-    Examples: ``EXTRACT(DAY FROM ts)`` →
-    ``this="EXTRACT", expressions=[Var DAY, ts], keywords=["FROM"]``; ``FLOOR(ts TO HOUR)`` → keywords ``["TO"]``.
+    ``this``: upper-case name. ``expressions``: operands in written order. ``keywords``: one upper-case word between
+    each two operands; None if commas separate them. ``clauses``: list of CallClause after the last operand. Examples:
+    ``EXTRACT(DAY FROM ts)`` → ``this="EXTRACT", expressions=[Var DAY, ts], keywords=["FROM"]``; ``FLOOR(ts TO HOUR)``
+    → keywords ``["TO"]``.
     """
 
     arg_types = {"this": True, "expressions": False, "keywords": False, "clauses": False}
@@ -320,8 +319,8 @@ class KeywordCall(exp.Expression, exp.Func):
 class CallClause(exp.Expression):
     """A trailing clause of a KeywordCall.
 
-    ``this``: its upper-case words, e.g. ``NULL ON EMPTY`` or ``WITH ARRAY WRAPPER``. ``expression``: the operand, which
-    follows the first word (``RETURNING type``, ``DEFAULT x ON EMPTY``), or None.
+    ``this``: the upper-case words, such as ``NULL ON EMPTY`` or ``WITH ARRAY WRAPPER``. ``expression``: the operand
+    after the first word (``RETURNING type``, ``DEFAULT x ON EMPTY``), or None.
     """
 
     arg_types = {"this": True, "expression": False}
@@ -554,10 +553,11 @@ class ExecutePlan(exp.Expression):
 
 
 class HiveTable(exp.Expression):
-    """CREATE TABLE or ALTER TABLE in Hive's dialect, kept whole and known by the name of its table.
+    """CREATE TABLE or ALTER TABLE in Hive's dialect, which is kept whole, with the name of its table.
 
-    ``kind``: the words before the name, ``this``: exp.Table. ``expressions``: everything after it in order: strings as
-    Literal, everything else, lower-case as in Hive's names and keywords, as Var or quoted Identifier.
+    ``kind``: the words before the name. ``this``: exp.Table. ``expressions``: everything after the name in order.
+    Strings are Literal. All other text is Var or quoted Identifier in lower case, because Hive ignores the case of
+    names and keywords.
     """
 
     arg_types = {"this": True, "kind": True, "expressions": False}

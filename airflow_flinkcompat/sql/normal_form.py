@@ -1,10 +1,9 @@
 """The normal form of SQL: the meaning of a tree without its spelling.
 
-The plan uses it to compare the parts that it keeps whole. Two trees have the same normal form if they differ only in
-the
-case of keywords and functions, quotes around names, comments, layout, superfluous parentheses, the names of table
-aliases, WITH queries and named windows, and in names of output columns that no query reads by name. Names of tables and
-columns are case-sensitive in Flink, and literals are data: both are part of the form unchanged.
+The plan uses the normal form to compare parts that it keeps whole. Two trees with the same normal form differ only in
+the case of keywords and functions, quotes around names, comments, layout, superfluous parentheses, names of table
+aliases, WITH queries and named windows, or names of output columns that no query reads by name. Names of tables and
+columns are case-sensitive in Flink, and literals are data, so the normal form contains both unchanged.
 """
 
 from __future__ import annotations
@@ -40,9 +39,10 @@ def normal_form(
 
 
 def normal_words(text: str) -> NormalForm:
-    """The normal form of an unparsed statement: its lexemes, without the text between them.
+    """The normal form of an unparsed statement: its lexemes, without spaces and comments.
 
-    Only words that cannot be names lose their case, and only words that must be names lose their quotes.
+    Words that cannot be names lose their case. Words that must be names lose their quotes. All other words are
+    unchanged.
     """
     kept = [lexeme for lexeme in tokenizer.lexemes(text) if lexeme.kind not in ("space", "comment")]
     shown = (text[lexeme.start : lexeme.end] for lexeme in kept)
@@ -67,7 +67,7 @@ _PLAIN_NAME = re.compile("`[A-Za-z_][A-Za-z_0-9]*`")
 
 
 def unquoted(tree: exp.Expr) -> str:
-    """Names and constants as a user would write them: quoted only where they must be."""
+    """Names and constants as SQL, with quotes only where they are necessary."""
     bare = tree.copy()
     for name in bare.find_all(exp.Identifier):
         name.set("quoted", _PLAIN_NAME.fullmatch(f"`{name.name}`") is None)
@@ -75,12 +75,12 @@ def unquoted(tree: exp.Expr) -> str:
 
 
 RESERVED = reserved_words()
-"""Words that are never names in any line of Flink, unless quoted."""
+"""Words that no version of Flink accepts as a name without back-ticks."""
 _WORDS = RESERVED | set(NILADIC_FUNCTIONS) | {word for words in FlinkTokenizer.KEYWORDS for word in words.split()}
 
 
 def relation_names(query: exp.Select) -> Iterator[tuple[str, exp.Expr]]:
-    """The relations of a SELECT's FROM in order, each with its name in the other clauses."""
+    """The relations in a SELECT's FROM in order, each with the name that other clauses use."""
     clause = query.args.get("from_")
     if clause is not None:
         yield from _visible(clause.this)
@@ -101,7 +101,7 @@ def _visible(relation: exp.Expr) -> Iterator[tuple[str, exp.Expr]]:
 
 
 def hint_options(hint: nodes.HintCall, called: Mapping[str, str]) -> list[tuple[str, str]]:
-    """The options of a hint, sorted, because their order has no effect; the last of equal keys wins."""
+    """The options of a hint, sorted, because their order has no effect. The last of equal keys applies."""
     found = {}
     for option in (part for part in hint.expressions if isinstance(part, nodes.Option)):
         key, value = option.this.name, option.expression.name
@@ -115,7 +115,7 @@ def hint_options(hint: nodes.HintCall, called: Mapping[str, str]) -> list[tuple[
 
 @dataclass(frozen=True)
 class _Names:
-    """Names that an expression can use: relations, WITH queries, windows, output columns by position."""
+    """Names that an expression can use: relations, WITH queries, windows, and output columns by position."""
 
     relations: Mapping[str, str] = field(default_factory=dict)
     queries: Mapping[str, str] = field(default_factory=dict)
@@ -127,7 +127,7 @@ _CONNECTORS: dict[type[exp.Expr], str] = {exp.And: "And", exp.Or: "Or"}
 
 
 class _Writer:
-    """Writer of trees as nested lists ``(Kind argument=value …)``, different for different trees."""
+    """Writer of trees as nested lists ``(Kind argument=value …)``. Different trees have different texts."""
 
     def __init__(self, path: Callable[[exp.Table], Path] | None, column: Callable[[exp.Column], str | None] | None):
         self.path = path
@@ -149,7 +149,7 @@ class _Writer:
         return f"'{json.dumps(node.name)}" if node.is_string else node.name.upper()
 
     def _marked_text(self, node: exp.Expr, names: _Names) -> str:
-        """A text with a prefix: ``U&'…'``, ``N'…'``, ``X'…'``."""
+        """A string with a prefix: ``U&'…'``, ``N'…'``, ``X'…'``."""
         return f"({type(node).__name__} {json.dumps(node.name)} {self.write(node.args.get('escape'), names)})"
 
     def _connected(self, node: exp.Expr, names: _Names) -> str:
@@ -171,12 +171,12 @@ class _Writer:
         return self._rest(node, names, alias=label)
 
     def _hive_table(self, node: nodes.HiveTable, names: _Names) -> str:
-        # Names and keywords look alike, so only a name that could be a keyword keeps its quotes.
+        # Names and keywords look the same, so a name only keeps its quotes if it could be a keyword.
         words = [exp.var(part.name) if _is_surely_name(part) else part for part in node.expressions]
         return self._rest(node, names, expressions=self.write(words, names))
 
     def _chain(self, node: exp.Expr, names: _Names) -> str:
-        """A chain such as ``a + b + c``, without recursion, because it may exceed the limit of nested calls."""
+        """Write a chain such as ``a + b + c`` without recursion, because it may exceed the recursion limit."""
         chain: list[exp.Expr] = []
         while isinstance(node, exp.Binary) and not isinstance(node, exp.And | exp.Or | exp.Dot):
             chain.append(node)
@@ -187,7 +187,7 @@ class _Writer:
         return form
 
     def _rest(self, node: exp.Expr, names: _Names, **written: str | None) -> str:
-        """A node by its arguments; ``written`` are the arguments whose form is already known."""
+        """Write a node by its arguments; ``written`` contains arguments whose form is already known."""
         parts = [type(node).__name__]
         for key in sorted({*node.args, *written}):
             value = node.args.get(key)
@@ -220,7 +220,7 @@ class _Writer:
 
     # ------------------------------------------------------------------------------------------ queries
     def _query(self, node: exp.Expr, names: _Names, named: bool) -> str:
-        """Write a query in normal form; ``named``: another query may read its columns by name."""
+        """Write a query in normal form; ``named`` is True if another query may read its columns by name."""
         names, clause = self._with(node, names)
         written: dict[str, str | None] = {"with_": clause}
         match node:
@@ -266,7 +266,7 @@ class _Writer:
         defined = [self._rest(each, names, this=windows[each.this.name]) for each in node.args.get("windows") or ()]
         written["windows"] = " ".join(defined) or None
         if not named:
-            # Only the position of a column matters; ORDER BY and QUALIFY may still name it.
+            # Only the position of a column matters, but ORDER BY and QUALIFY may still use its name.
             bare = [each.this if isinstance(each, exp.Alias) else each for each in node.expressions]
             written["expressions"] = self.write(bare, names)
             outputs = {each.alias: f"#c{i}" for i, each in enumerate(node.expressions) if isinstance(each, exp.Alias)}
@@ -276,7 +276,7 @@ class _Writer:
         return self._rest(node, names, **written)
 
     def _joins(self, node: exp.Expr, outer: _Names, names: _Names) -> str | None:
-        """Joins; the words INNER and OUTER have no effect next to side and condition."""
+        """Write joins. The words INNER and OUTER have no effect, because the side determines the kind."""
         joins = node.args.get("joins")
         if not joins:
             return None
@@ -288,7 +288,7 @@ class _Writer:
         return f"[{' '.join(found)}]"
 
     def _relation(self, node: exp.Expr, outer: _Names, names: _Names) -> str:
-        """A relation of FROM. The arguments of a function can use sibling names, a subquery cannot."""
+        """Write a relation of FROM. Arguments of a function can use sibling relations; a subquery cannot."""
         alias = node.args.get("alias")
         columns = alias.columns if isinstance(alias, exp.TableAlias) else []
         own = next((name for name, relation in _visible(node) if relation is node), None)
@@ -308,7 +308,7 @@ class _Writer:
             case exp.Table():
                 written |= {"this": self._table(node, outer), "db": None, "catalog": None}
                 if node.args.get("hints"):
-                    # They concern the table itself, so they contain no name of a relation.
+                    # These hints apply to the table itself, so they contain no name of a relation.
                     written["hints"] = " ".join(sorted(self.write(each, _Names()) for each in node.args["hints"]))
             case exp.Lateral():
                 written["this"] = self._relation(node.this, names, names)
@@ -340,7 +340,7 @@ class _Writer:
         return json.dumps([part.name for part in node.parts])
 
     def _match(self, node: nodes.MatchRecognize, outer: _Names, names: _Names, written: dict[str, str | None]) -> str:
-        """MATCH_RECOGNIZE: its variables name states and remain; names of measures are column names."""
+        """Write MATCH_RECOGNIZE. Pattern variables keep their names, which are names of states."""
         below = {name: f"#r{next(self.numbers)}" for name, _ in _visible(node.this)}
         declared = [node.args["pattern"], *(node.args.get("subsets") or ())]
         found = (each for part in declared for each in part.find_all(nodes.PatternVariable, nodes.PatternSubset))
@@ -381,7 +381,7 @@ _WRITTEN: Mapping[type[exp.Expr], _Write] = {
     nodes.HiveTable: _Writer._hive_table,
     nodes.KeyConstraint: lambda writer, node, names: writer._rest(node, names, enforced=str(node.args.get("enforced"))),
 }
-"""Writers by node class or its nearest base class; every other node is written by its arguments."""
+"""Writers by node class or nearest base class. Every other node is written by its arguments."""
 
 
 def _written_by(kind: type[exp.Expr]) -> _Write:
@@ -389,7 +389,7 @@ def _written_by(kind: type[exp.Expr]) -> _Write:
 
 
 def _operands(node: exp.Expr) -> Iterator[exp.Expr]:
-    """The operands of a chain of one connector in order, with any brackets."""
+    """The operands of a chain of one connector in order, without redundant parentheses."""
     pending: list[exp.Expr] = [node]
     while pending:
         part = pending.pop().unnest()

@@ -1,4 +1,4 @@
-"""``MATCH_RECOGNIZE``: the clause and its row pattern."""
+"""``MATCH_RECOGNIZE`` with its row pattern."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from airflow_flinkcompat.sql import nodes
 from airflow_flinkcompat.sql.type_parser import TypeParser
 
 _ROWS = ("ONE ROW PER MATCH", "ALL ROWS PER MATCH")
-#: Longest first: ``TO`` alone is followed by a pattern variable.
+# The longest is first, because ``TO`` alone precedes a pattern variable.
 _AFTER_FIXED = ("PAST LAST ROW", "TO NEXT ROW")
 _AFTER_VARIABLE = ("TO FIRST", "TO LAST", "TO")
 

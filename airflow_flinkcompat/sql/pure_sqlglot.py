@@ -1,8 +1,8 @@
 """Support for environments with sqlglot's compiled build (``sqlglotc``).
 
-That build hides sqlglot's own files behind extension modules, and a class written in Python cannot extend a compiled
-one. The Python sources remain installed, so this process loads those instead. This must happen before any other code
-loads sqlglot; otherwise the import of this package fails.
+The compiled build hides sqlglot's Python files behind extension modules, and a Python class cannot extend a compiled
+class. The Python sources are still installed, so this process loads them instead. This must happen before other code
+imports sqlglot. Otherwise, the import of this package fails.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class SourceFinder(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """The spec of a source file, or None for modules of other packages."""
+        """The spec of a source file; None for modules of other packages."""
         if fullname.partition(".")[0] != _PACKAGE:
             return None
         finders = (FileFinder(entry, (SourceFileLoader, SOURCE_SUFFIXES)) for entry in path or sys.path)
@@ -32,7 +32,7 @@ class SourceFinder(MetaPathFinder):
 
 
 def prefer_sources() -> None:
-    """Load sqlglot from its sources in this process, if its compiled build is installed.
+    """Load sqlglot from its Python sources in this process, if its compiled build is installed.
 
     Raises ImportError if compiled modules of sqlglot are already loaded.
     """

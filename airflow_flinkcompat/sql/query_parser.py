@@ -13,12 +13,12 @@ from airflow_flinkcompat.sql.call_parser import CallParser
 
 _QUERY_STARTS = frozenset({TokenType.SELECT, TokenType.WITH})
 
-#: Words after a relation or column that begin a clause, at least in Flink's own grammar.
+# Words after a relation or column that start a clause, at least in Flink's grammar.
 STATEMENT_WORDS = frozenset({"ALTER", "BEGIN", "CREATE", "DROP", "EXECUTE", "INSERT", "SELECT", "SET"})
-"""Reserved words that only begin a statement, or follow its first word."""
+"""Reserved words that only start a statement, or follow the first word of a statement."""
 _NO_ALIASES = STATEMENT_WORDS | {"BY", "GROUP", "MINUS", "ORDER", "PIVOT", "TABLESAMPLE", "UNPIVOT"}
 
-#: Tokens that may be a name without back-ticks.
+# Tokens that can be a name without back-ticks.
 _NAMES = {
     *(TokenType.VAR, TokenType.IDENTIFIER, TokenType.DEFAULT, TokenType.FILTER, TokenType.FIRST, TokenType.NEXT),
     *(TokenType.OFFSET, TokenType.ORDINALITY, TokenType.OVERLAPS, TokenType.RANGE, TokenType.RECURSIVE),
@@ -52,7 +52,7 @@ class QueryParser(CallParser):
         return self.parse_query()
 
     def parse_query(self) -> exp.Expr | None:
-        """Read a query: SELECT, VALUES, WITH …, set operations, parenthesised ones."""
+        """Read a query: SELECT, VALUES, WITH …, a set operation, or a query in parentheses."""
         if self._match(TokenType.L_PAREN, advance=False):
             query: exp.Expr | None = self._parse_set_operations(self._parse_paren())
             return self._parse_query_modifiers(query)
@@ -70,13 +70,13 @@ class QueryParser(CallParser):
         return super()._parse_select(*args, **kwargs)
 
     def _parse_whole_table(self, start: Token) -> exp.Select:
-        """``TABLE t`` as a query, which is ``SELECT * FROM t``."""
+        """Read ``TABLE t`` as a query, which means ``SELECT * FROM t``."""
         table = exp.From(this=self.parse_name_with_hints())
         return self.place(exp.Select(expressions=[exp.Star()], from_=table), start)
 
     def _parse_cte(self) -> exp.CTE | exp.FunctionSpecification | None:
         cte = super()._parse_cte()
-        # sqlglot accepts a second WITH instead of the comma between two of them, or in addition to it.
+        # sqlglot accepts a second WITH instead of the comma between two WITH queries, or in addition to the comma.
         comma = self._match(TokenType.COMMA, advance=False)
         if (self._next if comma else self._curr).token_type == TokenType.WITH:
             self.fail("Expected a query or a comma and a name")
@@ -175,7 +175,7 @@ class QueryParser(CallParser):
         return self.place(exp.Lateral(this=relation, alias=self._parse_table_alias()), start)
 
     def _parse_lateral(self) -> exp.Lateral | None:
-        return None  # LATERAL is only ever a relation here; see _parse_relation
+        return None  # LATERAL is always a relation; see _parse_relation
 
     def _is_function_ahead(self) -> bool:
         index = self._index
@@ -240,7 +240,7 @@ class QueryParser(CallParser):
         return None
 
     def _parse_argument_clauses(self, argument: nodes.TableArgument) -> nodes.TableArgument:
-        """Read clauses of an argument; several keys need parentheses, because a bare comma ends it."""
+        """Read the clauses of a table argument. A comma ends it, so several keys need parentheses."""
         if self._match(TokenType.PARTITION_BY):
             wrapped = self._match(TokenType.L_PAREN, advance=False)
             keys = self.wrapped_list(self.require_expression) if wrapped else [self.require_expression()]
@@ -255,7 +255,7 @@ class QueryParser(CallParser):
         return self._parse_ordered() or self.fail("Expected a sort key")
 
     def parse_name_with_hints(self) -> exp.Table:
-        """Read a name and the hints after it."""
+        """Read a table name and the hints after it."""
         table = self.parse_name()
         hints = self.parse_hints()
         if hints:

@@ -1,4 +1,4 @@
-"""Literals, types and declarations that the grammar accepts but Flink's planner refused."""
+"""Literals, types and declarations that the grammar accepts, but that Flink's planner refuses."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _CALLS_WITH_UNIT = frozenset({"EXTRACT", "TIMESTAMPADD", "TIMESTAMPDIFF", "FLOOR
 
 
 def refused(statement: Statement, line: str) -> Iterator[tuple[Span, str]]:
-    """Find constructs that Flink's parser or validator refuses for any tables."""
+    """Find constructs that Flink's parser or validator refuses, whatever the tables are."""
     if not reserved_words(line) or isinstance(statement.tree, nodes.SetOption | nodes.ResetOption):
         return
     yield from _reserved_names(statement, line)
@@ -57,7 +57,7 @@ def refused(statement: Statement, line: str) -> Iterator[tuple[Span, str]]:
 
 
 def _blanks(statement: Statement) -> Iterator[tuple[Span, str]]:
-    """Blank-looking characters that Flink does not accept as blanks, outside of strings and comments."""
+    """Find characters outside of strings and comments that look like blanks, but that Flink refuses."""
     if not _BLANK.search(statement.text):
         return
     for lexeme in lexemes(statement.text):
@@ -66,7 +66,7 @@ def _blanks(statement: Statement) -> Iterator[tuple[Span, str]]:
             character = f"U+{ord(found[0]):04X} ({unicodedata.name(found[0], 'a control character').lower()})"
             yield (
                 statement.place(start, start + 1),
-                f"Flink's parser does not accept {character} as a blank; write one",
+                f"Flink's parser does not accept {character} as a blank; write a normal blank",
             )
 
 
@@ -79,7 +79,7 @@ def _insert_into_table(statement: Statement) -> Iterator[tuple[Span, str]]:
         found = [each.text.upper() for each in (insert, kind, table)]
         if found in (["INSERT", "INTO", "TABLE"], ["INSERT", "OVERWRITE", "TABLE"]):
             place = statement.place(table.start, table.end)
-            yield place, f"Flink's parser does not accept TABLE after {' '.join(found[:2])}; leave the word out"
+            yield place, f"Flink's parser does not accept TABLE after {' '.join(found[:2])}; remove the word TABLE"
 
 
 def _reserved_names(statement: Statement, line: str) -> Iterator[tuple[Span, str]]:
@@ -99,15 +99,15 @@ def _unread_comparisons(statement: Statement) -> Iterator[tuple[Span, str]]:
     previous = None
     for lexeme in lexemes(statement.text):
         if lexeme.text == "=" and previous is not None and previous.text == "!" and previous.end == lexeme.start:
-            yield statement.place(previous.start, lexeme.end), "Flink does not read !=; write <>"
+            yield statement.place(previous.start, lexeme.end), "Flink does not support !=; write <>"
         previous = lexeme
 
 
 def _too_new(node: exp.Expr, line: str) -> str:
-    """Name of a construct that the parser of this line does not read yet."""
+    """The reason why the parser of an older Flink version refuses a construct; "" if it does not."""
     for first, what, written in _SINCE.get(type(node), ()):
         if written(node) and _version(line) < _version(first):
-            return f"Flink {line} does not know {what}, which is new in Flink {first}; leave it out, or run on {first}"
+            return f"Flink {line} does not support {what}, which is new in Flink {first}; remove it, or run on {first}"
     return ""
 
 
@@ -122,20 +122,20 @@ def _fault(node: exp.Expr) -> str:
 
 def _type(node: nodes.FlinkType) -> str:
     if twice := _repeated(field.name for field in node.expressions if isinstance(field, nodes.RowField)):
-        return f"field {twice} is declared twice; leave one out, or rename it"
+        return f"field {twice} is declared twice; remove or rename one of them"
     name, sizes = node.name.upper(), [each.name for each in node.expressions if isinstance(each, exp.Literal)]
     if name in ("TIME_TZ", "TIMESTAMP_TZ", "TIME_LTZ"):
         return f"Flink has no {name.removesuffix('_TZ')} of this time zone; write TIMESTAMP_LTZ or TIMESTAMP"
     if name == "NULL":
-        return "NULL is not a column type; write another one"
+        return "NULL is not a column type; write a different type"
     wanted, inner = _ELEMENTS.get(name), [each for each in node.expressions if isinstance(each, nodes.FlinkType)]
     if wanted and len(inner) != wanted:
-        return f"{name} takes {wanted} type{'s' * (wanted > 1)}, not {len(inner)}"
+        return f"{name} requires {wanted} type{'s' * (wanted > 1)}, not {len(inner)}"
     if not sizes or not all(size.isdecimal() for size in sizes):
         return ""
     shown = f"{name}({', '.join(sizes)})"
     if name in _WITHOUT_PARAMETERS:
-        return f"{shown}: {name} takes no length; write {name}"
+        return f"{shown}: {name} has no length; write {name}"
     if len(sizes) > (2 if name == "DECIMAL" else 1):
         return f"{shown} has too many parameters"
     if name == "DECIMAL" and int(sizes[0]) < 1:
@@ -147,13 +147,13 @@ def _type(node: nodes.FlinkType) -> str:
 
 def _moment(node: nodes.TypedLiteral) -> str:
     kind, text = node.args["kind"], node.name
-    if kind not in _PATTERNS or "{" in text:  # it contains a placeholder
+    if kind not in _PATTERNS or "{" in text:  # the text contains a placeholder
         return ""
     pattern, form = _PATTERNS[kind]
     found = pattern.fullmatch(text)
     if found is not None and _exists(kind, [int(each) for each in found.groups()[:6] if each and each.isdecimal()]):
         return ""
-    return f"{kind} '{text}' is no {kind}; write one that exists as {form}"
+    return f"{kind} '{text}' is not a valid {kind}; write an existing value as {form}"
 
 
 def _exists(kind: str, parts: list[int]) -> bool:
@@ -165,7 +165,7 @@ def _exists(kind: str, parts: list[int]) -> bool:
             year, month, day, hour, minute, second = [*parts, 0, 0, 0][:6]
             datetime(year, month, day, hour, minute, second)
     except ValueError:
-        return parts[0] == 0 or parts[0] > datetime.max.year  # Flink's answer for such years is unknown
+        return parts[0] == 0 or parts[0] > datetime.max.year  # it is unknown if Flink accepts these years
     return True
 
 
@@ -182,15 +182,15 @@ def _number(node: exp.Literal) -> str:
     smallest = isinstance(node.parent, exp.Neg) and digits == _LARGEST + 1
     if digits <= _LARGEST or smallest:
         return ""
-    return f"{text} is out of range: the digits of a number have to fit a BIGINT; write CAST('{text}' AS DECIMAL(…))"
+    return f"{text} is out of range: the digits of a number must fit a BIGINT; write CAST('{text}' AS DECIMAL(…))"
 
 
 def _untyped_null(node: exp.Null) -> str:
-    """Find a NULL that is a whole column of a SELECT, a cell of VALUES, or a field of a ROW."""
+    """Find an untyped NULL as a column of a SELECT, a cell of VALUES, or a field of a ROW."""
     column = node.parent if isinstance(node.parent, exp.Alias) else node
     query = column.parent
     if isinstance(query, exp.Anonymous) and query.name.upper() == "ROW":
-        return "ROW(…) holds a NULL without a type; write CAST(NULL AS the type)"
+        return "ROW(…) contains a NULL without a type; write CAST(NULL AS the type)"
     if isinstance(query, exp.Values) or (isinstance(query, exp.Tuple) and isinstance(query.parent, exp.Values)):
         return "a cell of VALUES is NULL without a type; write CAST(NULL AS the type)"
     if not isinstance(query, exp.Select) or column.arg_key != "expressions" or query.find_ancestor(exp.Exists):
@@ -199,17 +199,17 @@ def _untyped_null(node: exp.Null) -> str:
 
 
 def _array(node: exp.Array) -> str:
-    return "" if node.expressions else "ARRAY[] has no element; write one"
+    return "" if node.expressions else "ARRAY[] has no element; write at least one element"
 
 
 def _map(node: nodes.MapConstructor) -> str:
     paired = node.expressions and len(node.expressions) % 2 == 0
-    return "" if paired else "MAP[…] takes keys and values in pairs; write at least one"
+    return "" if paired else "MAP[…] requires pairs of keys and values; write at least one pair"
 
 
 def _bytes(node: exp.HexString) -> str:
     odd = len(node.name) % 2
-    return f"X'{node.name}' has an odd number of digits; write two for each byte" if odd else ""
+    return f"X'{node.name}' has an odd number of digits; write two digits for each byte" if odd else ""
 
 
 def _call(node: exp.Expr) -> str:
@@ -217,11 +217,11 @@ def _call(node: exp.Expr) -> str:
     if name in _CALLS_WITH_UNIT:
         unit = next((each.name for each in node.expressions if isinstance(each, exp.Var)), None)
         if unit is not None and unit.upper() not in _UNITS:
-            return f"{name} does not accept the unit {unit}; write one such as DAY, HOUR or MINUTE"
+            return f"{name} does not accept the unit {unit}; write a unit such as DAY, HOUR or MINUTE"
     if name == "COUNT" and not node.expressions:
-        return "COUNT() lacks its argument; write COUNT(*)"
+        return "COUNT() has no argument; write COUNT(*)"
     if name in _ONE_VALUE and any(_every_column(each, name) for each in node.expressions):
-        return f"only COUNT(*) takes a * for all columns; name the column that {name} is of"
+        return f"only COUNT(*) accepts * for all columns; write a column as the argument of {name}"
     return ""
 
 
@@ -232,23 +232,23 @@ def _every_column(argument: exp.Expr, function: str) -> bool:
 
 
 def _window(node: nodes.TableFunction) -> str:
-    """Reason why Flink refuses a window's arguments, whose names must be in capitals; else ""."""
+    """The reason why Flink refuses the arguments of a windowing function; "" if it accepts them."""
     if node.this.name.upper() not in _WINDOWS:
         return ""
     names = [each.this.name if isinstance(each, nodes.NamedArgument) else "" for each in node.expressions]
     if "" in names and any(names):
-        return f"{node.this.name.upper()} takes either all arguments by name or none; name all of them"
+        return f"{node.this.name.upper()} requires names for all arguments or for none; name all of them"
     if small := next((name for name in names if name != name.upper()), ""):
         return f"{node.this.name.upper()} has no argument {small}; write {small.upper()}"
     if names[:1] != ["DATA"] and any(names):
-        return f"Flink reads DATA only as the first argument of {node.this.name.upper()}; write it before the others"
+        return f"Flink accepts DATA only as the first argument of {node.this.name.upper()}; write it before the others"
     return ""
 
 
 def _parentheses(node: exp.Subquery) -> str:
     inner = node.this
     if isinstance(inner, exp.Table | nodes.TableFunction) and not inner.args.get("joins"):
-        return "Flink does not accept a single table in these parentheses; leave them out"
+        return "Flink does not accept a single table in parentheses; remove them"
     return ""
 
 
@@ -256,12 +256,12 @@ def _statement_set(node: nodes.StatementSet) -> str:
     if not node.expressions:
         return "the statement set is empty; write an INSERT between BEGIN and END"
     if any(isinstance(each, nodes.SetOption | nodes.ResetOption) for each in node.expressions):
-        return "a statement set takes neither SET nor RESET; write them before it"
+        return "a statement set accepts neither SET nor RESET; write them before it"
     return ""
 
 
 def _name(node: exp.Identifier) -> str:
-    return "" if node.name or not node.quoted else "`` is not a name; write one between the back-ticks"
+    return "" if node.name or not node.quoted else "`` is not a name; write a name between the back-ticks"
 
 
 def _field_of_row(node: exp.Dot) -> str:
@@ -275,27 +275,27 @@ def _field_of_row(node: exp.Dot) -> str:
 def _table(node: nodes.CreateTable) -> str:
     columns = node.args.get("columns") or ()
     if twice := _repeated(column.name for column in columns):
-        return f"column {twice} is declared twice; leave one out, or rename it"
+        return f"column {twice} is declared twice; remove or rename one of them"
     own = [column.args["constraint"] for column in columns if column.args.get("constraint")]
     keys = [*own, *(node.args.get("constraints") or ())]
     if any(key.args["kind"] == "UNIQUE" for key in keys):
-        return "Flink does not support UNIQUE; leave it out, or declare a PRIMARY KEY (…) NOT ENFORCED"
+        return "Flink does not support UNIQUE; remove it, or declare a PRIMARY KEY (…) NOT ENFORCED"
     if any(key.args.get("enforced") is not False for key in keys):
         return "Flink does not enforce a PRIMARY KEY; write PRIMARY KEY (…) NOT ENFORCED"
     if len(keys) > 1:
-        return "a table has one PRIMARY KEY; leave the others out"
+        return "a table can only have one PRIMARY KEY; remove the others"
     if len(node.args.get("watermarks") or ()) > 1:
-        return "a table has one WATERMARK; leave the others out"
+        return "a table can only have one WATERMARK; remove the others"
     for key in keys:
         if twice := _repeated(name.name for name in key.expressions):
-            return f"the PRIMARY KEY contains column {twice} twice; leave one out"
+            return f"the PRIMARY KEY contains column {twice} twice; remove one of them"
     if node.args.get("like") or node.args.get("expression"):
-        return ""  # it has columns of another table or query too
+        return ""  # the table also has columns of another table or query
     return next(_unknown_names(node, columns, keys), "")
 
 
 def _unknown_names(node: nodes.CreateTable, columns: Sequence[exp.Expr], keys: Sequence[exp.Expr]) -> Iterator[str]:
-    """Names in a declaration that match no column of the table in any case."""
+    """Find names in a declaration that match no column of the table, in any case."""
     known = {column.name.upper() for column in columns}
     computed = {column.name.upper() for column in columns if isinstance(column, nodes.ComputedColumn)}
     distribution = node.args.get("distribution")
@@ -306,13 +306,16 @@ def _unknown_names(node: nodes.CreateTable, columns: Sequence[exp.Expr], keys: S
     ):
         for name in names:
             if name.upper() not in known:
-                yield f"the table has no column {name} for {part}; name an existing one"
+                yield f"the table has no column {name} for {part}; name an existing column"
     for column in columns:
         if isinstance(column, nodes.ComputedColumn):
             for used in column.args["expression"].find_all(exp.Column):
                 name = used.parts[0].name
                 if name.upper() in computed - {column.name.upper()}:
-                    yield f"{column.name} is computed from {name}, also a computed column; write out its expression"
+                    yield (
+                        f"{column.name} is computed from {name}, which is also a computed "
+                        f"column; write out the expression of {name}"
+                    )
                 elif len(used.parts) == 1 and name.upper() not in known:
                     yield f"{column.name} is computed from {name}, which is not a column of the table"
 
@@ -323,7 +326,7 @@ def _catalog(node: nodes.CreateNamespace) -> str:
 
 
 def _repeated(names: Iterable[str]) -> str:
-    """The first name, in alphabetical order, that occurs twice; "" if none does."""
+    """The first name, in alphabetical order, that occurs twice; "" if all names are distinct."""
     counted = Counter(names)
     return next((name for name in sorted(counted) if counted[name] > 1), "")
 
@@ -365,7 +368,7 @@ _SINCE: Mapping[type[exp.Expr], tuple[tuple[str, str, Callable[[Any], Any]], ...
         ),
     ),
 }
-"""For each clause, the first line of Flink whose parser reads it, its name, and a test."""
+"""The first version of Flink that supports each clause, the name of the clause, and a test."""
 _CHECKS: Mapping[type[exp.Expr], Callable[[Any], str]] = {
     nodes.FlinkType: _type,
     nodes.TypedLiteral: _moment,
@@ -384,4 +387,4 @@ _CHECKS: Mapping[type[exp.Expr], Callable[[Any], str]] = {
     nodes.CreateTable: _table,
     nodes.CreateNamespace: _catalog,
 }
-"""Checks by node type; each returns the reason why Flink refuses a node, or ""."""
+"""Checks by node type. Each check returns the reason why Flink refuses a node, or ""."""

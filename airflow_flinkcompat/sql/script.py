@@ -1,6 +1,7 @@
-"""Scripts: text, statements and places.
+"""Scripts: their text, statements and places.
 
-``parse_script`` never fails because of SQL it cannot read: such a statement has ``error`` instead of ``tree``.
+``parse_script`` never fails because of SQL that it cannot read. Such a statement has an ``error`` instead of a
+``tree``.
 """
 
 from __future__ import annotations
@@ -41,10 +42,10 @@ _WITHOUT_GRAMMAR = frozenset(
         "UPSERT",
     }
 )
-"""First words of statements of Flink or its SQL client that this grammar lacks.
+"""First words of statements that Flink or its SQL client supports, but this grammar does not.
 """
 _BEGINS_ANOTHER = re.compile(rf"(?:{'|'.join(sorted(STATEMENT_WORDS))})\b", re.IGNORECASE)
-"""First word of the next statement after a complete one without a ``;``."""
+"""The first word of a statement that follows a complete statement without a ``;``."""
 _MATERIALIZED = re.compile(
     r"(?:CREATE(?:\s+OR\s+ALTER)?|ALTER|DROP|SHOW\s+CREATE)\s+MATERIALIZED\s+TABLE\b", re.IGNORECASE
 )
@@ -52,7 +53,7 @@ _PLACEHOLDER = re.compile(
     r"\{\{[^{}\n]{0,80}\}\}|\{[%#][^\n]{0,80}?[%#]\}|\$?\{[A-Za-z_][\w.:-]*\}|(?<!\w)<[A-Za-z][\w .-]{0,40}>|"
     r"%(?:\(\w+\))?s\b|(?<![:\w]):[A-Za-z_]\w*"
 )
-"""A placeholder of a template engine, or one for a name that the reader fills in."""
+"""A placeholder of a template engine, or a placeholder that a person replaces."""
 AS_SUBMITTED = "pass the script as it is submitted"
 """The remedy for a script that is a template."""
 NO_PROGRAM = "{}: is a program of the Table API; an SQL script is expected"
@@ -61,12 +62,12 @@ NO_PROGRAM = "{}: is a program of the Table API; an SQL script is expected"
 @quick_init
 @dataclass(frozen=True)
 class Statement:
-    """One statement: text without ``;`` and outer comments, its place, and its tree or the error.
+    """One statement: its text without ``;`` and outer comments, its place, and its tree or error.
 
-    ``repr()`` leaves out text and tree, which may hold secrets; ``error`` never quotes the text. ``malformed`` is True
-    for a syntax error in a kind of statement that this grammar has; otherwise Flink may still read the statement.
-    ``like`` is an identical statement of another script, whose tree this one shares.
-    ``placed`` is False if the text was composed; then ``span`` is the place of every part.
+    ``repr()`` omits text and tree, which may contain secrets, and ``error`` never quotes the text. ``malformed`` is
+    True for a syntax error in a kind of statement that this grammar supports; otherwise Flink may still accept the
+    statement. ``like`` is an identical statement of another script, which shares its tree. ``placed`` is False if the
+    text was generated; then ``span`` is the place of every part.
     """
 
     text: str = field(repr=False)
@@ -80,18 +81,18 @@ class Statement:
 
     @cached_property
     def nodes(self) -> Sequence[exp.Expr]:
-        """The nodes of the tree level by level, the root first; nothing changes them."""
+        """The nodes of the tree, level by level from the root. They must not be changed."""
         if self.like is not None:
             return self.like.nodes
         return () if self.tree is None else nodes_of(self.tree)
 
     @cached_property
     def column_names(self) -> frozenset[str]:
-        """Every name in the statement that may be a column's."""
+        """Every name in the statement that may be the name of a column."""
         if self.like is not None:
             return self.like.column_names
         found: set[str] = set()
-        in_front: set[str] = set()  # prefixes of names such as a.b.c, which may be columns of rows
+        in_front: set[str] = set()  # prefixes of names such as a.b.c, which may be row columns
         relations: set[str] = set()
         for node in self.nodes:
             if isinstance(node, exp.Column):
@@ -106,11 +107,11 @@ class Statement:
         return frozenset(found)
 
     def place(self, start: int, end: int) -> Span:
-        """Locate a part of the text in the script.
+        """The place of a part of the text in the script.
 
         Args:
-            start: Offset of its first character in ``text``.
-            end: Offset after its last character.
+            start: The offset of the first character in ``text``.
+            end: The offset after the last character.
 
         Returns:
             The place.
@@ -123,7 +124,7 @@ class Statement:
 
     @cached_property
     def _extents(self) -> dict[int, tuple[int, int]]:
-        # Nodes by identity: the tree lives as long as the statement, and nothing changes it.
+        # Nodes are identified by identity, because the tree lives as long as the statement and never changes.
         if self.like is not None:
             return self.like._extents
         return _extents(self.nodes)
@@ -146,7 +147,8 @@ def read_script(path: str | Path) -> Script:
 def read_text(path: str | Path, program: bool = False) -> str:
     """The text of the script at ``path``, without a byte order mark.
 
-    Raises ScriptError if the file is missing, unreadable or not UTF-8, or if it is a program and ``program`` is False.
+    Raises ScriptError if the file is missing, unreadable or not UTF-8. Also raises ScriptError for a program, unless
+    ``program`` is True.
     """
     source = str(path)
     try:
@@ -157,7 +159,7 @@ def read_text(path: str | Path, program: bool = False) -> str:
 
 
 def decode_script(content: bytes, source: str, program: bool = False) -> str:
-    """The text of a script's bytes, without a byte order mark; see :func:`read_text`."""
+    """Decode a script without a byte order mark; errors are those of :func:`read_text`."""
     if source.endswith(PROGRAM_SUFFIXES) and not program:
         raise ScriptError(NO_PROGRAM.format(source))
     try:
@@ -168,24 +170,25 @@ def decode_script(content: bytes, source: str, program: bool = False) -> str:
 
 
 def parse_script(text: str, source: str = "<script>", like: Script | None = None) -> Script:
-    """Split ``text`` into statements and parse each of them; a byte order mark is dropped.
+    """Split ``text`` into statements and parse each statement; a byte order mark is removed.
 
-    A statement that cannot be parsed is kept without a tree. Where a ``;`` is certainly missing, because a word follows
-    that can only begin a statement, the text is split there, and the statement's error names it.
+    A statement that cannot be parsed is kept without a tree. If a word follows that can only start a statement, a
+    ``;`` is certainly missing. The text is split before this word, and the statement records the place.
 
     Args:
         text: The script.
         source: The name or path of the script, for places and messages.
-        like: A script parsed before. Identical statements are not parsed again; both scripts share their trees.
+        like: A script that was parsed before. Identical statements are not parsed again, and both scripts share
+            their trees.
 
     Returns:
         The script with its statements in order.
 
     Raises:
-        ScriptError: There is no statement at all, the text contains half of a surrogate pair, or it is too large.
+        ScriptError: There is no statement, the text contains half of a surrogate pair, or the text is too large.
     """
     if len(text) > _LARGEST:
-        raise ScriptError(f"{source}: holds {len(text):,} characters; a script may hold {_LARGEST:,}")
+        raise ScriptError(f"{source}: contains {len(text):,} characters; a script can have at most {_LARGEST:,}")
     try:
         text.encode()
     except UnicodeEncodeError as error:
@@ -204,15 +207,15 @@ def parse_script(text: str, source: str = "<script>", like: Script | None = None
             hive = _sets_hive(statement.tree, hive)
             statements.append(statement)
     if not statements:
-        raise ScriptError(f"{source}: holds no SQL statement")
+        raise ScriptError(f"{source}: contains no SQL statement")
     return Script(source, text, tuple(statements))
 
 
 def span_of(node: exp.Expr, statement: Statement) -> Span:
-    """The place of ``node`` of ``statement.tree`` in the script.
+    """The place in the script of a node of ``statement.tree``.
 
-    It covers every position that the parser recorded on the node and below it. Without any, it is the statement's span.
-    Nodes that were built rather than parsed have no position. The tree must not change.
+    The place includes every position that the parser recorded on the node and below it. A node that was built rather
+    than parsed has no position; its place is that of the statement. The tree must not change.
     """
     span = object.__new__(_LaterSpan)
     span.__dict__["_of"] = node, statement
@@ -220,7 +223,7 @@ def span_of(node: exp.Expr, statement: Statement) -> Span:
 
 
 class _LaterSpan(Span):
-    """A span that is computed on first use, because few places in a plan are ever shown."""
+    """A span that is computed on first use, because most places of a plan are never shown."""
 
     @property
     def _span(self) -> Span:
@@ -235,7 +238,7 @@ class _LaterSpan(Span):
     def __getattr__(self, name: str) -> Any:
         if name not in Span.__dataclass_fields__:
             raise AttributeError(name)
-        self.__dict__.update(vars(self._span))  # later look-ups skip this method
+        self.__dict__.update(vars(self._span))  # later attribute accesses do not call this method
         return self.__dict__[name]
 
     def __eq__(self, other: object) -> bool:
@@ -258,10 +261,10 @@ def _span(statement: Statement, extent: tuple[int, int]) -> Span:
 
 
 def _extents(tree: Sequence[exp.Expr]) -> dict[int, tuple[int, int]]:
-    """First and last offset that the parser recorded for each node and the nodes below it, by ``id()``."""
+    """The first and last offset that the parser recorded at and below each node, by ``id()``."""
     found: dict[int, tuple[int, int]] = {}
 
-    for node in reversed(tree):  # nodes below a node come before it
+    for node in reversed(tree):  # child nodes come before their parent
         extent = found.get(id(node))
         meta = node._meta
         if meta and "start" in meta and "end" in meta:
@@ -281,26 +284,26 @@ def _shift(statement: Statement, offset: int) -> tuple[int, int]:
 
 
 class Places:
-    """Offsets of one text → 1-based line and column."""
+    """Conversion of the offsets of one text to lines and columns, which start at 1."""
 
     def __init__(self, text: str, source: str) -> None:
         self._source = source
         self._starts = [0, *[match.end() for match in re.finditer("\n", text)]]
 
     def span(self, start: int, end: int) -> Span:
-        """Span of ``text[start:end]``."""
+        """The span of ``text[start:end]``."""
         line, column = self.at(start)
         end_line, end_column = self.at(max(end - 1, start))
         return Span(self._source, line, column, end_line, end_column)
 
     def at(self, offset: int) -> tuple[int, int]:
-        """Line and column of an offset."""
+        """The line and column of an offset."""
         line = bisect_right(self._starts, offset)
         return line, offset - self._starts[line - 1] + 1
 
 
 def _sets_hive(tree: exp.Expr | None, before: bool) -> bool:
-    """True if statements after this one are in Hive's dialect."""
+    """True if the statements after this statement are in Hive's dialect."""
     if isinstance(tree, nodes.SetOption) and tree.this is not None and tree.this.name == _DIALECT:
         return bool(tree.expression.name.lower() == "hive")
     if isinstance(tree, nodes.ResetOption) and (tree.this is None or tree.this.name == _DIALECT):
@@ -311,7 +314,7 @@ def _sets_hive(tree: exp.Expr | None, before: bool) -> bool:
 def _statement(
     text: str, chunk: tokenizer.Chunk, places: Places, known: Mapping[str, Statement], dialect: Flink, hive: bool
 ) -> tuple[Statement, tokenizer.Chunk | None]:
-    """The statement at the start of a chunk, and the rest of the chunk if the ``;`` between is missing."""
+    """The statement at the start of a chunk, and the rest of the chunk if a ``;`` is missing."""
     body = text[chunk.start : chunk.end]
     span = places.span(chunk.start, chunk.end)
     if not chunk.unclosed and (same := known.get(body)) is not None:
@@ -332,26 +335,26 @@ def _statement(
             statement, _ = _statement(text, first, places, known, dialect, hive)
             return replace(statement, unended=places.span(rest.start, rest.start + 1)), rest
         if _MATERIALIZED.match(body) is not None:
-            why = "a materialized table is not judged: Flink refreshes it by a job of its own"
+            why = "a materialized table is not supported: Flink refreshes it with a separate job"
             return Statement(body, span, error=f"{span}: {why}"), None
         if (word := tokens[0].text.upper()) in _WITHOUT_GRAMMAR:
-            return Statement(body, span, error=f"{span}: {word} is a statement that is not judged here"), None
+            return Statement(body, span, error=f"{span}: the statement {word} is not supported"), None
         return Statement(body, span, error=_describe(error, parser, chunk, places), malformed=True), None
     except SqlglotError:
         return Statement(body, span, error=f"{span}: a literal of this statement cannot be read"), None
     except RecursionError:
         return Statement(body, span, error=f"{span}: this statement is nested too deeply to be read"), None
     except (AttributeError, IndexError, KeyError, TypeError, ValueError):
-        # sqlglot's parser raises other errors for some unexpected text, such as a join without a relation.
+        # For some unexpected text, such as a join without a relation, sqlglot's parser raises other errors.
         return Statement(body, span, error=f"{span}: this statement cannot be read"), None
     statement = Statement(body, span, tree)
     if parser.every_node:
-        vars(statement)["nodes"] = parser.every_node  # the parser has already listed them
+        vars(statement)["nodes"] = parser.every_node  # the parser already listed the nodes
     return statement, None
 
 
 def _cut(error: ParseError, body: str, chunk: tokenizer.Chunk) -> tuple[tokenizer.Chunk, tokenizer.Chunk] | None:
-    """The two parts of a chunk in which a word that can only begin a statement follows a complete one."""
+    """Split a chunk before a word that can only start a statement and follows a complete statement."""
     first = error.errors[0] if error.errors else {}
     if first.get("description") != BEHIND_THE_END:
         return None
@@ -363,11 +366,11 @@ def _cut(error: ParseError, body: str, chunk: tokenizer.Chunk) -> tuple[tokenize
 
 
 def _describe(error: ParseError, parser: FlinkParser, chunk: tokenizer.Chunk, places: Places) -> str:
-    """``source:line:column: expected and found`` of an error, without an excerpt that may hold a secret."""
+    """The place and message of an error, without an excerpt of the text, which may be secret."""
     first = error.errors[0] if error.errors else {}
     description = str(first.get("description") or "cannot be read").rstrip(".")
     if description.startswith("Required keyword"):
-        description = "Something is missing here"
+        description = "Something is missing at this place"
     if description == BEHIND_THE_END:
         unexpected = parser.found().removeprefix("a ")
         description = f"Unexpected {unexpected} after the end of the statement; remove it, or write ; before it"
@@ -384,7 +387,7 @@ def _error_offset(first: Mapping[str, Any], body: str) -> int:
 
 
 def _offset(body: str, line: int | None, column: int | None) -> int:
-    """Offset after the token that ends at sqlglot's 1-based ``line``/``column``."""
+    """The offset after the token that ends at sqlglot's ``line`` and ``column``, which start at 1."""
     if not line or column is None:
         return 0
     lines = body.split("\n")

@@ -1,4 +1,4 @@
-"""Statements, each read by its first words, and sqlglot's dialect ``flink``."""
+"""Statements, which are recognized by their first words, and sqlglot's dialect ``flink``."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ _TEXTS = (TokenType.STRING, TokenType.IDENTIFIER)
 _CONFLICT_ACTIONS = ("DEDUPLICATE", "ERROR", "NOTHING")
 _EXPLAIN_DETAILS = ("CHANGELOG_MODE", "ESTIMATED_COST", "JSON_EXECUTION_PLAN", "PLAN_ADVICE")
 _DESCRIBED = ("CATALOG", "DATABASE", "FUNCTION", "MODEL")
-#: Objects that SHOW lists. Longer spellings first.
+# Objects that SHOW lists. Longer names are first.
 _SHOWN = (
     *("CREATE CATALOG", "CREATE DATABASE", "CREATE FUNCTION", "CREATE MODEL", "CREATE TABLE", "CREATE VIEW"),
     *("CURRENT CATALOG", "CURRENT DATABASE", "FULL MODULES", "MATERIALIZED TABLES", "USER FUNCTIONS"),
     *("CATALOGS", "COLUMNS", "DATABASES", "FUNCTIONS", "JARS", "JOBS", "MODELS", "MODULES", "PARTITIONS"),
     *("PROCEDURES", "TABLES", "VIEWS"),
 )
-#: Words that need an operand, with the words that cannot begin one. sqlglot's parser ignores such a gap:
-#: ``JOIN u ON GROUP BY a`` would be a join without a condition.
+# Words that require an operand, and words that cannot start an operand. sqlglot's parser ignores a missing operand:
+# ``JOIN u ON GROUP BY a`` would be a join without a condition.
 _OPENING = frozenset(
     {
         *(TokenType.SELECT, TokenType.DISTINCT, TokenType.FROM, TokenType.WHERE, TokenType.GROUP_BY, TokenType.HAVING),
@@ -52,14 +52,14 @@ _NOT_FOLLOWING = frozenset(
 )
 
 
-#: Clauses after the name of a table that only Hive's DDL has.
+# Clauses after a table name that only exist in Hive's DDL.
 _HIVE_CLAUSES = (
     *(("ROW", "FORMAT"), ("STORED", "AS"), ("STORED", "BY"), ("CLUSTERED", "BY"), ("SKEWED", "BY"), ("TBLPROPERTIES",)),
 )
 
 
 def is_hive(tokens: list[Token]) -> bool:
-    """True for table DDL that only Hive's dialect has: by its clauses, or typed partition columns."""
+    """True for table DDL that is only valid in Hive's dialect, by its clauses or typed partition columns."""
     words = ["" if token.token_type in _TEXTS else token.text.upper() for token in tokens]
     if words[:1] not in (["CREATE"], ["ALTER"]) or "TABLE" not in words[1:4]:
         return False
@@ -74,7 +74,7 @@ def is_hive(tokens: list[Token]) -> bool:
 class FlinkParser(DdlParser):
     """Parser of one Flink SQL statement.
 
-    ``every_node`` holds those of the tree that was read last, empty if it is not of this grammar.
+    ``every_node`` contains all nodes of the last parsed tree; empty if the tree is not valid in this grammar.
     """
 
     every_node: Sequence[exp.Expr] = ()
@@ -106,9 +106,9 @@ class FlinkParser(DdlParser):
     )
 
     def parse(self, raw_tokens: list[Token], sql: str) -> list[exp.Expr | None]:
-        """Read exactly one statement (a trailing ``;`` is allowed) and return it in a list.
+        """Read exactly one statement, and return it in a list. A trailing ``;`` is allowed.
 
-        Raises :class:`sqlglot.errors.ParseError` for anything else; :func:`parse_script` splits scripts.
+        Raises :class:`sqlglot.errors.ParseError` for any other text. :func:`parse_script` splits scripts.
         """
         try:
             return [self._parse_whole(raw_tokens, sql)]
@@ -118,7 +118,7 @@ class FlinkParser(DdlParser):
         return self.parse_hive(raw_tokens, sql)
 
     def parse_hive(self, raw_tokens: list[Token], sql: str) -> list[exp.Expr | None]:
-        """Read one statement under ``SET 'table.sql-dialect' = 'hive'``; a table's DDL is kept whole."""
+        """Read one statement in Hive's dialect, in which the DDL of a table is kept whole."""
         self._begin(raw_tokens, sql)
         start = self._curr
         words = ["CREATE"] if self.match_words("CREATE") else ["ALTER"] if self.match_words("ALTER") else []
@@ -152,7 +152,7 @@ class FlinkParser(DdlParser):
         self.reset()
         self.every_node = ()
         self.sql = sql
-        self._chunks = [raw_tokens]  # sqlglot would cut a statement set into pieces
+        self._chunks = [raw_tokens]  # sqlglot would split a statement set
         self._advance_chunk()
 
     def _parse_whole(self, raw_tokens: list[Token], sql: str) -> exp.Expr:
@@ -178,7 +178,7 @@ class FlinkParser(DdlParser):
             compared = token.token_type in (TokenType.IS, TokenType.NOT)
 
     def _token_of(self, node: exp.Expr) -> Token:
-        """The token at which ``node``, or the first thing below it with a position, begins."""
+        """The token at which ``node`` starts, or the first node below it with a position."""
         starts = {part.meta["start"] for part in node.walk() if "start" in part.meta}
         return next((token for token in self._tokens if token.start in starts), self._tokens[0])
 
@@ -194,7 +194,7 @@ class FlinkParser(DdlParser):
 
     # ------------------------------------------------------------------------------------------- insert
     def parse_insert(self) -> nodes.InsertInto:
-        """Read ``INSERT`` after that word."""
+        """Read the rest of ``INSERT …``."""
         overwrite = self.match_words("OVERWRITE")
         if not overwrite:
             self.expect_words("INTO")
@@ -280,7 +280,7 @@ class FlinkParser(DdlParser):
         return self.place(exp.Literal.string(text), start)
 
     def parse_use(self) -> nodes.UseNamespace:
-        """Read ``USE …`` after that word."""
+        """Read the rest of ``USE …``."""
         kind = self.match_word("CATALOG", "MODULES") or "DATABASE"
         names = self._parse_csv(self.parse_name) if kind == "MODULES" else [self.parse_name()]
         return nodes.UseNamespace(kind=kind, expressions=names)
@@ -344,7 +344,7 @@ _BY_FIRST_WORD = by_first_word(FlinkParser.STATEMENTS)
 
 
 class Flink(Dialect):
-    """Flink SQL (Apache Flink 1.20 to 2.3, and VVR's additional syntax)."""
+    """Flink SQL of Apache Flink 1.20 to 2.3, with VVR's additional syntax."""
 
     NORMALIZATION_STRATEGY = NormalizationStrategy.CASE_SENSITIVE
     NORMALIZE_FUNCTIONS: bool | str = False

@@ -1,8 +1,8 @@
-"""Lexical rules of Flink SQL: back-ticked names, ``''`` in strings, comments, hints, statements.
+"""Lexical rules of Flink SQL: quoted names, strings, comments, hints, and ends of statements.
 
-Comments are ``--``, ``//`` and ``/* */``. Only words that the grammar needs are keywords. All others remain plain
-words, because Flink accepts names of functions and columns that are keywords elsewhere (``session``, ``name``, ``uuid``
-…).
+Comments start with ``--``, ``//`` or ``/*``. Only words that the grammar needs are keywords. All other words remain
+plain words, because Flink accepts functions and columns whose names are keywords in other dialects (``session``,
+``name``, ``uuid`` …).
 """
 
 # ruff: noqa: RUF012 -- sqlglot declares its tables as plain class attributes
@@ -18,7 +18,7 @@ from sqlglot.errors import TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 from sqlglot.tokens import Tokenizer
 
-#: Two words that act as one keyword. Merged after scanning, so comments and line breaks may stand between them.
+# Two words that form one keyword. They are merged after scanning, so comments and line breaks can separate them.
 COMPOUND_KEYWORDS: dict[tuple[str, str], TokenType] = {
     ("GROUP", "BY"): TokenType.GROUP_BY,
     ("ORDER", "BY"): TokenType.ORDER_BY,
@@ -33,7 +33,7 @@ _NUMBERS = frozenset({TokenType.NUMBER, TokenType.HEX_STRING})
 _NUMBER = re.compile(r"(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _LONGEST_NUMBER = 400
 
-#: A name that is or contains a template variable: ``${NAME}``, ``orders_${env}``.
+# A name that is or contains a template variable: ``${NAME}``, ``orders_${env}``.
 _TEMPLATE = re.compile(r"\w*\$\{[A-Za-z_][\w.:-]*\}(?:\w|\$\{[A-Za-z_][\w.:-]*\})*")
 
 _QUOTED = frozenset({TokenType.IDENTIFIER, TokenType.STRING, TokenType.UNICODE_STRING})
@@ -133,7 +133,7 @@ class FlinkTokenizer(Tokenizer):
     COMMENTS = ["--", ("/*", "*/")]
     NESTED_COMMENTS = False
     COMMANDS = set()
-    # A hint where the grammar has none must be an error, and never vanish as a comment.
+    # A hint at an invalid place must be an error; it must not disappear as a comment.
     TOKENS_PRECEDING_HINT = set(TokenType)
     KEYWORDS = {
         Tokenizer.HINT_START: TokenType.HINT,
@@ -143,7 +143,7 @@ class FlinkTokenizer(Tokenizer):
     }
 
     def tokenize(self, sql: str) -> list[Token]:
-        """Return the tokens of ``sql``; raises :class:`sqlglot.errors.TokenError` for a bad string or number."""
+        """The tokens of ``sql``; raises :class:`sqlglot.errors.TokenError` for an invalid string or number."""
         tokens = super().tokenize(_without_slash_comments(sql))
         if not all(_is_number(sql, token) for token in tokens if token.token_type in _NUMBERS):
             raise TokenError("a number that Flink SQL does not accept")
@@ -151,7 +151,7 @@ class FlinkTokenizer(Tokenizer):
         return _merge(_with_templates(tokens, sql) if "${" in sql else tokens, sql)
 
     def _expand_hints(self, tokens: list[Token]) -> list[Token]:
-        """Replace each hint comment by a HINT token, the tokens of its body and a closing HINT token ``*/``."""
+        """Replace each hint comment by a HINT token, the tokens of its text, and a closing HINT token ``*/``."""
         if TokenType.HINT not in [token.token_type for token in tokens]:
             return tokens
         expanded: list[Token] = []
@@ -166,25 +166,25 @@ class FlinkTokenizer(Tokenizer):
                 inner.end += shift
                 inner.line, inner.col = token.line, token.col
                 expanded.append(inner)
-            # The scanner files the hint's own text as the last comment of its token.
+            # The scanner stores the text of the hint as the last comment of its token.
             comments = token.comments[:-1]
             expanded.append(Token(TokenType.HINT, "*/", token.line, token.col, token.end - 1, token.end, comments))
         return expanded
 
 
 def _is_number(sql: str, token: Token) -> bool:
-    """False for sqlglot's numbers that Flink lacks: ``1e``, ``1.2.3``, ``0x1F``, thousands of digits."""
+    """False for numbers of sqlglot that Flink refuses: ``1e``, ``1.2.3``, ``0x1F``, thousands of digits."""
     if token.token_type == TokenType.NUMBER:
         return len(token.text) <= _LONGEST_NUMBER and _NUMBER.fullmatch(token.text) is not None
     return sql[token.start] in "xX"
 
 
-# sqlglot adds Jinja comments to every dialect; in Flink SQL they would hide text from the parser.
+# sqlglot accepts Jinja comments in every dialect, but they would hide Flink SQL from the parser.
 FlinkTokenizer._COMMENTS = {start: end for start, end in FlinkTokenizer._COMMENTS.items() if start != "{#"}
 
 
 def _without_slash_comments(sql: str) -> str:
-    """``sql`` with every ``// …`` comment blanked out; sqlglot would also match the ``//`` of a URL."""
+    """Replace every ``// …`` comment by blanks. sqlglot would also match the ``//`` in a URL."""
     if "//" not in sql:
         return sql
     return "".join(
@@ -196,7 +196,7 @@ def _without_slash_comments(sql: str) -> str:
 
 
 def _merge(tokens: list[Token], sql: str) -> list[Token]:
-    """Merge compound keywords, and string literals that continue each other on another line."""
+    """Merge compound keywords, and adjacent string literals on different lines."""
     merged: list[Token] = []
     for token in tokens:
         previous = merged[-1] if merged else None
@@ -217,7 +217,7 @@ def _merge(tokens: list[Token], sql: str) -> list[Token]:
 
 
 def _with_templates(tokens: list[Token], sql: str) -> list[Token]:
-    """The tokens with each template variable, and the text joined to it, as one word."""
+    """Merge each template variable with the adjacent text into one word."""
     merged: list[Token] = []
     end = -1
     for token in tokens:
@@ -232,7 +232,7 @@ def _with_templates(tokens: list[Token], sql: str) -> list[Token]:
 
 
 def _with_unicode_strings(tokens: list[Token]) -> list[Token]:
-    """The tokens with each ``U&'…'``, with its UESCAPE, as the plain string that it denotes."""
+    """Replace each ``U&'…'`` and its UESCAPE by the plain string."""
     plain: list[Token] = []
     at = 0
     while at < len(tokens):
@@ -252,9 +252,11 @@ def _with_unicode_strings(tokens: list[Token]) -> list[Token]:
 
 
 def _unescaped(text: str, escape: str) -> str:
-    """Text of ``U&'…'``: an escape character precedes four hexadecimal digits, or itself."""
+    """Decode ``U&'…'``: an escape character precedes four hexadecimal digits, or itself."""
     if len(escape) != 1 or escape in _HEX or escape in '+"' or escape.isspace():
-        raise TokenError("UESCAPE takes one character other than a hexadecimal digit, blank, plus sign or double quote")
+        raise TokenError(
+            "UESCAPE requires one character other than a hexadecimal digit, blank, plus sign or double quote"
+        )
     units: list[str] = []
     at = 0
     while at < len(text):
@@ -271,7 +273,7 @@ def _unescaped(text: str, escape: str) -> str:
             units.append(chr(int(digits, 16)))
             at += 5
     try:
-        # Two escapes may be the halves of one character.
+        # Two escapes may be the two halves of one character.
         return "".join(units).encode("utf-16-le", "surrogatepass").decode("utf-16-le")
     except UnicodeDecodeError:
         raise TokenError("half of a surrogate pair, which is not a character") from None
@@ -304,7 +306,7 @@ _UNCLOSED = {"/*": "a comment", "'": "a string", "`": "a name in back-ticks"}
 
 
 class Lexeme(NamedTuple):
-    """A piece of text: ``kind``, the pattern's group name, and the offsets ``start``/``end`` (exclusive)."""
+    """A piece of text with its kind (a group of the pattern) and its offsets (``end`` is exclusive)."""
 
     kind: str
     text: str
@@ -314,9 +316,9 @@ class Lexeme(NamedTuple):
 
 @dataclass(frozen=True)
 class Chunk:
-    """One statement's extent in a script (offsets, end exclusive), without its ``;`` and outer comments.
+    """The offsets of a statement in a script (end exclusive), without ``;`` and outer comments.
 
-    ``unclosed`` names an unclosed string, comment or hint, if any; ``unclosed_at`` is its offset.
+    ``unclosed`` describes an unclosed string, name or comment, if any; ``unclosed_at`` is its offset.
     """
 
     start: int
@@ -326,11 +328,11 @@ class Chunk:
 
 
 def lexemes(text: str, without: Container[str] = ()) -> Iterator[Lexeme]:
-    """Yield every lexeme of ``text``, except for the kinds to leave out.
+    """Yield every lexeme of ``text``, except the kinds in ``without``.
 
-    An unclosed string, name or comment contains the rest and has kind ``open``.
+    An unclosed string, name or comment contains all remaining text and has the kind ``open``.
     """
-    for match in _LEXEME.finditer(text):  # the last alternative takes any character
+    for match in _LEXEME.finditer(text):  # the last alternative matches any character
         kind = match.lastgroup
         assert kind is not None
         if kind in without:
@@ -343,8 +345,8 @@ def lexemes(text: str, without: Container[str] = ()) -> Iterator[Lexeme]:
 
 
 def split(text: str) -> Iterator[Chunk]:
-    """Yield the statements of ``text``; a statement set counts as one."""
-    # Matches, not lexemes, because only a few of each statement are examined.
+    """Yield the statements of ``text``; a statement set is one statement."""
+    # This loop uses matches instead of lexemes, because it examines only a few per statement.
     inside: list[re.Match[str]] = []
     in_set = False
     for match in _LEXEME.finditer(text):
@@ -363,7 +365,7 @@ def split(text: str) -> Iterator[Chunk]:
         if kind == "open":
             yield Chunk(inside[0].start(), len(text), _UNCLOSED[match[0]], match.start())
             return
-        # Only these words end the start of a set, and few statements contain one.
+        # Only these words end the start of a statement set, and few statements contain these words.
         if not in_set and word in _LAST_OF_STARTS:
             in_set = tuple(each[0].upper() for each in inside[-3:]) in _SET_STARTS
     if inside:

@@ -1,4 +1,4 @@
-"""Flink's types: ``INT NOT NULL``, ``TIMESTAMP(3) WITH LOCAL TIME ZONE``, ``ROW<a INT, b DATE>``."""
+"""Parser of Flink's types, such as ``TIMESTAMP(3) WITH LOCAL TIME ZONE`` or ``ROW<a INT>``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sqlglot.tokenizer_core import TokenType
 from airflow_flinkcompat.sql import nodes
 from airflow_flinkcompat.sql.base_parser import BaseParser, by_first_word
 
-#: Word(s) as written → canonical type name. Longer spellings first.
+# The canonical name of each type by its written words. Longer spellings are first.
 TYPE_NAMES: tuple[tuple[tuple[str, ...], str], ...] = (
     (("DOUBLE", "PRECISION"), "DOUBLE"),
     (("CHARACTER", "VARYING"), "VARCHAR"),
@@ -33,25 +33,25 @@ TYPE_NAMES: tuple[tuple[tuple[str, ...], str], ...] = (
 
 _BY_FIRST_WORD = by_first_word(TYPE_NAMES)
 
-#: Types with element types in angle brackets.
+# Types with element types in angle brackets.
 _ELEMENT_TYPES = frozenset({"ARRAY", "MAP", "MULTISET"})
 _TEXTS = frozenset({"CHAR", "VARCHAR"})
 CHARSET = "UTF-16LE"
 _ZONED = frozenset({"TIME", "TIMESTAMP"})
-#: Written after a type: ``INT ARRAY``.
+# Collections that can be written after a type, such as ``INT ARRAY``.
 _POSTFIX_COLLECTIONS = ("ARRAY", "MULTISET")
 
 USER_TYPE = "USER"
-"""Name for user-defined types, which Flink looks up in its catalog."""
+"""Kind of user-defined types, which Flink looks up in its catalog."""
 
 _RESERVED_UNITS = frozenset({"YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND"})
 INTERVAL_UNITS = frozenset({"YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND"})
 
 
 def meant_type(name: str) -> str:
-    """The type that was probably meant by an unknown type name."""
+    """A remedy for an unknown type name: a similar type, if any."""
     meant = get_close_matches(name.upper(), [" ".join(words) for words, _ in TYPE_NAMES], 1)
-    return f"{meant[0]} is probably meant" if meant else "write an existing one"
+    return f"{meant[0]} is probably meant" if meant else "write an existing type"
 
 
 class TypeParser(BaseParser):
@@ -119,10 +119,10 @@ class TypeParser(BaseParser):
         return parameters
 
     def _parse_charset(self) -> None:
-        """The character set of a text as Flink's planner writes it, which has no other."""
+        """Read the character set of a string type; Flink's planner only writes one character set."""
         start = self._curr
         if self.require_identifier().name.upper() != CHARSET:
-            self.fail(f"Expected `{CHARSET}`, the character set of every text", start)
+            self.fail(f"Expected `{CHARSET}`, the only character set of strings", start)
 
     def _parse_element_types(self) -> list[nodes.FlinkType]:
         self.expect(TokenType.LT, "< after the collection type")
@@ -156,7 +156,7 @@ class TypeParser(BaseParser):
 
     # ------------------------------------------------------------------------------------------ intervals
     def parse_interval_unit(self) -> exp.Expr:
-        """Read ``DAY``, ``DAY(3)`` or ``DAY TO SECOND(3)``; plural units fold into the singular."""
+        """Read ``DAY``, ``DAY(3)`` or ``DAY TO SECOND(3)``; plural units become singular."""
         unit = self._parse_unit_word()
         if self.match_words("TO"):
             return exp.IntervalSpan(this=unit, expression=self._parse_unit_word())

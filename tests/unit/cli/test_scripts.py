@@ -34,7 +34,7 @@ def test_a_side_may_be_standard_input(run: Run) -> None:
     assert result.code == 1
     assert "old.sql -> <stdin>, open-source Flink 2.3" in result.out
     assert run("check", "-", "old.sql", stdin=b"\xef\xbb\xbf" + V1.encode()).code == 0
-    for stdin, words in ((b"", "holds no SQL statement"), (b"\xff", "is not UTF-8"), (b"SELECT FROM;", "Expected")):
+    for stdin, words in ((b"", "contains no SQL statement"), (b"\xff", "is not UTF-8"), (b"SELECT FROM;", "Expected")):
         for sides in (("old.sql", "-"), ("-", "old.sql")):
             result = run("check", *sides, stdin=stdin)
             assert (result.code, result.out) == (2, "")

@@ -165,7 +165,7 @@ def test_an_expression_of_flink_is_read_with_all_that_it_says(expression: str, o
     ("statement", "said"),
     [
         ("CREATE OR ALTER MATERIALIZED TABLE m AS SELECT customer FROM orders", "a materialized table is not judged"),
-        ("DELETE FROM totals", "DELETE is a statement that is not judged here"),
+        ("DELETE FROM totals", "the statement DELETE is not supported"),
         ("SELECT * FROM TO_CHANGELOG(input => TABLE orders)", "name the columns of a function"),
         ("SELECT 1 FROM orders, LATERAL TABLE(f(TABLE orders))", "f is a process table function"),
         ("SELECT * FROM orders, LATERAL (SELECT 1)", "LATERAL (SELECT …), a subquery for each row, is not supported"),

@@ -24,7 +24,7 @@ PLACES = {
 }
 UNKNOWN_IDENTIFIERS: Mapping[str, tuple[str, str]] = {
     "DECIMALL": ("program-refused", "DECIMALL is not a Flink type; DECIMAL is probably meant"),
-    "TEXT": ("program-refused", "TEXT is not a Flink type; write an existing one"),
+    "TEXT": ("program-refused", "TEXT is not a Flink type; write an existing type"),
     "BOOL": ("program-refused", "BOOL is not a Flink type"),
     "JSON": ("program-refused", "JSON is not a Flink type"),
     "`INT`": ("program-refused", "INT is not a Flink type; INT is probably meant"),

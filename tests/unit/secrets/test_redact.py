@@ -121,7 +121,7 @@ def test_leaves_what_is_no_secret_around_it() -> None:
         "mail bob@example.com at 12:30",
         "before jobs/token_usage_old.sql:64:6 after jobs/token_usage.sql:7:1",
         "orders_v8_secret.sql:64:6, COUNT(*)",
-        "orders_secret.sql: holds no SQL statement",
+        "orders_secret.sql: contains no SQL statement",
         "…secret.sql: the window definition changed",
         "/srv/secrets/orders.py:3:1: it is not read; C:\\jobs\\token.sql:12: nor this",
         "api_token.yaml:12:3 and passwords/settings.json:4 are places",

@@ -342,7 +342,9 @@ def test_a_literal_is_no_name(literal: str) -> None:
 
 
 def test_a_script_beyond_all_size_is_refused_before_it_is_parsed() -> None:
-    with pytest.raises(ScriptError, match=r"job\.sql: holds 100,000,000 characters; a script may hold 8,000,000"):
+    with pytest.raises(
+        ScriptError, match=r"job\.sql: contains 100,000,000 characters; a script can have at most 8,000,000"
+    ):
         parse_script("x" * 100_000_000, "job.sql")
 
 

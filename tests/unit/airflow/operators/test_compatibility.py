@@ -585,7 +585,7 @@ def test_the_verdict_stands_outside_the_folded_details(deployed: Site, logs: lis
 
 
 def test_a_script_that_cannot_be_used_fails_for_good_and_is_remembered(deployed: Site) -> None:
-    with pytest.raises(AirflowFailException, match=r"orders\.sql: holds no SQL statement"):
+    with pytest.raises(AirflowFailException, match=r"orders\.sql: contains no SQL statement"):
         deployed.checked("-- nothing\n")
     last = deployed.ledger.entries()[-1]
     assert (last.kind, last.to_dict()["script"]) == ("failed", "")
