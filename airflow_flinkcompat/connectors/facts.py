@@ -303,8 +303,8 @@ class ConnectorFacts:
     def option(self, use: TableUse, key: str) -> OptionFact | None:
         """The fact about an option, by its full name or the longest matching pattern; None if nothing matches.
 
-        The effect is ``IGNORED`` for an option that is listed for a different use, if that use alone reads options
-        with this prefix.
+        The effect is ``IGNORED`` if the option is only listed for a different use of the table, and its prefix
+        belongs to that use.
         """
         found = _longest(self.options.get(use, ()), key)
         if found is not None:

@@ -36,7 +36,7 @@ class FlinkOption:
         default: Flink's default value; "" if there is none, or if it is not a string.
         least: The smallest number that Flink accepts; for a duration, in milliseconds.
         names: The words that Flink accepts for an option of the type string.
-        classes: The keywords that Flink accepts besides the name of a class.
+        classes: The keywords that Flink accepts in addition to class names.
         use: ``source`` or ``sink`` if Flink restricts the value only for tables with this use.
         when: A setting, optionally with values. Flink restricts the value only if this setting is present with
             one of the values.

@@ -136,7 +136,7 @@ def _contents(spec: StateSpec) -> Hashable:
 
 
 def _content(meaning: Hashable) -> Hashable:
-    """The value that a field stores, whichever call uses it; sums that start as NULL or as 0 differ."""
+    """The stored value of a field, regardless of the call; sums that start as NULL or as 0 differ."""
     if isinstance(meaning, CallPart) and meaning.content is not None:
         return meaning.content, meaning.null_at_first
     return meaning

@@ -1,7 +1,7 @@
 """Migration of a job's state to a changed job by a rewritten savepoint.
 
 Restores proved that Flink reads these rewritten savepoints (``docs/state-migration-reference.md``, "What is proven").
-A migration keeps no other state.
+A migration only keeps state for which a restore proved this.
 """
 
 from __future__ import annotations
@@ -103,19 +103,19 @@ class OperatorMigration:
 
     @property
     def new_fields(self) -> tuple[str, ...]:
-        """The metrics that begin empty, as SQL."""
+        """SQL texts of the metrics that begin empty."""
         return () if self.from_history else words(new_fields(self.states))
 
     @property
     def _null_fields(self) -> tuple[StateField, ...]:
-        """The new columns of stored rows, which are NULL."""
+        """The new columns in stored rows, whose values are NULL."""
         if self.from_history or self.new is None or aggregates(self.new):
             return ()
         return tuple(field for field in new_fields(self.states) if not isinstance(field.meaning, CallPart))
 
     @property
     def null_columns(self) -> tuple[str, ...]:
-        """The new columns, which are NULL in the stored rows, as SQL."""
+        """SQL texts of the new columns, which are NULL in stored rows."""
         return words(self._null_fields)
 
     @property
@@ -126,7 +126,7 @@ class OperatorMigration:
 
     @property
     def computed(self) -> tuple[str, ...]:
-        """The metrics that are computed from history, as SQL."""
+        """SQL texts of the metrics that are computed from history."""
         return words(field for field in new_fields(self.states) if not field.hidden) if self.from_history else ()
 
     @property
@@ -140,7 +140,7 @@ class OperatorMigration:
 
     @property
     def dropped_fields(self) -> tuple[str, ...]:
-        """The metrics and keys that the new job drops, as SQL."""
+        """SQL texts of the metrics and keys that the new job drops."""
         lost = (
             field
             for state in self.states
@@ -176,7 +176,7 @@ class OperatorMigration:
 
 @dataclass(frozen=True)
 class DdlEffects:
-    """Effects of table declarations on state that compiled plans do not show; tables have plan names.
+    """Effects of table declarations on state that compiled plans do not show, by table of the plan.
 
     Attributes:
         column_independent_sinks: Sinks whose state remains valid if the columns of their table change.
@@ -184,7 +184,8 @@ class DdlEffects:
         moved: Sources that now read a different place, with the reason. Stored positions belong to the old place.
         restarted: Sources that start without stored positions.
         converted: The reason why stored values differ from newly computed values; "" if they do not.
-        stored_otherwise: Operators whose stored form differs in the new version of Flink, with the known facts.
+        stored_otherwise: Operators whose stored form differs in the new version of Flink, with the facts that are
+        known.
     """
 
     column_independent_sinks: Set[str] = frozenset()

@@ -29,8 +29,8 @@ class Prediction:
 
     Attributes:
         flink: The Flink release that planned both scripts.
-        restore: The effects on states. They are refusals in Flink's order; without a refusal, state that Flink
-            drops silently, and state that is new or was not opened.
+        restore: The effects on states: all refusals in Flink's order. Without a refusal, the effects on state
+            that Flink drops silently, and on state that is new or was not opened.
         doubt: The reason why the planner cannot decide; "" if it can.
         stand_ins: The connectors and formats whose jars are missing.
         stubs: The names of the tables that have a stand-in.

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class EngineFacts:
-    """Facts about an engine, independent of a change.
+    """Facts about an engine that do not depend on a change of a job.
 
     Attributes:
         default_version: The version assumed for a job without an engine version.
@@ -26,8 +26,8 @@ class EngineFacts:
             line.
         endings_known: True if the result of a failed restore is known: a refusal, or wrong rows.
         compiles_plans: True if Flink's planner can compile the engine's scripts.
-        fills_variables: True if its platform replaces ``${secret_values.NAME}``. The variable itself is then no
-            secret.
+        fills_variables: True if its platform replaces ``${secret_values.NAME}``, so that such a variable in a script
+            is no secret.
     """
 
     default_version: str

@@ -35,7 +35,7 @@ class Calls:
 
     @property
     def repeated(self) -> int:
-        """The number of calls that repeat a call over other columns; Flink keeps both calls (EXPLAIN)."""
+        """The number of calls that equal another call only after columns are resolved; Flink keeps both."""
         return len({normalize_aggregate(call) for call in self.written}) - len(self.unique)
 
 

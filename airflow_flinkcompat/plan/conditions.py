@@ -1,9 +1,9 @@
 """Normal form of conditions that Flink plans equally in WHERE, HAVING and ON (EXPLAIN, 2.3.0, 1.20.3).
 
 NOT and IN lists are planned as the comparisons that they mean. In these clauses, the order of AND and OR operands and
-the sides of a comparison have no effect, and tautologies are dropped. Elsewhere the order has an effect: in an output
-column, the argument of a metric, or its FILTER. There the planner requests source columns in the order in which they
-are mentioned, which may add an operator to the job.
+the sides of a comparison have no effect, and tautologies are dropped. Elsewhere the order has an effect. For an
+output column, the argument of a metric or its FILTER, the planner requests source columns in the order in which they
+are mentioned. This order may add an operator to the job.
 """
 
 from __future__ import annotations

@@ -206,7 +206,7 @@ def _specs() -> Iterator[FunctionSpec]:
 
 
 def _round(types: r.Types) -> DataType:
-    """ROUND(x) is ROUND(x, 0). With digits, the type of a decimal depends on the number of digits."""
+    """ROUND(x) is ROUND(x, 0). The type of ROUND(decimal, n) depends on n."""
     if not types or (types[0].name == "DECIMAL" and len(types) > 1):
         return UNKNOWN
     result = r.round_decimal(types[0], 0)

@@ -454,7 +454,7 @@ def _one_window(node: Over) -> bool:
 
 
 def _clock(node: Sort) -> TimeAttribute | None:
-    """The clock of a sort: the time attribute of the first key in ascending order."""
+    """The time attribute of a sort's first key; None if this key is descending or has none."""
     if not node.keys or not isinstance(node.keys[0][0], InputRef) or not node.keys[0][1]:
         return None
     return node.schema[node.keys[0][0].index].time_attribute
@@ -522,7 +522,7 @@ def _where_of_join(node: Node) -> Node:
 
 
 def _where_of_selected_join(node: Filter, selected: Project, parts: Iterable[Expression]) -> Node:
-    """Convert the outer join of a subquery if a condition above drops its padded rows."""
+    """Make the outer join of a subquery stricter if a condition above drops its padded rows."""
     if not isinstance(selected.input, Join) or selected.hints:
         return node
     columns = selected.expressions

@@ -40,7 +40,7 @@ class Window:
     ``size`` is the length (the maximum for CUMULATE). ``slide`` is the slide of HOP or the step of CUMULATE. ``gap``
     is the gap of SESSION, and ``offset`` shifts all windows. Fields that do not apply to a kind are None.
     ``normalised_offset`` is the effective offset: modulo slide for HOP, modulo size for TUMBLE and CUMULATE. Only
-    TUMBLE and HOP of the Table API can be measured in rows. They close when they are full.
+    TUMBLE and HOP of the Table API can be measured in rows. Windows in rows close when they are full.
     """
 
     kind: WindowKind

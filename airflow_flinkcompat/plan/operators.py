@@ -215,9 +215,9 @@ class AggregateOperator(Operator):
     contains the distinct calls in order of first use. ``window`` is the window of the aggregation; None for a plain
     group aggregation. ``windowed`` is True if Flink plans a windowed aggregation (both bounds in every grouping set,
     or legacy syntax). ``repeated_keys`` is the number of keys that repeat a column of another key, which changes the
-    plan (measured). ``repeated_calls`` is the number of calls over a computed column that equal a call over the plain
-    expression; Flink keeps both. ``pruned_inputs`` contains all input columns in order, if only unread metrics
-    request some of them, which changes the plan (EXPLAIN). ``input_columns`` contains all columns of the input: SQL
+    plan (measured). ``repeated_calls`` is the number of calls that equal another call only after columns are
+    resolved; Flink keeps both. ``pruned_inputs`` contains all input columns in order, if only unread metrics need
+    some of them. Such metrics change the plan (EXPLAIN). ``input_columns`` contains all columns of the input: SQL
     drops unread columns, the Table API does not.
     """
 

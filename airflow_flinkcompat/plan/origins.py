@@ -82,7 +82,7 @@ class ColumnOutput:
 @quick_init
 @dataclass(frozen=True)
 class PassedOutput:
-    """A column of the input number ``input`` that an operator passes on unchanged."""
+    """A column that an operator passes on unchanged; ``input`` is the number of the input."""
 
     input: int
     column: Expression

@@ -173,7 +173,7 @@ class Program:
 def type_problems(statement: Statement) -> Iterator[Problem]:
     """Find types in a statement that Flink does not have.
 
-    Flink 2.3 was observed to refuse each of these types. A name with a database may be a type that is declared
+    Flink 2.3 was observed to refuse each type that is found. A name with a database may be a type that is declared
     elsewhere, so its effect is unknown.
     """
     for node in statement.nodes:

@@ -480,7 +480,7 @@ class QueryBinder(OrderBinder):
         return (_distinct(node, self.span(tree)), None) if tree.args.get("distinct") else (node, binder)
 
     def _grouped(self, output: exp.Expression | InputRef, grouped: Grouping, scope: Scope) -> exp.Expression | InputRef:
-        """An output of a SELECT with GROUP BY. A column of * must be a key."""
+        """An output of a SELECT with GROUP BY. A column of SELECT * must be a grouping key."""
         if not isinstance(output, InputRef):
             return output
         if output not in grouped.keys:

@@ -78,7 +78,7 @@ def nullable_first(types: Types) -> DataType:
 
 
 def adjust(precision: int, scale: int) -> DataType:
-    """The decimal type of a precision and scale; beyond 38 digits the scale is reduced to at least six."""
+    """The decimal type of a precision and scale; beyond 38 digits the scale is reduced, but not below six."""
     if precision <= MAX_PRECISION:
         return decimal(precision, scale)
     return decimal(MAX_PRECISION, max(MAX_PRECISION - (precision - scale), min(scale, 6)))

@@ -261,7 +261,7 @@ KINDS = {
 }
 """The kind of exec node of each aggregation. Its one-phase and two-phase nodes store the same state."""
 _TVF_WINDOWS = {WindowKind.HOP: "HoppingWindow", WindowKind.SESSION: "SessionWindow"}
-"""Windows of table functions whose aggregation stores extra state."""
+"""Windows of table functions for which an aggregation stores extra state."""
 _Column = tuple[Expression, str]
 
 

@@ -164,7 +164,10 @@ def test_an_expression_of_flink_is_read_with_all_that_it_says(expression: str, o
 @pytest.mark.parametrize(
     ("statement", "said"),
     [
-        ("CREATE OR ALTER MATERIALIZED TABLE m AS SELECT customer FROM orders", "a materialized table is not judged"),
+        (
+            "CREATE OR ALTER MATERIALIZED TABLE m AS SELECT customer FROM orders",
+            "a materialized table is not supported",
+        ),
         ("DELETE FROM totals", "the statement DELETE is not supported"),
         ("SELECT * FROM TO_CHANGELOG(input => TABLE orders)", "name the columns of a function"),
         ("SELECT 1 FROM orders, LATERAL TABLE(f(TABLE orders))", "f is a process table function"),

@@ -315,7 +315,7 @@ def test_behind_a_missing_semicolon_an_error_has_its_own_place() -> None:
     first, second = parse_script("CREATE TABLE t (a INT)\nINSERT INTO t SELECT a, FROM u", "x").statements
     assert first.tree is not None
     assert second.tree is None
-    assert str(second.error).startswith("x:2:25: Expected something on both sides")
+    assert str(second.error).startswith("x:2:25: Expected a value on both sides")
 
 
 @pytest.mark.parametrize("text", ["SELECT a FROM t UPDATE", "SELECT a FROM t x SHOW TABLES", "SELECT a FROM t b c"])

@@ -160,7 +160,7 @@ def test_a_script_that_cannot_be_read_is_not_offered_for_ever(deployed: Site) ->
         deployed.checked("-- nothing\n")
     trigger = look(deployed)
     assert isinstance(trigger, FileChangeTrigger)
-    assert re.search("is not offered again .*holds no SQL statement.*Waiting until it changes$", trigger.reason)
+    assert re.search("is not offered again .*contains no SQL statement.*Waiting until it changes$", trigger.reason)
 
 
 def test_it_looks_again_when_the_trigger_fires(deployed: Site) -> None:

@@ -54,7 +54,7 @@ def test_forms_of_a_job(job: str, submitted: str, explained: str) -> None:
 @pytest.mark.parametrize(
     ("script", "message"),
     [
-        ("", "holds no SQL statement"),
+        ("", "contains no SQL statement"),
         (DDL, "the script makes no job: it contains no INSERT"),
         (
             f"{DDL}{INSERT};\n{INSERT};",

@@ -169,7 +169,7 @@ def test_a_file_that_is_no_such_ddl(tmp_path: Path, ddl: str, message: str) -> N
 
 
 def test_a_file_without_a_statement(tmp_path: Path) -> None:
-    with pytest.raises(ScriptError, match="holds no SQL statement"):
+    with pytest.raises(ScriptError, match="contains no SQL statement"):
         changed(tmp_path, "-- nothing")
 
 
