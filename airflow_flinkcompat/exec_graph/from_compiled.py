@@ -132,7 +132,7 @@ def _lookups_of(plans: Iterable[CompiledPlan]) -> list[str]:
 
 
 def _table_names(old: Sequence[CompiledPlan], new: Sequence[CompiledPlan], known: Collection[str]) -> dict[str, str]:
-    """Pair source tables that only one side reads, in order; a rule judges a renamed table.
+    """Pair source tables that only one script reads, in order, because they may be renamed tables.
 
     Both tables of a pair get the name in the new script, whose state may be computed from history.
     """
