@@ -40,7 +40,8 @@ def test_the_folder_is_kept_and_named_only_after_a_failure(tmp_path: Path, monke
     with pytest.raises(DemoError), work_folder(None, said.append) as failed:
         raise DemoError("late")
     assert failed.is_dir()
-    assert said == [f"all services are stopped. All files are kept in {failed}, with the logs in airflow/logs and flink/log"]
+    kept = f"All files are kept in {failed}, with the logs in airflow/logs and flink/log"
+    assert said == [f"all services are stopped. {kept}"]
     with pytest.raises(KeyboardInterrupt), work_folder(None, said.append) as interrupted:
         raise KeyboardInterrupt
     assert not interrupted.exists()

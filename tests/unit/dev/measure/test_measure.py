@@ -321,7 +321,8 @@ def test_that_the_new_line_does_not_plan_a_script_is_a_result(monkeypatch: pytes
 
 
 @pytest.mark.parametrize(
-    ("began", "told"), [(None, "restored from nothing"), ("file:/savepoint-2", "restored from file:/savepoint-2 instead of")]
+    ("began", "told"),
+    [(None, "restored from nothing"), ("file:/savepoint-2", "restored from file:/savepoint-2 instead of")],
 )
 def test_a_job_that_began_from_anything_else_is_no_restore(began: str | None, told: str) -> None:
     """Its rows say nothing of the savepoint: told in a spelling that its Flink does not know, a job starts empty."""
