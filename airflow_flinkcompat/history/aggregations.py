@@ -245,7 +245,10 @@ class _Aggregation:
         return StateRows(state, exact(Select(there, tuple(columns)), [*types, "BIGINT"]))
 
     def plain(self, zone: str) -> tuple[PlainRows, ...]:
-        """Plan for recomputing the state in Python. Empty for session windows and retractable MIN or MAX."""
+        """Plan for recomputing the state in Python.
+
+        There is no plan for session windows and retractable MIN or MAX.
+        """
         if self.sessions is not None or any(
             is_retractable_extreme(each.type) for each in self.layout.states[0].value.fields
         ):

@@ -70,7 +70,7 @@ _OF_RECORDS = {
         f"duplicate rows, or the topic has deleted an equal record; {_OFFSETS}"
     ),
 }
-"""Fault of the first faulty record of a partition, by the names in ``_FACTS``."""
+"""Descriptions of faults in ``_FACTS``. Each fact is the first faulty record of a partition."""
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ ROUNDING = 1e-9
 COMPUTED_BIT = 0x8000
 """Bit of a state number that marks an entry as computed. Writing the entry clears the bit."""
 EXPIRED = 0
-"""Last write time of a computed value whose TTL has expired. Flink may still store the value unused."""
+"""Last write time of a computed value whose TTL has expired. Flink may still store such a value."""
 R = TypeVar("R")
 _Join = Callable[[bytes, bytes], tuple[bytes, str]]
 """Function of a stored and a computed value. Returns the value to write and the difference as text."""

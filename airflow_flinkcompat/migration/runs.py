@@ -172,13 +172,13 @@ class Scatter:
 
 
 _SCATTERED = 8 << 20
-"""Number of bytes of scattered entries in memory before they are yielded."""
+"""Maximum number of bytes of scattered entries in memory."""
 
 
 def gathered_group(content: bytes, counts: list[int]) -> bytes:
     """Build the content of a key group from scattered entries.
 
-    ``counts`` of entries by state are increased.
+    Adds the number of entries of each state to ``counts``.
     """
     found = numbers([0] * len(counts))
     out = writable(len(content) + 2 * len(counts) + 2)

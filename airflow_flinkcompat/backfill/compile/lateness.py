@@ -274,8 +274,8 @@ def check_no_expiry(settings: Mapping[str, str], node: Over | GroupWindowAggrega
     """Raise :class:`Untranslatable` if Flink may drop a key's state depending on processing time."""
     if (value := settings.get(TTL, "0").strip()) not in ("0", "0 ms", "0 s"):
         raise Untranslatable(
-            f"because of {TTL} = '{value}', Flink drops the state of keys without new rows. The drop depends on "
-            "processing time, which no history records. Remove the setting from the backfilled script",
+            f"because of {TTL} = '{value}', Flink drops the state of keys without new rows. The time of the drop "
+            "depends on processing time, which no history records. Remove the setting from the backfilled script",
             node.span,
         )
 

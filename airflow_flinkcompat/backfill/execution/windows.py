@@ -179,7 +179,9 @@ def in_sessions(rows: DataFrame, step: AssignSessions, seen: Observation) -> Dat
 
 
 def in_open_sessions(rows: DataFrame, step: AssignSessions, seen: Observation, late: Observation) -> DataFrame:
-    """Assign rows to sessions that were open at their arrival. ``late`` counts all other rows (``late``).
+    """Assign rows to sessions that were open at their arrival.
+
+    ``late`` counts the rows that arrived too late.
 
     Rows whose final sessions touch are processed one by one in order of arrival. Other rows never share a session. One
     task keeps the touching rows of one key in memory.

@@ -37,7 +37,7 @@ def csv(
     partitions: tuple[str, ...] = (),
     ordered: bool = False,
 ) -> DataFrame:
-    """CSV fields ``f0`` … as text, split like in Flink, with columns for ``partitions`` and order."""
+    """CSV fields ``f0`` … as text, split like in Flink. More columns contain partitions and order."""
     reader = session.read.options(recursiveFileLookup=not partitions, **_csv_options(format))
     folders = [identifier(name) for name in partitions]
     schema = ", ".join([_csv_schema(format, len(fields)), *(f"{name} STRING" for name in folders)])

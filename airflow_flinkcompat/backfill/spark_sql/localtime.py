@@ -1,7 +1,8 @@
 """Functions that interpret a TIMESTAMP_LTZ as local time in ``table.local-time-zone``.
 
-Flink formats, splits and casts a TIMESTAMP_LTZ like the TIMESTAMP that a clock in this zone shows (measured). A
-TIMESTAMP replaces each such argument before translation, because the settings are known only here.
+Flink formats, splits and casts a TIMESTAMP_LTZ like the TIMESTAMP that a clock in this zone shows (measured).
+Arguments of type TIMESTAMP_LTZ are replaced by a TIMESTAMP before translation, because the settings are known only
+here.
 """
 
 from __future__ import annotations
