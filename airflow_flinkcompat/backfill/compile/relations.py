@@ -41,8 +41,8 @@ def scan(context: CompileContext, node: Scan, needed: frozenset[int]) -> Read:
     source = context.locations.source(table)
     if node.hints:
         raise Untranslatable(
-            f"table {table.name}: a backfill does not support the hint {node.hints[0][0]}. Write the options of the hint "
-            "into WITH",
+            f"table {table.name}: a backfill does not support the hint {node.hints[0][0]}. Write the options of the "
+            "hint into WITH",
             node.span,
         )
     _check_watermark(table)
