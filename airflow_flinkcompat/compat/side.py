@@ -17,7 +17,7 @@ from airflow_flinkcompat.plan.lineage import resolve_operators
 from airflow_flinkcompat.plan.operators import Output, TooLarge
 from airflow_flinkcompat.plan.program import Problem
 from airflow_flinkcompat.secrets.detect import Secret, find_secrets
-from airflow_flinkcompat.secrets.programs import program_secrets, secrets_beside
+from airflow_flinkcompat.secrets.programs import program_secrets, secrets_in_file
 from airflow_flinkcompat.sql import Script, parse_script
 from airflow_flinkcompat.sql.nodes import Option, SetOption
 from airflow_flinkcompat.sql.script import span_of
@@ -79,7 +79,7 @@ class Side(JobSpec):
         """The literal secrets of the script or program, in order."""
         if self.language == "sql":
             return find_secrets(self.parsed)
-        beside = (secrets_beside(text, path) for path, text in self.files.items())
+        beside = (secrets_in_file(text, path) for path, text in self.files.items())
         return (*program_secrets(self.script, self.source, self.language), *chain.from_iterable(beside))
 
     @cached_property

@@ -1,7 +1,7 @@
 """Deployments: the targets where jobs run, the ledger of each deployment, and redeploys.
 
-Names load on first use: reading a ledger needs neither the SQL parser nor an HTTP client. Names missing from
-``__all__`` can still be imported: earlier releases exported them.
+Names are imported on first use, because reading a ledger requires neither the SQL parser nor an HTTP client. Names that
+earlier releases exported can still be imported, although ``__all__`` omits them.
 """
 
 from __future__ import annotations

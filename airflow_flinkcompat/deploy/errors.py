@@ -1,4 +1,4 @@
-"""Errors of a deployment in one line: secrets masked, stack traces condensed to their root cause."""
+"""One-line errors of deployments: secrets are masked and stack traces condensed to the root cause."""
 
 from __future__ import annotations
 
@@ -9,31 +9,32 @@ from enum import StrEnum
 _LIMIT = 600
 
 _FRAME = re.compile(r"^\s*(at\s+\S+\(.*\)|\.\.\. \d+ (more|common frames omitted))\s*$")
-# A class alone is a heading only if its name is that of an exception: Flink lists the factories that it has in lines.
+# A line with only a class name is a heading only if the class is an exception. Flink also lists available factories,
+# one class name a line.
 _HEADING = re.compile(
     r"^(?:Caused by:\s*)?(\[?(?:[a-z][\w$]*\.)+[A-Z][\w$.]*(?::.*|(?:(?<=Exception)|(?<=Error)|(?<=Throwable))$))"
 )
-# Exceptions carried inside the message of another one: only the innermost class is of use.
+# Exceptions nested in the message of another exception. Only the innermost class is informative.
 _NESTED = re.compile(r"^(?:\[?(?:[a-z][\w$]*\.)+(?:[\w.]+\$)?([A-Z]\w*)(?::\s+|(?=:?\s*$)))+")
 _NOISE = ("<Exception on server side:", "End of exception on server side>", "Internal server error.")
-# A parser error goes on with every token that would have been welcome.
+# The end of a parser error, which lists every token that the parser expected.
 _EXPECTING = re.compile(r"\s*Was expecting(?: one of)?:.*", re.DOTALL)
 
 
 class DeployError(Exception):
-    """A deployment step failed; the text is one masked, readable message."""
+    """A deployment step failed. The text is one readable message with secrets masked."""
 
     def __init__(self, message: str) -> None:
         super().__init__(redact(message))
 
     @property
     def unanswered(self) -> bool:
-        """True if no answer arrived: the request may still take effect."""
+        """True if no answer arrived, so that the request may still take effect."""
         return False
 
 
 class DeployRefused(DeployError):
-    """A refusal before anything was touched: the running job or the ledger is not in the checked state."""
+    """A refusal before any change: the running job or the ledger differs from the checked state."""
 
 
 class TargetError(DeployError):
@@ -41,7 +42,7 @@ class TargetError(DeployError):
 
 
 class SubmissionUnknown(TargetError):
-    """A statement or a start without a complete answer: it may have taken effect or not."""
+    """No complete answer to a statement or a start arrived, so its outcome is unknown."""
 
     @property
     def unanswered(self) -> bool:
@@ -51,7 +52,8 @@ class SubmissionUnknown(TargetError):
 class StateFault(StrEnum):
     """Reason why a target refuses to start a job from a savepoint or checkpoint.
 
-    ``MISFIT``: it does not fit the job. ``GONE``: it was moved or deleted. ``DAMAGED``: it cannot be read.
+    ``MISFIT``: the state does not fit the job. ``GONE``: the files were moved or deleted. ``DAMAGED``: the files cannot
+    be read.
     """
 
     MISFIT = "misfit"
@@ -60,7 +62,7 @@ class StateFault(StrEnum):
 
 
 class StateRefused(TargetError):
-    """A state from which the target does not start the job, for the reason in ``fault``."""
+    """The target refuses to start the job from a savepoint or checkpoint, for the reason in ``fault``."""
 
     def __init__(self, message: str, fault: StateFault) -> None:
         super().__init__(message)
@@ -68,7 +70,7 @@ class StateRefused(TargetError):
 
 
 class SnapshotGone(TargetError):
-    """A savepoint that is no longer at its path."""
+    """A savepoint was moved or deleted."""
 
 
 class StopFailed(TargetError):
@@ -76,20 +78,20 @@ class StopFailed(TargetError):
 
 
 class SavepointFailed(TargetError):
-    """The target reports that a savepoint of a running job failed, or that it knows of none."""
+    """The target reports that a savepoint of a running job failed or was never requested."""
 
 
 class CannotRehearse(DeployError):
-    """The job cannot be rehearsed without touching resources that it shares with the live one."""
+    """The job cannot be rehearsed without touching resources of the live job."""
 
 
 class PlansUnavailable(DeployError):
-    """A lack of compiled plans; the message names the reason and the remedy."""
+    """Compiled plans are unavailable. The message names the reason and the remedy."""
 
 
 def redact(text: str) -> str:
     """``text`` with everything that looks like a secret masked."""
-    # On first use: whoever reads the ledger (a trigger, many times) must not pay for the SQL parser.
+    # Import on first use. Readers of the ledger, such as triggers, must not load the SQL parser.
     from airflow_flinkcompat.secrets import mask_secrets
 
     return mask_secrets(text)
@@ -109,13 +111,13 @@ def condense(text: str, redactor: Callable[[str], str] = redact) -> str:
 
 
 def _message(cause: str) -> str:
-    """The message of a cause, without the class of the exception in front of it."""
+    """The message of an exception without its class name."""
     head, separator, rest = cause.partition(": ")
     return rest if separator and re.fullmatch(r"\w+", head) else cause
 
 
 def _causes(text: str) -> list[str]:
-    """The messages of a chain of exceptions, outermost first: ``Class: message``."""
+    """The exceptions of a chain as ``Class: message``, outermost first."""
     causes: list[list[str]] = []
     for line in text.splitlines():
         stripped = line.strip()
@@ -137,7 +139,7 @@ def _shorten(heading: str) -> str:
     return f"{nested.group(1)}: {rest}" if rest else nested.group(1)
 
 
-# Of Flink 2.3 and 1.20. The first is what the JobManager says where it maps a savepoint to a job.
+# Texts in errors of Flink 2.3 and 1.20. The JobManager reports MISFIT when it maps a savepoint to a job.
 _FAULTS = (
     (
         re.compile(
@@ -151,11 +153,11 @@ _FAULTS = (
 
 
 def fault_of(text: str | None) -> StateFault | None:
-    """The fault in the state that a failure's text reports; None if it reports none."""
+    """The fault of the state that an error text reports, or None."""
     return next((fault for words, fault in _FAULTS if words.search(text or "")), None)
 
 
 def refusal(message: str, reason: str) -> TargetError:
-    """The error of a refused start, from the text of the refusal."""
+    """The error of a refused start: StateRefused if ``reason`` reports a fault of the state."""
     fault = fault_of(reason)
     return TargetError(message) if fault is None else StateRefused(message, fault)

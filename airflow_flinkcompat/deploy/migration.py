@@ -1,4 +1,4 @@
-"""State over an incompatible change: the former job's savepoint, rewritten for the new script."""
+"""Rewriting of the former job's savepoint, so that state survives an incompatible change."""
 
 from __future__ import annotations
 
@@ -60,18 +60,18 @@ _ORDER = (MigrationExtent.NONE, MigrationExtent.PARTIAL, MigrationExtent.WHOLE)
 
 
 class History(Protocol):
-    """The rows that a job had read, from which state is computed that a migration would begin empty."""
+    """The rows that a job has read. From them, state is computed that would otherwise begin empty."""
 
     def extend(self, found: Migration, new: Side, old: Side) -> tuple[Migration, Mapping[str, str]]:
-        """Add the state that history can supply to a migration."""
+        """Add state from history to a migration. Also return reasons for operators that history cannot supply."""
 
     def computing(
         self, old: Side, new: Side, savepoint: str, migration: Migration, say: Callable[[str], None]
     ) -> AbstractContextManager[HistoryWorkers]:
-        """Context that computes the state which a migration takes from history."""
+        """Context in which the state that a migration takes from history can be computed."""
 
     def sent_until(self, new: Side, savepoint: str, migration: Migration) -> datetime | None:
-        """End of the windows that were emitted without the computed state."""
+        """End of the windows that were already emitted, but without the computed state."""
 
     def preparing(
         self,
@@ -83,31 +83,31 @@ class History(Protocol):
         say: Callable[[str], None],
         keeps: Callable[[Exception], bool],
     ) -> AbstractContextManager[None]:
-        """Compute most of it while the old job still runs, and compare history with the job's state."""
+        """Compute most state while the old job still runs, and compare history with the job's state."""
 
     def deleting_prepared(
         self, old: Side, new: Side, keeps: Callable[[Exception], bool]
     ) -> AbstractContextManager[None]:
-        """Delete prepared results."""
+        """Context that deletes the prepared results at its end, unless ``keeps`` is True for its error."""
 
     def resumed_from(self, folder: str) -> History:
-        """The same history, resumed from prepared rows if they still exist."""
+        """The same history, but resumed from the prepared rows in ``folder`` if they still exist."""
 
 
 class HistoryWorkers(StateComputer, Protocol):
-    """Computation of state, and the workers that rewrite the rest."""
+    """Computation of state from history, with the workers that rewrite all other state."""
 
     @property
     def workers(self) -> Workers:
-        """The workers that rewrite state."""
+        """Workers that rewrite state."""
 
 
 class SavepointWriting(ABC):
-    """Writer of savepoints for a new script, with plans and a template of the target or another planner.
+    """Writer of savepoints for a new script, based on compiled plans and a template.
 
-    ``plan_dir``: path or URI of a folder that this process and the planner share; None: both are on one machine.
-    ``rehearsed``: restore the new job with stand-ins before its start. ``planner`` opens a SQL Gateway and its
-    JobManager, of one version, at most once, for a target that cannot plan.
+    ``plan_dir`` is the path or URI of a folder that this process and the planner share. If ``plan_dir`` is None, both
+    run on one machine. ``rehearsed`` restores the new job with stand-ins before its start. ``planner`` is for targets
+    that cannot plan. The function opens a SQL Gateway and a JobManager of the same version, and is called at most once.
     """
 
     writes = "migrated"
@@ -129,7 +129,7 @@ class SavepointWriting(ABC):
         self._plan_dir, self._rehearsed, self._log, self._planner = plan_dir, rehearsed, log, planner
 
     def prepare(self) -> str | None:
-        """Check that enough state is kept; take the template if slots are free next to the live job."""
+        """Check that enough state is kept. Take the template if slots are free next to the live job."""
         for line in self._report.lines():
             self._log(line)
         if missing := self._missing_slots():
@@ -143,12 +143,12 @@ class SavepointWriting(ABC):
         try:
             require(self._migration, savepoint)
         except (NotMigratable, SavepointUnreadable) as error:
-            raise DeployRefused(f"the job keeps running: its state cannot be read: {error}") from None
+            raise DeployRefused(f"the job keeps running, because its state cannot be read: {error}") from None
 
     @property
     @abstractmethod
     def _migration(self) -> Migration:
-        """The fate of each state. Raises DeployRefused and DeployError."""
+        """The migration, which decides the fate of each state. Raises DeployRefused and DeployError."""
 
     @property
     def _report(self) -> MigrationReport:
@@ -158,13 +158,13 @@ class SavepointWriting(ABC):
     def _computing(
         self, savepoint: str, template: str, prepared: str | None
     ) -> AbstractContextManager[tuple[str, Workers | None, StateComputer | None]]:
-        """The savepoint to rewrite, the workers that rewrite it, and the workers that compute from history."""
+        """The savepoint to rewrite, the workers that rewrite it, and the computation from history."""
 
     def _sent_until(self, savepoint: str) -> datetime | None:
         return None
 
     def _missing_slots(self) -> str:
-        """Reason why the template cannot be taken yet; a separate planner has its own slots."""
+        """Reason why the template cannot be taken yet. A separate planner never waits for the job's slots."""
         target = self._cluster.target
         if self._trials is not self._cluster:
             return ""
@@ -186,7 +186,7 @@ class SavepointWriting(ABC):
             raise DeployError(str(error)) from None
         except DeployError:
             raise
-        except Exception as error:  # a store raises the errors of its own library
+        except Exception as error:  # a store raises errors of its own library
             raise DeployError(f"{folder} cannot be written from here ({type(error).__name__}: {error})") from None
         named = [(f"{each.made.new.name} {each.made.new.id}", each) for each in written if each.made.new]
         entries = {name: dict(each.entries) for name, each in named if each.entries}
@@ -196,7 +196,7 @@ class SavepointWriting(ABC):
         return {**self._report.to_dict(), "entries": entries, "sums": sums, **more}
 
     def rehearse(self, savepoint: Snapshot) -> str:
-        """Restore the new job from the rewritten savepoint with stand-ins. Raises DeployError if refused."""
+        """Restore the new job with stand-ins from the written savepoint. Raises DeployError if Flink refuses."""
         if not self._rehearsed:
             return "not rehearsed"
         name = f"flinkcompat-migration-{uuid4().hex}"
@@ -212,11 +212,11 @@ class SavepointWriting(ABC):
         self._log(f"rehearsing {self._new.source} from {savepoint}, without writing to its sinks")
         watcher = Watcher(self._trials.location)
         try:
-            # The state of sinks is ignored, because the sinks have stand-ins.
+            # Ignore the state of sinks, because stand-ins replace the sinks.
             runner.restore(watcher, checked, name, savepoint, None)
-            found = "rehearsed: a job of the new script was restored from it"
+            found = "rehearsed: a job of the new script was restored from the savepoint"
         except RestoreRefused as error:
-            raise DeployError(f"Flink refused it in a rehearsal: {error}") from None
+            raise DeployError(f"Flink refused the written savepoint in a rehearsal: {error}") from None
         except Inconclusive as error:
             found = f"the rehearsal had no result: {error}"
         finally:
@@ -226,14 +226,14 @@ class SavepointWriting(ABC):
 
     @cached_property
     def _trials(self) -> Cluster:
-        """The cluster that plans scripts and runs trial jobs that belong to no deployment. Raises DeployError."""
+        """The cluster that plans scripts and runs trial jobs outside the deployment. Raises DeployError."""
         if self._planner is None or isinstance(self._cluster.target, RestoreTestTarget):
             return self._cluster
         return self._planner()
 
     @cached_property
     def _sides(self) -> tuple[Side, Side]:
-        """Both scripts to plan; a separate planner receives the settings of the job's cluster."""
+        """Both scripts to plan, with the settings of the job's cluster if a separate planner plans them."""
         if self._trials is self._cluster:
             return self._old, self._new
         options = planning_options(self._cluster.target, self._live)
@@ -241,21 +241,24 @@ class SavepointWriting(ABC):
         return old, new
 
     def _template(self) -> Path:
-        """The template of the new job; raises DeployError."""
+        """The template of the new job. Raises DeployError."""
         cluster = self._trials
-        # A cluster started only for this differs from the next one only in ports and folders.
+        # Do not key the template by a temporary cluster. Temporary clusters differ only in ports and folders.
         where, options = (None, {}) if cluster.temporary else (cluster.location, options_of(cluster))
         return kept_template(self._sides[1], where, options, lambda: cluster, self._log)
 
 
 class SavepointMigration(SavepointWriting):
-    """Rewriter of savepoints of a job; see :class:`SavepointWriting` for the other arguments.
+    """Rewriter of a job's savepoints. :class:`SavepointWriting` describes the other arguments.
 
-    ``at_least``: the decided class (whole, partial, none); a migration of a lower class is refused. Only the class
-    is compared. ``workers`` rewrite a savepoint at this path or URI; None: this process. ``history`` knows
-    the rows that the job had read; None: state that cannot be kept begins empty. ``savepoint_directory``: folder of the
-    savepoint by which history is prepared; None: the cluster's. ``hold`` keeps resources open until the new job runs;
-    None: history is not prepared, but all of it is read once the job has stopped.
+    ``at_least`` is the extent that was decided (whole, partial, none). A migration with a smaller extent is refused.
+    ``workers`` returns the workers that rewrite the savepoint at a path or URI. If it returns None, this process
+    rewrites the savepoint. ``history`` provides the rows that the job has read. Without it, state that cannot be kept
+    begins empty.
+
+    ``savepoint_directory`` is the folder of the savepoint up to which history is prepared. None means the cluster's
+    default folder. ``hold`` keeps resources open until the new job runs. Without it, history is not prepared but read
+    completely after the job has stopped.
     """
 
     def __init__(
@@ -282,7 +285,7 @@ class SavepointMigration(SavepointWriting):
         self._prepared: str | None = None
 
     def prepare(self) -> str | None:
-        """Prepare as the base class does, compare the old plan with a live savepoint, and prepare history."""
+        """Prepare like the base class, compare the old plan with a live savepoint, and prepare history."""
         super().prepare()
         with self.compared() as place:
             if place is not None and self._history is not None and self._hold is not None and self._computes:
@@ -291,18 +294,19 @@ class SavepointMigration(SavepointWriting):
 
     @contextmanager
     def compared(self) -> Iterator[str | None]:
-        """Take a savepoint of the live job, and compare its headers with the prediction of the old plan."""
+        """Take a savepoint of the live job and compare its headers with the prediction of the old plan."""
         target, live = self._cluster.target, self._live
         if live is None or not (isinstance(target, LiveSavepoints) and isinstance(target, SavepointStore)):
             self._log(
-                f"the plan is compared with the savepoint of the stop: {target} takes no savepoint of a running job"
+                f"the plan is compared later, with the savepoint of the stop: {target} cannot take savepoints of "
+                "running jobs"
             )
             yield None
             return
         try:
             savepoint = self._live_savepoint(target, live)
         except DeployError as error:
-            self._log(f"the plan is compared with the savepoint of the stop: {error}")
+            self._log(f"the plan is compared later, with the savepoint of the stop: {error}")
             yield None
             return
         try:
@@ -317,19 +321,19 @@ class SavepointMigration(SavepointWriting):
     def _prepare_history(
         self, history: History, hold: Callable[[AbstractContextManager[None]], None], place: str
     ) -> str | None:
-        """The folder with history up to a savepoint. Raises DeployRefused."""
+        """Prepare history up to the savepoint at ``place`` and return its folder. Raises DeployRefused."""
         folder = f"{place.rstrip('/').rpartition('/')[0]}/prepared-{uuid4().hex}"
         try:
             hold(history.preparing(*self._sides, place, self._migration, folder, self._log, _is_taken_up))
         except (DeployError, SavepointUnreadable) as error:
-            self._log(f"history is not prepared, so all of it is read after the job has stopped: {error}")
+            self._log(f"history is not prepared, so all rows are read after the job has stopped: {error}")
             return None
-        except Exception as error:  # the libraries of Spark and stores can raise anything
+        except Exception as error:  # Spark and store libraries can raise any error
             raise unreadable_history(error) from None
         return folder
 
     def _live_savepoint(self, target: LiveSavepoints, live: JobRef) -> Snapshot:
-        """A savepoint of the live job; raises DeployError."""
+        """Take a savepoint of the live job. Raises DeployError."""
         timeout = Timeouts().savepoint
         self._log(f"taking a savepoint of job {live}, which keeps running")
         asked = target.savepoint(live, uuid4().hex, self._savepoint_directory)
@@ -360,18 +364,21 @@ class SavepointMigration(SavepointWriting):
         history = self._history
         if prepared is not None and self._hold is not None:
             history = history.resumed_from(prepared)
-            if prepared != self._prepared:  # another process prepared it
+            if prepared != self._prepared:  # another process prepared the history
                 self._hold(history.deleting_prepared(*self._sides, _is_taken_up))
         with history.computing(*self._sides, savepoint, self._migration, self._log) as computer:
             yield savepoint, computer.workers, computer
 
     @cached_property
     def _migration(self) -> Migration:
-        """The migration of the job; raises DeployRefused and DeployError."""
-        self._log(f"{self._trials.target} compiles both scripts, to find which state can be kept")
+        """The migration of the job. Raises DeployRefused and DeployError."""
+        self._log(f"{self._trials.target} compiles both scripts to find the state that can be kept")
         plans = explain_plans(*self._sides, self._trials.target, folder=self._plan_dir)
         if [len(each) for each in plans] != [1, 1]:
-            raise DeployRefused("a migration rewrites the savepoint of one job, and one of the scripts makes several")
+            raise DeployRefused(
+                "a migration rewrites the savepoint of a single job, but one of the scripts defines several jobs. "
+                "Split the script"
+            )
         try:
             (made,) = migrations(*self._sides, plans, accepted=self._accepted)
             require_rewritable(made)
@@ -390,19 +397,19 @@ class SavepointMigration(SavepointWriting):
                 or each.gone
             )
             raise DeployRefused(
-                f"a migration keeps less than was decided ({made.kept}, not {self._at_least}): {why}. Check "
-                "the change with explain_plan, then decide again"
+                f"a migration keeps less state than was decided ({made.kept}, not {self._at_least}): {why}. Check the "
+                "change with explain_plan, then decide again"
             )
         return made
 
 
 def unreadable_history(error: Exception) -> DeployRefused:
-    """The error for a failure to compute state from history before the job was stopped."""
+    """The error if state cannot be computed from history while the job still runs."""
     known = isinstance(error, (InputError, NotMigratable))
     why = f": {error}" if known else f" ({type(error).__name__}: {error})"
-    return DeployRefused(f"the job keeps running, because its state is not computed from history{why}")
+    return DeployRefused(f"the job keeps running, because its state cannot be computed from history{why}")
 
 
 def _is_taken_up(error: Exception) -> bool:
-    """True if another call resumes the run from the prepared state."""
+    """True if a later call resumes the run, so that the prepared history must be kept."""
     return isinstance(error, (Waiting, LedgerConflict)) or (isinstance(error, DeployError) and error.unanswered)

@@ -1,4 +1,4 @@
-"""Starting positions that a user can request for sources. Loads quickly, since DAGs are parsed often."""
+"""Starting positions that users can request for sources. The import is quick for DAG parsing."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from airflow_flinkcompat.deploy.errors import DeployRefused
 
 _CHOICES = "as-stored, earliest, latest, script, or a time such as 2026-01-31T00:00:00Z"
 _IGNORED = (
-    "with a savepoint or checkpoint every source resumes from the offset stored there, and Flink ignores "
-    "other start offsets: omit the offsets (or choose as-stored), or start stateless"
+    "a start from a savepoint or checkpoint resumes every source from its stored offset, and Flink ignores other "
+    "start offsets. Omit the offsets (or choose as-stored), or start stateless"
 )
 
 
 class Offset(StrEnum):
-    """``AS_STORED``: the former job's offsets. ``SCRIPT``: the options of the script itself."""
+    """``AS_STORED`` means the former job's offsets, ``SCRIPT`` the startup options in the script."""
 
     AS_STORED = "as-stored"
     SCRIPT = "script"
@@ -29,14 +29,14 @@ class Offset(StrEnum):
 
 @dataclass(frozen=True)
 class Choice:
-    """Starting position of a source; ``at`` is the time of ``TIMESTAMP``, with its zone."""
+    """Starting position of a source; ``at`` is the time for ``TIMESTAMP``, with time zone."""
 
     kind: Offset
     at: datetime | None = None
 
     @classmethod
     def of(cls, text: object) -> Choice:
-        """Parse a choice; raises DeployRefused."""
+        """Parse a choice. Raises DeployRefused."""
         if isinstance(text, str) and text in set(Offset) - {Offset.TIMESTAMP}:
             return cls(Offset(text))
         try:
@@ -53,14 +53,14 @@ class Choice:
 
 @dataclass(frozen=True)
 class SourceOffsets:
-    """Requested positions: for every source, and for single tables by name (``orders``, ``shop.orders``)."""
+    """Requested positions: a default, and positions by table name (``orders``, ``shop.orders``)."""
 
     every: Choice | None = None
     tables: Mapping[str, Choice] = field(default_factory=dict)
 
     @classmethod
     def of(cls, argument: SourceOffsets | str | Mapping[str, str] | None) -> SourceOffsets:
-        """A choice, a mapping of table to choice, or JSON text of one. Raises DeployRefused."""
+        """Parse a choice, a mapping from tables to choices, or JSON of such a mapping. Raises DeployRefused."""
         if isinstance(argument, SourceOffsets):
             return argument
         if argument is None or argument == "":
@@ -79,13 +79,13 @@ class SourceOffsets:
         return (*([self.every] if self.every else []), *self.tables.values())
 
     def of_table(self, path: Sequence[str]) -> Choice | None:
-        """The requested position of a table, by its full path or the end of it."""
+        """The requested position of a table, found by its path or by the end of the path."""
         parts = [part for part in path if part]
         names = (".".join(parts[i:]) for i in range(len(parts)))
         return next((self.tables[name] for name in names if name in self.tables), self.every)
 
     def require_stored(self) -> None:
-        """Require stored offsets, for a start with state. Raises DeployRefused."""
+        """Check that only stored offsets are requested, for a start with state. Raises DeployRefused."""
         if other := [str(choice) for choice in self.choices if choice.kind is not Offset.AS_STORED]:
             raise DeployRefused(f"source offsets {', '.join(other)} cannot apply: {_IGNORED}")
 

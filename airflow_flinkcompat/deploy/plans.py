@@ -1,4 +1,4 @@
-"""Facts about a deployed job for Flink's planner, and plans that a target compiles; starts nothing."""
+"""Planner options and stored state of a deployed job, and compiled plans. Nothing is started."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from airflow_flinkcompat.exec_graph.from_savepoint import StoredJob, read_job
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
 
 _PLANNED = ("table.", "pipeline.max-parallelism", "pipeline.operator-chaining", "parallelism.default")
-"""Prefixes of cluster options that affect how jobs are planned."""
+"""Prefixes of cluster options that affect planning."""
 
 
 def planning_options(target: Target, job: JobRef | None) -> Mapping[str, str]:
-    """Read the options of a cluster that decide how Flink plans its jobs."""
+    """The cluster options that affect how Flink plans the job."""
     options = target.cluster_options(job) if isinstance(target, ClusterOptions) else {}
     return {key: value for key, value in options.items() if key.startswith(_PLANNED)}
 
 
 def stored_job(target: Target, job: JobRef, entries: Iterable[LedgerEntry]) -> tuple[StoredJob | None, str]:
-    """Read the headers of a job's last savepoint, else checkpoint; None and the reason if that fails."""
+    """Read the headers of a job's last savepoint or checkpoint. On failure, return None and the reason."""
     if not isinstance(target, SavepointStore):
         return None, ""
     left = [each.stop.savepoint for each in entries if isinstance(each, StoppedEntry) and each.stop.job_id == job]
@@ -46,37 +46,38 @@ def stored_job(target: Target, job: JobRef, entries: Iterable[LedgerEntry]) -> t
                 why = why or str(error)
     except DeployError as error:
         why = why or str(error)
-    return None, f"the stored state was not read, so the deployed script is used in its place: {why}" if why else ""
+    return None, f"the stored state cannot be read, so the deployed script is used instead: {why}" if why else ""
 
 
 def explain_plans(old: Side, new: Side, planner: PlanCompiler | Target, *, folder: str | None = None) -> Plans:
-    """The plans of both sides, job by job.
+    """Compile the plans of both sides, one plan for each job.
 
     Args:
         old: The deployed script.
-        new: The proposed script; the planner's version must be its own.
-        planner: The target to ask, or ``SqlGatewayPlanner``: a SQL Gateway alone, without a cluster.
-        folder: Path or URI of a folder that the planner and this machine both see; default: a temporary one, for a
+        new: The proposed script. The planner must have its Flink version.
+        planner: The target that compiles the plans, or a ``SqlGatewayPlanner``, which needs no cluster.
+        folder: Path or URI of a folder that the planner and this machine share. None creates a temporary folder, for a
             planner on this machine.
 
     Returns:
-        The plans of the old side and those of the new one, for ``check(…, plans=…)``.
+        The plans of the old side and the plans of the new side, for ``check(…, plans=…)``.
 
     Raises:
-        PlansUnavailable: The target compiles no plans, versions differ, no folder is shared, or a connector is missing.
+        PlansUnavailable: The target cannot compile plans, versions differ, no folder is shared, or a connector is
+            missing.
         TargetError: A statement was refused.
         ApiError: The planner does not answer.
     """
     if not isinstance(planner, PlanCompiler):
         raise PlansUnavailable(
-            f"{planner} compiles no plans: use a SQL Gateway of the same version, which needs no cluster "
-            "(check --explain-plan --gateway URL)"
+            f"{planner} cannot compile plans. Use a SQL Gateway of the same version, which needs no cluster (check "
+            "--explain-plan --gateway URL)"
         )
     version = planner.engine().version
     if version.split(".")[:2] != new.version.split("."):
         raise PlansUnavailable(
-            f"{new.source} is to run on Flink {new.version}, and the planner is Flink {version}: use a SQL "
-            f"Gateway of that version, or check for Flink {'.'.join(version.split('.')[:2])}"
+            f"{new.source} will run on Flink {new.version}, but the planner is Flink {version}. Use a SQL Gateway of "
+            f"Flink {new.version}, or check for Flink {'.'.join(version.split('.')[:2])}"
         )
     plans = planner.compile_plans(old, folder)
     return plans, plans if old is new else planner.compile_plans(new, folder)

@@ -1,13 +1,15 @@
-"""Starting positions of sources, decided apart from state: discarding state does not discard offsets.
+"""Starting positions of sources. A start without state can still resume from stored offsets.
 
-With state (savepoint, checkpoint) every source resumes from its stored offset and ignores its startup options (measured
-on Flink 2.3). Without state each begins as requested, or else by its own options. The request becomes options that
-overlay its table in the session of the start (``tables.overlay``): the reviewed script and its hash stay unchanged.
+A job with state (savepoint, checkpoint) resumes every source from its stored offset and ignores startup options
+(measured on Flink 2.3). Without state, each source begins at the requested position, or as its own options specify. A
+request becomes options that overlay the table in the session of the start (``tables.overlay``). So the reviewed script
+and its hash stay unchanged.
 
-The positions of a stopped job's Kafka sources are read from its savepoint, the only exact source. Measured on Flink 2.3
-with Kafka's connector 5.0: the offset that REST shows before a stop (``currentOffset``) lags by the rows read since,
-and so does the consumer group. Commits are asynchronous, that of a stop with savepoint was never seen (4 of 4 stops,
-one of them of a group that had committed 3 and was at 503), and a job's first commit may fail.
+The positions of a stopped job's Kafka sources are read from its savepoint, because all other records are inexact. All
+statements here were measured on Flink 2.3 with version 5.0 of the Kafka connector. The offset that REST shows before a
+stop (``currentOffset``) lacks the rows read since its last update, and so does the consumer group. Kafka's offset
+commits are asynchronous, and a job's first commit may fail. In 4 of 4 stops, the consumer group did not receive the
+final offset. For example, one group was at 3 instead of 503.
 """
 
 from __future__ import annotations
@@ -29,12 +31,12 @@ from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
 from airflow_flinkcompat.savepoint.store import read_handle, read_metadata
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_INSTEAD = f"Choose earliest, latest or a time for it, or {Offset.SCRIPT}"
+_INSTEAD = f"Choose earliest, latest, a time or {Offset.SCRIPT} for this table"
 
 
 @dataclass(frozen=True)
 class StartupOffset:
-    """Starting position of one source and its options. ``choice`` is text, ``words`` a line for people."""
+    """Starting position of one source, with its options; ``words`` is a line for people."""
 
     path: TablePath
     connector: str
@@ -42,7 +44,8 @@ class StartupOffset:
     options: Mapping[str, str] = field(default_factory=dict)
     words: str = ""
     topic: str = field(default="", compare=False)
-    # The consumer group is the former job's, and a partition it has no place for is read from its offset.
+    # True if the consumer group is the former job's. The group's offset then applies to partitions that the savepoint
+    # lacks.
     group_counts: bool = field(default=False, compare=False)
 
     def to_dict(self) -> dict[str, Any]:
@@ -55,13 +58,16 @@ class StartupOffset:
 
 
 def with_state(path: str | None) -> tuple[dict[str, Any], ...]:
-    words = f"every source resumes from its offset in {path}; one without an offset there starts by its own options"
+    words = (
+        f"every source resumes from its offset in {path}; a source without a stored offset starts as its options "
+        "specify"
+    )
     return ({"choice": str(Offset.AS_STORED), "words": words},)
 
 
 def unknown_startup_offsets(reason: str) -> tuple[StartupOffset, ...]:
-    """Record of a job whose sources are unknown, all of which begin by the script's own options."""
-    words = f"every source starts by the script's own options; the list of sources is unknown: {reason}"
+    """Record of a job with unknown sources, which begin as the script's options specify."""
+    words = f"every source starts as the script's options specify; the list of sources is unknown: {reason}"
     return (StartupOffset(("", "", ""), "", str(Offset.SCRIPT), words=words),)
 
 
@@ -72,9 +78,8 @@ def check_startup_offsets(record: HandOver, offsets: SourceOffsets, startup_offs
         choice = Choice.of(begun.choice) if begun else offsets.of_table(source.table.split("."))
         if choice is not None and choice.kind is Offset.AS_STORED:
             raise DeployRefused(
-                f"table {source.table}: the offset of the former job differs from the start that the "
-                f"hand-over needs ({source.time_column} = {source.live_from}): choose an earlier time, or "
-                "earliest"
+                f"table {source.table}: the offset of the former job differs from the start that the hand-over needs "
+                f"({source.time_column} = {source.live_from}). Choose an earlier time, or earliest"
             )
         if missed := replace(source, startup=_startup(choice, source.startup)).misses():
             raise DeployRefused(missed)
@@ -89,38 +94,40 @@ def decide(
     """Starting positions of a stateless start; ``former``: the former job's sources. Raises DeployRefused."""
     known = {name for source in sources for name in _names(source.path)}
     if strangers := [name for name in offsets.tables if name not in known]:
-        reads = ", ".join(source.name for source in sources) or "none that is known"
-        raise DeployRefused(f"source offsets of {', '.join(strangers)}: the job reads no such table, but {reads}")
+        reads = ", ".join(source.name for source in sources) or "no known table"
+        raise DeployRefused(f"source offsets name {', '.join(strangers)}, but the job reads {reads}")
     starts = {start.table: start for start in record.sources} if record else {}
     found = []
     for source in sources:
         choice = offsets.of_table(source.path)
         start = next((starts[name] for name in _names(source.path) if name in starts), None)
-        found.append(_begin(source, choice, former) if choice or not start else _handed_over(source, start))
+        found.append(
+            _start_position(source, choice, former) if choice or not start else _hand_over_position(source, start)
+        )
     return tuple(found)
 
 
 def settle(startup_offsets: Sequence[StartupOffset], location: str | None) -> tuple[StartupOffset, ...]:
-    """Add options to the as-stored positions, from the savepoint at ``location``. Raises PositionsUnknown."""
+    """Fill in as-stored positions from the savepoint at ``location``. Raises PositionsUnknown."""
     if not any(offset.stored for offset in startup_offsets):
         return tuple(startup_offsets)
     if location is None:
         raise PositionsUnknown("the former job left no savepoint with its offsets")
     positions = read_positions(location)
-    return tuple(_settled(each, positions) if each.stored else each for each in startup_offsets)
+    return tuple(_with_stored_position(each, positions) if each.stored else each for each in startup_offsets)
 
 
 def trial(startup_offsets: Sequence[StartupOffset]) -> dict[TablePath, Mapping[str, str]]:
-    """Options by table for validation before the stop, when the former job's positions are not known yet."""
+    """Options by table for validation before the stop, while the former job's positions are unknown."""
     return {each.path: options for each in startup_offsets if (options := _at({0: 0}) if each.stored else each.options)}
 
 
 def tables(rows: Sequence[Mapping[str, Any]]) -> dict[TablePath, Mapping[str, str]]:
-    """The options by table in a ledger entry's ``offsets``."""
+    """The options by table in the ``offsets`` of a ledger entry."""
     return {(row["path"][0], row["path"][1], row["path"][2]): row["options"] for row in rows if row.get("options")}
 
 
-def _begin(source: SourceTable, choice: Choice | None, former: Sequence[SourceTable]) -> StartupOffset:
+def _start_position(source: SourceTable, choice: Choice | None, former: Sequence[SourceTable]) -> StartupOffset:
     if choice is None or choice.kind is Offset.SCRIPT:
         words = f"table {source.name} {start_clause(source.connector, source.options)}"
         return StartupOffset(source.path, source.connector, str(Offset.SCRIPT), words=words)
@@ -130,32 +137,32 @@ def _begin(source: SourceTable, choice: Choice | None, former: Sequence[SourceTa
     connector = registry.source(source.connector).startup
     templates = connector.choices.get(choice.kind) if connector else None
     if templates is None:
-        raise DeployRefused(_cannot(source, f"start at {choice}"))
+        raise DeployRefused(_cannot_message(source, f"start at {choice}"))
     options = _filled(templates, choice)
     by = ", ".join(f"{key} = {value}" for key, value in options.items()) or "by default"
     words = f"table {source.name} starts at {choice}: {by}"
     return StartupOffset(source.path, source.connector, str(choice), options, words)
 
 
-def _handed_over(source: SourceTable, start: SourceStart) -> StartupOffset:
-    """Start at the time from which the live job needs rows, if the source's records have a time."""
+def _hand_over_position(source: SourceTable, start: SourceStart) -> StartupOffset:
+    """Start at the time from which the live job needs rows, if the source can start at a record time."""
     connector = registry.source(source.connector).startup
     timed = connector is not None and Offset.TIMESTAMP in connector.choices and start.live_from.endswith("Z")
     if timed and start.time_column in source.record_time and not {*startup_options(source.connector)} & source.hinted:
-        begun = _begin(source, Choice(Offset.TIMESTAMP, datetime.fromisoformat(start.live_from)), ())
+        begun = _start_position(source, Choice(Offset.TIMESTAMP, datetime.fromisoformat(start.live_from)), ())
         return replace(begun, words=f"{begun.words} (from the hand-over)")
-    return _begin(source, None, ())
+    return _start_position(source, None, ())
 
 
 def _as_stored(source: SourceTable, former: Sequence[SourceTable]) -> StartupOffset:
     connector = registry.source(source.connector).startup
     if connector is None or not connector.positions:
-        raise DeployRefused(_cannot(source, "resume from the former job's offsets without its state"))
+        raise DeployRefused(_cannot_message(source, "resume from the former job's offsets without its state"))
     topic = source.options.get("topic", "")
     if not topic or ";" in topic:
         raise DeployRefused(
-            f"table {source.name} reads several topics, and Flink's Kafka connector accepts start offsets of "
-            f"one topic only: it cannot resume from the former job's offsets without its state. {_INSTEAD}"
+            f"table {source.name} reads several topics, but Flink's Kafka connector accepts start offsets of only one "
+            f"topic. Without state, the table cannot resume from the former job's offsets. {_INSTEAD}"
         )
     same = [each for each in former if each.options.get("topic") == topic]
     if not same:
@@ -163,8 +170,8 @@ def _as_stored(source: SourceTable, former: Sequence[SourceTable]) -> StartupOff
     brokers = "properties.bootstrap.servers"
     if {each.options.get(brokers) for each in same} != {source.options.get(brokers)}:
         raise DeployRefused(
-            f"table {source.name}: {brokers} has changed, and offsets of one cluster do not apply to "
-            f"another. {_INSTEAD}"
+            f"table {source.name}: {brokers} has changed, and offsets are valid only in their own Kafka cluster. "
+            f"{_INSTEAD}"
         )
     group = "properties.group.id"
     kept = {each.options.get(group) for each in same} == {source.options.get(group)}
@@ -175,11 +182,11 @@ def _as_stored(source: SourceTable, former: Sequence[SourceTable]) -> StartupOff
     )
 
 
-def _settled(offset: StartupOffset, positions: Mapping[str, Mapping[int, int]]) -> StartupOffset:
+def _with_stored_position(offset: StartupOffset, positions: Mapping[str, Mapping[int, int]]) -> StartupOffset:
     places = positions.get(offset.topic)
     table = f"table {offset.path[2]}"
     if not places:
-        raise PositionsUnknown(f"{table}: the savepoint has no offset of topic {offset.topic}")
+        raise PositionsUnknown(f"{table}: the savepoint contains no offset of topic {offset.topic}")
     lost = [part for part, at in places.items() if at == -1 or (at == COMMITTED and not offset.group_counts)]
     if lost:
         raise PositionsUnknown(
@@ -200,19 +207,19 @@ def _require_no_hint(source: SourceTable, choice: Choice) -> None:
     counts = set(startup_options(source.connector))
     if timed := sorted(counts & source.hinted):
         raise DeployRefused(
-            f"table {source.name}: a hint of the script sets {', '.join(timed)}, which overrides the options "
-            f"of the table, so it cannot start at {choice}: remove the hint, or choose {Offset.SCRIPT}"
+            f"table {source.name}: a hint in the script sets {', '.join(timed)} and overrides the table's options, so "
+            f"the table cannot start at {choice}. Remove the hint, or choose {Offset.SCRIPT}"
         )
 
 
-def _cannot(source: SourceTable, what: str) -> str:
+def _cannot_message(source: SourceTable, what: str) -> str:
     connector = source.connector or "the connector of its catalog"
     own = start_clause(source.connector, source.options)
-    return f"table {source.name} ({connector}) cannot {what}: it {own}. Choose {Offset.SCRIPT} for it"
+    return f"table {source.name} ({connector}) cannot {what}. Choose {Offset.SCRIPT} for this table, which then {own}"
 
 
 def _startup(choice: Choice | None, own: Mapping[str, str]) -> Mapping[str, str]:
-    """The startup options in force, in the words of Kafka's connector."""
+    """The effective startup options, written as options of the Kafka connector."""
     if choice is None or choice.kind is Offset.SCRIPT:
         return own
     return _filled(BY_OFFSET[choice.kind], choice)
@@ -230,7 +237,7 @@ def _names(path: Sequence[str]) -> tuple[str, ...]:
 
 
 EARLIEST, COMMITTED = -2, -3
-"""Placeholders for a position of an unread partition; -1, the end, would be ambiguous later."""
+"""Kafka's placeholders for unread partitions. The placeholder -1 is rejected, because the end moves."""
 _READERS = "SourceReaderState"
 _LENGTH = struct.Struct(">i")
 _PARTITION = struct.Struct(">iqq")
@@ -238,7 +245,7 @@ _PARTITION = struct.Struct(">iqq")
 
 @dataclass(frozen=True)
 class StoredList:
-    """A list of operator state: its bytes, and the offset of each element."""
+    """A list of operator state with its bytes and the offset of each element."""
 
     name: str
     begins: tuple[int, ...]
@@ -246,7 +253,7 @@ class StoredList:
 
 
 def read_lists(path: str, name: str) -> tuple[StoredList, ...]:
-    """The lists of that name in the savepoint at ``path``, of every operator. Raises SavepointUnreadable."""
+    """The lists called ``name`` of all operators in the savepoint at ``path``. Raises SavepointUnreadable."""
     return tuple(
         StoredList(name, state.begins, read_handle(lists.handle, path))
         for operator in read_metadata(path).operators
@@ -257,11 +264,11 @@ def read_lists(path: str, name: str) -> tuple[StoredList, ...]:
 
 
 class PositionsUnknown(Exception):
-    """Positions that a savepoint lacks, or that cannot be read here; the message names the reason."""
+    """Positions are not in a savepoint or cannot be read. The message names the reason."""
 
 
 def read_positions(savepoint: str) -> dict[str, dict[int, int]]:
-    """Topic → partition → the next offset to read. Raises PositionsUnknown."""
+    """The next offset to read, by topic and partition. Raises PositionsUnknown."""
     try:
         return positions_of(read_lists(savepoint, _READERS))
     except SavepointUnreadable as error:
@@ -269,7 +276,7 @@ def read_positions(savepoint: str) -> dict[str, dict[int, int]]:
 
 
 def positions_of(states: Iterable[StoredList]) -> dict[str, dict[int, int]]:
-    """Positions in the states of source readers; other connectors are skipped. Raises PositionsUnknown."""
+    """Kafka positions in the states of source readers. Raises PositionsUnknown."""
     found: dict[str, dict[int, int]] = {}
     for state in states:
         for begin in state.begins:
@@ -280,20 +287,19 @@ def positions_of(states: Iterable[StoredList]) -> dict[str, dict[int, int]]:
             before = found.setdefault(topic, {}).setdefault(partition, offset)
             if before != offset:
                 raise PositionsUnknown(
-                    f"two sources of the job read topic {topic} at different offsets of partition "
-                    f"{partition} ({before} and {offset}), so no single position resumes without loss or "
-                    "duplicates"
+                    f"two sources of the job are at different offsets of topic {topic}, partition {partition} "
+                    f"({before} and {offset}), so resuming from one position would lose or repeat rows"
                 )
     return found
 
 
 def specific_offsets(partitions: Mapping[int, int]) -> str:
-    """Offsets in the form of Flink's Kafka option: ``partition:0,offset:42;partition:1,offset:300``."""
+    """Offsets formatted for Flink's Kafka option, as in ``partition:0,offset:42;partition:1,offset:300``."""
     return ";".join(f"partition:{number},offset:{offset}" for number, offset in sorted(partitions.items()))
 
 
 def _split(content: bytes, begin: int) -> tuple[str, int, int] | None:
-    """A reader's partition: topic, number and position; None for any other content."""
+    """Topic, partition and position in a Kafka reader's state, or None for any other content."""
     try:
         (whole,) = _LENGTH.unpack_from(content, begin)
         version, length = struct.unpack_from(">ii", content, begin + 4)

@@ -1,4 +1,4 @@
-"""Starting a new script with state that is computed from history, instead of an empty one."""
+"""Start of a new script with state computed from history instead of empty state."""
 
 from __future__ import annotations
 
@@ -23,36 +23,36 @@ from airflow_flinkcompat.model import InputError
 
 
 class WarmStarted(Protocol):
-    """Initial state of a job that history supplies completely."""
+    """Initial state of a job, computed from history."""
 
     @property
     def state(self) -> Migration:
-        """The fate of each state."""
+        """The migration, which decides the fate of each state."""
 
     @property
     def reasons(self) -> Mapping[str, str]:
-        """Reasons why a source or operator, by name, would begin with incomplete state."""
+        """Reasons why state would be incomplete, by name of the source or operator."""
 
     @property
     def report(self) -> MigrationReport:
         """The state and the reasons as a report."""
 
     def ready(self) -> AbstractContextManager[None]:
-        """Context in which the rows are available."""
+        """Context in which the past rows can be read."""
 
     def computing(
         self, template: str, say: Callable[[str], None]
     ) -> AbstractContextManager[tuple[str, HistoryWorkers]]:
-        """Context that computes the state, with the savepoint that it replaces."""
+        """Context in which the state can be computed, with the savepoint that the new savepoint replaces."""
 
 
 class WarmRestart(SavepointWriting):
     """Computation of all state of a new script from history, so that a restart does not begin empty.
 
-    The job resumes after all rows that exist once the former one has stopped; output for earlier rows is left to a
-    backfill. Nothing of the former job's savepoint is read. ``begin`` returns the initial state of a job, from its
-    state after a migration to itself, its script and Flink's plan. ``hold`` keeps resources open until
-    the new job runs; :class:`SavepointWriting` describes the other arguments.
+    The new job resumes after all rows that exist when the former job has stopped. A backfill produces the output for
+    earlier rows. The former job's savepoint is not read. ``begin`` returns the initial state of a job. The arguments of
+    ``begin`` are a migration of the script to itself, the script and Flink's plan. ``hold`` keeps resources open until
+    the new job runs. :class:`SavepointWriting` describes the other arguments.
     """
 
     writes = "computed"
@@ -75,7 +75,7 @@ class WarmRestart(SavepointWriting):
         self._begin, self._hold = begin, hold
 
     def is_possible(self) -> bool:
-        """True if history supplies all of the state; otherwise the log states the reason."""
+        """True if history supplies all state. If it is False, the log contains the reason."""
         if not isinstance(self._cluster.target, SavepointStore):
             self._log(f"no warm start: the path of a savepoint {CANNOT_TELL} ({self._cluster.target})")
             return False
@@ -89,22 +89,24 @@ class WarmRestart(SavepointWriting):
         return not reasons
 
     def prepare(self) -> str | None:
-        """Prepare as the base class does, and check that history can be read."""
+        """Prepare like the base class, and check that history can be read."""
         super().prepare()
         try:
             self._hold(self._start.ready())
-        except Exception as error:  # the libraries of Spark and stores can raise anything
+        except Exception as error:  # Spark and store libraries can raise any error
             raise unreadable_history(error) from None
         return None
 
     @cached_property
     def _start(self) -> WarmStarted:
-        """State that history supplies for the start; raises DeployRefused and DeployError."""
-        self._log(f"{self._trials.target} compiles the script, to find the state that history determines")
+        """State that history supplies for the start. Raises DeployRefused and DeployError."""
+        self._log(f"{self._trials.target} compiles the script to find the state that history determines")
         _, side = self._sides
         plans = explain_plans(side, side, self._trials.target, folder=self._plan_dir)
         if [len(each) for each in plans] != [1, 1]:
-            raise DeployRefused("state is computed for the savepoint of one job, and the script makes several jobs")
+            raise DeployRefused(
+                "state can be computed for a single job, but the script defines several jobs. Split the script"
+            )
         try:
             (own,), ((plan,), _) = migrations(side, side, plans), plans
             return self._begin(own, side, plan)

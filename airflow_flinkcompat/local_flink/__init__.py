@@ -1,6 +1,6 @@
 """A private Flink on this machine: its jars and its processes.
 
-``python -m airflow_flinkcompat.local_flink --work-dir DIR`` runs one until it is stopped.
+The command ``python -m airflow_flinkcompat.local_flink --work-dir DIR`` runs a local Flink until you stop it.
 """
 
 from airflow_flinkcompat.local_flink.cluster import LocalFlink, flink_home, local_cluster

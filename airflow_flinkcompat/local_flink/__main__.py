@@ -1,4 +1,4 @@
-"""``python -m airflow_flinkcompat.local_flink``: the arguments are a contract that scripts depend on."""
+"""Entry point of ``python -m airflow_flinkcompat.local_flink``; scripts depend on its arguments."""
 
 from airflow_flinkcompat.local_flink.cluster import main
 

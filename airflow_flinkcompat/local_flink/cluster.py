@@ -1,7 +1,8 @@
 """A whole Flink on loopback: JobManager, TaskManager and SQL Gateway as child processes.
 
-It needs only jars, no scripts and no containers. The jars come from the ``apache-flink-libraries`` wheel (extra
-``local-flink``), that of the Gateway from Maven Central. It uses about 600 MB, and is ready in about ten seconds.
+The cluster needs only jars: no Flink scripts and no containers. The SQL Gateway's jar is fetched from Maven Central.
+All other jars are in the ``apache-flink-libraries`` wheel (extra ``local-flink``). The cluster uses about 600 MB and is
+ready in about ten seconds.
 """
 
 from __future__ import annotations
@@ -45,12 +46,12 @@ _READY_SECONDS = 180.0
 _log = logging.getLogger(__name__)
 
 _PROCESSES: Mapping[str, tuple[str, str, bool]] = {
-    # name → (main class, heap, takes --configDir)
+    # name → (main class, heap, accepts --configDir)
     "jobmanager": ("org.apache.flink.runtime.entrypoint.StandaloneSessionClusterEntrypoint", "512m", True),
     "taskmanager": ("org.apache.flink.runtime.taskexecutor.TaskManagerRunner", "400m", True),
     "sql-gateway": ("org.apache.flink.table.gateway.SqlGateway", "512m", False),
 }
-# The first compiler only: a cluster that lives for minutes spends less than half of the processor time.
+# Use only the JVM's first compiler (C1). A cluster that runs for minutes then needs less than half of the CPU time.
 JAVA_OPTIONS = (
     "-XX:+UseSerialGC",
     "-XX:TieredStopAtLevel=1",
@@ -64,7 +65,8 @@ JAVA_OPTIONS = (
         )
     ),
 )  # fmt: skip
-# Without Flink's own scripts nobody derives the memory parts: a TaskManager starts only when each is given.
+# Flink's own scripts derive the sizes of the memory parts. Without them, a TaskManager starts only if every size is
+# set.
 _MEMORY = {
     "taskmanager.cpu.cores": "1.0",
     "taskmanager.memory.task.heap.size": "256m",
@@ -99,13 +101,13 @@ def flink_home(home: Path | None = None) -> Path:
     """The folder with Flink's jars in ``lib/``.
 
     Args:
-        home: That folder; None: ``$FLINKCOMPAT_FLINK_HOME``, or the installed wheel.
+        home: The folder to use. None means ``$FLINKCOMPAT_FLINK_HOME`` or, if unset, the installed wheel.
 
     Returns:
         The folder, as an absolute path.
 
     Raises:
-        LocalFlinkError: No folder was found.
+        LocalFlinkError: The jars are not installed, or the folder does not contain them.
     """
     folder = home or (Path(value) if (value := os.environ.get(HOME_VARIABLE)) else None)
     if folder is None:
@@ -122,7 +124,7 @@ def flink_home(home: Path | None = None) -> Path:
 
 
 def gateway_jar(home: Path) -> Path:
-    """The SQL Gateway's jar: that of the Flink folder, else the pinned one. Raises LocalFlinkError."""
+    """The SQL Gateway's jar in the Flink folder, or else the pinned jar. Raises LocalFlinkError."""
     for folder in ("lib", "opt"):
         if own := sorted((home / folder).glob("flink-sql-gateway-[0-9]*.jar")):
             return own[-1]
@@ -131,29 +133,30 @@ def gateway_jar(home: Path) -> Path:
     pinned = {jar.coordinates: jar for jar in jars.pinned().values() if jar.name.startswith("flink-sql-gateway")}
     if not (fitting := pinned.get(f"org.apache.flink:flink-sql-gateway:{version}")):
         raise LocalFlinkError(
-            f"{home} is Flink {version}, and the pinned SQL Gateways are {' and '.join(pinned)}: put "
+            f"{home} is Flink {version}, but the only pinned SQL Gateways are {' and '.join(pinned)}. Put "
             f"flink-sql-gateway-{version}.jar into {home / 'opt'}"
         )
     return jars.fetch_jar(fitting)
 
 
 class LocalFlink:
-    """JobManager, TaskManager and SQL Gateway on loopback, for as long as the ``with`` block lasts.
+    """JobManager, TaskManager and SQL Gateway on loopback, until the ``with`` block ends.
 
-    The three never outlive the process that started them, even if it is killed.
+    The three processes never outlive the process that started them, even if that process is killed.
 
     Args:
-        work_dir: Folder for configuration, logs, checkpoints and savepoints, which are not removed.
-        home: The folder with Flink's jars in ``lib/``; None: ``$FLINKCOMPAT_FLINK_HOME``, or the installed wheel.
+        work_dir: Folder for configuration, logs, checkpoints and savepoints. The files remain after the block.
+        home: The folder with Flink's jars in ``lib/``. None means ``$FLINKCOMPAT_FLINK_HOME`` or, if unset, the
+            installed wheel.
         slots: Number of the TaskManager's task slots.
-        rest_port: The port of the JobManager's REST API; None: a free one.
-        gateway_port: The port of the SQL Gateway; None: a free one.
-        config: Flink's options by key, which extend or override those of the cluster.
+        rest_port: The port of the JobManager's REST API. None chooses a free port.
+        gateway_port: The port of the SQL Gateway. None chooses a free port.
+        config: Flink options by key, which extend or override the cluster's default options.
         extra_jars: Jars (connectors, for example) for every class path.
-        gateway_only: True: start only the SQL Gateway, which reads and plans statements, and is ready in about two
-        seconds.
-        ready_timeout: Seconds until the parts must answer.
-        log: Receives each line of progress.
+        gateway_only: True starts only the SQL Gateway, which can parse and plan statements. The Gateway is ready in
+            about two seconds.
+        ready_timeout: Seconds within which all processes must answer.
+        log: Function that receives each progress message.
     """
 
     def __init__(
@@ -202,7 +205,7 @@ class LocalFlink:
         self.stop()
 
     def start(self) -> None:
-        """Start the parts and wait until they answer. Raises LocalFlinkError, JarError."""
+        """Start the processes and wait until they answer. Raises LocalFlinkError, JarError."""
         if self._children:
             raise LocalFlinkError("this local Flink is already running")
         rest, gateway, rpc = choose_ports(self._wanted).values()
@@ -229,15 +232,15 @@ class LocalFlink:
         self._log(f"Flink is ready: {jobmanager}SQL Gateway {self.gateway_url}")
 
     def stop(self) -> None:
-        """End the parts: TERM, then KILL. Do nothing if none runs."""
+        """End all processes: send TERM, then KILL. Do nothing if no process runs."""
         children, self._children = self._children, ()
         stop_all(children)
 
     def check(self) -> None:
-        """Check that every part still runs.
+        """Check that every process still runs.
 
         Raises:
-            LocalFlinkError: A part died; the message contains the last lines of its log.
+            LocalFlinkError: A process ended. The message contains the last lines of its log.
         """
         for child in self._children:
             if not child.running:
@@ -261,7 +264,7 @@ class LocalFlink:
         try:
             for folder in ("conf", "log", "pids", "tmp", "checkpoints", "savepoints"):
                 (self.work_dir / folder).mkdir(parents=True, exist_ok=True)
-            for old in (self.work_dir / "log").iterdir():  # an earlier run's last words would mislead
+            for old in (self.work_dir / "log").iterdir():  # errors of an earlier run would mislead
                 old.unlink()
             conf = self.work_dir / "conf"
             options = cluster_options(self.work_dir, rest, gateway, rpc, self.slots) | self._config
@@ -274,8 +277,8 @@ class LocalFlink:
         return conf
 
     def _wait_until_ready(self) -> None:
-        """Wait until the Gateway returns its version, and the JobManager, if there is one, shows every slot."""
-        # Loopback is never behind a proxy, whatever the environment says.
+        """Wait until the Gateway answers and, unless only the Gateway runs, all task slots are registered."""
+        # Ignore the environment's proxy settings, because loopback is never behind a proxy.
         with httpx.Client(timeout=5, trust_env=False) as client:
             try:
                 poll(lambda: self._missing(client), bool, timeout=self._ready_timeout)
@@ -299,14 +302,15 @@ class LocalFlink:
 
 
 def cluster_options(work_dir: Path, rest: int, gateway: int, rpc: int, slots: int) -> dict[str, str]:
-    """The cluster's configuration: loopback, state under ``work_dir``, no restarts that hide failures."""
+    """The cluster's options: loopback addresses, state under ``work_dir``, no restarts that hide failures."""
     local_addresses = ("jobmanager.rpc.address", "jobmanager.bind-host", "taskmanager.host", "taskmanager.bind-host",
                        "rest.address", "rest.bind-address", "sql-gateway.endpoint.rest.address",
                        "sql-gateway.endpoint.rest.bind-address")  # fmt: skip
     return {
         **dict.fromkeys(local_addresses, LOOPBACK),
         "jobmanager.rpc.port": str(rpc),
-        # No rest.bind-port: the Gateway would take it for its own and race the JobManager to it.
+        # Leave rest.bind-port unset. The Gateway would also use this option and compete with the JobManager for the
+        # port.
         "rest.port": str(rest),
         "sql-gateway.endpoint.rest.port": str(gateway),
         "taskmanager.numberOfTaskSlots": str(slots),
@@ -315,7 +319,7 @@ def cluster_options(work_dir: Path, rest: int, gateway: int, rpc: int, slots: in
         "execution.checkpointing.interval": "2 s",
         "execution.checkpointing.dir": (work_dir / "checkpoints").as_uri(),
         "execution.checkpointing.savepoint-dir": (work_dir / "savepoints").as_uri(),
-        # As 1.19 spells both.
+        # The names of these two options in Flink 1.19.
         "state.checkpoints.dir": (work_dir / "checkpoints").as_uri(),
         "state.savepoints.dir": (work_dir / "savepoints").as_uri(),
         "restart-strategy.type": "disable",
@@ -346,8 +350,8 @@ def local_cluster(lookup: Lookup | None = None, extra_jars: Sequence[Path] = ())
     """A whole Flink on this machine that plans scripts and runs jobs without a deployment.
 
     Args:
-        lookup: Returns the value of a placeholder; None: no connections are known.
-        extra_jars: Jars, of connectors for example, that its class path contains in addition to Flink's own.
+        lookup: Returns the value of a placeholder. None means that no connections are known.
+        extra_jars: Jars, such as connectors, that are added to the class path.
 
     Yields: The target and its location, until the context ends.
 
@@ -364,13 +368,17 @@ def local_cluster(lookup: Lookup | None = None, extra_jars: Sequence[Path] = ())
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a local Flink until TERM or INT; print its two addresses once it is ready."""
+    """Run a local Flink until TERM or INT, and print the addresses of JobManager and SQL Gateway."""
     parser = argparse.ArgumentParser(prog="python -m airflow_flinkcompat.local_flink", description=main.__doc__)
-    parser.add_argument("--work-dir", type=Path, required=True, help="configuration, logs, checkpoints, savepoints")
-    parser.add_argument("--rest-port", type=int, help="port of the JobManager (default: a free one)")
-    parser.add_argument("--gateway-port", type=int, help="port of the SQL Gateway (default: a free one)")
+    parser.add_argument(
+        "--work-dir", type=Path, required=True, help="folder for configuration, logs, checkpoints and savepoints"
+    )
+    parser.add_argument("--rest-port", type=int, help="port of the JobManager's REST API (default: a free port)")
+    parser.add_argument("--gateway-port", type=int, help="port of the SQL Gateway (default: a free port)")
     parser.add_argument("--slots", type=int, default=8)
-    parser.add_argument("--config", action="append", default=[], metavar="KEY=VALUE", help="an option of the cluster")
+    parser.add_argument(
+        "--config", action="append", default=[], metavar="KEY=VALUE", help="a Flink option of the cluster; repeatable"
+    )
     options = parser.parse_args(arguments)
     if wrong := [pair for pair in options.config if "=" not in pair]:
         parser.error(f"--config {wrong[0]!r} is not KEY=VALUE")

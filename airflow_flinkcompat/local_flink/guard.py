@@ -1,9 +1,11 @@
-"""Guard that ends a child process when the owner dies, in whatever way.
+"""Guard process that ends a child process as soon as the child's owner dies.
 
-``python guard.py OWNER_PID PID_FILE COMMAND…`` — standard library only, run by path, so that it starts in milliseconds
-and in any environment. Three things end the child: TERM to the guard, end-of-file on the guard's standard input (held
-open by the owner), and another parent process than the owner. The guard sends TERM, and KILL after ten seconds. If
-the guard itself is killed, the kernel ends the child on Linux (PR_SET_PDEATHSIG).
+Usage: ``python guard.py OWNER_PID PID_FILE COMMAND…``. The guard uses only the standard library and is run by path. So
+it starts within milliseconds and in any environment.
+
+Three events end the child: the guard receives TERM, the guard's standard input ends because its owner died, or the
+guard's parent process changes. The guard sends TERM to the child, and KILL after ten seconds. If the guard itself is
+killed, the Linux kernel ends the child (PR_SET_PDEATHSIG).
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 def _dies_with_parent() -> Callable[[], None] | None:
-    """Function that ties the child to its parent before exec; loaded before the fork."""
+    """Function that the child runs before exec, so that it dies with its parent. Loaded before the fork."""
     if not sys.platform.startswith("linux"):
         return None
     import ctypes
@@ -43,7 +45,7 @@ def _stop(child: subprocess.Popen[bytes]) -> None:
 
 
 def main(owner: int, pid_file: Path, command: list[str]) -> int:
-    """The child's exit code after its end; negative if a signal ended it."""
+    """Run the child until it ends and return its exit code, which is negative after a signal."""
     asked: list[int] = []
 
     def on_signal(number: int, _frame: FrameType | None) -> None:
@@ -55,7 +57,7 @@ def main(owner: int, pid_file: Path, command: list[str]) -> int:
     pid_file.write_text(f"{child.pid}\n", encoding="ascii")
     try:
         while child.poll() is None:
-            # The owner never writes: readable means end-of-file.
+            # The owner never writes. If the input is readable, it has ended.
             readable, _, _ = select.select([sys.stdin], [], [], _POLL_SECONDS)
             if readable or asked or os.getppid() != owner:
                 _stop(child)
@@ -63,7 +65,7 @@ def main(owner: int, pid_file: Path, command: list[str]) -> int:
         with contextlib.suppress(OSError):
             pid_file.unlink()
     if os.getppid() != owner and os.getpgrp() == os.getpid():
-        # Nobody waits for this exit code any more: end what the child could not end of its own children, and this.
+        # Nobody waits for the exit code. End the whole process group: the child's remaining children and this guard.
         os.killpg(os.getpgrp(), signal.SIGKILL)
     return child.returncode
 

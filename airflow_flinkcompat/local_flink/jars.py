@@ -1,4 +1,4 @@
-"""Jars from Maven Central, and Flink from PyPI: pinned in ``jars.toml``, checked by SHA-256, cached."""
+"""Jars from Maven Central and Flink from PyPI, pinned in ``jars.toml``, checked by SHA-256 and cached."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _ATTEMPTS = 3
 
 
 class JarError(DeployError):
-    """A jar that is not pinned, cannot be fetched, or differs from the pinned file."""
+    """Raised if a jar is not pinned, cannot be fetched, or differs from the pinned file."""
 
 
 @dataclass(frozen=True)
 class Jar:
-    """One pinned jar: Maven coordinates, address and SHA-256 (64 hex digits)."""
+    """A pinned jar with its Maven coordinates, address and SHA-256 (64 hex digits)."""
 
     name: str
     coordinates: str
@@ -47,7 +47,7 @@ def pinned() -> Mapping[str, Jar]:
 
 
 def flink(release: str) -> Jar:
-    """The archive of all of Flink's jars of one release, which Maven Central does not serve."""
+    """The archive of all jars of one Flink release. Maven Central does not offer this archive."""
     row = _pins()["flink"][release]
     return Jar("flink", f"apache-flink-libraries {release}", row["url"], row["sha256"])
 
@@ -59,24 +59,24 @@ def _pins() -> dict[str, Any]:
 def fetch(name: str, *, progress: bool | None = None) -> Path:
     """The local file of the jar ``name``, downloaded on first use.
 
-    The proxy and CA variables of the environment (``HTTPS_PROXY``, ``REQUESTS_CA_BUNDLE`` …) are honoured. ``progress``
-    None: a bar if stderr is a terminal. Raises JarError: unknown name, no connection, or a file that is not the pinned
-    one.
+    The download respects the proxy and CA variables of the environment (``HTTPS_PROXY``, ``REQUESTS_CA_BUNDLE`` …). If
+    ``progress`` is None, a progress bar is shown only on a terminal. Raises JarError if the name is unknown, the
+    download fails, or the file differs from the pinned file.
     """
     jars = pinned()
     if name not in jars:
-        raise JarError(f"no jar {name!r} is pinned; jars.toml contains: {', '.join(sorted(jars))}")
+        raise JarError(f"no jar {name!r} is pinned in jars.toml. Pinned jars: {', '.join(sorted(jars))}")
     return fetch_jar(jars[name], progress=progress)
 
 
 def cached(name: str) -> Path | None:
-    """The local file of the jar ``name`` if it was fetched before; else None."""
+    """The local file of the jar ``name``, or None if the jar was not fetched before."""
     file = cache_directory() / "jars" / pinned()[name].filename
     return file if file.is_file() else None
 
 
 def fetch_jar(jar: Jar, *, progress: bool | None = None) -> Path:
-    """Fetch a jar as ``fetch`` does; a broken download resumes, in this run or in the next."""
+    """Fetch a jar as ``fetch`` does. An interrupted download resumes in this run or in the next."""
     folder = cache_directory() / "jars"
     show = sys.stderr.isatty() if progress is None else progress
     pooch.get_logger().setLevel("WARNING")
@@ -88,7 +88,7 @@ def fetch_jar(jar: Jar, *, progress: bool | None = None) -> Path:
             try:
                 pooch.HTTPDownloader(progressbar=show, timeout=_TIMEOUT_SECONDS, headers=begun)(url, file, mirror)
             except OSError as error:
-                if getattr(error, "response", None) is not None:  # the server has nothing from there on
+                if getattr(error, "response", None) is not None:  # the server rejected the range
                     part.unlink()
                 raise
         part.replace(target)
@@ -104,14 +104,14 @@ def fetch_jar(jar: Jar, *, progress: bool | None = None) -> Path:
         return Path(source.fetch(jar.filename, downloader=download))
     except ValueError as error:  # pooch: the hash differs
         raise JarError(
-            f"{jar.coordinates} from {jar.url} is not the pinned file (SHA-256 {jar.sha256} expected): a "
-            "proxy may have answered instead, or the cached copy is damaged; check the answer of that "
-            f"address, then empty {folder}"
+            f"{jar.coordinates} from {jar.url} is not the pinned file (expected SHA-256 {jar.sha256}). A proxy may "
+            f"have answered instead, or the cached copy may be damaged. Check the answer of {jar.url}, then empty "
+            f"{folder}"
         ) from error
     except OSError as error:  # requests' errors are OSErrors
         raise JarError(
             f"cannot fetch {jar.coordinates} from {jar.url}: {_first_line(error)}. Check the network and the "
-            f"HTTPS_PROXY and REQUESTS_CA_BUNDLE variables, or put the file into {folder} yourself"
+            f"HTTPS_PROXY and REQUESTS_CA_BUNDLE variables, or put the file into {folder} manually"
         ) from error
 
 
@@ -121,9 +121,9 @@ def _first_line(error: BaseException) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """``python -m airflow_flinkcompat.local_flink.jars [NAME …]``: fetch these or all, print the files."""
+    """Fetch the named jars, or all pinned jars, and print the paths of their files."""
     parser = argparse.ArgumentParser(prog="python -m airflow_flinkcompat.local_flink.jars", description=fetch.__doc__)
-    parser.add_argument("names", nargs="*", help="jars to fetch (default: all pinned ones)")
+    parser.add_argument("names", nargs="*", help="jars to fetch (default: all pinned jars)")
     options = parser.parse_args(arguments)
     try:
         for name in options.names or sorted(pinned()):

@@ -1,4 +1,4 @@
-"""Child processes that never outlive their owner, free ports, and the Java that runs them."""
+"""Child processes that never outlive their owner, free ports, and the search for a suitable Java."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from airflow_flinkcompat.local_flink import guard
 LOOPBACK = "127.0.0.1"
 JAVA_VERSIONS = (17, 21)
 _JAVA_REMEDY = (
-    "Flink needs Java 17 or 21: install one (Debian and Ubuntu: apt-get install openjdk-17-jre-headless) "
-    "or point JAVA_HOME to one"
+    "Flink needs Java 17 or 21. Install Java (on Debian and Ubuntu: apt-get install openjdk-17-jre-headless) or set "
+    "JAVA_HOME to its folder"
 )
 _FIRST_PORT = 20_000
 _PORT_ATTEMPTS = 100
@@ -34,11 +34,11 @@ _ERROR = re.compile(r"\b(ERROR|FATAL|Caused by)\b|^(Error|Exception|[\w.]+(Excep
 
 
 class LocalFlinkError(DeployError):
-    """The local Flink cannot be started, or a part of it died."""
+    """Raised if the local Flink cannot be started or one of its processes ended."""
 
 
 def find_java() -> Path:
-    """The ``java`` of JAVA_HOME, else of PATH. Raises LocalFlinkError without a Java 17 or 21."""
+    """The ``java`` in JAVA_HOME or on PATH. Raises LocalFlinkError if it is missing or not Java 17 or 21."""
     home = os.environ.get("JAVA_HOME")
     found = str(Path(home) / "bin" / "java") if home else shutil.which("java")
     if not found or not os.access(found, os.X_OK):
@@ -60,8 +60,8 @@ def _java_version(java: str) -> int | None:
 
 
 def choose_ports(wanted: Mapping[str, int | None]) -> dict[str, int]:
-    """A port on loopback for each name, None for a free one; raises LocalFlinkError if one is in use."""
-    # All sockets stay open until every port is chosen, or one port would be handed out twice.
+    """A loopback port for each name. None chooses a free port. Raises LocalFlinkError if a port is in use."""
+    # Keep all sockets open until every port is chosen. Otherwise one port could be chosen twice.
     with contextlib.ExitStack() as stack:
         chosen = {}
         for name, port in wanted.items():
@@ -88,8 +88,8 @@ def _bind(listener: socket.socket, port: int) -> int:
 
 
 def _bind_free(listener: socket.socket) -> int:
-    # Not the kernel's choice (port 0): that is from the range of outgoing connections, and while a JVM takes seconds
-    # to start, any connection may take the port again — even one made to it, which then talks to itself.
+    # Do not let the kernel choose (port 0): its ports are from the range for outgoing connections. While a JVM starts
+    # for seconds, any connection may occupy the port, even a connection to the port, which then talks to itself.
     candidates = random.sample(range(_FIRST_PORT, _first_outgoing_port()), _PORT_ATTEMPTS)
     return next((port for port in candidates if _bind(listener, port)), 0)
 
@@ -104,7 +104,7 @@ def _first_outgoing_port() -> int:
 
 @dataclass(frozen=True)
 class Child:
-    """One guarded child process: its guard, and the files that hold its process id and its output."""
+    """A guarded child process, with its guard, the file of its process id and its log files."""
 
     name: str
     guard: subprocess.Popen[bytes]
@@ -113,7 +113,7 @@ class Child:
 
     @property
     def pid(self) -> int | None:
-        """The process id of the child; None before its start and after its end."""
+        """The process id of the child, or None before its start and after its end."""
         with contextlib.suppress(OSError, ValueError):
             return int(self.pid_file.read_text(encoding="ascii"))
         return None
@@ -123,12 +123,12 @@ class Child:
         return self.guard.poll() is None
 
     def log_tail(self) -> str:
-        """Its last errors, or its last lines if none is an error, without stack frames, secrets masked."""
+        """The last errors in the logs, or the last lines if no line is an error. Secrets are masked."""
         return redact("\n".join(last_errors([line for path in self.logs for line in _tail(path)])[-_LOG_LINES:]))
 
 
 def last_errors(lines: Sequence[str]) -> list[str]:
-    """The errors among the lines of a log, without stack frames; all lines if none is an error."""
+    """The errors among the log lines, without stack frames. If no line is an error, return all lines."""
     messages = [line for line in lines if line.strip() and not _FRAME.match(line)]
     return [line for line in messages if _ERROR.search(line)] or messages
 
@@ -145,7 +145,7 @@ def _tail(path: Path) -> list[str]:
 def spawn(
     name: str, command: Sequence[str], *, output: Path, pid_file: Path, environment: Mapping[str, str], log: Path
 ) -> Child:
-    """Start ``command`` under a guard, in a session of its own, with output and errors to ``output``."""
+    """Start ``command`` under a guard in a separate session. Output and errors are appended to ``output``."""
     with output.open("ab") as stream:
         process = subprocess.Popen(
             [sys.executable, "-I", guard.__file__, str(os.getpid()), str(pid_file), *command],
@@ -159,7 +159,7 @@ def spawn(
 
 
 def stop_all(children: Sequence[Child]) -> None:
-    """Send TERM to all and wait; then send KILL to the process groups that outlive the guard's grace."""
+    """Send TERM to all guards and wait. Then send KILL to process groups that outlive the grace period."""
     for child in children:
         if child.running:
             child.guard.terminate()

@@ -88,7 +88,7 @@ def reading(name: str) -> Iterator[None]:
     """Turn any error of a store in the block into a SavepointUnreadable that names the file."""
     try:
         yield
-    except Exception as error:  # a store raises the errors of its own library
+    except Exception as error:  # a store raises errors of its own library
         raise SavepointUnreadable(f"{name} cannot be read from here ({type(error).__name__})") from None
 
 

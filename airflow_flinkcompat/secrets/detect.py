@@ -1,6 +1,6 @@
 """Detection of literal secrets in any text: scripts, comments, hints, URLs, JAAS, logs, errors.
 
-One scan collects the ranges of secrets. In an ambiguous text a range is too long rather than too short.
+One scan collects the position of every secret. If a secret's end is ambiguous, the longer range is chosen.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from airflow_flinkcompat.secrets.spellings import (
 from airflow_flinkcompat.sql import tokenizer
 from airflow_flinkcompat.sql.script import Places, Script
 
-# Blank space as it appears in texts and in texts that were JSON-escaped, comments of bounded length included: each
-# quote of a text asks for one, and one that is never closed would be read to the end of the text each time.
+# Blank space and comments, plain or JSON-escaped. The length of comments is bounded, because every quote in a text
+# starts a search: without a bound, each search would scan an unclosed comment to the end of the text.
 _GAP = r"(?:\s|\\+[nrt]|/\*(?:(?!\*/).){0,2000}+\*/|--(?:(?!\\+n)[^\n]){0,2000}+(?:\\+n|\n|$))*+"
 _BLANKS = r"(?:\s|\\+[nrt])*+"
-# A single or double quote as it appears after any number of JSON or HTML escapings. Single quotes come in runs: inside
-# a SQL literal a quote is doubled.
+# A single or double quote after any number of JSON or HTML escapings. Single quotes may form a run, because a quote
+# inside a SQL literal is doubled.
 _SINGLE = r"\\*+'|\\++u0027|&\#39;|&\#x27;|&apos;"
 _DOUBLE = r"\\*+[\"`]|\\++u0022|&quot;|&\#34;"
 _QUOTE = rf"(?:{_SINGLE})++|{_DOUBLE}"
@@ -42,18 +42,19 @@ _SEPARATOR = re.compile(rf"{_GAP}(?P<sign>=>|:=|[=:,])?{_GAP}", re.DOTALL)
 _BLANK = re.compile(_BLANKS)
 _VALUE_QUOTE = re.compile(_QUOTE)
 _SINGLE_QUOTE = re.compile(_SINGLE)
-_LITERAL_PREFIX = re.compile(rf"(?:U&|N|_\w[\w-]{{0,40}})(?={_SINGLE})", re.IGNORECASE)  # of U&'…', N'…' and _UTF8'…'
+# The prefix of U&'…', N'…' and _UTF8'…'.
+_LITERAL_PREFIX = re.compile(rf"(?:U&|N|_\w[\w-]{{0,40}})(?={_SINGLE})", re.IGNORECASE)
 _SET_BEFORE = re.compile(r"\bSET\s+$", re.IGNORECASE)
 _SET_STATEMENT = re.compile(r"SET\b", re.IGNORECASE)
 _IN_LIST_BEFORE = re.compile(r"\b(?:IN|VALUES)\s*\([^()]*$", re.IGNORECASE)
 _IN_MAP_BEFORE = re.compile(r"\bMAP\s*\[[^\]]*$", re.IGNORECASE)
-#: The line of a comment that is an option or a setting as a whole, and no sentence.
+#: A comment line that consists of one option or setting, rather than a sentence.
 _ASSIGNMENT = re.compile(r"(?:.*?(?:--|//|\*|#))?\s*(?:SET\s+)?[\w.$/-]+\s*[=:]\s*\S+\s*(?:\*/.*)?", re.IGNORECASE)
 _WORD = re.compile(r"\w+")
 _IS_VALUE_BEFORE = re.compile(rf"=\s*(?:{_SINGLE})$", re.IGNORECASE)
 _NEARBY = 2000
 _ALIAS = re.compile(rf"(?<!\\)(?P<quote>{_SINGLE}){_GAP}AS{_GAP}[`\"]?(?P<key>\w+)", re.IGNORECASE | re.DOTALL)
-#: ``name.json:12:3`` and ``name.yaml:12`` are places in a file.
+#: Matches the file name in a position such as ``name.json:12:3`` or ``name.yaml:12``.
 _FILE_BEFORE_LINE = re.compile(r"[\w$-]\.(?:json|ya?ml|toml|xml|conf|cfg|ini|properties|html)$", re.IGNORECASE)
 _LINE = re.compile(r"\d{1,6}(?::\d{1,6})?(?![\w:.-])")
 _HARMLESS_VALUE = re.compile(r"(?:true|false|null|none|\*+),?", re.IGNORECASE)
@@ -61,10 +62,10 @@ _SCHEME = re.compile(r"^\s*(?:Bearer|Basic|Digest|Token)\s+", re.IGNORECASE)
 _BARE_VALUE = re.compile(r"[^\s'\"`]+")
 _BARE_PARAMETER = re.compile(r"[^\s'\"`&]+")
 _BARE_LINE = re.compile(r"(?:(?!\\+[nr])[^\r\n;])+")
-#: A value that is a placeholder alone, or masked already: what stands behind the comma is another option.
+#: A placeholder or a masked value, with nothing else before the next comma. The comma begins the next option.
 _SHOWN = re.compile(rf"(?:\*\*\*|{PLACEHOLDER.pattern})(?=[,`]|\s*$)", re.MULTILINE)
 _HEADER_LINE = re.compile(r"(?:(?!\\+[nr])[^\r\n'\"])+")
-#: ``module flag name=value …;`` with values in quotes or without blanks.
+#: A JAAS login entry, ``module flag name=value …;``, whose values are quoted or contain no blanks.
 _JAAS = re.compile(
     rf"(?:{_BLANKS}[\w.$]++{_BLANKS}(?:required|requisite|sufficient|optional)\b"
     rf"(?:{_BLANKS}[\w.-]++{_BLANKS}={_BLANKS}(?:(?:{_QUOTE})[^'\"`\\&;]*+(?:{_QUOTE})|[^\s'\"`\\&;=]++))*+"
@@ -78,10 +79,10 @@ _LONGEST_SCHEME = 50
 _ORACLE_LOGIN = re.compile(
     r"jdbc:oracle:\w+:(?P<user>[^/@\s'\"]+)/(?P<secret>\"[^\"]*\"|[^\s'\"]+?)(?=@)", re.IGNORECASE
 )
-#: ``container@account`` is an address here, not a login.
+#: In URLs of these schemes, ``container@account`` is an address, not a login.
 _STORAGE_SCHEMES = frozenset({"abfs", "abfss", "wasb", "wasbs"})
 
-#: Secrets that give themselves away by their shape: their name, how each of them begins, and the shape.
+#: Kinds of secrets with a recognizable shape: name of the kind, possible prefixes, pattern.
 _SHAPES: tuple[tuple[str, tuple[str, ...], re.Pattern[str]], ...] = (
     (
         "private key",
@@ -111,9 +112,9 @@ _BEARER = re.compile(
 
 @dataclass(frozen=True)
 class Secret:
-    """A literal secret in a script: the option (or kind of secret) and its place, never its value.
+    """The option (or kind) and the position of a literal secret in a script; never the secret's value.
 
-    ``variables`` are placeholders of another tool that replace any secret there, as ``${NAME}``.
+    ``variables`` lists other tools' placeholders (``${NAME}``), if placeholders replace every secret of the value.
     """
 
     key: str
@@ -123,9 +124,9 @@ class Secret:
 
 @dataclass(frozen=True)
 class _Hit:
-    """``text[start:end]`` is a secret called ``key``; ``bare`` if it is unquoted.
+    """A secret at ``text[start:end]`` with option or kind ``key``; ``bare`` means unquoted.
 
-    ``key_at`` is the offset of the key itself, -1 without one.
+    ``key_at`` is the offset of the key in the text, or -1 if no key precedes the secret.
     """
 
     key: str
@@ -141,7 +142,7 @@ def secret_ranges(text: str) -> Iterator[tuple[int, int]]:
 
 
 def is_literal_secret(key: str, value: str) -> bool:
-    """True if ``value`` is the literal secret of option ``key``, judged by the key alone."""
+    """True if the option name ``key`` denotes a secret and ``value`` is a literal, not only placeholders."""
     return is_secret_key(key) and _holds_secret(key, value)
 
 
@@ -150,9 +151,9 @@ def _holds_secret(key: str, value: str) -> bool:
 
 
 def variables_alone(key: str, value: str) -> tuple[str, ...]:
-    """Placeholders of another tool that replace every secret of an option's value.
+    """Other tools' placeholders that replace every secret of an option's value.
 
-    None if any part of the value may be a secret.
+    The result is empty if any part of the value may be a literal secret.
     """
     if _holds_secret(key, VARIABLE.sub("${env.NAME}", value)):
         return ()
@@ -163,7 +164,7 @@ def variables_alone(key: str, value: str) -> tuple[str, ...]:
 def are_of_namespace(variables: tuple[str, ...]) -> bool:
     """True if the platform of engine ``vvr`` fills in these placeholders.
 
-    False without any, because the value may be a secret.
+    False if there are no placeholders, because the value may then be a literal secret.
     """
     return bool(variables) and all(NAMESPACE_VARIABLE.fullmatch(each) for each in variables)
 
@@ -171,8 +172,8 @@ def are_of_namespace(variables: tuple[str, ...]) -> bool:
 def find_secrets(script: Script) -> tuple[Secret, ...]:
     """The literal secrets of ``script`` in order of appearance.
 
-    An unquoted secret counts only inside strings and SET statements: elsewhere it is an expression (``ON a.token =
-    b.id``). A comment counts only if it contains an option, a setting or an address.
+    Unquoted secrets are reported only inside strings and SET statements. Elsewhere the text is an expression (``ON
+    a.token = b.id``). Secrets in comments are reported only if the comment contains an option, a setting or an address.
     """
     text = script.text
     hits = _hits_of_script(text)
@@ -194,26 +195,27 @@ def _hits_of_script(text: str) -> tuple[_Hit, ...]:
     merged = tuple(_merged(_hits(text)))
     if not merged:
         return ()
-    # A value that reads like a key (``'password' = 'my-secret', …``) is a secret itself and names nothing.
+    # A value can look like a key (``'password' = 'my-secret', …``). Such a value is itself a secret, not the name of
+    # one.
     values = _Extents((hit.start, hit.end) for hit in merged)
     strings, prose = _strings_and_prose(text)
     settings = _settings(text)
 
-    def stands_there(hit: _Hit) -> bool:
+    def is_secret(hit: _Hit) -> bool:
         if hit.start in prose:
-            return _counts_in_prose(text, hit)
+            return _is_secret_in_comment(text, hit)
         if hit.key == _HEADER and hit.key_at == -1:
-            return not _reads_like_words(text, hit)
+            return not _looks_like_words(text, hit)
         if hit.key_at != -1 and not hit.bare and not re.search("[=:]", text[hit.key_at : hit.start]):
             before = text[max(hit.key_at - _NEARBY, 0) : hit.key_at]
             return "," not in text[hit.key_at : hit.start] or _IN_MAP_BEFORE.search(before) is not None
         return not hit.bare or hit.start in strings or hit.start in settings
 
-    return tuple(hit for hit in merged if hit.key_at not in values and stands_there(hit))
+    return tuple(hit for hit in merged if hit.key_at not in values and is_secret(hit))
 
 
 def _merged(hits: Iterator[_Hit]) -> Iterator[_Hit]:
-    """Join overlapping hits into disjoint ones."""
+    """Merge overlapping hits, so that the results do not overlap."""
     current: _Hit | None = None
     for hit in sorted(hits, key=lambda hit: (hit.start, -hit.end)):
         if current is None or hit.start >= current.end:
@@ -240,7 +242,7 @@ def _hits(text: str) -> Iterator[_Hit]:
 
 
 def _hit(key: str, text: str, start: int, end: int, *, bare: bool = False) -> Iterator[_Hit]:
-    """The hit, unless the value is empty, masked, or made of placeholders."""
+    """Yield a hit unless the value is empty, masked, or consists of placeholders."""
     value = _SCHEME.sub("", text[start:end])
     rest = PLACEHOLDER.sub("", value)
     if rest.strip() and not (rest != value and not rest.strip(":/@, ")) and not _HARMLESS_VALUE.fullmatch(rest.strip()):
@@ -289,7 +291,7 @@ def _value_after(text: str, match: re.Match[str], key: str) -> Iterator[_Hit]:
         if "jaas" not in key.lower() or not _is_templated(text[begin:end]):
             yield from _hit(key, text, begin, end)
     if sign is not None and not quoted_key and (blank := _BLANK.match(text, separator.end("sign"))):
-        # Outside of SQL, what was taken for a comment before the value may be the value.
+        # Outside SQL, an apparent comment before the value may be the value itself.
         starts |= {blank.end()} - {start}
     if not starts:
         return
@@ -301,7 +303,7 @@ def _value_after(text: str, match: re.Match[str], key: str) -> Iterator[_Hit]:
 
 def _quoted_extent(text: str, key_quote: str | None, quote: re.Match[str]) -> tuple[int, int]:
     following = text[quote.end() : quote.end() + 1]
-    # Only asked for a run of quotes: counting takes time.
+    # Counted only for a run of quotes, because counting is slow.
     unit = _unit(key_quote, quote.group(), following, lambda: text.count("'", 0, quote.start()) % 2 == 1)
     begin = quote.start() + len(unit)
     return begin, _closing(text, begin, unit)
@@ -321,7 +323,7 @@ def _bare_pattern(text: str, match: re.Match[str], key: str, sign: str | None) -
 
 
 def _same_name(key: str, value: str) -> bool:
-    """``a.token = b.token`` compares two columns."""
+    """True for a comparison of two columns with the same name, such as ``a.token = b.token``."""
     last = re.split(r"[.]", value.rstrip(",;)"))[-1]
     return last.lower() == key.rsplit(".", 1)[-1].lower() and "." in value
 
@@ -336,7 +338,7 @@ def _is_templated(value: str) -> bool:
 
 
 def _unit(key_quote: str | None, run: str, following: str, is_inside_literal: Callable[[], bool]) -> str:
-    """The quote that opens the value; of two quotes, one (an empty value) or both (a doubled quote)."""
+    """The opening quote of the value. Two quotes are either an empty value or one doubled quote."""
     single = _SINGLE_QUOTE.match(run)
     if single is None:
         return run
@@ -351,9 +353,9 @@ def _unit(key_quote: str | None, run: str, following: str, is_inside_literal: Ca
 
 
 def _closing(text: str, start: int, unit: str) -> int:
-    """Offset of the quote that closes a value opened by ``unit`` before ``start``, else the text's end.
+    """Offset of the closing quote for a value that ``unit`` opened before ``start``, or the text's end.
 
-    A quote escaped by doubling, or by more backslashes than the opening one has, belongs to the value.
+    A doubled quote, or a quote with more backslashes than the opening quote, is part of the value.
     """
     mark = unit.lstrip("\\")
     slashes = len(unit) - len(mark)
@@ -365,7 +367,7 @@ def _closing(text: str, start: int, unit: str) -> int:
         doubled = doubles and text.startswith(unit, end)
         if before <= slashes and not doubled:
             return found - before
-        # Whether \\'' is an escaped quote and the end, or a backslash and a doubled quote, depends on who wrote it.
+        # The text \\'' is ambiguous: an escaped quote before the closing quote, or a backslash before a doubled quote.
         position = end + len(unit) if doubled else end
     return len(text)
 
@@ -378,7 +380,7 @@ def _backslashes_before(text: str, start: int, end: int) -> int:
 
 
 def _aliased(text: str) -> Iterator[_Hit]:
-    """``'literal' AS password``."""
+    """Yield literals whose column alias denotes a secret, as in ``'literal' AS password``."""
     for match in _ALIAS.finditer(text):
         if not is_secret_key(match["key"]):
             continue
@@ -393,7 +395,7 @@ def _aliased(text: str) -> Iterator[_Hit]:
 # ------------------------------------------------------------------------------------------------ URLs
 def _in_urls(text: str) -> Iterator[_Hit]:
     for match in _URL.finditer(text):
-        # Looked for backwards: forwards, every letter of a long word would be tried as the first one.
+        # Search backwards. A forward search would try every letter of a long word as the start of the scheme.
         scheme = _SCHEME_BEFORE.search(text, max(match.start() - _LONGEST_SCHEME, 0), match.start())
         span = _user_info("" if scheme is None else scheme.group().lower(), match["rest"])
         if span is not None:
@@ -406,18 +408,18 @@ def _in_urls(text: str) -> Iterator[_Hit]:
 def _user_info(scheme: str, rest: str) -> tuple[int, int] | None:
     """Extent of the secret part of ``user:password@host…``, or None.
 
-    Digits before a ``/``, ``?`` or ``#`` are a port and not a password.
+    Digits between the colon and a ``/``, ``?`` or ``#`` are a port, not a password.
     """
     if "@" not in rest or scheme in _STORAGE_SCHEMES:
         return None
-    plain = PLACEHOLDER.sub(lambda match: "x" * len(match.group()), rest)  # placeholders hold no : or @
+    plain = PLACEHOLDER.sub(lambda match: "x" * len(match.group()), rest)  # placeholders contain no : or @
     authority = re.split(r"[/?#]", plain, maxsplit=1)[0]
     if "@" not in authority:
-        # A password may hold / ? or #; a port may not hold anything but digits.
+        # A password may contain / ? or #. A port contains only digits.
         colon = authority.find(":")
         if colon == -1 or authority[colon + 1 :].isdigit():
             return None
-    end = plain.rfind("@")  # a password may hold @ as well
+    end = plain.rfind("@")  # a password may also contain @
     colon = plain.find(":", 0, end)
     return (colon + 1, end) if colon != -1 else (0, end)
 
@@ -435,7 +437,7 @@ class _Extents:
 
 
 def _strings_and_prose(text: str) -> tuple[_Extents, _Extents]:
-    """Ranges of strings and hints, which may contain bare values, and of comments and COMMENT strings."""
+    """Ranges of strings and hints, and ranges of comments and COMMENT strings."""
     strings, prose, before = list[tuple[int, int]](), list[tuple[int, int]](), ""
     for lexeme in tokenizer.lexemes(text, without=("space",)):
         if lexeme.kind == "comment" or (lexeme.kind == "string" and before == "COMMENT"):
@@ -447,12 +449,13 @@ def _strings_and_prose(text: str) -> tuple[_Extents, _Extents]:
     return _Extents(strings), _Extents(prose)
 
 
-def _counts_in_prose(text: str, hit: _Hit) -> bool:
-    """Return True if a comment contains an option, a setting or an address there, and not prose about one."""
+def _is_secret_in_comment(text: str, hit: _Hit) -> bool:
+    """True if the hit in a comment is in an option, a setting or an address, not in prose about a secret."""
     if hit.key_at == -1:
         if hit.key == _HEADER:
-            return not _reads_like_words(text, hit) and re.search(r"\d", text[hit.start : hit.end]) is not None
-        return hit.key != _LOGIN or not text.endswith("://", 0, hit.start)  # a name without a password is none
+            return not _looks_like_words(text, hit) and re.search(r"\d", text[hit.start : hit.end]) is not None
+        # A user name without a password is no secret.
+        return hit.key != _LOGIN or not text.endswith("://", 0, hit.start)
     sign = re.search(r"[=:]", text[hit.key_at : hit.start])
     if sign is None or not hit.bare:
         return sign is not None
@@ -460,11 +463,11 @@ def _counts_in_prose(text: str, hit: _Hit) -> bool:
     line = text[begin : end if end != -1 else len(text)]
     if text[hit.key_at - 1] in "?&;" or "LoginModule" in line:
         return True
-    return _ASSIGNMENT.fullmatch(line) is not None and (sign[0] == "=" or not _reads_like_words(text, hit))
+    return _ASSIGNMENT.fullmatch(line) is not None and (sign[0] == "=" or not _looks_like_words(text, hit))
 
 
-def _reads_like_words(text: str, hit: _Hit) -> bool:
-    """True if a value reads like words of a sentence, and not like a credential."""
+def _looks_like_words(text: str, hit: _Hit) -> bool:
+    """True if a value looks like words of a sentence rather than a credential."""
     value = text[hit.start : hit.end]
     if text[: hit.start].rstrip()[-5:].lower() == "basic":
         with suppress(ValueError):
@@ -476,7 +479,7 @@ def _reads_like_words(text: str, hit: _Hit) -> bool:
 
 
 def _settings(text: str) -> _Extents:
-    """SET statements, whose values may be bare words."""
+    """Ranges of SET statements, whose values may be unquoted."""
     return _Extents(
         (chunk.start, chunk.end) for chunk in tokenizer.split(text) if _SET_STATEMENT.match(text, chunk.start)
     )

@@ -1,8 +1,9 @@
-"""``${conn.<conn_id>.<attribute>}`` and ``${env.NAME}``: placeholders for values outside of a text.
+"""Placeholders ``${conn.<conn_id>.<attribute>}`` and ``${env.NAME}`` for values outside a script.
 
-``attribute`` is ``host``, ``port``, ``login``, ``password``, ``schema`` or ``extra.<key>``. Values come from a lookup
-that the caller passes: Airflow's connections, or the environment of Spark's driver. In a script placeholders are
-inside string literals (hints included). In comments they stay unchanged, so that no secret ends up there.
+``attribute`` is ``host``, ``port``, ``login``, ``password``, ``schema`` or ``extra.<key>``. The caller passes a lookup
+that returns the values: from Airflow's connections, or from the environment of Spark's driver. Placeholders in a script
+must be inside string literals, which includes hints. Placeholders in comments stay unchanged, so that no secret is
+written into a comment.
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ from airflow_flinkcompat.secrets.spellings import OPENING, PLACEHOLDER
 from airflow_flinkcompat.sql import tokenizer
 from airflow_flinkcompat.sql.script import Places
 
-#: Attributes of a connection that are no secrets by themselves.
+#: Connection attributes whose values are not secret.
 _NO_SECRETS = frozenset({"host", "port", "login", "schema"})
 
 
 @dataclass(frozen=True)
 class Placeholder:
-    """A value of an Airflow connection; ``str()`` is the placeholder as written in scripts."""
+    """A placeholder for a value of an Airflow connection; ``str()`` is the text in scripts."""
 
     conn_id: str
     attribute: str
@@ -38,13 +39,13 @@ class Placeholder:
 
     @property
     def variable(self) -> str:
-        """Environment variable with the value for Spark's driver."""
+        """Name of the environment variable that passes the value to Spark's driver."""
         return "FLINKCOMPAT_CONN_" + re.sub(r"[^A-Z0-9]", "_", f"{self.conn_id}_{self.attribute}".upper())
 
 
 @dataclass(frozen=True)
 class EnvPlaceholder:
-    """A variable of the environment of Spark's driver; ``str()`` is the placeholder as written in scripts."""
+    """A placeholder for an environment variable of Spark's driver; ``str()`` is the text in scripts."""
 
     variable: str
 
@@ -53,29 +54,29 @@ class EnvPlaceholder:
 
     @property
     def is_secret(self) -> bool:
-        """True: a variable may hold anything."""
+        """Always True, because an environment variable may contain a secret."""
         return True
 
 
 AnyPlaceholder = Placeholder | EnvPlaceholder
-#: Gives the value of a placeholder, or raises; what it raises never holds a value.
+#: Returns the value of a placeholder, or raises an error. The error never contains a value.
 Lookup = Callable[[AnyPlaceholder], str]
 
 
 class PlaceholderError(ScriptError):
-    """A malformed or misplaced placeholder, or one without a value; never holds a value."""
+    """A placeholder is malformed, misplaced or without a value. The message contains no secret."""
 
 
 @dataclass(frozen=True)
 class Resolved:
-    """A text with its placeholders filled in, and the redactor of the secret values."""
+    """A text with its placeholders filled in, and a redactor for the secret values in the text."""
 
     text: str = field(repr=False)
     redactor: Redactor
 
 
 def placeholders(text: str) -> tuple[AnyPlaceholder, ...]:
-    """The distinct placeholders of ``text`` in order of appearance, those in comments included.
+    """The distinct placeholders of ``text`` in order of appearance, including placeholders in comments.
 
     Args:
         text: Any text, such as a script or the value of an option.
@@ -87,7 +88,7 @@ def placeholders(text: str) -> tuple[AnyPlaceholder, ...]:
 
 
 def placeholders_in_script(text: str) -> tuple[AnyPlaceholder, ...]:
-    """Distinct placeholders of a script that :func:`resolve_placeholders` fills in, in their order."""
+    """Distinct placeholders that :func:`resolve_placeholders` fills in, in order of appearance."""
     literals = (lexeme.text for lexeme in tokenizer.lexemes(text) if lexeme.kind in ("string", "hint"))
     return tuple(dict.fromkeys(found for literal in literals for found in placeholders(literal)))
 
@@ -95,8 +96,8 @@ def placeholders_in_script(text: str) -> tuple[AnyPlaceholder, ...]:
 def resolve_placeholders(text: str, lookup: Lookup) -> Resolved:
     """Fill in each placeholder in a string literal of a script.
 
-    Values are escaped for their literal: single quotes are doubled; directly inside double quotes (JAAS, JSON)
-    backslashes and double quotes are escaped as well.
+    Single quotes in a value are doubled. If the placeholder is directly inside double quotes (JAAS, JSON), backslashes
+    and double quotes in the value are also escaped.
     """
     for _, _, why in _faults(text):
         raise PlaceholderError(why)
@@ -105,21 +106,21 @@ def resolve_placeholders(text: str, lookup: Lookup) -> Resolved:
 
 
 def resolve_value(text: str, lookup: Lookup) -> Resolved:
-    """Fill in each placeholder of a value that is no SQL literal, such as that of an option.
+    """Fill in each placeholder of a plain value, such as an option value, that is not a SQL literal.
 
-    Directly inside double quotes (JAAS, JSON) a filled-in value is escaped. Returns the value to use, and the redactor
-    of the filled-in values. Raises PlaceholderError for a malformed placeholder.
+    A value is escaped if its placeholder is directly inside double quotes (JAAS, JSON). Returns the text with its
+    placeholders filled in, and a redactor for the secret values. Raises PlaceholderError for a malformed placeholder.
     """
     for opening in _malformed(text):
-        raise PlaceholderError(_not_one(opening))
+        raise PlaceholderError(_malformed_message(opening))
     values = _Values(lookup)
-    return Resolved(_filled_in(text, values), values.redactor)
+    return Resolved(_fill_in(text, values), values.redactor)
 
 
 def redactor_of(asked: Iterable[AnyPlaceholder], lookup: Lookup) -> Redactor:
-    """Redactor of the secret values of some placeholders.
+    """Redactor for the secret values of the placeholders.
 
-    A placeholder without a value (LookupError) is skipped.
+    Placeholders without a value (LookupError) are skipped.
     """
     values = _Values(lookup)
     for placeholder in asked:
@@ -144,23 +145,23 @@ class _Values:
 
     @property
     def redactor(self) -> Redactor:
-        # A lookup may leave a placeholder as it is: that is no secret.
+        # A lookup may return the placeholder itself, which is not a secret.
         found = ((str(each), value) for each, value in self._answered.items() if each.is_secret)
         return Redactor.of((name, value) for name, value in found if name != value)
 
 
 def placeholder_faults(text: str, source: str) -> tuple[tuple[Span, str], ...]:
-    """Malformed or misplaced placeholders of a script."""
+    """Positions and descriptions of malformed or misplaced placeholders in a script."""
     found = tuple(_faults(text))
     places = Places(text, source) if found else None
     return tuple((places.span(start, end), why) for start, end, why in found if places is not None)
 
 
 def env_in_deployment(placeholder: EnvPlaceholder) -> str:
-    """Reason why a deployment does not fill in an environment variable, and the remedy."""
+    """Message that a deployment cannot fill in an environment variable, with the remedy."""
     return (
-        f"{placeholder} is filled in by a backfill only, from the environment of Spark's driver: put the "
-        "value into a connection and write ${conn.<connection id>.<attribute>}, which a deployment fills in, too"
+        f"{placeholder} is filled in only by a backfill, from the environment of Spark's driver. Store the value in a "
+        "connection and write ${conn.<connection id>.<attribute>}, which a deployment also fills in"
     )
 
 
@@ -172,11 +173,13 @@ def _faults(text: str, offset: int = 0) -> Iterator[tuple[int, int, str]]:
         if lexeme.kind == "hint":
             yield from _faults(lexeme.text[3:-2], at + 3)
         elif lexeme.kind == "string":
-            yield from ((at + match.start(), at + match.end(), _not_one(match)) for match in _malformed(lexeme.text))
-        # `$`, `{` and `conn` are lexemes of their own outside of literals.
+            yield from (
+                (at + match.start(), at + match.end(), _malformed_message(match)) for match in _malformed(lexeme.text)
+            )
+        # Outside literals, `$`, `{` and `conn` are separate lexemes.
         elif opening := OPENING.match(text, lexeme.start) if lexeme.text == "$" else OPENING.search(lexeme.text):
             start = offset + opening.start() + (0 if lexeme.text == "$" else lexeme.start)
-            why = f"{opening.group()}: a placeholder may only stand inside a string in single quotes"
+            why = f"{opening.group()}: a placeholder must be inside a string in single quotes"
             yield start, start + len(opening.group()), why
 
 
@@ -184,7 +187,7 @@ def _malformed(text: str) -> Iterator[re.Match[str]]:
     return (opening for opening in OPENING.finditer(text) if not PLACEHOLDER.match(text, opening.start()))
 
 
-def _not_one(opening: re.Match[str]) -> str:
+def _malformed_message(opening: re.Match[str]) -> str:
     return (
         f"{opening.group()}: not a placeholder; write ${{conn.<conn_id>.<attribute>}} with the attribute "
         "host, port, login, password, schema or extra.<key>, or, for a backfill, ${env.NAME}"
@@ -196,12 +199,12 @@ def _resolve(text: str, lookup: Lookup) -> Iterator[str]:
         if lexeme.kind == "hint":
             yield from ("/*+", *_resolve(lexeme.text[3:-2], lookup), "*/")
         elif lexeme.kind == "string":
-            yield _filled_in(lexeme.text, lambda placeholder: lookup(placeholder).replace("'", "''"))
+            yield _fill_in(lexeme.text, lambda placeholder: lookup(placeholder).replace("'", "''"))
         else:
             yield lexeme.text
 
 
-def _filled_in(text: str, lookup: Lookup) -> str:
+def _fill_in(text: str, lookup: Lookup) -> str:
     def value(match: re.Match[str]) -> str:
         found = lookup(_placeholder(match))
         before, after = text[: match.start()][-1:], text[match.end() :][:1]
@@ -217,7 +220,7 @@ def _placeholder(match: re.Match[str]) -> AnyPlaceholder:
 
 
 def environment_lookup(environment: Mapping[str, str]) -> Lookup:
-    """The lookup of Spark's driver."""
+    """Lookup that returns values from the environment of Spark's driver."""
 
     def lookup(placeholder: AnyPlaceholder) -> str:
         if placeholder.variable not in environment:

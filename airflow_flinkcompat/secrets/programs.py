@@ -1,4 +1,4 @@
-"""Literal secrets in a program: values with the name of a secret, and secrets in the SQL of its texts."""
+"""Literal secrets in a program: values named like a secret, and secrets in embedded SQL."""
 
 from __future__ import annotations
 
@@ -18,15 +18,16 @@ from airflow_flinkcompat.sql import Script
 
 _LEFT_OPEN = re.compile(r"%\(\w+\)s|%s|\{\w*\}")
 _FILLED = "${conn.filled.password}"
-"""Replacement for a part of a text that is not in the source."""
+"""Replacement for a part of a string that is known only at run time."""
 _HARMLESS = re.compile(r"\s*|\*+|true|false|none|null", re.IGNORECASE)
 
 
 def program_secrets(text: str, source: str, language: str) -> tuple[Secret, ...]:
-    """The literal secrets of a program, in order, without their values.
+    """The literal secrets of a program, in order of position, without their values.
 
-    A value counts if it is assigned to, passed as or stored under the name of a secret (``password = "…"``,
-    ``option("password", "…")``), or is a secret in the SQL of a text. Values from outside of the source do not count.
+    A value is a secret if it is assigned to, passed as or stored under the name of a secret (``password = "…"``,
+    ``option("password", "…")``). Secrets in embedded SQL are also found. Values that the program reads at run time are
+    not reported.
     """
     tree = _tree(text) if language == "python" else None
     if tree is None:
@@ -43,8 +44,8 @@ def program_secrets(text: str, source: str, language: str) -> tuple[Secret, ...]
     return tuple(Secret(key, span) for span, key in unique)
 
 
-def secrets_beside(text: str, path: str) -> tuple[Secret, ...]:
-    """Literal secrets of a text of a program; also unquoted ones outside of Python and SQL."""
+def secrets_in_file(text: str, path: str) -> tuple[Secret, ...]:
+    """Literal secrets of a file. In files other than Python and SQL, also secrets without quotes."""
     found = program_secrets(text, path, language_of(path))
     if found or path.endswith((".py", ".sql")):
         return found
@@ -55,7 +56,7 @@ def secrets_beside(text: str, path: str) -> tuple[Secret, ...]:
 
 
 def mask_program(text: str, language: str) -> str:
-    """The text of a program with every literal secret replaced by ``***``, for readers only."""
+    """Replace every literal secret of a program by ``***``. The result is for display only."""
     tree = _tree(text) if language == "python" else None
     if tree is None:
         return mask_secrets(text)
@@ -68,7 +69,7 @@ def mask_program(text: str, language: str) -> str:
 
 
 def secret_texts(text: str, language: str) -> tuple[str, ...]:
-    """Values of the secrets that a program's names reveal, to be masked in logs."""
+    """Values in a program that are named like a secret, to be masked in logs."""
     tree = _tree(text) if language == "python" else None
     return tuple(dict.fromkeys(str(node.value) for node, _ in _literals(tree))) if tree is not None else ()
 
@@ -83,7 +84,7 @@ def _tree(text: str) -> ast.Module | None:
 
 
 def _literals(tree: ast.Module) -> Iterator[tuple[ast.Constant, str]]:
-    """Texts under the name of a secret, with that name."""
+    """String literals that are named like a secret, each with its name."""
     for node in ast.walk(tree):
         for key, value in _named_values(node):
             if is_secret_key(key):
@@ -118,7 +119,7 @@ def _names(target: ast.expr) -> Iterator[str]:
 
 
 def _constants(value: ast.expr) -> Iterator[ast.Constant]:
-    """Possible texts of an expression; the results of calls are not in the source."""
+    """String literals that an expression may evaluate to. Results of calls are unknown."""
     pending: list[ast.AST] = [value]
     while pending:
         node = pending.pop()
@@ -132,7 +133,7 @@ def _constants(value: ast.expr) -> Iterator[ast.Constant]:
 
 
 def _texts(tree: ast.Module) -> Iterator[tuple[ast.expr, str]]:
-    """Every text with the parts joined to it; only the outermost expression counts."""
+    """Every string expression with its concatenated text. Only the outermost expression is yielded."""
     inner: set[int] = set()
     for node in ast.walk(tree):
         if id(node) in inner or not isinstance(node, ast.Constant | ast.JoinedStr | ast.BinOp):
@@ -157,7 +158,7 @@ def _texts(tree: ast.Module) -> Iterator[tuple[ast.expr, str]]:
 
 
 def _in_text(text: str) -> tuple[Secret, ...]:
-    # Beside a text of SQL there are those that are one value of it: addresses.
+    # A string without quotes and blanks is not SQL but a single value, such as an address.
     whole = text if "'" in text or re.search(r"\s", text) else f"'{text}'"
     return find_secrets(Script("", whole, ()))
 
@@ -173,7 +174,7 @@ def _comments(text: str, source: str) -> Iterator[tuple[Span, str]]:
 
 
 def _span(node: ast.expr, lines: list[str], source: str) -> Span:
-    """The place of a node in characters; :mod:`ast` counts bytes of UTF-8."""
+    """The position of a node in characters, whereas :mod:`ast` counts UTF-8 bytes."""
 
     def column(line: int, offset: int) -> int:
         return len(lines[line - 1].encode()[:offset].decode(errors="replace")) if line <= len(lines) else offset

@@ -1,6 +1,6 @@
-"""Masking of secrets in texts: literal ones by their form, resolved ones by their values.
+"""Masking of secrets in texts: literal secrets by their form, filled-in secrets by their values.
 
-Masked text is for readers only; do not parse or compare it.
+Masked text is for display only. Do not parse or compare it.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from secrets import token_bytes
 from airflow_flinkcompat.secrets.detect import is_literal_secret, secret_ranges, secret_ranges_of_script
 from airflow_flinkcompat.secrets.spellings import base64_pattern, plain_pattern
 
-#: What stands in the place of a secret.
+#: Replacement for a secret.
 MASK = "***"
-#: A value shorter than this is part of too many words to be looked for.
+#: Minimum length of a value to mask. A shorter value would match parts of unrelated words.
 SHORTEST = 4
 
 _STRUCTURE = frozenset("'\"`\\:/@,;=&?\n")
@@ -38,14 +38,14 @@ def mask_secrets(text: str) -> str:
     Returns:
         The masked text.
     """
-    # What stands next to a secret may only be recognised once that secret is masked; a few rounds settle it.
+    # Some secrets are recognized only after an adjacent secret was masked. A few rounds find all of them.
     while (masked := _cut(text, secret_ranges(text))) != text:
         text = masked
     return text
 
 
 def shortened(text: str, length: int = 80) -> str:
-    """A text on one line, secrets masked; a longer one is cut after a word, or within a very long word."""
+    """The text on one line with secrets masked, cut to ``length``, after a whole word if possible."""
     line = " ".join(mask_secrets(text).split())
     if len(line) <= length:
         return line
@@ -54,19 +54,19 @@ def shortened(text: str, length: int = 80) -> str:
 
 
 def mask_option(key: str, value: str) -> str:
-    """The displayable value of option ``key``; the key alone decides if it is masked.
+    """The value of option ``key`` for display, with secrets masked.
 
-    The end of a value with blanks, quotes or line breaks is certain only while key and value are separate. Call this
-    before you join options without SQL's quotes. :func:`mask_secrets` does not change ``key =
-    mask_option(key, value)``.
+    If a value contains blanks, quotes or line breaks, its end is certain only while key and value are separate. Call
+    this function before you join options without SQL's quotes. :func:`mask_secrets` does not change the joined text
+    ``key = mask_option(key, value)``.
     """
     return MASK if is_literal_secret(key, value) else mask_secrets(value)
 
 
 def disguise_secrets(sql: str) -> str:
-    """Replace every literal secret of a script by other characters, so that it can still be planned.
+    """Replace every literal secret of a script by other characters. Flink can still plan the script.
 
-    In this process equal secrets become equal characters, and different ones differ.
+    Within this process, equal secrets get equal replacements, and different secrets get different replacements.
     """
     for start, end in secret_ranges_of_script(sql):
         sql = f"{sql[:start]}{_disguised(sql[start:end])}{sql[end:]}"
@@ -83,7 +83,7 @@ def disguise_option(key: str, value: str) -> str:
 
 
 def _disguised(secret: str) -> str:
-    """Letters derived from the secret and a key of this process; delimiters of a literal are preserved."""
+    """Letters derived from the secret and a random key of this process. Literal delimiters are preserved."""
     digest = hmac.digest(_KEY_OF_PROCESS, secret.encode(errors="surrogatepass"), "sha256")
     letters = cycle(b32encode(digest).decode().rstrip("=").lower())
     return "".join(each if each in _STRUCTURE else next(letters) for each in secret)
@@ -91,13 +91,14 @@ def _disguised(secret: str) -> str:
 
 @dataclass(frozen=True, repr=False)
 class Redactor:
-    """Masking of values in any text, in all of their spellings, and of every literal secret.
+    """Masks the passed values, in every spelling, and all literal secrets of a text.
 
-    A spelling is any mixture of plain text, quotes of SQL, escapes of JAAS, JSON, Java, Python or HTML, and URL
-    encoding; or base64 of a text that contains the value (``user:password``).
+    A spelling is any mixture of plain text, SQL quotes, URL encoding and escapes of JAAS, JSON, Java, Python or HTML.
+    Base64 of a text that contains the value (``user:password``) is also a spelling.
 
     Attributes:
-        too_short: Names of values too short to be masked, because parts of other words would be hidden, too.
+        too_short: Names of values that are too short to mask. Masking a short value would also hide parts of other
+            words.
     """
 
     values: frozenset[str] = frozenset()
@@ -105,7 +106,7 @@ class Redactor:
 
     @classmethod
     def of(cls, values: Iterable[tuple[str, str]]) -> Redactor:
-        """The redactor of values, by their names."""
+        """Create a redactor from pairs of name and value."""
         named = [(name, value) for name, value in values if value]
         kept = frozenset(value for _, value in named if _is_long_enough(value))
         return cls(kept, tuple(dict.fromkeys(name for name, value in named if value not in kept)))
@@ -117,16 +118,16 @@ class Redactor:
         return Redactor(self.values | other.values, tuple(dict.fromkeys((*self.too_short, *other.too_short))))
 
     def __call__(self, text: str) -> str:
-        """The text without secrets."""
+        """The text with all secrets masked."""
         ranges = sorted(found for value in self.values for found in _ranges(value, text))
         return mask_secrets(_cut(text, _merged(ranges)))
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """A sentence for each value that cannot be masked, with the name of its placeholder."""
+        """One warning for each value that is too short to mask, with the name of its placeholder."""
         return tuple(
-            f"the value of {name} is too short to be masked in messages (fewer than {SHORTEST} characters, "
-            "or blanks only): use a longer one"
+            f"the value of {name} is too short to be masked in messages (fewer than {SHORTEST} characters, or only "
+            "blanks): use a longer value"
             for name in self.too_short
         )
 
@@ -148,7 +149,7 @@ def _ranges(value: str, text: str) -> Iterator[tuple[int, int]]:
 
 
 def _merged(ranges: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Disjoint ranges out of sorted ones."""
+    """Join overlapping ranges of a sorted sequence."""
     begin = end = -1
     for first, last in ranges:
         if first > end:

@@ -1,7 +1,7 @@
-"""Spellings of secrets in texts that repeat them, of keys that name secrets, and of placeholders.
+"""Patterns for the spellings of secret values, for keys that denote secrets, and for placeholders.
 
-A pattern matches each character in any of its spellings. So it finds nested and mixed escapes (JSON in JSON, JAAS in
-SQL in JSON, a value in a URL in HTML) without a list of them.
+The pattern of a value matches each character in any spelling. Therefore the pattern finds nested and mixed escapes,
+such as JSON in JSON, JAAS in SQL in JSON, or a URL in HTML.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from itertools import groupby
 from urllib.parse import quote, quote_plus
 
 _ESCAPED = r"(?:(?<=\\)|(?<=5[cC])|(?<=92;))"
-"""Position after a backslash, or after an encoded one."""
+"""Position after a backslash, plain or encoded."""
 _SLASH = rf"(?:\\|%(?:25)*5[cC]|{_ESCAPED}u005[cC]|&\#92;)"
 _BLANK = rf"\s|\+|{_ESCAPED}(?:[nrtfv]|u[0-9a-fA-F]{{4}}|x[0-9a-fA-F]{{2}})|%(?:25)*[0-9a-fA-F]{{2}}|&nbsp;|&\#[0-9]+;"
-"""One blank or plus sign (equal in a URL), or a byte of one, in any spelling, for wrapped lines."""
+"""Any spelling of a blank, a plus sign (a blank in URLs), or one byte of an encoded blank."""
 _EDGES = re.compile(r"^[\s+]+|[\s+]+$")
 _SHORTEST = 4
 _LINE = 8
-"""Minimum length of a line that is searched by itself: some messages contain one line of a value."""
+"""Minimum length of a line to search for separately. Some messages contain only one line of a value."""
 
 
 def variants(value: str) -> tuple[str, ...]:
-    """The usual spellings of a value, for Airflow's logs, which mask plain texts only."""
+    """The usual spellings of a value for Airflow's log masking, which matches plain texts only."""
     escaped = value.replace("\\", "\\\\").replace('"', '\\"')
     plain = (value, escaped, json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1])
     quoted = (text.replace("'", "''") for text in plain)
@@ -38,14 +38,14 @@ def variants(value: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=256)
 def plain_pattern(value: str) -> re.Pattern[str]:
-    """Pattern of a value with any escapes of its characters, and any wraps of its line breaks."""
+    """Pattern of a value with any escapes of its characters and any form of its line breaks."""
     long_lines = (line for line in value.splitlines() if len(line.strip()) >= _LINE)
     return re.compile("|".join(dict.fromkeys((_spelled(value), *map(_spelled, long_lines)))))
 
 
 @lru_cache(maxsize=256)
 def base64_pattern(value: str) -> re.Pattern[str]:
-    """Pattern of a value's base64 form, and of any text with it (``user:password``), except its ends."""
+    """Pattern of the base64 form of any text that contains the value (``user:password``)."""
     kinds = {_bytes(variant) for variant in (value, *variants(value)[:4])}
     cores = dict.fromkeys(core for kind in sorted(kinds) for core in _cores(kind))
     return re.compile("|".join(map(_spelled, cores)))
@@ -56,7 +56,7 @@ def _bytes(value: str) -> bytes:
 
 
 def _cores(value: bytes) -> Iterator[str]:
-    """The letters of base64 that depend on a value alone, for each of its three possible alignments."""
+    """The base64 letters that depend only on the value, for each of its three possible alignments."""
     for before in range(3):
         whole = base64.b64encode(bytes(before) + value).decode()
         first, last = -(-before * 8 // 6), (before + len(value)) * 8 // 6
@@ -66,11 +66,13 @@ def _cores(value: bytes) -> Iterator[str]:
 
 
 def _spelled(value: str) -> str:
-    """Pattern of a value: each run of one character in any spelling, with repeated escapes."""
+    """Pattern of a value that matches each run of equal characters in any spelling."""
     core = _EDGES.sub("", value)
-    if len(" ".join(core.split())) < _SHORTEST:  # blanks and plus signs are too common to be taken for one another
+    # In a short value, a blank must not match a plus sign, because both are too common.
+    if len(" ".join(core.split())) < _SHORTEST:
         return "|".join(map(re.escape, variants(value)))
-    # What escapes the first character is tried from its beginning only, or a long run would be from each of its places.
+    # Match an escape before the first character only from the escape's start. Otherwise a long run of backslashes would
+    # be matched again from each position.
     parts = [] if core[0].isalnum() else [r"(?<!\\)(?<!%5[cC])"]
     for kind, group in groupby(core, key=lambda char: " " if char.isspace() or char == "+" else char):
         length = len(tuple(group))
@@ -82,14 +84,14 @@ def _spelled(value: str) -> str:
             parts.append(f"{_SLASH}{{{length},}}+")
         else:
             one = f"(?:{_SLASH}*+(?:{_encoded(kind)}|{re.escape(kind)}))"
-            times = (8, 4, 2, 1) if kind == "'" else (1,)  # SQL doubles it, at each level
+            times = (8, 4, 2, 1) if kind == "'" else (1,)  # SQL doubles the quote at each nesting level
             parts.append("(?:" + "|".join(f"{one}{{{length * each}}}" for each in times) + ")")
     return "".join(parts)
 
 
 @lru_cache(maxsize=4096)
 def _encoded(char: str) -> str:
-    """Other spellings of a character, without a leading backslash."""
+    """Pattern of a character's escaped spellings, without a leading backslash."""
     code, units = ord(char), char.encode("utf-16-be", errors="surrogatepass").hex()
     escapes = [f"{_SLASH}+".join(f"u{units[i : i + 4]}" for i in range(0, len(units), 4)), f"U{code:08x}"]
     escapes += [f"x{code:02x}"] if code < 256 else []
@@ -105,30 +107,30 @@ PLACEHOLDER = re.compile(
     r"\$\{(?:conn\.(?P<conn_id>[^{}\s'\"`]+?)\.(?P<attribute>host|port|login|password|schema|extra\.[^{}\s'\"`]+)"
     r"|env\.(?P<name>[A-Za-z_][A-Za-z0-9_]*))\}"
 )
-#: Matches what begins as a placeholder does.
+#: Matches any text that begins like a placeholder.
 OPENING = re.compile(r"\$\{(?:conn\b|env\.)[^}\s'\"`]*\}?")
-#: Matches a variable that the platform of engine ``vvr`` keeps for all jobs of a namespace, and fills in itself.
+#: Matches a namespace variable, which the platform of engine ``vvr`` fills in itself.
 NAMESPACE_VARIABLE = re.compile(r"\$\{secret_values\.[A-Za-z_][\w-]*\}")
-#: Matches a variable as shells and other tools write it; one with a default (``${NAME:-value}``) may hold a secret.
+#: Matches a variable of shells and other tools, but not one with a default (``${NAME:-value}``), which may be a secret.
 VARIABLE = re.compile(r"\$\{[A-Za-z_][\w.-]*\}")
 
 
-#: Anywhere in the key, with separators removed.
+#: A key denotes a secret if it contains one of these words, with separators removed.
 _ALWAYS = (
     *("password", "passwd", "passphrase", "secret", "credential", "jaas", "privatekey", "apikey", "accesskey"),
     *("accountkey", "sharedkey", "signingkey", "encryptionkey", "masterkey", "authkey", "clientkey", "storagekey"),
     *("servicekey", "subscriptionkey", "keystorekey", "basicauthuserinfo", "basicauthcredentials", "authorization"),
     *("connectionstring", "sharedaccess"),
 )
-#: English words that hold one of these and are about no secret, such as the name of a deployment.
+#: English words that contain a word above but denote no secret. They occur in names, for example of deployments.
 _OTHER_WORDS = frozenset({"secretive", "secretively", "secretary", "secretaries", "secretariat"})
-#: Only as a word of its own, or at the end of one (``accessToken``, ``mytoken``, ``dbPwd``).
+#: A key denotes a secret if one of its words ends with one of these (``accessToken``, ``mytoken``, ``dbPwd``).
 _WORD_ENDINGS = ("token", "pwd")
-#: At the end of the key, with separators removed: ``user:password`` (``basic-auth``, ``basic.auth.user.info``).
+#: Endings of keys, with separators removed, whose value is ``user:password`` (``basic.auth.user.info``).
 _LOGIN_ENDINGS = ("basicauth", "userinfo")
-#: Query parameters that sign a URL.
+#: Whole keys that denote a secret, such as query parameters that sign a URL.
 _WHOLE = frozenset({"sig", "signature", "xamzsignature", "xgoogsignature", "pass", "cookie", "setcookie"})
-#: A key that ends in one of these words says something *about* a secret.
+#: A key that ends in one of these words describes a property of a secret, not the secret.
 _DESCRIPTIVE_ENDINGS = frozenset(
     {
         *("algorithm", "class", "class-name", "column", "columns", "count", "dir", "directory", "enable", "enabled"),
@@ -138,13 +140,13 @@ _DESCRIPTIVE_ENDINGS = frozenset(
         *("source", "suffix", "timeout", "ttl", "type", "uri", "url", "validity", "version", "window"),
     }
 )
-#: Flink options that match a word above and hold no secret.
+#: Flink options that match a word above but contain no secret.
 _HARMLESS = frozenset({"kubernetessecrets", "securitykerberosaccesshadoopfilesystems"})
-#: Spelled like this it is the name of a column or a topic.
+#: With exactly this spelling, the key is the name of a column or a topic.
 _NAMES = frozenset({"user_info"})
 
-#: A file of this kind is named, not set: ``jobs/orders_secret.sql:64:6``, ``token_usage.py: no such file``. Endings
-#: in which an option's key may end too are not among them (``gcp.credentials.json``).
+#: Endings of file names that look like secret keys: ``jobs/orders_secret.sql:64:6``, ``token_usage.py: no such file``.
+#: An ending of option keys (``gcp.credentials.json``) is not included.
 _FILE = re.compile(
     r"\.(?:sql|ddl|hql|table|pyi?|ipynb|jar|java|kts?|scala|sh|md|rst|txt|log|csv|tsv|jsonl|parquet|orc|avro|gz|zip)$",
     re.IGNORECASE,
@@ -153,7 +155,7 @@ _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 
 def java_pattern() -> str:
-    """A pattern, for Java and Python, of most of these words in a key, with any separators."""
+    """A pattern, valid in Java and Python, for most words that denote a secret, with any separators."""
     words = ("[._-]?".join(word) for word in (*_ALWAYS, *_WORD_ENDINGS, *_LOGIN_ENDINGS))
     return "(?i)" + "|".join(words)
 
@@ -165,9 +167,9 @@ _ANY_KEY = re.compile(b"|".join(_IN_KEYS))
 
 
 def may_hold_secret_key(text: str) -> bool:
-    """True if any part of a text may be the key of a secret, in one test instead of one per word.
+    """True if a text may contain the key of a secret. One quick test covers all words.
 
-    The words above consist of plain letters, which must occur in the text.
+    The words consist of ASCII letters only, so the test ignores all other characters.
     """
     joined = text.encode("ascii", "ignore").translate(None, _NO_LETTERS).lower()
     return _ANY_KEY.search(joined) is not None
@@ -175,11 +177,11 @@ def may_hold_secret_key(text: str) -> bool:
 
 @lru_cache(maxsize=4096)  # a script names the same few keys over and over
 def is_secret_key(key: str) -> bool:
-    """True if an option, field or parameter called ``key`` holds a secret, whatever its spelling.
+    """True if the name ``key`` of an option, field or parameter denotes a secret, in any spelling.
 
-    ``password``, ``properties.sasl.jaas.config``, ``s3.access-key``, ``clientSecret`` do; ``key.format``,
-    ``primary key``, ``aws.credentials.provider``, ``token-count`` do not, nor does the name of a file
-    (``jobs/orders_secret.sql``). In a path the last part decides.
+    True for ``password``, ``properties.sasl.jaas.config``, ``s3.access-key`` and ``clientSecret``. False for
+    ``key.format``, ``primary key``, ``aws.credentials.provider``, ``token-count`` and file names
+    (``jobs/orders_secret.sql``). Only the last part of a path is considered.
     """
     key = key.rsplit("/", 1)[-1]
     if _FILE.search(key):

@@ -1,1 +1,1 @@
-"""Test support for users: a target in memory, the contract of targets, and the form of SQL fixtures."""
+"""Test support for users: an in-memory target, contract tests for targets, and SQL fixtures."""

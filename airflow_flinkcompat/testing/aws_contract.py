@@ -1,7 +1,7 @@
-"""The contract of targets for applications of AWS Managed Service for Apache Flink, in your account.
+"""Contract tests of the target ``aws`` against AWS Managed Service for Apache Flink in your account.
 
-Each test creates its applications, and deletes them with their snapshots. A step takes minutes, and costs as much as
-a running application. ``docs/targets/aws.md`` describes how to run it.
+Each test creates its own applications, and deletes the applications with their snapshots. A step takes minutes and
+costs as much as a running application. ``docs/targets/aws.md`` describes how to run the tests.
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ from airflow_flinkcompat.testing.target_contract import Connect, TargetContract
 
 
 class ManagedFlinkContract(TargetContract):
-    """Tests of the target ``aws`` against the service, or a stand-in for it.
+    """Contract tests of the target ``aws`` against the service or an emulator.
 
-    A subclass supplies access to the account (``settings``, the keys of the connection's extra), the program that reads
-    the script (``jar``, ``s3://BUCKET/KEY``) and its role (``role``).
+    A subclass sets three attributes. ``settings`` is the connection's extra, with access to the account. ``jar`` is the
+    location (``s3://BUCKET/KEY``) of the program that runs the script. ``role`` is the service execution role of the
+    applications.
     """
 
     settings: ClassVar[Mapping[str, Any]] = {}
@@ -55,7 +56,7 @@ class ManagedFlinkContract(TargetContract):
 
     @pytest.fixture
     def name(self, connect: Callable[[], Target], client: Any) -> Iterator[str]:
-        """Names of an application that exists for one test, and of a script that sets its own name."""
+        """Name of an application for one test. NAME-own also exists, for scripts that set their job's name."""
         name = f"contract-{uuid.uuid4().hex[:8]}"
         names = (name, f"{name}-own")
         for each in names:
@@ -68,7 +69,7 @@ class ManagedFlinkContract(TargetContract):
             _delete(client, each, self.step_seconds)
 
     def application(self, name: str) -> dict[str, Any]:
-        """Arguments with which an application is created."""
+        """Arguments to create an application."""
         bucket, _, key = self.jar.removeprefix("s3://").partition("/")
         one = {"ConfigurationType": "CUSTOM", "Parallelism": 1, "ParallelismPerKPU": 1, "AutoScalingEnabled": False}
         checkpoints = {"ConfigurationType": "CUSTOM", "CheckpointingEnabled": True, "CheckpointInterval": 10_000}
@@ -92,11 +93,11 @@ class ManagedFlinkContract(TargetContract):
 
 
 def _no_address(which: str) -> str:
-    raise AssertionError(f"the target aws has no address of a {which}")
+    raise AssertionError(f"the target aws has no {which} address")
 
 
 def _delete(client: Any, name: str, seconds: float) -> None:
-    """Delete an application once it is READY; the service deletes its snapshots with it."""
+    """Delete an application as soon as it is READY. The service also deletes the application's snapshots."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         detail = client.describe_application(ApplicationName=name)["ApplicationDetail"]
@@ -104,4 +105,4 @@ def _delete(client: Any, name: str, seconds: float) -> None:
             client.delete_application(ApplicationName=name, CreateTimestamp=detail["CreateTimestamp"])
             return
         time.sleep(1)
-    raise AssertionError(f"application {name} does not become READY: delete it by hand")
+    raise AssertionError(f"application {name} does not become READY. Delete the application manually")

@@ -1,7 +1,7 @@
-"""A platform in memory that differs from the SQL Gateway in every way that the contract allows.
+"""An in-memory target that differs from the SQL Gateway in every way that the contract allows.
 
-Its server chooses the names of jobs, numbers savepoints, shows no checkpoints, and may lose the answer to an executed
-call.
+The fake server chooses job ids, numbers savepoints and shows no checkpoints. The server may also execute a call without
+an answer.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from airflow_flinkcompat.model import JobSpec
 
 
 class AnswerLost(DeployError):
-    """A lost answer to a request that the server executed."""
+    """Raised if the answer to an executed request is lost."""
 
     @property
     def unanswered(self) -> bool:
@@ -46,7 +46,7 @@ class AnswerLost(DeployError):
 
 @dataclass
 class FakeJob:
-    """One job of the server."""
+    """A job that the fake server runs or ran."""
 
     status: JobStatus
     runs: JobSpec
@@ -55,10 +55,10 @@ class FakeJob:
 
 @dataclass
 class FakeServer:
-    """The platform itself, which outlives every target that uses it.
+    """The fake platform, which outlives every target that uses it.
 
-    ``loses``: number of lost answers to each call (``start``, ``stop``, ``savepoint``, ``cancel``) of one request.
-    ``refuses``: names of jobs whose next restore from a savepoint fails.
+    ``loses`` maps each call (``start``, ``stop``, ``savepoint``, ``cancel``) to the number of answers to lose for each
+    request. ``refuses`` contains the names of jobs whose next restore from a savepoint fails.
     """
 
     jobs: dict[JobRef, FakeJob] = field(default_factory=dict)
@@ -69,14 +69,14 @@ class FakeServer:
     refuses: set[str] = field(default_factory=set)
 
     def answered(self, verb: str, request: str, error: type[DeployError]) -> None:
-        """Raise ``error`` for each lost answer to this request."""
+        """Raise ``error`` if the answer to this request must be lost."""
         if self.lost[verb, request] < self.loses.get(verb, 0):
             self.lost[verb, request] += 1
             raise error(f"the answer to the {verb} was lost")
 
 
 class FakeTarget:
-    """A target over a ``FakeServer``; several may share one, as processes do."""
+    """A target for a ``FakeServer``. Several targets may share a server, like processes do."""
 
     def __init__(self, server: FakeServer | None = None, *, version: str = "2.3.0") -> None:
         self.server = server or FakeServer()
@@ -86,22 +86,22 @@ class FakeTarget:
         return "the fake target"
 
     def close(self) -> None:
-        """Close nothing."""
+        """Do nothing: there is no connection to close."""
 
     def engine(self) -> EngineInfo:
         return EngineInfo("flink", self._version)
 
     def validate(self, job: JobSpec, start: Start) -> str:
-        """Read the script; there is no planner."""
+        """Check that the script can be parsed, because a fake target has no planner."""
         prepare_job(job)
         return "the script was read, not planned"
 
     def start(self, job: JobSpec, start: Start, request_id: str) -> Operation:
-        """Run the job under the next free name."""
+        """Run the job under the next free job id."""
         self.validate(job, start)
         if request_id not in self.server.starts:
             if start.savepoint is not None and start.savepoint not in self.server.savepoints.values():
-                raise StateRefused(f"there is no savepoint {start.savepoint}", StateFault.GONE)
+                raise StateRefused(f"the savepoint {start.savepoint} does not exist", StateFault.GONE)
             name = prepare(job.script, job.source).job_name or job.settings.get(JOB_NAME, "")
             ref = JobRef(f"job-{len(self.server.jobs) + 1}")
             status = JobStatus(ref, name, "RUNNING", True, None)
@@ -120,12 +120,12 @@ class FakeTarget:
         return Operation(Verb.START, request_id, self.server.starts[request_id])
 
     def restore_test(self, job: JobSpec, private: str, *, empty: bool = False) -> RestoreTest:
-        """Accept the job; no table is real, so none needs a stand-in."""
+        """Accept any readable job. No table is real, so no table needs a stand-in."""
         prepare_job(job)
         return FakeRestoreTest(self, job)
 
     def stop(self, job: JobRef, request_id: str, directory: str | None) -> Operation:
-        """End the job, and keep its state under the next free number."""
+        """End the job and store a savepoint under the next free number."""
         if request_id not in self.server.savepoints:
             if not self._runs(job):
                 raise StopFailed(f"{job} does not run")
@@ -135,7 +135,7 @@ class FakeTarget:
         return Operation(Verb.STOP, request_id, job, directory=directory)
 
     def savepoint(self, job: JobRef, request_id: str, directory: str | None) -> Operation:
-        """Store the state of a running job under the next free number."""
+        """Store a savepoint of a running job under the next free number."""
         if request_id not in self.server.savepoints:
             if not self._runs(job):
                 raise TargetError(f"{job} does not run")
@@ -148,9 +148,9 @@ class FakeTarget:
             return replace(operation, job=self.server.starts.get(operation.request_id))
         snapshot = self.server.savepoints.get(operation.request_id)
         if operation.verb is Verb.SAVEPOINT and snapshot is None:
-            raise SavepointFailed(f"nobody has asked for a savepoint under {operation.request_id}")
+            raise SavepointFailed(f"no savepoint was requested under the id {operation.request_id}")
         if snapshot is None and not (operation.job and self._runs(operation.job)):
-            raise StopFailed(f"{operation.job} ended, and not by this stop")
+            raise StopFailed(f"{operation.job} ended for another reason than this stop")
         return replace(operation, snapshot=snapshot)
 
     def status(self, job: JobRef) -> JobStatus | None:
@@ -167,11 +167,11 @@ class FakeTarget:
         self.server.answered("cancel", job, AnswerLost)
 
     def restored_from(self, job: JobRef) -> Proof:
-        """The requested state, because the restored one is not observed."""
+        """The requested savepoint as declared proof, because this target does not observe restores."""
         return Proof(self.server.jobs[job].restored, Strength.DECLARED)
 
     def deployed(self, name: str) -> Deployed | None:
-        """The running job of this name, with its script."""
+        """The running job of this name with its script, or None."""
         for ref in self.running(name):
             found = self.server.jobs[ref].runs
             return Deployed(ref, found.script, found.settings)
@@ -187,15 +187,15 @@ class FakeTarget:
 
 @dataclass(frozen=True)
 class FakeRestoreTest:
-    """A job of a fake target that may be started next to the live one."""
+    """A job of a fake target that can run next to the live job."""
 
     target: FakeTarget
     job: JobSpec
 
     def start(self, name: str, savepoint: Snapshot | None, request_id: str, *, ignore_unclaimed: bool) -> Operation:
-        """Run the job under the name; unclaimed state is unknown here."""
+        """Run the job under ``name``. This target has no unclaimed state."""
         started = self.target.start(self.job, Start(savepoint), request_id)
         assert started.job is not None
         found = self.target.server.jobs[started.job]
-        found.status = replace(found.status, name=name)  # over the one that the script gives
+        found.status = replace(found.status, name=name)  # overrides the name in the script
         return started

@@ -1,20 +1,20 @@
-"""Read the SQL fixtures: a file for each rule, many cases in a file, without Python code.
+"""Reader of SQL fixtures: each file contains the test cases of one rule, without Python code.
 
-A file begins with ``-- row: N. title`` and, where it is about one rule, ``-- rule: code``. Then come sections, each
-begun by a line of its own::
+A file begins with ``-- row: N. title``. If all cases test one rule, ``-- rule: code`` follows. The rest consists of
+sections, and each section begins with one of these lines::
 
-    --- given                 declarations that both sides of every case begin with (optional)
-    --- case: near miss, …    a case; its first words say what it is: document example, variant or near miss
+    --- given                 declarations at the beginning of both sides of every case (optional)
+    --- case: near miss, …    a case; the title begins with its kind: document example, variant or near miss
     -- outcome: partial       expected outcome: compatible, partial, unknown or incompatible
     -- flink: incompatible    expected outcome on open-source Flink (optional)
     -- fires: code, code      rules that decide on engine vvr (optional)
     -- not: code              rules that must not decide on engine vvr (optional)
-    -- functions: name=kind[:language], …   what the caller declares besides the script (optional)
-    -- settings-old: key=value              settings of one side, one a line (optional; also settings-new)
+    -- functions: name=kind[:language], …   functions that the caller declares outside the script (optional)
+    -- settings-old: key=value              a setting of the old side (optional, repeatable; also settings-new)
     --- old
     --- new
 
-Every other line belongs to its section; SQL comments there stay SQL comments.
+Every other line, including SQL comments, belongs to the section above it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _CASE_HEADERS = frozenset({"outcome", "flink", "fires", "not"}) | _LISTS
 
 @dataclass(frozen=True)
 class Case:
-    """A change with the expected verdict; ``line`` is the first line of the case in ``file``, 1-based."""
+    """A change with its expected verdict; ``line`` is the case's first line in ``file``, 1-based."""
 
     file: str
     line: int
@@ -49,11 +49,11 @@ class Case:
     new: str
     outcome: str
     flink: str = ""
-    """The expected outcome on open-source Flink; "" if the file states none."""
+    """The expected outcome on open-source Flink, or "" if the case does not specify one."""
     fires: tuple[str, ...] = ()
     not_fires: tuple[str, ...] = ()
     functions: tuple[tuple[str, str, str], ...] = ()
-    """Name, kind and language of each function the caller declares."""
+    """Name, kind and language of each function that the caller declares."""
     settings_old: Mapping[str, str] = field(default_factory=dict)
     settings_new: Mapping[str, str] = field(default_factory=dict)
 
@@ -71,24 +71,24 @@ class Case:
 
 
 def load_cases(folder: Path) -> list[Case]:
-    """Every case of the folder's ``*.sql`` files, in order. Raises FixtureError."""
+    """All cases of the folder's ``*.sql`` files, in order of file name. Raises FixtureError."""
     paths = sorted(folder.glob("*.sql"))
     if not paths:
-        raise FixtureError(f"{folder}: contains no .sql file")
+        raise FixtureError(f"{folder} contains no .sql file")
     return [case for path in paths for case in parse_cases(path.read_text(encoding="utf-8"), path.name)]
 
 
 def parse_cases(text: str, file: str) -> list[Case]:
-    """Parse one fixture file, named ``file`` in errors. Raises FixtureError."""
+    """Parse the text of a fixture file. Errors mention ``file`` as its name. Raises FixtureError."""
     head, given, cases = read(text, file)
     found = headers(head, {"row", "rule"}, file)
     number, title = required(found, "row", head, file)
     row = _ROW.match(title)
     if row is None:
-        raise FixtureError.at(file, number, f"row is {title!r}; write its number, a full stop and its subject")
+        raise FixtureError.at(file, number, f"row is {title!r}; write the row's number, a full stop and a title")
     rule = [code for line, value in found.get("rule", []) for code in _codes(line, value, file)]
     if len(rule) > 1:
-        raise FixtureError.at(file, head.line, "a file is about one rule or none")
+        raise FixtureError.at(file, head.line, "a file may name at most one rule")
     return [_case(*case, file=file, row=int(row["row"]), rule="".join(rule), given=given) for case in cases]
 
 
@@ -128,7 +128,7 @@ def _case(
 
 def _outcome(line: int, value: str, file: str) -> str:
     if value not in tuple(Outcome):
-        raise FixtureError.at(file, line, f"outcome {value!r} is none of {', '.join(Outcome)}")
+        raise FixtureError.at(file, line, f"outcome {value!r} is not one of {', '.join(Outcome)}")
     return value
 
 
@@ -136,7 +136,7 @@ def _codes(line: int, value: str, file: str) -> tuple[str, ...]:
     codes = tuple(code.strip() for code in value.split(","))
     for code in codes:
         if not _CODE.fullmatch(code):
-            raise FixtureError.at(file, line, f"{code!r} is no rule code")
+            raise FixtureError.at(file, line, f"{code!r} is not a rule code")
     return codes
 
 
@@ -145,7 +145,7 @@ def _function(line: int, item: str, file: str) -> tuple[str, str, str]:
     kind, _, language = rest.partition(":")
     declared = (name.strip(), kind.strip(), language.strip() or "java")
     if not (equals and declared[0] and declared[1] in FUNCTION_KINDS and declared[2] in FUNCTION_LANGUAGES):
-        raise FixtureError.at(file, line, f"{item!r} is no function; write name=kind or name=kind:language")
+        raise FixtureError.at(file, line, f"{item!r} is not a function; write name=kind or name=kind:language")
     return declared
 
 
@@ -153,11 +153,11 @@ _SECTION = re.compile(r"---\s+(?P<name>\w+)\s*(?::\s*(?P<title>.*))?$")
 _HEADER = re.compile(r"--\s+(?P<key>[\w-]+)\s*:\s*(?P<value>.*)$")
 
 Headers = dict[str, list[tuple[int, str]]]
-"""``-- key: value`` lines by key, each value with its line, 1-based."""
+"""Values of ``-- key: value`` lines by key, each with its 1-based line number."""
 
 
 class FixtureError(ValueError):
-    """A fixture file that cannot be read; the message begins with ``file:line``."""
+    """Raised if a fixture file is malformed. The message begins with ``file:line``."""
 
     @staticmethod
     def at(file: str, line: int, message: str) -> FixtureError:
@@ -166,7 +166,7 @@ class FixtureError(ValueError):
 
 @dataclass
 class FixtureSection:
-    """The numbered lines of one section; ``line`` is that of its ``---`` line, 1 for the head."""
+    """A section with its numbered lines; ``line`` is the number of its ``---`` line, or 1 for the head."""
 
     name: str
     title: str
@@ -181,7 +181,7 @@ class FixtureSection:
 def read(
     text: str, file: str
 ) -> tuple[FixtureSection, str, list[tuple[FixtureSection, FixtureSection, FixtureSection]]]:
-    """The head, the text of ``--- given``, and case, old and new of each case. Raises FixtureError."""
+    """The head, the text of ``--- given``, and the three sections of each case. Raises FixtureError."""
     head, *rest = split(text, file)
     given = ""
     if rest and rest[0].name == "given":
@@ -194,7 +194,7 @@ def read(
                 raise FixtureError.at(file, section.line, f"expected '--- {name}' here, found '--- {section.name}'")
         if len(triple) != 3:
             raise FixtureError.at(
-                file, triple[-1].line, f"the case ends after '--- {triple[-1].name}'; it needs old and new"
+                file, triple[-1].line, f"the case ends after '--- {triple[-1].name}', but needs '--- old' and '--- new'"
             )
         case, old, new = triple
         if not case.title:
@@ -203,15 +203,15 @@ def read(
             if not side.text.strip():
                 raise FixtureError.at(file, side.line, f"'--- {side.name}' contains no SQL")
         if any(other.title == case.title for other, _, _ in cases):
-            raise FixtureError.at(file, case.line, f"a second case is titled {case.title!r}")
+            raise FixtureError.at(file, case.line, f"two cases have the title {case.title!r}")
         cases.append((case, old, new))
     if not cases:
-        raise FixtureError.at(file, head.line, "holds no case")
+        raise FixtureError.at(file, head.line, "the file contains no case")
     return head, given, cases
 
 
 def split(text: str, file: str, names: Collection[str] = ("given", "case", "old", "new")) -> list[FixtureSection]:
-    """The head of the file, then one section per ``---`` line; only a case has a title."""
+    """The file's head, then one section for each ``---`` line. Only a case has a title."""
     sections = [FixtureSection("head", "", 1)]
     for number, line in enumerate(text.splitlines(), start=1):
         if not line.startswith("---"):
@@ -219,28 +219,28 @@ def split(text: str, file: str, names: Collection[str] = ("given", "case", "old"
             continue
         mark = _SECTION.fullmatch(line)
         if mark is None or mark["name"] not in names:
-            raise FixtureError.at(file, number, f"{line!r} is no section; use {_listed(names)}")
+            raise FixtureError.at(file, number, f"{line!r} is not a section; use {_joined_names(names)}")
         if mark["title"] and mark["name"] != "case":
-            raise FixtureError.at(file, number, f"'--- {mark['name']}' takes no title")
+            raise FixtureError.at(file, number, f"'--- {mark['name']}' does not accept a title")
         sections.append(FixtureSection(mark["name"], (mark["title"] or "").strip(), number))
     return sections
 
 
-def _listed(names: Collection[str]) -> str:
+def _joined_names(names: Collection[str]) -> str:
     marks = [f"--- {name}{': title' if name == 'case' else ''}" for name in names]
     return f"{', '.join(marks[:-1])} or {marks[-1]}"
 
 
 def headers(section: FixtureSection, known: Collection[str], file: str, lists: Collection[str] = ()) -> Headers:
-    """The headers of a section; only those in ``lists`` may be repeated."""
+    """The headers of a section. Only headers in ``lists`` may be repeated."""
     found: Headers = {}
     for number, key, value in _header_lines(section, file):
         if key not in known:
-            raise FixtureError.at(file, number, f"header {key!r} is none of {', '.join(sorted(known))}")
+            raise FixtureError.at(file, number, f"header {key!r} is not one of {', '.join(sorted(known))}")
         if not value:
             raise FixtureError.at(file, number, f"header {key!r} is empty")
         if key in found and key not in lists:
-            raise FixtureError.at(file, number, f"header {key!r} is repeated: remove one")
+            raise FixtureError.at(file, number, f"header {key!r} is repeated; remove one of the lines")
         found.setdefault(key, []).append((number, value))
     return found
 
@@ -256,18 +256,18 @@ def _header_lines(section: FixtureSection, file: str) -> Iterator[tuple[int, str
 
 
 def required(found: Headers, key: str, section: FixtureSection, file: str) -> tuple[int, str]:
-    """The only value of a header, with its line."""
+    """The value of a required header, with its line number."""
     if key not in found:
         raise FixtureError.at(file, section.line, f"'-- {key}: …' is missing")
     return found[key][0]
 
 
 def settings(found: Headers, key: str, file: str) -> dict[str, str]:
-    """The values ``key=value`` of a header that may be repeated."""
+    """The ``key=value`` pairs of a repeatable header."""
     pairs = {}
     for line, item in found.get(key, []):
         name, equals, value = item.partition("=")
         if not (equals and name.strip()):
-            raise FixtureError.at(file, line, f"{item!r} is no setting; write key=value")
+            raise FixtureError.at(file, line, f"{item!r} is not a setting; write key=value")
         pairs[name.strip()] = value.strip()
     return pairs

@@ -1,7 +1,7 @@
-"""Test module that runs the target contract on an installed target; see ``pytest_plugin``.
+"""Test module that runs the contract tests on an installed target; see ``pytest_plugin``.
 
-It is collected by name: ``pytest -p airflow_flinkcompat.testing.pytest_plugin --flinkcompat-target NAME --pyargs
-airflow_flinkcompat.testing.installed_target``.
+To run the module, name it explicitly: ``pytest -p airflow_flinkcompat.testing.pytest_plugin --flinkcompat-target NAME
+--pyargs airflow_flinkcompat.testing.installed_target``.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from airflow_flinkcompat.testing.target_contract import Connect, TargetContract
 
 
 class TestInstalledTarget(TargetContract):
-    """The contract, by the fixtures of the plugin."""
+    """The contract tests, configured by the fixtures of the plugin."""
 
     @pytest.fixture(autouse=True)
-    def _told(
+    def _limits(
         self, flinkcompat_settle_seconds: float, flinkcompat_step_seconds: float, flinkcompat_misfits: Misfits
     ) -> None:
         self.settle_seconds = flinkcompat_settle_seconds
@@ -29,10 +29,10 @@ class TestInstalledTarget(TargetContract):
 
     @pytest.fixture
     def connect(self, flinkcompat_open: Opens) -> Iterator[Connect]:
-        """Open the target again; all are closed after the test."""
+        """Open the target at each call. All opened targets are closed after the test."""
         with ExitStack() as opened:
             yield lambda: opened.enter_context(flinkcompat_open())
 
     def misfits(self, target: Target, name: str) -> None:
-        """Use the plugin's fixture."""
+        """Call the plugin's fixture."""
         self._misfits(target, name)

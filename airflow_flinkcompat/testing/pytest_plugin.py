@@ -1,9 +1,9 @@
-"""The contract of targets as a pytest plugin, for an installed target by name and connection settings.
+"""A pytest plugin that runs the contract tests on an installed target.
 
     pytest -p airflow_flinkcompat.testing.pytest_plugin --flinkcompat-target my-platform
         --flinkcompat-connection connection.json --pyargs airflow_flinkcompat.testing.installed_target
 
-The plugin is loaded by ``-p`` only. A ``conftest.py`` may override each of its fixtures.
+Only the option ``-p`` loads the plugin. A ``conftest.py`` may override the plugin's fixtures.
 """
 
 from __future__ import annotations
@@ -27,31 +27,33 @@ Misfits = Callable[[Target, str], None]
 _TARGET, _CONNECTION = "flinkcompat_target", "flinkcompat_connection"
 _SETTLE, _STEP = "flinkcompat_settle_seconds", "flinkcompat_step_seconds"
 _HELP = {
-    _TARGET: "the tested target: a name of the group flinkcompat.targets, or module:Class",
-    _CONNECTION: "the extra of its connection: JSON, the path of a JSON file, or the id of an Airflow connection "
-    "(default: the environment, as on the command line)",
-    _SETTLE: "seconds for which a start is watched (default: 10)",
-    _STEP: "seconds that a stop or a start may take (default: 600)",
+    _TARGET: "the target to test: a name in the entry point group flinkcompat.targets, or module:Class",
+    _CONNECTION: (
+        "the extra of the target's connection: JSON, the path of a JSON file, or the id of an Airflow connection "
+        "(default: the environment variables that the command line uses)"
+    ),
+    _SETTLE: "seconds to watch a job after its start (default: 10)",
+    _STEP: "maximum seconds for a stop or a start (default: 600)",
 }
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Options, and settings of the same names for ``pytest.ini``."""
-    group = parser.getgroup("flinkcompat", "the contract of targets")
+    """Add the options, and settings of the same names for ``pytest.ini``."""
+    group = parser.getgroup("flinkcompat", "contract tests of targets")
     for name, words in _HELP.items():
         group.addoption(f"--{name.replace('_', '-')}", dest=name, default=None, help=words)
         parser.addini(name, words, default="")
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:
-    """The target's name, without its connection, which may contain secrets."""
+    """The target's name, without the connection, because the connection may contain secrets."""
     name = _setting(config, _TARGET)
     return f"flinkcompat: target {name}" if name else None
 
 
 @pytest.fixture(scope="session")
 def flinkcompat_open(pytestconfig: pytest.Config) -> Opens:
-    """Open the target again, as another process would, by the options or an override."""
+    """Return a function that opens the target anew, like a different process would."""
     name, connection = _setting(pytestconfig, _TARGET), _setting(pytestconfig, _CONNECTION)
     if not name:
         installed = ", ".join(names()) or "none"
@@ -72,19 +74,19 @@ def flinkcompat_open(pytestconfig: pytest.Config) -> Opens:
 
 @pytest.fixture
 def flinkcompat_misfits() -> Misfits:
-    """Make a platform without real state refuse the next start from a savepoint, as real ones do."""
+    """Make a platform without real state refuse the next start from a savepoint."""
     return lambda _target, _name: None
 
 
 @pytest.fixture(scope="session")
 def flinkcompat_settle_seconds(pytestconfig: pytest.Config) -> float:
-    """Seconds for which a start is watched."""
+    """Seconds to watch a job after its start."""
     return _seconds(pytestconfig, _SETTLE, 10.0)
 
 
 @pytest.fixture(scope="session")
 def flinkcompat_step_seconds(pytestconfig: pytest.Config) -> float:
-    """Seconds that a stop or a start may take."""
+    """Maximum seconds for a stop or a start."""
     return _seconds(pytestconfig, _STEP, 600.0)
 
 
@@ -97,16 +99,16 @@ def _seconds(config: pytest.Config, name: str, default: float) -> float:
     try:
         return float(setting) if setting else default
     except ValueError:
-        pytest.exit(f"--{name.replace('_', '-')} {setting!r} is no number of seconds", pytest.ExitCode.USAGE_ERROR)
+        pytest.exit(f"--{name.replace('_', '-')} {setting!r} is not a number of seconds", pytest.ExitCode.USAGE_ERROR)
 
 
 def _class(name: str) -> TargetClass:
-    """The class of a target. Raises DeployError, ImportError, AttributeError without one."""
+    """The class of a target. Raises DeployError, ImportError or AttributeError if there is no class."""
     return cast(TargetClass, EntryPoint(name, name, GROUP).load()) if ":" in name else target_class(name)
 
 
 def _settings(connection: str) -> Mapping[str, Any] | str | None:
-    """The option's settings, the id of an Airflow connection, or nothing. Raises ValueError, OSError."""
+    """The settings in the option, the id of an Airflow connection, or None. Raises ValueError, OSError."""
     if not connection:
         return None
     text = connection
@@ -117,32 +119,34 @@ def _settings(connection: str) -> Mapping[str, Any] | str | None:
     try:
         found = json.loads(text)
     except ValueError as error:
-        raise ValueError(f"--flinkcompat-connection is no JSON: {error}") from None
+        raise ValueError(f"--flinkcompat-connection is not valid JSON: {error}") from None
     if not isinstance(found, dict):
-        raise ValueError('--flinkcompat-connection is no object of JSON, {"key": "value"}')
+        raise ValueError('--flinkcompat-connection is not a JSON object such as {"key": "value"}')
     return found
 
 
 def _by_airflow(conn_id: str, name: str) -> Opens:
-    """Open the target of an Airflow connection. Raises ValueError if that is missing or of another target."""
+    """Open the target of an Airflow connection. Raises ValueError if the connection does not fit."""
     try:
         from airflow_flinkcompat.airflow.hooks.flink import FlinkHook
     except ImportError as error:
         raise ValueError(
-            f"--flinkcompat-connection {conn_id!r} is neither JSON nor a file, and no Airflow is installed that "
-            f"would have a connection of this id ({error})"
+            f"--flinkcompat-connection {conn_id!r} is neither JSON nor a file, and Airflow, which could have a "
+            f"connection of this id, is not installed ({error})"
         ) from None
     hook = FlinkHook(conn_id)
     if not hook.exists:
         raise ValueError(f"--flinkcompat-connection {conn_id!r} is neither JSON, nor a file, nor an Airflow connection")
     if hook.target_name != name:
-        raise ValueError(f"connection {conn_id!r} is of target {hook.target_name!r}, and {name!r} is to be tested")
+        raise ValueError(
+            f"connection {conn_id!r} belongs to target {hook.target_name!r}, but the target to test is {name!r}"
+        )
     return hook.get_conn
 
 
 def _address(settings: Mapping[str, Any] | None, which: str) -> str:
-    """Address of a target's part. Raises DeployError."""
+    """Address of one part of a target, such as its SQL Gateway. Raises DeployError."""
     found = (settings or {}).get(f"{which}_url")
     if not found:
-        raise DeployError(f"the target is reached by its {which}: give {which}_url in --flinkcompat-connection")
+        raise DeployError(f"the target needs the address of its {which}. Set {which}_url in --flinkcompat-connection")
     return str(found)

@@ -1,6 +1,6 @@
-"""The contract of targets as tests: subclass ``TargetContract``, and provide the fixture ``connect``.
+"""Contract tests for targets: subclass ``TargetContract`` and provide the fixture ``connect``.
 
-A job of the contract reads generated rows, counts them (which needs state), and discards the results.
+The jobs of these tests count generated rows, which requires state, and discard the results.
 """
 
 from __future__ import annotations
@@ -52,25 +52,25 @@ CREATE TEMPORARY TABLE numbers (n BIGINT) WITH (
 CREATE TEMPORARY TABLE counts (n BIGINT, c BIGINT, PRIMARY KEY (n) NOT ENFORCED) WITH ('connector' = 'blackhole');
 INSERT INTO counts SELECT n, COUNT(*) FROM numbers GROUP BY n;
 """
-# The same state, and one more operator without any.
+# A script with the same state and one more operator, which is stateless.
 CHANGED = SCRIPT.replace("SELECT n, COUNT(*)", "SELECT n, COUNT(*) + 1")
-# One that cannot take the state of the others over.
+# A script that cannot restore the state of the scripts above.
 MISFIT = SCRIPT.replace("SELECT n, COUNT(*)", "SELECT n, COUNT(DISTINCT n)")
 SETTINGS = {"execution.checkpointing.interval": "500 ms", "parallelism.default": "1"}
 Connect = Callable[[], Target]
 
 
 def side(script: str) -> JobSpec:
-    """A proposed job of the contract."""
+    """A job that runs ``script``."""
     return JobSpec(script, SETTINGS, engine="flink", source="contract.sql")
 
 
 class TargetContract:
-    """Tests of one target.
+    """Contract tests of one target.
 
-    A subclass provides the fixture ``connect``: a function that opens the target again, at the same place each time, as
-    another process would. If jobs really run, a start is watched for ``settle_seconds``, and a step takes at most
-    ``step_seconds``.
+    A subclass provides the fixture ``connect``, a function that opens the same target anew, like a different process.
+    For a target that really runs jobs, ``settle_seconds`` is the time to watch a job after its start. A step takes at
+    most ``step_seconds``.
     """
 
     settle_seconds = 0.0
@@ -78,8 +78,8 @@ class TargetContract:
 
     @pytest.fixture
     def connect(self) -> Connect:
-        """Open the target."""
-        raise NotImplementedError("a subclass opens its target")
+        """Function that opens the target."""
+        raise NotImplementedError("a subclass must provide the fixture 'connect', which opens the target")
 
     @pytest.fixture
     def target(self, connect: Connect) -> Target:
@@ -88,7 +88,7 @@ class TargetContract:
 
     @pytest.fixture
     def name(self, connect: Connect) -> Iterator[str]:
-        """A name for jobs of one test, which end with it."""
+        """A job name for one test. Jobs of this name are cancelled after the test."""
         name = f"contract-{uuid.uuid4().hex[:8]}"
         yield name
         target = connect()
@@ -96,13 +96,13 @@ class TargetContract:
             target.cancel(job)
 
     def started(self, target: Target, name: str, start: Start | None = None) -> JobRef:
-        """A running job, with all tasks running."""
+        """Start a job and wait until all of its tasks run."""
         found = self.job_of(target, target.start(_job(name), start or Start(), new_id()))
         self.is_up(target, found)
         return found
 
     def job_of(self, target: Target, start: Operation) -> JobRef:
-        """The job of a start, as soon as the target names it."""
+        """Wait until the target knows the started job, and return the job."""
         found = poll(lambda: target.poll(start).job, lambda job: job is None, timeout=self.step_seconds)
         assert found is not None
         return found
@@ -120,13 +120,13 @@ class TargetContract:
 
     # ----------------------------------------------------------------------------------------------------- the verbs
     def test_it_names_its_engine(self, target: Target) -> None:
-        """The target names a known engine and its version."""
+        """The target returns a known engine and its version."""
         found = target.engine()
         assert found.engine in ENGINES
         assert found.version[0].isdigit()
 
     def test_a_script_that_makes_no_job_is_refused_before_anything_starts(self, target: Target, name: str) -> None:
-        """A script without a job is refused by validation and by a start."""
+        """Validation and start refuse a script without a job."""
         broken = replace(_job(name), script="CREATE TEMPORARY TABLE t (a INT) WITH ('connector' = 'datagen');")
         target.validate(_job(name), Start())
         with pytest.raises(DeployError):
@@ -136,9 +136,9 @@ class TargetContract:
         assert target.running(name) == ()
 
     def test_a_started_job_is_found_and_began_empty(self, target: Target, connect: Connect, name: str) -> None:
-        """A started job is found by its request, by its name, and by another process."""
+        """A started job is found by its request and by its name, also from a different process."""
         request = new_id()
-        assert target.poll(Operation(Verb.START, request)).job is None, "nobody has requested it yet"
+        assert target.poll(Operation(Verb.START, request)).job is None, "no start has been requested yet"
         operation = target.start(_job(name), Start(), request)
         assert Operation.from_dict(json.loads(json.dumps(operation.to_dict()))) == operation
         job = self.job_of(connect(), Operation(Verb.START, request))
@@ -151,7 +151,7 @@ class TargetContract:
         assert proof.snapshot is None
 
     def test_a_start_asked_for_twice_is_one_job(self, target: Target, connect: Connect, name: str) -> None:
-        """A repeated start, also by another process, makes one job."""
+        """Repeated start requests, also from a different process, start only one job."""
         request = new_id()
         first = target.start(_job(name), Start(), request)
         again = connect().start(_job(name), Start(), request)
@@ -160,7 +160,7 @@ class TargetContract:
         assert target.running(name) == (job,)
 
     def test_a_stopped_job_goes_on_from_its_savepoint(self, target: Target, name: str) -> None:
-        """The stop ends it, and its successor is restored from the stop's savepoint."""
+        """A stop ends the job, and the next job restores the stop's savepoint."""
         job = self.started(target, name)
         savepoint = self.stopped(target, job)
         assert target.running(name) == ()
@@ -172,7 +172,7 @@ class TargetContract:
         assert proof.strength is Strength.UNKNOWN or same_snapshot(proof.snapshot, savepoint)
 
     def test_a_stop_asked_for_twice_is_one_savepoint(self, target: Target, connect: Connect, name: str) -> None:
-        """A repeated stop takes one savepoint, also by another process, and after the job has ended."""
+        """Repeated stop requests take only one savepoint, even from a different process."""
         job = self.started(target, name)
         request = new_id()
         target.stop(job, request, None)
@@ -191,12 +191,12 @@ class TargetContract:
         assert target.running(name) == ()
 
     def test_a_job_that_nobody_started_is_unknown(self, target: Target) -> None:
-        """A question about an unknown job is no error."""
+        """Queries about an unknown job raise no error."""
         assert target.status(JobRef(new_id())) is None
         assert target.running(f"nothing-{uuid.uuid4().hex[:8]}") == ()
 
     def test_a_stop_and_a_start_under_one_request_stay_apart(self, target: Target, connect: Connect, name: str) -> None:
-        """A stop and a start with one request id are distinct, because a redeploy requests both."""
+        """A stop and a start with the same request id are distinct, as in a redeploy."""
         job, request = self.started(target, name), new_id()
         stop, start = Operation(Verb.STOP, request, job), Operation(Verb.START, request)
         target.stop(job, request, None)
@@ -210,7 +210,7 @@ class TargetContract:
         assert (again.poll(stop).snapshot, again.poll(start).job) == (savepoint, successor)
 
     def test_a_script_names_its_job_itself(self, target: Target, connect: Connect, name: str) -> None:
-        """The ``pipeline.name`` of a script overrides that of the settings."""
+        """The ``pipeline.name`` in a script overrides the ``pipeline.name`` in the settings."""
         own = f"{name}-own"
         try:
             asked = target.start(
@@ -226,7 +226,7 @@ class TargetContract:
                 target.cancel(left)
 
     def test_a_reset_in_the_script_takes_neither_its_state_nor_its_request(self, target: Target, name: str) -> None:
-        """``RESET`` resets options of the session, but not those of the start."""
+        """``RESET`` resets options of the session, but not the start's savepoint and request id."""
         savepoint = self.stopped(target, self.started(target, name))
         sets = {JOB_NAME: name, **SETTINGS}
         reset = "".join(["RESET;\n", *(f"SET '{key}' = '{value}';\n" for key, value in sets.items())])
@@ -241,7 +241,7 @@ class TargetContract:
 
     # ------------------------------------------------------------------------------------------------- capabilities
     def test_capabilities_keep_what_they_promise(self, target: Target, name: str) -> None:
-        """The target implements the capabilities that it declares."""
+        """Every capability that the target declares works."""
         job = self.started(target, name)
         if isinstance(target, CallerNamesJobs):
             request = new_id()
@@ -265,11 +265,11 @@ class TargetContract:
             assert target.ever_ran(job) is not False
 
     def test_a_savepoint_is_found_and_deleted(self, target: Target, connect: Connect, name: str) -> None:
-        """A target with ``SavepointStore`` finds and deletes a savepoint, also while a job runs from it."""
+        """A target with ``SavepointStore`` finds savepoints, and deletes them even after a job restored one."""
         if not isinstance(target, SavepointStore):
             return
         job = self.started(target, name)
-        assert target.final_savepoint(job) is None, "it has not ended"
+        assert target.final_savepoint(job) is None, "the job has not ended"
         savepoint = self.stopped(target, job)
         assert same_snapshot(target.savepoint_at(target.location(savepoint)), savepoint)
         again = connect()
@@ -283,7 +283,7 @@ class TargetContract:
     def test_a_savepoint_asked_for_twice_is_one_and_the_job_goes_on(
         self, target: Target, connect: Connect, name: str
     ) -> None:
-        """A repeated request takes one savepoint, the job continues, and a copy starts from the savepoint."""
+        """Repeated requests take only one savepoint. The job continues, and the savepoint can be restored."""
         if not isinstance(target, LiveSavepoints):
             return
         job = self.started(target, name)
@@ -297,11 +297,11 @@ class TargetContract:
         assert target.running(name) == (job,)
         with pytest.raises(SavepointFailed):
             target.poll(replace(asked, request_id=new_id()))
-        assert not same_snapshot(self.stopped(target, job), taken), "a stop leaves a savepoint of its own"
+        assert not same_snapshot(self.stopped(target, job), taken), "a stop takes a separate savepoint"
         self.goes_on_from(target, name, taken)
 
     def test_a_start_is_given_an_older_savepoint(self, target: Target, name: str) -> None:
-        """A savepoint of an earlier stop, if a running job cannot take one."""
+        """A job can start from the savepoint of an earlier stop."""
         if isinstance(target, LiveSavepoints):
             return
         older = self.stopped(target, self.started(target, name))
@@ -309,12 +309,12 @@ class TargetContract:
         self.goes_on_from(target, name, older)
 
     def goes_on_from(self, target: Target, name: str, savepoint: Snapshot) -> None:
-        """A job starts from the named savepoint, not from the latest one."""
+        """Check that a job starts from the passed savepoint, not from the latest savepoint."""
         proof = target.restored_from(self.started(target, name, Start(savepoint)))
         assert proof.strength is Strength.UNKNOWN or same_snapshot(proof.snapshot, savepoint)
 
     def test_a_restore_beside_the_live_job_takes_its_state(self, target: Target, name: str) -> None:
-        """A restore test next to the live job takes all of its state (``RestoreTests`` and the like)."""
+        """A restore test next to the live job restores all state of the live job (``RestoreTests``)."""
         if not (isinstance(target, RestoreTests) and isinstance(target, LiveSavepoints)):
             return
         job = self.started(target, name)
@@ -337,7 +337,7 @@ class TargetContract:
             target.cancel(beside)
 
     def test_what_a_planner_compiles_starts_nothing(self, target: Target, name: str, tmp_path: Path) -> None:
-        """A target with ``PlanCompiler`` returns a plan for each job of the script, and starts nothing."""
+        """A target with ``PlanCompiler`` returns a plan for each job of the script, and starts no job."""
         if not isinstance(target, PlanCompiler):
             return
         assert len(target.compile_plans(Side.of(side(SCRIPT)), str(tmp_path))) == 1
@@ -353,7 +353,7 @@ class TargetContract:
         return deploy(target, ledger, side(script), **arguments)  # type: ignore[arg-type]
 
     def test_a_redeploy_goes_on_from_the_savepoint(self, target: Target, name: str, tmp_path: Path) -> None:
-        """One job runs from the former one's state, and the ledger records the evidence."""
+        """A redeploy leaves one job, which restored the former job's state. The ledger records the evidence."""
         ledger = Ledger(tmp_path, name)
         first = self.deployed(target, ledger, SCRIPT)
         second = self.deployed(target, ledger, CHANGED)
@@ -362,16 +362,16 @@ class TargetContract:
         assert target.running(name) == (second.job_id,)
         assert second.job_id != first.job_id
         strength = target.restored_from(second.start.job_ref).strength
-        said = {
+        expected = {
             Strength.OBSERVED: f"restored from {savepoint}",
             Strength.DECLARED: f"restored from {savepoint}, as declared by the platform (not observed)",
             Strength.UNKNOWN: f"requested start from {savepoint}; the restored state cannot be determined "
             "on this target",
         }
-        assert second.evidence[0] == said[strength]
+        assert second.evidence[0] == expected[strength]
 
     def test_a_state_that_does_not_fit_is_rolled_back(self, target: Target, name: str, tmp_path: Path) -> None:
-        """The former script runs again from its savepoint."""
+        """After a failed restore, the former script runs again from its savepoint."""
         ledger = Ledger(tmp_path, name)
         first = self.deployed(target, ledger, SCRIPT)
         self.misfits(target, name)
@@ -386,13 +386,13 @@ class TargetContract:
     def test_what_somebody_else_deployed_is_refused_and_can_be_taken_over(
         self, target: Target, name: str, tmp_path: Path
     ) -> None:
-        """A job that others started is not stopped until the ledger contains it; then its state is kept."""
+        """A redeploy refuses to stop an unknown job. After adoption, a redeploy keeps the job's state."""
         ledger = Ledger(tmp_path, name)
         target.cancel(self.deployed(target, ledger, SCRIPT).start.job_ref)
         other = JobSpec(CHANGED, {JOB_NAME: name, **SETTINGS}, source="contract.sql")
         job = self.job_of(target, target.start(other, Start(), new_id()))
         self.is_up(target, job)
-        # Others are known by what the cluster shows: the ledger's own job has ended.
+        # The cluster shows that the ledger's own job has ended, so the running job was started by someone else.
         with pytest.raises(DeployRefused, match=job if isinstance(target, ReadsBack) else None):
             self.deployed(target, ledger, CHANGED)
         assert target.running(name) == (job,)
@@ -402,13 +402,13 @@ class TargetContract:
         assert successor.start.savepoint is not None
 
     def misfits(self, target: Target, name: str) -> None:
-        """Have a platform without state refuse the next start of this name from a savepoint."""
+        """Make a platform without real state refuse the next start of this name from a savepoint."""
 
     @pytest.mark.parametrize("kind", ["deploying", "stopping", "stopped", "starting", "started"])
     def test_a_run_that_died_is_taken_up(
         self, kind: str, target: Target, connect: Connect, name: str, tmp_path: Path
     ) -> None:
-        """A process that dies after an entry of this kind leaves one job and one stop."""
+        """A process dies after a ledger entry of this kind. After the next run, one job and one stop remain."""
         ledger = Ledger(tmp_path, name)
         self.deployed(target, ledger, SCRIPT)
         with pytest.raises(_Died):
@@ -421,7 +421,7 @@ class TargetContract:
     def test_a_run_that_died_before_it_noted_what_it_did_is_taken_up(
         self, verb: Verb, target: Target, connect: Connect, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """An executed verb that no ledger entry records is not executed a second time."""
+        """A process dies before it records an executed request. The next run does not repeat the request."""
         ledger = Ledger(tmp_path, name)
         first = self.deployed(target, ledger, SCRIPT)
         mortal = connect()
@@ -434,7 +434,7 @@ class TargetContract:
         monkeypatch.setattr(mortal, verb, die)
         with pytest.raises(_Died):
             self.deployed(mortal, ledger, CHANGED, owner="worker")
-        # A stop that is at work goes on without its caller, and so does a start.
+        # A running stop or start continues without its caller.
         entry = self.deployed(connect(), ledger, CHANGED, owner="worker")
         assert target.running(name) == (entry.job_id,)
         assert entry.job_id != first.job_id
@@ -444,7 +444,7 @@ class TargetContract:
 
 
 class _Died(BaseException):
-    """The simulated end of a process."""
+    """Raised to simulate the end of a process."""
 
 
 class _Mortal(Ledger):
@@ -455,7 +455,7 @@ class _Mortal(Ledger):
         self._dies_after = dies_after
 
     def append(self, entry: E, *, after: int | None = None) -> E:
-        """Write an entry, and die if it is of that kind."""
+        """Append an entry, and die if the entry has the chosen kind."""
         stored = super().append(entry, after=after)
         if entry.kind == self._dies_after:
             raise _Died

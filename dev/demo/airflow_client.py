@@ -45,7 +45,7 @@ class AirflowClient:
         self.url = url
         self._credentials = {"username": user, "password": password}
         self._alive, self._is_parked = alive, is_parked
-        # Loopback is never behind a proxy, whatever the environment says.
+        # Ignore the environment's proxy settings, because loopback is never behind a proxy.
         self._http = httpx.Client(base_url=url, timeout=timeout, trust_env=False)
 
     def close(self) -> None:

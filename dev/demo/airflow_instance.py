@@ -236,7 +236,7 @@ class AirflowStandalone:
 
     def _spawn(self, name: str, arguments: tuple[str, ...], environment: Mapping[str, str]) -> Child:
         output = self.home / "log" / f"{name}.out"
-        output.unlink(missing_ok=True)  # an earlier run's last words would mislead
+        output.unlink(missing_ok=True)  # errors of an earlier run would mislead
         return spawn(
             name,
             [sys.executable, "-m", "airflow", *arguments],

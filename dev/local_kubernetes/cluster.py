@@ -381,7 +381,7 @@ class LocalKube:
         """The API server's own reason for not being ready; "" if it is ready."""
         trust = ssl.create_default_context(cafile=str(self.ca_file))
         try:
-            # Loopback is never behind a proxy, whatever the environment says.
+            # Ignore the environment's proxy settings, because loopback is never behind a proxy.
             with httpx.Client(verify=trust, trust_env=False, headers={"Authorization": f"Bearer {self.token}"}) as web:
                 ready = web.get(f"{self.url}/readyz")
                 there = web.get(f"{self.url}/api/v1/namespaces/{NAMESPACE}")

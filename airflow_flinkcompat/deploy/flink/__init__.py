@@ -1,1 +1,1 @@
-"""Clients of Flink: REST of JobManager and SQL Gateway, access to them, scripts and savepoint files."""
+"""Clients of Flink's JobManager and SQL Gateway, with access settings, script statements and tables."""

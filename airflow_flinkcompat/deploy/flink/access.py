@@ -1,7 +1,8 @@
 """Access to a REST API: credentials, certificates and proxy, from a connection or the environment.
 
-One set of keys applies to the SQL Gateway and, unless ``jobmanager_`` keys override it, to the JobManager. A group is
-overridden as a whole: with a ``jobmanager_password`` the JobManager never receives the Gateway's ``login``.
+The same keys apply to the SQL Gateway and the JobManager. Keys with the prefix ``jobmanager_`` override them for the
+JobManager, a whole group at a time. So with a ``jobmanager_password``, the JobManager never receives the Gateway's
+``login``.
 """
 
 from __future__ import annotations
@@ -38,12 +39,12 @@ def endpoint(
     jobmanager: bool = False,
     spell: Callable[[str], str] = str,
 ) -> Endpoint:
-    """Build the endpoint at ``url`` from KEYS (``jobmanager_…`` for a JobManager). Raises ApiError."""
+    """Build the endpoint at ``url`` from the settings named in KEYS. Raises ApiError."""
     return _Settings(settings, place, jobmanager, spell).endpoint(url)
 
 
 def endpoint_from_environment(url: str, *, jobmanager: bool = False) -> Endpoint:
-    """Build the endpoint at ``url`` from ``FLINKCOMPAT_LOGIN`` and the like. Raises ApiError."""
+    """Build the endpoint at ``url`` from variables such as ``FLINKCOMPAT_LOGIN``. Raises ApiError."""
 
     def variable(key: str) -> str:
         return f"{VARIABLE}{key.upper()}"
@@ -53,7 +54,7 @@ def endpoint_from_environment(url: str, *, jobmanager: bool = False) -> Endpoint
 
 
 def settings_from_environment(keys: Iterable[str], prefix: str = VARIABLE) -> dict[str, str | None]:
-    """Settings that environment variables supply instead of a connection."""
+    """Settings from environment variables, used without a connection."""
     return {key: os.environ.get(f"{prefix}{key.upper()}") for key in keys}
 
 
@@ -69,9 +70,9 @@ class _Settings:
         if ":" in login:
             raise self._wrong("login", "contains a colon, which basic authentication does not allow")
         for key in ("login", "password", "proxy_login", "proxy_password"):
-            # A pasted token may end in a line break, which a header cannot contain.
+            # A pasted token may end with a line break, but HTTP headers cannot contain line breaks.
             if not self._get(key).isprintable() or self._get(key) != self._get(key).strip():
-                raise self._wrong(key, "starts or ends with a blank, or contains a line break: remove it")
+                raise self._wrong(key, "starts or ends with a blank, or contains a line break. Remove it")
         if password and not login and not password.isascii():
             raise self._wrong("password", "is a bearer token (no login is set) and must be ASCII")
         tls = self._tls()
@@ -93,7 +94,7 @@ class _Settings:
         )
 
     def _key(self, key: str) -> str:
-        """The key in force: the JobManager's own if it sets any key of the group."""
+        """The effective key, prefixed with ``jobmanager_`` if the JobManager overrides any key of the group."""
         group = next(group for group in GROUPS if key in group)
         own = self.jobmanager and any(_text(self.settings.get(f"{JOBMANAGER}{other}")) for other in group)
         return f"{JOBMANAGER}{key}" if own else key
@@ -121,16 +122,18 @@ class _Settings:
         return text in _YES
 
     def _tls(self) -> ssl.SSLContext | bool:
-        """The authorities that this side trusts, and the certificate that it presents."""
+        """The trusted certificate authorities and the client certificate."""
         ca_file, certificate, key = self._get("ca_file"), self._get("client_cert"), self._get("client_key")
         if key and not certificate:
-            raise self._wrong("client_key", f"needs {self.spell(self._key('client_cert'))} as well")
+            raise self._wrong("client_key", f"also requires {self.spell(self._key('client_cert'))}")
         if not ca_file and not certificate:
             return self._verifies()
         try:
             context = ssl.create_default_context(cafile=ca_file) if ca_file else httpx.create_ssl_context()
         except (OSError, ssl.SSLError) as error:
-            raise self._wrong("ca_file", f"{ca_file!r} cannot be used: {_why(error)}; a PEM file is needed") from None
+            raise self._wrong(
+                "ca_file", f"{ca_file!r} cannot be used: {_why(error)}. Set the path of a PEM file"
+            ) from None
         if not self._verifies():
             context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
         if certificate:
@@ -139,13 +142,13 @@ class _Settings:
 
     def _show(self, context: ssl.SSLContext, certificate: str, key: str) -> None:
         try:
-            # A function, because without one OpenSSL would prompt for the password.
+            # Pass a function. Without it, OpenSSL would prompt for the password.
             context.load_cert_chain(certificate, key or None, lambda: self._get("client_key_password"))
         except (OSError, ssl.SSLError) as error:
-            lies = f"{certificate!r}" + (f" with {self.spell(self._key('client_key'))} {key!r}" if key else "")
+            files = f"{certificate!r}" + (f" with {self.spell(self._key('client_key'))} {key!r}" if key else "")
             raise self._wrong(
                 "client_cert",
-                f"{lies} cannot be used: {_why(error)}; set PEM files of a certificate and its key, and "
+                f"{files} cannot be used: {_why(error)}. Set PEM files of a certificate and its key, and "
                 f"{self.spell(self._key('client_key_password'))} if the key is encrypted",
             ) from None
 
@@ -153,7 +156,7 @@ class _Settings:
         address, login, password = (self._get(key) for key in GROUPS[4])
         if not address:
             if login or password:
-                raise self._wrong("proxy_login", f"needs {self.spell(self._key('proxy'))} as well")
+                raise self._wrong("proxy_login", f"also requires {self.spell(self._key('proxy'))}")
             return None
         try:
             url = httpx.URL(address)
@@ -162,12 +165,14 @@ class _Settings:
         if url.userinfo:
             raise self._wrong(
                 "proxy",
-                "contains a user or password, which messages would show: use "
+                "contains a user or password, which messages would show. Use "
                 f"{self.spell(self._key('proxy_login'))} and {self.spell(self._key('proxy_password'))}",
             )
         if url.scheme not in ("http", "https") or not url.host:
-            raise self._wrong("proxy", f"{address!r} is not a proxy address: write http://host:port or https://…")
-        # A TLS proxy is verified like the server.
+            raise self._wrong(
+                "proxy", f"{address!r} is not a proxy address. Write http://host:port or https://host:port"
+            )
+        # Verify a TLS proxy like the server.
         context = httpx.create_ssl_context(tls) if url.scheme == "https" else None
         return httpx.Proxy(url, auth=(login, password) if login else None, ssl_context=context)
 

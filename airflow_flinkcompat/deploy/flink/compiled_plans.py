@@ -1,8 +1,8 @@
-"""Compiled plans of a script's jobs, from Flink's planner through a SQL Gateway; nothing is started.
+"""Compiled plans of a script's jobs, from Flink's planner in a SQL Gateway. No job is started.
 
-The Gateway writes a plan to a folder (``COMPILE PLAN``), from which it is read and removed. The statements before the
-jobs run in a session of their own; in a permanent catalog their DDL takes effect. Plans do not contain table options,
-and therefore no secrets. Options that decide whether a source only adds rows are taken from the script.
+The Gateway writes each plan to a folder (``COMPILE PLAN``). The plan is then read and its file removed. The script's
+other statements run in a separate session, but their DDL changes permanent catalogs. Plans contain no table options and
+so no secrets. The script supplies the options that decide if a source is append-only.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from airflow_flinkcompat.sql import Statement, parse_script
 
 _CONFIG = {"table.plan.compile.catalog-objects": "SCHEMA"}
 _VIEW = f"{QUERY_SINK}_view"
-_SAY_WHETHER_ROWS_ARE_ADDED = ("connector", "format", "value.format")
+_APPEND_ONLY_OPTIONS = ("connector", "format", "value.format")
 _TIME_ATTRIBUTES = (" *ROWTIME*", " *PROCTIME*")
 
 
@@ -41,18 +41,18 @@ _NO_FACTORY = re.compile(r"Could not find any [\w ]*factor\w+ (?:for identifier 
 def compile_plans(
     gateway: SqlGateway, runner: ScriptRunner, side: Side, folder: str | None
 ) -> tuple[CompiledPlan, ...]:
-    """Have the Gateway compile every job of a script: one for each INSERT, statement set and bare query.
+    """Compile every job of a script: one plan for each INSERT, statement set and bare query.
 
-    ``folder`` is seen by the Gateway and this machine; None: a temporary one, for a Gateway on this machine.
-    The plans are in the order of the script. Raises PlansUnavailable (the folder is not shared, or a connector is
-    missing), TargetError (a statement was refused), ScriptRefused, GatewayError.
+    The Gateway and this machine share ``folder``. None creates a temporary folder, for a Gateway on this machine. The
+    plans are in the order of the script. Raises PlansUnavailable (the folder is not shared, or a connector is missing),
+    TargetError (a statement was refused), ScriptRefused, GatewayError.
     """
     catalog = parse_script(side.catalog, "<catalog>").statements if side.catalog.strip() else ()
     options = options_of_tables(side)
     widths = {pipeline.span: len(pipeline.sink.schema) for pipeline in side.program.pipelines}
     plans: list[CompiledPlan] = []
     with (
-        _jars_named(side.version),
+        _naming_jars(side.version),
         _shared(gateway, folder) as place,
         gateway.session(runner.settings(side.settings)) as session,
     ):
@@ -61,11 +61,11 @@ def compile_plans(
                 case Role.SETUP:
                     _run(runner, session, statement, statement.text)
                 case Role.JOB:
-                    plans.append(_compiled(runner, session, statement, planned_sql(statement), place, options))
+                    plans.append(_compile_job(runner, session, statement, planned_sql(statement), place, options))
                 case Role.QUERY:
-                    _give_sink(runner, session, statement, widths.get(statement.span, 0))
+                    _create_query_sink(runner, session, statement, widths.get(statement.span, 0))
                     insert = f"INSERT INTO `{QUERY_SINK}` {statement.text}"
-                    plans.append(_compiled(runner, session, statement, insert, place, options))
+                    plans.append(_compile_job(runner, session, statement, insert, place, options))
     return tuple(plans)
 
 
@@ -76,8 +76,8 @@ def _run(
 
 
 @contextmanager
-def _jars_named(line: str) -> Iterator[None]:
-    """Turn an error about a missing connector or function into one that names the jar and where to put it."""
+def _naming_jars(line: str) -> Iterator[None]:
+    """Add the missing jar and its folder to errors about a missing connector or function."""
     try:
         yield
     except TargetError as error:
@@ -86,27 +86,27 @@ def _jars_named(line: str) -> Iterator[None]:
             raise
         jars = artifacts(found[1] or found[2], line) if found else ()
         named = f"{' and '.join(jars)} (Maven coordinates)" if jars else "the jar that contains it"
-        remedy = "put it into the lib folder of the SQL Gateway's Flink, and restart the Gateway"
-        raise PlansUnavailable(f"{error}. Flink {line}, which plans the script, lacks {named}: {remedy}") from None
+        remedy = "Put the jar into the lib folder of the SQL Gateway's Flink, and restart the Gateway"
+        raise PlansUnavailable(f"{error}. Flink {line}, which plans the script, lacks {named}. {remedy}") from None
 
 
 Options = Mapping[str, Mapping[str, str]]
 
 
 def options_of_tables(side: Side) -> Options:
-    """The options of connector and formats of each table, by name, declared once and read without hints."""
+    """Connector and format options by table name, for tables declared once and used without hints."""
     counted = Counter(table.path[2] for table in side.program.tables)
     sinks = (pipeline.sink for pipeline in side.program.pipelines)
     hinted = {node.table.path[2] for sink in sinks for node in sink.nodes if isinstance(node, Scan) and node.hints}
     return {
-        table.path[2]: {key: value for key, value in table.options if key in _SAY_WHETHER_ROWS_ARE_ADDED}
+        table.path[2]: {key: value for key, value in table.options if key in _APPEND_ONLY_OPTIONS}
         for table in side.program.tables
         if counted[table.path[2]] == 1 and table.path[2] not in hinted
     }
 
 
 def give_options(plan: CompiledPlan, options: Options) -> None:
-    """Add table options, which a plan lacks, that decide whether a source only adds rows."""
+    """Add the table options that decide if a source is append-only, because plans lack table options."""
     for node in plan.nodes:
         table = node.config.get("scanTableSource", {}).get("table", {})
         resolved = table.get("resolvedTable")
@@ -114,7 +114,7 @@ def give_options(plan: CompiledPlan, options: Options) -> None:
             resolved["options"] = options.get(table["identifier"].rpartition(".")[2].strip("`"), {})
 
 
-def _compiled(
+def _compile_job(
     runner: ScriptRunner, session: Session, statement: Statement, sql: str, folder: str, options: Options
 ) -> CompiledPlan:
     file = UPath(folder) / f"flinkcompat-{uuid.uuid4().hex}.json"
@@ -127,7 +127,7 @@ def _compiled(
         return plan
     except FileNotFoundError:
         raise PlansUnavailable(
-            f"the SQL Gateway wrote a compiled plan to {folder}, which this machine cannot read: name a "
+            f"the SQL Gateway wrote a compiled plan to {folder}, but this machine cannot read that folder. Name a "
             "folder that both can access (--plan-dir, plan_dir)"
         ) from None
     except OSError as error:
@@ -139,9 +139,9 @@ def _compiled(
             file.unlink()
 
 
-def _give_sink(runner: ScriptRunner, session: Session, query: Statement, width: int) -> None:
-    """Plan a bare query into a sink with its columns; ``width``: their number, 0 if unknown."""
-    for kind, name in (("TABLE", QUERY_SINK), ("VIEW", _VIEW)):  # left by the script's previous query
+def _create_query_sink(runner: ScriptRunner, session: Session, query: Statement, width: int) -> None:
+    """Create a sink for a bare query with ``width`` columns (0 if unknown)."""
+    for kind, name in (("TABLE", QUERY_SINK), ("VIEW", _VIEW)):  # remains of the script's previous query
         _run(runner, session, query, f"DROP TEMPORARY {kind} IF EXISTS `{name}`")
     renamed = f" ({', '.join(f'c{i}' for i in range(width))})" if width else ""
     for names in dict.fromkeys(("", renamed)):
@@ -172,8 +172,8 @@ def _shared(gateway: SqlGateway, folder: str | None) -> Iterator[str]:
         return
     if not is_loopback(httpx.URL(gateway.endpoint.url).host):
         raise PlansUnavailable(
-            f"the SQL Gateway at {gateway.endpoint.place} writes compiled plans to a folder: name one that "
-            "it and this machine can both access (--plan-dir, plan_dir)"
+            f"the SQL Gateway at {gateway.endpoint.place} writes compiled plans to a folder. Name a folder that the "
+            "Gateway and this machine can both access (--plan-dir, plan_dir)"
         )
     with tempfile.TemporaryDirectory(prefix="flinkcompat-plans-") as folder:
         yield folder

@@ -1,6 +1,6 @@
-"""Flink's SQL Gateway over REST (``/v2``, from 1.19 to 2.3), and a script's statements in a session.
+"""REST client of Flink's SQL Gateway (``/v2``, Flink 1.19 to 2.3) that runs a script's statements.
 
-Placeholders are resolved, and errors are placed in the script.
+The client resolves placeholders and adds the position in the script to errors.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ _STATEMENT_SECONDS = 180.0
 
 
 class GatewayError(ApiError):
-    """The SQL Gateway refused a statement, or did not answer."""
+    """The SQL Gateway refused a statement or did not answer."""
 
 
 @dataclass(frozen=True)
 class Result:
-    """Result of a statement: column names, rows as JSON values, and the job that it started."""
+    """Result of a statement: column names, rows as JSON values, and the id of the started job."""
 
     columns: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]
@@ -43,19 +43,19 @@ class Result:
 
 
 class SqlGateway(RestClient):
-    """Client of one SQL Gateway."""
+    """Client of a SQL Gateway."""
 
     name = "the SQL Gateway"
 
     def call(self, method: str, path: str, body: Mapping[str, Any] | None = None, **more: Any) -> Any:
-        """Call as ``RestClient.call`` does; raises GatewayError."""
+        """Call like ``RestClient.call``, but raise GatewayError."""
         try:
             return super().call(method, path, body, **more)
         except ApiError as error:
             raise GatewayError(str(error), error.status, error.reason) from None
 
     def info(self) -> tuple[str, str]:
-        """The product and version, e.g. ``("Apache Flink", "2.3.0")``. Raises GatewayError."""
+        """The product and version, such as ``("Apache Flink", "2.3.0")``. Raises GatewayError."""
         answer = self.get(f"{_API}/info")
         try:
             return str(answer["productName"]), str(answer["version"])
@@ -64,7 +64,7 @@ class SqlGateway(RestClient):
 
     @contextmanager
     def session(self, properties: Mapping[str, str] | None = None) -> Iterator[Session]:
-        """Open a session and close it at the end; jobs that it started continue. Raises GatewayError."""
+        """Open a session and close it at the end. Jobs outlive their session. Raises GatewayError."""
         answer = self.call("POST", f"{_API}/sessions", {"properties": dict(properties or {})})
         path = f"{_API}/sessions/{answer['sessionHandle']}"
         try:
@@ -72,12 +72,12 @@ class SqlGateway(RestClient):
         finally:
             try:
                 self.call("DELETE", path, idempotent=True)
-            except GatewayError as error:  # it expires by itself; what was asked of it is done or has failed already
+            except GatewayError as error:  # the session expires by itself, and all of its statements are finished
                 _log.warning("the session could not be closed: %s", error)
 
 
 class Session:
-    """One session of the SQL Gateway; statements share its tables, views and settings."""
+    """A session of the SQL Gateway. Statements of a session share temporary tables, views and settings."""
 
     def __init__(self, gateway: SqlGateway, path: str) -> None:
         self._gateway = gateway
@@ -86,7 +86,7 @@ class Session:
     def execute(
         self, statement: str, config: Mapping[str, str] | None = None, *, timeout: float = _STATEMENT_SECONDS
     ) -> Result:
-        """Run one statement to its end (an INSERT: until its job is accepted). Raises GatewayError."""
+        """Run a statement to its end, or an INSERT until its job is accepted. Raises GatewayError."""
         body: dict[str, Any] = {"statement": statement}
         if config:
             body["executionConfig"] = dict(config)
@@ -99,7 +99,7 @@ class Session:
                 self._gateway.call("POST", f"{operation}/cancel")
             raise GatewayError(f"the SQL Gateway did not finish a statement within {timeout:.0f} s") from None
         finally:
-            # A failed operation may be gone already; the session's end takes the rest.
+            # A failed operation may no longer exist. The session closes all other operations at its end.
             with contextlib.suppress(GatewayError):
                 self._gateway.call("DELETE", f"{operation}/close")
 
@@ -119,23 +119,23 @@ class Session:
 
 
 _log = logging.getLogger(__name__)
-_FAILED = 500  # what the SQL Gateway answers where a statement failed
+_FAILED = 500  # the SQL Gateway's status for a failed statement
 _SUBMITTED_BEFORE = re.compile(r"Duplicate(Application|Job)SubmissionException")
 _GONE = re.compile(r"(Session|Operation)\b.*(does not exist|not be found|can not find|cannot find)", re.IGNORECASE)
 
 
 class SubmittedBefore(TargetError):
-    """A repeated submission: the cluster already has a job of this id."""
+    """The cluster refused a repeated submission, because it already has a job with this id."""
 
 
 class MaskingClient(Protocol):
-    """A client whose messages hide the secrets of its redactor."""
+    """A client that masks the secrets of its redactor in messages."""
 
     redactor: Redactor
 
 
 class ScriptRunner:
-    """Runner of statements; values that ``lookup`` returns are masked in every message."""
+    """Runner of statements that masks the values from ``lookup`` in every message."""
 
     def __init__(self, lookup: Lookup, *clients: MaskingClient) -> None:
         self._lookup = lookup
@@ -144,7 +144,7 @@ class ScriptRunner:
         self.redactor = Redactor()
 
     def add_client(self, client: MaskingClient) -> None:
-        """Mask the messages of one more client."""
+        """Also mask the messages of this client."""
         client.redactor |= self.redactor
         self._clients.append(client)
 
@@ -158,19 +158,20 @@ class ScriptRunner:
         prefix: int = 0,
         submits: bool = False,
     ) -> Result:
-        """Run ``sql``: ``statement`` with ``prefix`` characters before its first line.
+        """Run ``sql``, which is ``statement`` with ``prefix`` characters inserted before its first line.
 
-        Raises TargetError with the statement's place; SubmissionUnknown if no answer came. A submission also raises
-        StateRefused and SubmittedBefore.
+        Raises TargetError with the statement's position, and SubmissionUnknown if no answer arrived. A submission also
+        raises StateRefused and SubmittedBefore.
         """
         try:
             resolved = resolve_placeholders(sql, self.resolve)
             self.register(resolved.redactor)
             return session.execute(resolved.text, config)
-        except ScriptError as error:  # a placeholder that is none, or stands in the wrong place
+        except ScriptError as error:  # a malformed or misplaced placeholder
             raise TargetError(f"{statement.span}: {error}") from None
         except GatewayError as error:
-            # Of a submission only the statement's own failure is a refusal: the job may come after any other answer.
+            # A submission is refused only if the statement itself failed. After any other answer, the job may still
+            # start.
             if error.unanswered or (submits and (error.status != _FAILED or _GONE.search(error.reason))):
                 raise SubmissionUnknown(f"{statement.span}: {error}") from None
             reason = relocate(error.reason, statement.span, prefix=prefix)
@@ -200,18 +201,20 @@ class ScriptRunner:
         try:
             return self._lookup(placeholder)
         except LookupError:
-            raise TargetError(f"{placeholder} cannot be resolved: there is no such connection or attribute") from None
+            raise TargetError(
+                f"{placeholder} cannot be resolved: the connection or its attribute does not exist"
+            ) from None
 
     def register_placeholders(self, job: JobSpec) -> None:
         """Mask the values of a job's placeholders that can be resolved."""
         for placeholder in placeholders("\n".join((job.script, *job.settings.values()))):
             try:
                 self.register(redactor_of((placeholder,), self.resolve))
-            except Exception as error:  # whatever a lookup raises: the start, if there is one, says what is missing
+            except Exception as error:  # ignore any error of the lookup: a start reports missing values
                 _log.debug("%s is not resolved, so not masked: %s", placeholder, type(error).__name__)
 
     def register(self, redactor: Redactor) -> None:
-        """Mask more values in every later message of the clients."""
+        """Mask additional values in all later messages of the clients."""
         for name in set(redactor.too_short) - self._warned:
             self._warned.add(name)
             _log.warning("%s", Redactor(too_short=(name,)).warnings[0])

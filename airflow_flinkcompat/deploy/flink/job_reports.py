@@ -1,14 +1,15 @@
-"""Reports of a cluster about a job over REST: statistics of its state, its history, and its restore.
+"""REST reports of a cluster about a job: state sizes, history and restore.
 
 Measured on Flink 2.3 and 1.20:
 
-* An ended job keeps its checkpoint statistics. They contain the size of a stopped job's savepoint, which is compared
-  with the first checkpoint of its successor. Sizes alone prove nothing (windows close); a missing vertex does.
+* The JobManager keeps the checkpoint statistics of ended jobs. These statistics include the size of a stopped job's
+savepoint, which is compared with the first checkpoint of the next job. A smaller size proves nothing, because windows
+close. A missing vertex proves lost state.
 * The JobManager keeps the ten newest checkpoints (``web.checkpoints.history``), the sixteen newest failures
-  (``web.exception-history-size``), the latest restore and the number of restores. After its own restart (high
-  availability) all of them begin again.
+  (``web.exception-history-size``), the latest restore and the number of restores. A restart of the JobManager (high
+  availability) loses all these records.
 * With ignore-unclaimed-state, a restore logs ``Skipping savepoint state for operator <id>`` for every operator of the
-  savepoint that the program lacks, even for one without state, between two lines that name the job.
+  savepoint that the program lacks, even for stateless operators. The skip lines are between two lines with the job id.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ _NOT_FOUND = 404
 _OFFSET = re.compile(r"\.topic\.(?P<topic>.+)\.partition\.(?P<partition>\d+)\.(?P<kind>currentOffset|committedOffset)$")
 _DURATION = re.compile(r"(?P<number>\d+) *(?P<unit>ms|s|min|)")
 _SECONDS = {"ms": 0.001, "s": 1.0, "min": 60.0, "": 0.001}
-# Default for statistics whose refresh interval cannot be read.
+# Assumed refresh interval if the interval of the statistics cannot be parsed.
 _LONG_AGE = 60.0
-# Number of metrics per request, because the length of an address is limited.
+# Maximum number of metrics in a request, because the length of a URL is limited.
 _METRICS_AT_ONCE = 50
 
 
 def snapshot_stats(jobmanager: JobManager, job_id: str, kind: str) -> SnapshotStats | None:
-    """The latest ``completed`` checkpoint or ``savepoint`` of a job; None when there is none."""
+    """Statistics of a job's latest ``completed`` checkpoint or ``savepoint``, or None."""
     found = (jobmanager.checkpoints(job_id).get("latest") or {}).get(kind)
     if not found:
         return None
@@ -48,7 +49,7 @@ def snapshot_stats(jobmanager: JobManager, job_id: str, kind: str) -> SnapshotSt
         row["id"]: VertexState(row["name"], row["parallelism"], sizes[row["id"]]) for row in rows if row["id"] in sizes
     }
     path = str(found.get("external_path") or "")
-    # "<checkpoint-not-externally-addressable>": it is in the JobManager's memory.
+    # The path is "<checkpoint-not-externally-addressable>" if the checkpoint is in the JobManager's memory.
     taken = found.get("latest_ack_timestamp")
     return SnapshotStats(
         Snapshot("" if path.startswith("<") else path), vertices, found["id"], None if taken is None else taken / 1000
@@ -56,7 +57,7 @@ def snapshot_stats(jobmanager: JobManager, job_id: str, kind: str) -> SnapshotSt
 
 
 def source_offsets(jobmanager: JobManager, job_id: str) -> dict[str, int]:
-    """Next offset by ``topic/partition`` in the metrics of Kafka sources; -1: none reported yet."""
+    """Next offset by ``topic/partition`` from the metrics of Kafka sources, or -1 if not reported yet."""
     offsets: dict[str, int] = {}
     for vertex in jobmanager.get(f"jobs/{job_id}").get("vertices", ()):
         path = f"jobs/{job_id}/vertices/{vertex['id']}/metrics"
@@ -71,7 +72,7 @@ def source_offsets(jobmanager: JobManager, job_id: str) -> dict[str, int]:
 
 
 def ever_ran(jobmanager: JobManager, job_id: str) -> bool | None:
-    """True if any task of the job reached RUNNING and may have written rows; None if unknown."""
+    """True if any task of the job reached RUNNING and may have written rows, or None if unknown."""
     try:
         for vertex in jobmanager.get(f"jobs/{job_id}").get("vertices", ()):
             for subtask in jobmanager.get(f"jobs/{job_id}/vertices/{vertex['id']}").get("subtasks", ()):
@@ -83,7 +84,7 @@ def ever_ran(jobmanager: JobManager, job_id: str) -> bool | None:
 
 
 def statistics_age(jobmanager: JobManager) -> float:
-    """Seconds for which the JobManager shows checkpoint statistics without renewing them (3 by default)."""
+    """Maximum age of the JobManager's checkpoint statistics in seconds (3 by default)."""
     explicit = cluster_options(jobmanager).get("rest.cache.checkpoint-statistics.timeout")
     if explicit is None:
         return float(jobmanager.get("config")["refresh-interval"]) / 1000
@@ -92,13 +93,13 @@ def statistics_age(jobmanager: JobManager) -> float:
 
 
 def keeps_checkpoints(jobmanager: JobManager, job_id: str, state: str = "CANCELED") -> bool:
-    """True if checkpoints outlive an end in this state, such as ``CANCELED`` (``RETAIN_ON_CANCELLATION``)."""
+    """True if checkpoints are retained when the job ends in ``state``, such as ``CANCELED``."""
     kept = jobmanager.get(f"jobs/{job_id}/checkpoints/config").get("externalization") or {}
     return bool(kept.get("enabled")) and not (state == "CANCELED" and kept.get("delete_on_cancellation"))
 
 
 def cluster_options(jobmanager: JobManager) -> dict[str, str]:
-    """The options in the cluster's file, Flink's own masking of secrets kept."""
+    """The options in the cluster's configuration file. Secrets stay masked by Flink."""
     return {row["key"]: row["value"] for row in jobmanager.get("jobmanager/config")}
 
 
@@ -137,7 +138,7 @@ _RESTORED = re.compile(r"Reset the checkpoint ID of job ([0-9a-f]{32}) to ")
 
 
 def skipped_by_log(lines: Iterable[str], job_id: str) -> frozenset[str] | None:
-    """Ids of the operators that the restore of ``job_id`` skipped; None if the log is inconclusive."""
+    """Ids of the operators that the restore of ``job_id`` skipped, or None if the log is inconclusive."""
     skipped: set[str] | None = None
     for line in lines:
         boundary = _STARTING.search(line) or _RESTORED.search(line)
@@ -160,18 +161,18 @@ def failed_at_restore(exceptions: Mapping[str, Any]) -> bool:
 
 
 _NUMBER = re.compile(r"\[\d+\]")
-# The planner adds the inserter only before some connectors' sinks, where a row's time is written.
+# The planner adds the StreamRecordTimestampInserter only before sinks that write a row's timestamp.
 _QUERY_OPERATOR = re.compile(r"\[\d+\]:(?!Sink\(|StreamRecordTimestampInserter\()")
-# Calc( and select=[ are open.
+# Bracket depth inside ``Calc(select=[``.
 _IN_SELECT = 2
 
 
 def query_of(plan: Mapping[str, Any]) -> Counter[str]:
-    """The operators of the query in a job's plan as REST describes them, sinks apart.
+    """The operators of a job's query as REST describes them, without sinks.
 
-    A line of the description reads ``[12]:GlobalWindowAggregate(groupBy=[…], …)``; an operator of a sink's connector
-    has no number, or is recognised by its name. The result omits the numbers, and the aliases in a Calc, which before
-    a sink are the sink's column names.
+    An operator is a line such as ``[12]:GlobalWindowAggregate(groupBy=[…], …)``. Operators of a sink's connector have
+    no number or a known name. The result omits the numbers and the aliases in a Calc. Aliases before a sink are the
+    sink's column names.
     """
     lines = (line for node in plan["plan"]["nodes"] for line in str(node.get("description", "")).split("<br/>"))
     texts = (line.lstrip(" +-:|") for line in lines)
@@ -179,7 +180,7 @@ def query_of(plan: Mapping[str, Any]) -> Counter[str]:
 
 
 def _unnamed(text: str) -> str:
-    """``:Calc(select=[a, CAST(b AS INT) AS c])`` without ``AS c``; any other operator unchanged."""
+    """Remove aliases (``AS c``) from an operator such as ``:Calc(select=[a, CAST(b AS INT) AS c])``."""
     if not text.startswith(":Calc("):
         return text
     kept, depth, naming = [], 0, False

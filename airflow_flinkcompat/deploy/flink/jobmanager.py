@@ -1,4 +1,4 @@
-"""Flink's JobManager over REST: what runs, from which state, and how to stop it."""
+"""REST client of Flink's JobManager: jobs, checkpoints, savepoints and stops."""
 
 from __future__ import annotations
 
@@ -15,47 +15,47 @@ from airflow_flinkcompat.deploy.target import TERMINAL, JobRef, JobStatus
 _OK, _NOT_FOUND = 200, 404
 _UNKNOWN_JOB = "FlinkJobNotFoundException"
 _UNKNOWN = re.compile(rf"{_UNKNOWN_JOB}|Job \w+ not found")
-# Answer (500) of most pages of a job while it is INITIALIZING.
+# Error (status 500) of most REST paths of a job while the job is INITIALIZING.
 _INITIALIZING = "UnavailableDispatcherOperationException"
-# How long (seconds) a JobManager that recovers its jobs must not know one before the job is held to be gone: it may
-# answer before it has them all.
+# Seconds after which a job that the JobManager does not know is regarded as ended. A JobManager with high availability
+# answers before it has recovered all jobs.
 _RECOVERY_SECONDS = 10.0
 _HIGH_AVAILABILITY = ("high-availability.type", "high-availability")
 
 
 class JobManagerError(ApiError):
-    """The JobManager refused a call, did not answer, or an operation on a job failed."""
+    """The JobManager refused a call or did not answer, or an operation on a job failed."""
 
 
 class JobManager(RestClient):
-    """Client of one JobManager."""
+    """Client of a JobManager."""
 
     name = "the JobManager"
     _recovers: bool | None = None
 
     def call(self, method: str, path: str, body: Mapping[str, Any] | None = None, **more: Any) -> Any:
-        """Call as ``RestClient.call`` does; raises JobManagerError."""
+        """Call like ``RestClient.call``, but raise JobManagerError."""
         try:
             return super().call(method, path, body, **more)
         except ApiError as error:
-            # Of a job it does not know, some of its pages answer 500.
+            # Some REST paths answer 500 for an unknown job.
             status = _NOT_FOUND if _UNKNOWN_JOB in error.reason else error.status
             raise JobManagerError(str(error), status, error.reason) from None
 
     def version(self) -> str:
-        """Flink's version, e.g. ``2.3.0``. Raises JobManagerError."""
+        """Flink's version, such as ``2.3.0``. Raises JobManagerError."""
         try:
             return str(self.get("config")["flink-version"])
         except (KeyError, TypeError):
             raise JobManagerError(f"{self.endpoint.place} answers, but is not a JobManager") from None
 
     def upload_jar(self, name: str, content: bytes) -> str:
-        """Upload a jar; return its id in the cluster. Raises JobManagerError."""
+        """Upload a jar and return its id in the cluster. Raises JobManagerError."""
         files = {"jarfile": (name, content, "application/x-java-archive")}
         return str(self.call("POST", "jars/upload", files=files)["filename"]).rpartition("/")[2]
 
     def jobs(self) -> dict[str, JobStatus]:
-        """Name and state of every job that the cluster remembers, by its id. Raises JobManagerError."""
+        """Name and state of every job that the cluster remembers, by job id. Raises JobManagerError."""
         try:
             rows = self.get("jobs/overview")["jobs"]
         except (KeyError, TypeError):
@@ -63,7 +63,7 @@ class JobManager(RestClient):
         return {row["jid"]: JobStatus(row["jid"], row["name"], row["state"]) for row in rows}
 
     def status(self, job_id: str) -> JobStatus | None:
-        """The present state of a job; None if unknown. Wait for a job that the cluster is about to recover."""
+        """The status of a job, or None if unknown. Wait if the cluster may still recover the job."""
         if (found := self._status(job_id)) is not None or not self.recovers():
             return found
         try:
@@ -72,7 +72,7 @@ class JobManager(RestClient):
             return None
 
     def recovers(self) -> bool:
-        """True if jobs outlive the JobManager (high availability), or if it hides its options."""
+        """True if jobs survive a JobManager restart (high availability), or if the options are hidden."""
         if self._recovers is None:
             try:
                 options = {row["key"]: row["value"] for row in self.get("jobmanager/config")}
@@ -86,15 +86,15 @@ class JobManager(RestClient):
 
     def _status(self, job_id: str) -> JobStatus | None:
         try:
-            # The job's page may be seconds old (web.refresh-interval); its bare state never is.
+            # The answer of /jobs/:jobid may be seconds old (web.refresh-interval). The answer of /status is current.
             state = self.get(f"jobs/{job_id}/status")["status"]
             job = self.get(f"jobs/{job_id}")
             exceptions = self.get(f"jobs/{job_id}/exceptions")
             checkpoints = self.checkpoints(job_id)
         except JobManagerError as error:
-            if _UNKNOWN.search(error.reason):  # any other 404 is not the JobManager's word
+            if _UNKNOWN.search(error.reason):  # a different 404 may not be from the JobManager
                 return None
-            if _INITIALIZING in error.reason:  # nothing else is known of it yet
+            if _INITIALIZING in error.reason:  # only the job's name and state are known yet
                 return self.jobs().get(job_id)
             raise
         except (KeyError, TypeError):
@@ -106,7 +106,7 @@ class JobManager(RestClient):
             JobRef(job_id),
             job["name"],
             state,
-            # A task that has finished (a bounded source, say) restored long ago.
+            # A finished task, such as a bounded source, has already restored its state.
             tasks_running=bool(states) and all(state in ("RUNNING", "FINISHED") for state in states),
             completed_checkpoints=int((checkpoints.get("counts") or {}).get("completed", 0)),
             failure=failure,
@@ -114,12 +114,12 @@ class JobManager(RestClient):
         )
 
     def restored_from(self, job_id: str) -> str | None:
-        """The path of the state that the job was last restored from; None if it began empty."""
+        """The path of the state that the job last restored, or None if the job began empty."""
         restored = (self.checkpoints(job_id).get("latest") or {}).get("restored") or {}
         return restored.get("external_path")
 
     def checkpoints(self, job_id: str) -> dict[str, Any]:
-        """The answer of ``/jobs/:jobid/checkpoints``; empty for a batch job or an unknown one."""
+        """The answer of ``/jobs/:jobid/checkpoints``, empty for a batch job or an unknown job."""
         try:
             return dict(self.get(f"jobs/{job_id}/checkpoints"))
         except JobManagerError as error:
@@ -130,41 +130,42 @@ class JobManager(RestClient):
     def trigger_stop_with_savepoint(
         self, job_id: str, directory: str | None, trigger_id: str, format_type: str = "CANONICAL"
     ) -> None:
-        """Ask the job to stop with a savepoint, without draining; the same trigger id is the same stop."""
+        """Request a stop with savepoint, without draining. A repeated trigger id refers to the same stop."""
         body = {"drain": False, "formatType": format_type, "triggerId": trigger_id}
         if directory:
             body["targetDirectory"] = directory
         self.call("POST", f"jobs/{job_id}/stop", body, idempotent=True)
 
     def stop_result(self, job_id: str, trigger_id: str) -> str | None:
-        """The savepoint of a stop; None while the stop runs.
+        """The savepoint of a stop, or None while the stop runs.
 
-        Raises JobManagerError if it failed, with status 404 if this JobManager does not know it.
+        Raises JobManagerError if the stop failed. The status is 404 if this JobManager does not know the stop.
         """
-        return self._written(job_id, trigger_id, "the stop with savepoint")
+        return self._savepoint_of_trigger(job_id, trigger_id, "the stop with savepoint")
 
     def trigger_savepoint(self, job_id: str, directory: str | None, trigger_id: str) -> None:
-        """Request a savepoint of a running job; the same trigger id is the same savepoint."""
+        """Request a savepoint of a running job. A repeated trigger id refers to the same savepoint."""
         body = {"cancel-job": False, "formatType": "CANONICAL", "triggerId": trigger_id}
         if directory:
             body["target-directory"] = directory
         self.call("POST", f"jobs/{job_id}/savepoints", body, idempotent=True)
 
     def savepoint_result(self, job_id: str, trigger_id: str) -> str | None:
-        """The savepoint of a request or a stop; None while it is being written.
+        """The savepoint of a request or a stop, or None until it is complete.
 
-        Raises JobManagerError if it failed (status 200), or if this JobManager does not know it (status 404).
+        Raises JobManagerError with status 200 if the savepoint failed, and with status 404 if this JobManager does not
+        know the request.
         """
-        return self._written(job_id, trigger_id, f"the savepoint of job {job_id}")
+        return self._savepoint_of_trigger(job_id, trigger_id, f"the savepoint of job {job_id}")
 
-    def _written(self, job_id: str, trigger_id: str, what: str) -> str | None:
+    def _savepoint_of_trigger(self, job_id: str, trigger_id: str, what: str) -> str | None:
         answer = self.get(f"jobs/{job_id}/savepoints/{trigger_id}")
         if answer["status"]["id"] != "COMPLETED":
             return None
-        return str(self._succeeded(answer["operation"], what)["location"])
+        return str(self._require_success(answer["operation"], what)["location"])
 
     def stop_with_savepoint(self, job_id: str, directory: str | None = None, *, timeout: float = 600.0) -> str:
-        """Stop the job and return its savepoint; ``timeout``: seconds for it, and as many for the end."""
+        """Stop the job and return its savepoint. Savepoint and end may take ``timeout`` seconds each."""
         trigger_id = uuid.uuid4().hex
         self.trigger_stop_with_savepoint(job_id, directory, trigger_id)
         try:
@@ -175,17 +176,17 @@ class JobManager(RestClient):
         return str(savepoint)
 
     def final_savepoint(self, job_id: str) -> str | None:
-        """The savepoint by which a job ended, by its own history; None if there is none or it is unknown."""
+        """The savepoint of a job's stop, from its checkpoint statistics, or None if none is known."""
         found = (self.checkpoints(job_id).get("latest") or {}).get("savepoint") or {}
         return found.get("external_path") if found.get("checkpoint_type") == "SYNC_SAVEPOINT" else None
 
     def request_checkpoint(self, job_id: str) -> None:
-        """Request a checkpoint independent of the job's interval, without waiting. Raises JobManagerError."""
+        """Request a checkpoint independent of the job's interval, and do not wait. Raises JobManagerError."""
         body = {"checkpointType": "CONFIGURED", "triggerId": uuid.uuid4().hex}
         self.call("POST", f"jobs/{job_id}/checkpoints", body, idempotent=True)
 
     def cancel(self, job_id: str, *, timeout: float = 120.0) -> None:
-        """Cancel the job, and wait up to ``timeout`` seconds for its end. Raises JobManagerError."""
+        """Cancel the job and wait up to ``timeout`` seconds for its end. Raises JobManagerError."""
         self.call("PATCH", f"jobs/{job_id}?mode=cancel", idempotent=True)
         self.wait_terminal(job_id, timeout=timeout)
 
@@ -201,7 +202,7 @@ class JobManager(RestClient):
             raise
 
     def wait_terminal(self, job_id: str, *, timeout: float) -> str:
-        """Wait for the job's last state; ``FINISHED`` if the cluster forgot the job. Raises JobManagerError."""
+        """Wait for the job's final state (``FINISHED`` for a forgotten job). Raises JobManagerError."""
 
         def look() -> str:
             job = self.jobs().get(job_id) or self.status(job_id)
@@ -217,10 +218,10 @@ class JobManager(RestClient):
             answer = poll(lambda: self.get(path), lambda a: a["status"]["id"] != "COMPLETED", timeout=timeout)
         except Overdue:
             raise JobManagerError(f"{what} did not complete within {timeout:.0f} s") from None
-        return self._succeeded(answer["operation"], what)
+        return self._require_success(answer["operation"], what)
 
-    def _succeeded(self, operation: Mapping[str, Any], what: str) -> dict[str, Any]:
+    def _require_success(self, operation: Mapping[str, Any], what: str) -> dict[str, Any]:
         if cause := operation.get("failure-cause"):
             why = condense(str(cause.get("stack-trace") or cause), self.redactor)
-            raise JobManagerError(f"{what} failed: {why}", _OK)  # an answer: waiting on would be in vain
+            raise JobManagerError(f"{what} failed: {why}", _OK)  # status 200: the failure is final, do not retry
         return dict(operation)

@@ -1,4 +1,4 @@
-"""Waiting for a condition, with a deadline."""
+"""Polling for a condition with a deadline."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class Overdue(Exception, Generic[T]):
-    """A wait past its deadline; ``last`` is the last observed value."""
+    """The deadline of a wait has passed; ``last`` is the last observed value."""
 
     def __init__(self, last: T) -> None:
         super().__init__("the deadline passed")
@@ -19,7 +19,7 @@ class Overdue(Exception, Generic[T]):
 
 
 def poll(look: Callable[[], T], pending: Callable[[T], bool], *, timeout: float, every: float = 0.25) -> T:
-    """Look until the value is not pending; times in seconds. Raises Overdue."""
+    """Call ``look`` until its value is not pending. Times are in seconds. Raises Overdue."""
     polling = Retrying(
         retry=retry_if_result(pending),
         stop=stop_after_delay(timeout),

@@ -1,4 +1,4 @@
-"""Common parts of REST clients: endpoint, time-outs, safe retries, errors in one line with a remedy."""
+"""Base of REST clients: endpoints, timeouts, safe retries, and one-line errors with remedies."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from airflow_flinkcompat.secrets.redact import Redactor
 _log = logging.getLogger(__name__)
 _ATTEMPTS = 4
 _UNAVAILABLE = frozenset({502, 503, 504})
-# The request did not reach the server, so any request can be repeated.
+# Errors after which any request can be repeated, because it did not reach the server.
 _NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 
 
 @dataclass(frozen=True)
 class EndpointOrigin:
-    """Origin of an endpoint's settings: their place, key names, and the resulting access."""
+    """Origin of an endpoint's settings, for remedies in messages: place, key names and credentials."""
 
     place: str = "the endpoint"
     names: Mapping[str, str] = field(default_factory=dict)
@@ -42,54 +42,60 @@ class EndpointOrigin:
         return f"{' and '.join(map(self.name, keys))} of {self.place}"
 
     def about_status(self, status: int) -> str:
-        """The remedy for an answer of this HTTP status; empty if the answer needs none."""
+        """The remedy for an HTTP status, or "" if there is none."""
         who = f"{self._of('login', 'password')} (a password alone is a bearer token)"
         match status:
             case 401 if self.credentials:
-                return f"it rejects the credentials; check {who}"
+                return f"the server rejects the credentials. Check {who}"
             case 401:
-                return f"it requires authentication: set {who}"
+                return f"the server requires authentication. Set {who}"
             case 403:
-                return f"the user has no access: grant it there, or set another user in {who}"
+                return f"the user has no access. Grant access on the server, or set a different user in {who}"
             case 407:
-                return f"the proxy requires authentication: check {self._of('proxy_login', 'proxy_password')}"
+                return f"the proxy requires authentication. Check {self._of('proxy_login', 'proxy_password')}"
         return ""
 
     def about_failure(self, error: httpx.HTTPError) -> str:
         if isinstance(error, httpx.ProxyError):
             refused = self.about_status(407) if is_refused_by_proxy(error) else f"check {self._of('proxy')}"
-            return f"the proxy refused the connection; {refused}"
+            return f"the proxy refused the connection: {refused}"
         failure = tls_failure(error)
         if failure is None:
-            return "check that it runs and that the address is correct"
+            return "check that the server runs and that the address is correct"
         return self._about_tls(failure)
 
     def _about_tls(self, failure: ssl.SSLError) -> str:
         if isinstance(failure, ssl.SSLCertVerificationError):
             if "ostname mismatch" in failure.verify_message or "IP address mismatch" in failure.verify_message:
-                return "its certificate is for another host name: use a name that the certificate lists"
+                return "the server's certificate is for a different host name. Use a name that the certificate lists"
             if "expired" in failure.verify_message or "not yet valid" in failure.verify_message:
-                return "its certificate is not valid now: renew it, or correct the clock of this machine"
+                return (
+                    "the server's certificate has expired or is not yet valid. Renew the certificate, or correct the "
+                    "clock of this machine"
+                )
             if self.ca_file:
                 return (
-                    f"no authority in {self.ca_file!r} signed its certificate: {self._of('ca_file')} must be "
-                    "the PEM file of the authority that did"
+                    f"no authority in {self.ca_file!r} signed the server's certificate. Set {self._of('ca_file')} to "
+                    "the PEM file of the authority that signed it"
                 )
             return (
-                "no authority that this machine trusts signed its certificate: name the PEM file of the "
-                f"authority that did in {self._of('ca_file')}"
+                f"no authority that this machine trusts signed the server's certificate. Set {self._of('ca_file')} to "
+                "the PEM file of the authority that signed it"
             )
         reason = failure.reason or ""
         if reason in ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "HTTP_REQUEST", "PACKET_LENGTH_TOO_LONG"):
-            return f"it does not use TLS there: write http instead of https in {self.place} if that is intended"
+            return (
+                "the server does not use TLS at this address. If this is intended, write http instead of https in "
+                f"{self.place}"
+            )
         if "ALERT" in reason:
             answer = "rejects the" if self.client_cert else "may require a"
-            return f"it {answer} client certificate: check {self._of('client_cert', 'client_key')}"
+            return f"the server {answer} client certificate. Check {self._of('client_cert', 'client_key')}"
         return f"check the certificates of {self.place}"
 
 
 def tls_failure(error: BaseException) -> ssl.SSLError | None:
-    """The TLS error at the bottom of a transport error; None if there is none or the connection was cut."""
+    """The TLS error that caused a transport error, or None if there is none or the connection broke."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, ssl.SSLError) and not isinstance(cause, ssl.SSLEOFError | ssl.SSLZeroReturnError):
@@ -99,12 +105,12 @@ def tls_failure(error: BaseException) -> ssl.SSLError | None:
 
 
 def is_refused_by_proxy(error: BaseException) -> bool:
-    """True if a proxy asked for credentials when connecting."""
+    """True if a proxy refused the connection for lack of credentials (status 407)."""
     return isinstance(error, httpx.ProxyError) and str(error).startswith("407")
 
 
 class ApiError(DeployError):
-    """A REST call failed. ``status`` of the answer, or None; ``reason``: the server's message."""
+    """A REST call failed; ``status`` is the answer's status or None, ``reason`` the server's message."""
 
     def __init__(self, message: str, status: int | None = None, reason: str = "") -> None:
         super().__init__(message)
@@ -113,12 +119,12 @@ class ApiError(DeployError):
 
     @property
     def unanswered(self) -> bool:
-        """True if the server itself did not answer: no answer at all, or a proxy's that found no server."""
+        """True if the server did not answer, or only a proxy that did not reach the server."""
         return self.status is None or self.status in _UNAVAILABLE
 
 
 class AddressError(ApiError):
-    """An address that is not one of a REST API, so that no call was made."""
+    """An address cannot belong to a REST API, so no call was made."""
 
     @property
     def unanswered(self) -> bool:
@@ -127,9 +133,10 @@ class AddressError(ApiError):
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Address of a REST API. ``timeout`` is in seconds and applies to each call.
+    """Address of a REST API and its access; ``timeout`` is the seconds for each call.
 
-    ``deploy.access`` builds one from the settings of a connection or the environment; ``origin`` names their source.
+    ``deploy.flink.access`` creates endpoints from a connection or the environment. ``origin`` describes the source of
+    the settings.
     """
 
     url: str
@@ -137,7 +144,7 @@ class Endpoint:
     auth: tuple[str, str] | httpx.Auth | None = None
     verify: bool | ssl.SSLContext = True
     timeout: float = 30.0
-    # None: the environment's, if it names one.
+    # None uses the proxy of the environment, if set.
     proxy: httpx.Proxy | None = None
     origin: EndpointOrigin = field(default_factory=EndpointOrigin)
 
@@ -158,7 +165,7 @@ class Endpoint:
 
     @property
     def secrets(self) -> frozenset[str]:
-        """Values to mask, also in their encoded form in a header."""
+        """Values to mask, including the encoded credentials in headers."""
         pairs = [pair for pair in (self.auth, self.proxy and self.proxy.auth) if isinstance(pair, tuple)]
         headers = (value for name, value in self.headers.items() if name.lower() == "authorization")
         tokens = (value.partition(" ")[2] or value for value in headers)
@@ -167,7 +174,7 @@ class Endpoint:
 
 
 class Closing:
-    """Context manager that closes its content."""
+    """Context manager that calls ``close`` at its end."""
 
     def __enter__(self) -> Self:
         return self
@@ -182,7 +189,7 @@ class Closing:
 
 
 class RestClient(Closing):
-    """JSON over HTTP to one endpoint or URL; ``retry_wait``: longest pause between attempts in seconds."""
+    """JSON client of an endpoint or URL; ``retry_wait``: longest pause between attempts in seconds."""
 
     name = "the REST API"
 
@@ -195,7 +202,7 @@ class RestClient(Closing):
     ) -> None:
         self.endpoint = Endpoint(endpoint) if isinstance(endpoint, str) else endpoint
         self._retry_wait = retry_wait
-        # Values that must not show in any message, wherever the server echoes them.
+        # Mask these values in all messages, because servers may repeat them.
         self.redactor = Redactor.of(("a credential of the connection", value) for value in self.endpoint.secrets)
         for warning in self.redactor.warnings:
             _log.warning("%s: %s", self.endpoint.place, warning)
@@ -208,7 +215,7 @@ class RestClient(Closing):
             proxy=self.endpoint.proxy,
             transport=transport,
             follow_redirects=True,
-            # The environment's proxy is not used for servers on this machine.
+            # Do not use the environment's proxy for servers on this machine.
             trust_env=not is_loopback(httpx.URL(self.endpoint.url).host),
         )
 
@@ -227,10 +234,10 @@ class RestClient(Closing):
         idempotent: bool = False,
         **more: Any,
     ) -> Any:
-        """The JSON answer (None for an empty one). Raises ApiError.
+        """Call the API and return the JSON answer (None for an empty answer). Raises ApiError.
 
-        ``more`` goes to the HTTP client. An idempotent call is repeated after any transport error and 502 to 504,
-        another one only if it never reached the server.
+        ``more`` is passed to the HTTP client. An idempotent call is repeated after transport errors and status 502 to
+        504. Any other call is repeated only if it did not reach the server.
         """
         repeating = Retrying(
             retry=retry_if_exception(_may_repeat(idempotent)),
@@ -253,12 +260,10 @@ class RestClient(Closing):
             remedy = self.endpoint.origin.about_failure(error)
             raise ApiError(f"{self.name} at {self.endpoint.place} does not answer ({why}): {remedy}") from None
         except json.JSONDecodeError:
-            raise ApiError(
-                f"{self.name} at {self.endpoint.place} answers {path} with something other than JSON"
-            ) from None
+            raise ApiError(f"{self.name} at {self.endpoint.place} did not answer {path} with JSON") from None
 
     def lines(self, path: str) -> Iterator[str]:
-        """The lines of a text as they arrive, because a log may be large. Raises ApiError."""
+        """Yield the lines of a text, such as a large log, as they arrive. Raises ApiError."""
         try:
             with self._client.stream("GET", path.lstrip("/")) as response:
                 response.raise_for_status()
@@ -278,7 +283,7 @@ class RestClient(Closing):
 
 
 def reason_in(response: httpx.Response, redactor: Callable[[str], str] = redact) -> str:
-    """The root cause in an error answer, in one masked line."""
+    """The root cause in an error answer, as one line with secrets masked."""
     try:
         errors = response.json()["errors"]
         text = "\n".join(str(error) for error in errors)
@@ -291,7 +296,7 @@ def _may_repeat(idempotent: bool) -> Callable[[BaseException], bool]:
     def decide(error: BaseException) -> bool:
         if isinstance(error, httpx.HTTPStatusError):
             return idempotent and error.response.status_code in _UNAVAILABLE
-        if tls_failure(error) or is_refused_by_proxy(error):  # a retry would fail in the same way
+        if tls_failure(error) or is_refused_by_proxy(error):  # a retry would fail again
             return False
         return isinstance(error, httpx.TransportError if idempotent else _NEVER_SENT)
 
@@ -300,7 +305,7 @@ def _may_repeat(idempotent: bool) -> Callable[[BaseException], bool]:
 
 def _last_error(state: RetryCallState) -> httpx.Response:
     assert state.outcome is not None
-    response: httpx.Response = state.outcome.result()  # raises what the last attempt raised
+    response: httpx.Response = state.outcome.result()  # raises the error of the last attempt
     return response
 
 

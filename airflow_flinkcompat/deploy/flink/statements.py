@@ -1,4 +1,4 @@
-"""A script in the form of its submission: statements in order, exactly one of which makes the job."""
+"""Preparation of a script for submission. Exactly one statement of the script must define the job."""
 
 from __future__ import annotations
 
@@ -33,36 +33,45 @@ _PLACE = re.compile(r"\bline (\d+), column (\d+)")
 _BEGIN_SET = re.compile(rf"\ABEGIN{_GAP}+STATEMENT{_GAP}+SET{_GAP}*;", re.IGNORECASE | re.DOTALL)
 _EXECUTE = re.compile(r"\AEXECUTE\b", re.IGNORECASE)
 
-_WRAP = "wrap them in EXECUTE STATEMENT SET BEGIN …; END; to make one job with one savepoint"
+_WRAP = "wrap the statements in EXECUTE STATEMENT SET BEGIN …; END; to define one job with one savepoint"
 _JOBS = (("INSERT",), ("EXECUTE", "STATEMENT", "SET"), ("BEGIN", "STATEMENT", "SET"), ("EXECUTE", "INSERT"))
 _QUERIES = (("SELECT",), ("WITH",), ("VALUES",))
 _REFUSED: tuple[tuple[tuple[str, ...], str], ...] = (
-    (("EXECUTE", "PLAN"), "a compiled plan cannot be deployed: write the INSERT it was compiled from"),
-    (("COMPILE",), "a compiled plan cannot be deployed: write the INSERT itself"),
-    (("STOP", "JOB"), "stopping a job is the deployment's own step: remove the statement"),
-    (("UPDATE",), "it runs a job of its own: move it out of the script"),
-    (("DELETE",), "it runs a job of its own: move it out of the script"),
-    (("TRUNCATE",), "it changes data each time the script is validated or started: move it out of the script"),
-    (("CALL",), "a procedure may run a job of its own: move it out of the script"),
-    (("CREATE", "MATERIALIZED"), "it makes a job that the deployment does not own: move it out of the script"),
-    (("CREATE", "OR", "ALTER", "MATERIALIZED"), "it makes a job that the deployment does not own: move it out"),
+    (("EXECUTE", "PLAN"), "a compiled plan cannot be deployed. Write the INSERT that the plan was compiled from"),
+    (("COMPILE",), "a compiled plan cannot be deployed. Write the INSERT itself"),
+    (("STOP", "JOB"), "the deployment itself stops jobs. Remove the statement"),
+    (("UPDATE",), "the statement runs a separate job. Move the statement out of the script"),
+    (("DELETE",), "the statement runs a separate job. Move the statement out of the script"),
+    (
+        ("TRUNCATE",),
+        "the statement changes data at each validation or start of the script. Move the statement out of it",
+    ),
+    (("CALL",), "a procedure may run a separate job. Move the statement out of the script"),
+    (
+        ("CREATE", "MATERIALIZED"),
+        "the statement starts a job that the deployment does not own. Move the statement out of the script",
+    ),
+    (
+        ("CREATE", "OR", "ALTER", "MATERIALIZED"),
+        "the statement starts a job that the deployment does not own. Move the statement out of the script",
+    ),
 )
 
 
 NO_PROGRAMS = (
-    "{source} is a Table API program, and {target} runs SQL scripts only: stop the job with a savepoint "
-    "(`flink stop`), start the program in a task of your own (`flink run -py …`, with `-s` and the savepoint to "
-    "resume), and record it: `flinkcompat ledger adopt {deployment} --job-id ID --script {source}`"
+    "{source} is a Table API program, but {target} runs only SQL scripts. Stop the job with a savepoint (`flink "
+    "stop`). Start the program in a separate task (`flink run -py …`, with `-s` and the savepoint to resume). Then "
+    "record the job: `flinkcompat ledger adopt {deployment} --job-id ID --script {source}`"
 )
 
 
 class ScriptRefused(DeployError):
-    """The script cannot be deployed as it is written; the message names the place and the remedy."""
+    """The script cannot be deployed as written. The message names the place and the remedy."""
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """Statements that prepare the session, in order, then the one that makes the job."""
+    """Statements that prepare the session, in order, and the statement that defines the job."""
 
     setup: tuple[Statement, ...]
     job: Statement
@@ -70,39 +79,41 @@ class Prepared:
 
     @property
     def job_sql(self) -> str:
-        """The statement that makes the job, as one statement without ``BEGIN STATEMENT SET; … END``."""
+        """The job's statement as a single statement, without ``BEGIN STATEMENT SET; … END``."""
         return as_one_statement(self.job.text)
 
     @property
     def explain_sql(self) -> str:
-        """EXPLAIN of the job, in the form that both 1.20 and 2.3 accept: ``EXPLAIN STATEMENT SET BEGIN …``."""
+        """EXPLAIN of the job, in a form that Flink 1.20 and 2.3 accept (``EXPLAIN STATEMENT SET BEGIN …``)."""
         return _EXECUTE.sub("EXPLAIN", self.job_sql, count=1) if self.explain_shift == 0 else f"EXPLAIN {self.job_sql}"
 
     @property
     def explain_shift(self) -> int:
-        """Number of columns by which EXPLAIN moves the job's first line; EXECUTE is as long as EXPLAIN."""
+        """Number of columns by which EXPLAIN moves the job's first line, 0 if EXPLAIN replaces EXECUTE."""
         return len("EXPLAIN ") if _leading_words(self.job.text)[0] == "INSERT" else 0
 
 
 def prepare(script: str, source: str = "<script>", *, variables: bool = True) -> Prepared:
-    """Check that the script makes exactly one job, and leave the start to the deployment.
+    """Check that the script defines exactly one job and does not decide its initial state.
 
-    ``variables``: True if the platform's ``${secret_values.NAME}`` may replace a secret.
+    ``variables`` is True if the platform's ``${secret_values.NAME}`` may replace secrets.
 
-    Raises ScriptRefused: no statement, no INSERT or several loose ones, a statement that makes another job, SET of a
-    recovery option, a literal secret, a misplaced placeholder, statements after the one that makes the job.
+    Raises ScriptRefused if the script has no INSERT, several separate INSERTs, or a statement that starts a different
+    job. SET of a recovery option, a literal secret, a misplaced placeholder, and statements after the job's statement
+    are also refused.
     """
     try:
         parsed = parse_script(script, source)
     except ScriptError as error:
         raise ScriptRefused(str(error)) from None
     if unended := next((each.unended for each in parsed.statements if each.unended is not None), None):
-        raise ScriptRefused(f"{unended}: a ; is missing in front of this statement")
+        raise ScriptRefused(f"{unended}: a ; is missing before this statement")
     if secrets := [each for each in find_secrets(parsed) if not (variables and are_of_namespace(each.variables))]:
         places = ", ".join(f"{secret.key} at {secret.span}" for secret in secrets)
         raise ScriptRefused(
-            f"the script contains secrets in plain text ({places}): put them into a connection and write "
-            "${conn.<connection id>.password} in their place"
+            f"the script contains secrets in plain text ({places}). Store the secrets in an Airflow connection and "
+            "write "
+            "${conn.<connection id>.password} instead"
         )
     for place, why in placeholder_faults(parsed.text, source):
         raise ScriptRefused(f"{place}: {why}")
@@ -110,26 +121,27 @@ def prepare(script: str, source: str = "<script>", *, variables: bool = True) ->
     for statement in parsed.statements:
         part = role(statement)
         if part is Role.QUERY:
-            raise ScriptRefused(f"{statement.span}: a bare query has no sink: write INSERT INTO … in front of it")
+            raise ScriptRefused(f"{statement.span}: a bare query has no sink. Write INSERT INTO … before the query")
         if part is Role.JOB:
             jobs.append(statement)
         _refuse_recovery(statement)
     if not jobs:
-        raise ScriptRefused(f"{source}: the script makes no job: it contains no INSERT")
+        raise ScriptRefused(f"{source}: the script defines no job, because it contains no INSERT")
     if len(jobs) > 1:
         places = ", ".join(str(job.span) for job in jobs)
-        raise ScriptRefused(f"the script makes {len(jobs)} jobs ({places}), and a deployment is one job: {_WRAP}")
+        raise ScriptRefused(f"the script defines {len(jobs)} jobs ({places}), but a deployment is one job: {_WRAP}")
     index = parsed.statements.index(jobs[0])
     if rest := parsed.statements[index + 1 :]:
         raise ScriptRefused(
-            f"{rest[0].span}: a statement after the one that makes the job has no effect on it: move it up or remove it"
+            f"{rest[0].span}: a statement after the job's statement has no effect on the job. Move the statement up "
+            "or remove it"
         )
     setup = parsed.statements[:index]
     return Prepared(setup, jobs[0], _options(setup).get(JOB_NAME))
 
 
 def set_options(script: str, source: str) -> dict[str, str]:
-    """The options that apply to the script's job: its SETs in order, undone by RESET."""
+    """The options that apply to the script's job, from its SET and RESET statements in order."""
     return _options(prepare(script, source).setup)
 
 
@@ -146,7 +158,7 @@ def _options(setup: Iterable[Statement]) -> dict[str, str]:
 
 
 class Role(StrEnum):
-    """Role of a statement in a job: it makes one, is a query without a sink, or prepares the session."""
+    """Role of a statement: it defines a job, is a query without a sink, or prepares the session."""
 
     JOB = "job"
     QUERY = "query"
@@ -154,7 +166,7 @@ class Role(StrEnum):
 
 
 def role(statement: Statement) -> Role:
-    """The role of a statement. Raises ScriptRefused if it makes another kind of job or changes data."""
+    """The role of a statement. Raises ScriptRefused if the statement starts other jobs or changes data."""
     words = _leading_words(statement.text)
     if _begins(words, _JOBS):
         return Role.JOB
@@ -165,44 +177,45 @@ def role(statement: Statement) -> Role:
             raise ScriptRefused(f"{statement.span}: {why}")
     if isinstance(statement.tree, CreateTable) and statement.tree.args.get("expression") is not None:
         raise ScriptRefused(
-            f"{statement.span}: CREATE TABLE … AS SELECT makes a job of its own: declare the table, then INSERT INTO it"
+            f"{statement.span}: CREATE TABLE … AS SELECT starts a separate job. Declare the table, then INSERT INTO it"
         )
     return Role.SETUP
 
 
 def planned_sql(job: Statement) -> str:
-    """The statement of a job in the form for COMPILE PLAN: an INSERT, or ``STATEMENT SET BEGIN … END``."""
+    """The job's statement as COMPILE PLAN requires it: an INSERT, or ``STATEMENT SET BEGIN … END``."""
     return _EXECUTE.sub("", as_one_statement(job.text), count=1).lstrip()
 
 
 def as_one_statement(text: str) -> str:
-    """The text of a statement, also of a statement set, which Flink parses on its own."""
+    """The text of a statement or a statement set, in a form that Flink parses as one statement."""
     return _BEGIN_SET.sub("EXECUTE STATEMENT SET BEGIN", text, count=1)
 
 
 def prepare_job(job: JobSpec, *, variables: bool = False) -> Prepared:
-    """Check that a job can be deployed, its settings first. Raises ScriptRefused."""
+    """Check that a job's settings and script can be deployed. Raises ScriptRefused."""
     check_settings(job.settings, variables=variables)
     return prepare(job.script, job.source, variables=variables)
 
 
 def check_settings(settings: Mapping[str, str], *, variables: bool = True) -> None:
-    """Raise ScriptRefused for a recovery option or a literal secret among settings."""
+    """Raise ScriptRefused if settings contain a recovery option or a literal secret."""
     for key in settings:
         if key.startswith(RECOVERY_PREFIXES):
-            raise ScriptRefused(f"the setting {key!r} is refused: {_start_is_ours(key)}")
+            raise ScriptRefused(f"the setting {key!r} is refused: {_recovery_remedy(key)}")
     for key, value in settings.items():
         as_statement = "SET '{}' = '{}';".format(*(text.replace("'", "''") for text in (key, value)))
         secrets = find_secrets(parse_script(as_statement, "settings"))
         if not all(variables and are_of_namespace(secret.variables) for secret in secrets):
             raise ScriptRefused(
-                f"the setting {key!r} contains a secret in plain text: store it in an Airflow connection and replace "
-                f"it with ${{conn.<connection id>.password}}"
+                f"the setting {key!r} contains a secret in plain text. Store the secret in an Airflow connection and "
+                "write "
+                "${conn.<connection id>.password} instead"
             )
 
 
 def resolve_settings(settings: Mapping[str, str], lookup: Lookup) -> dict[str, Resolved]:
-    """Settings with their placeholders resolved; outside SQL nothing is escaped. Raises ScriptRefused."""
+    """Settings with their placeholders resolved and not escaped as in SQL. Raises ScriptRefused."""
     resolved = {}
     for key, value in settings.items():
         try:
@@ -213,7 +226,7 @@ def resolve_settings(settings: Mapping[str, str], lookup: Lookup) -> dict[str, R
 
 
 def relocate(message: str, span: Span, *, prefix: int = 0) -> str:
-    """Turn ``line l, column c`` of a statement after ``prefix`` characters into those of its script."""
+    """Convert ``line l, column c`` of a statement after ``prefix`` characters to the script's position."""
 
     def place(match: re.Match[str]) -> str:
         line, column = int(match.group(1)), int(match.group(2))
@@ -225,18 +238,15 @@ def relocate(message: str, span: Span, *, prefix: int = 0) -> str:
 
 
 def _refuse_recovery(statement: Statement) -> None:
-    # An unreadable SET is refused if it only mentions such an option.
+    # Refuse an unparsable SET if it merely mentions such an option.
     if _leading_words(statement.text)[:1] == ("SET",) and any(key in statement.text for key in RECOVERY_PREFIXES):
         keys = [key for key, _ in _set_option(statement)]
         if not keys or keys[0].startswith(RECOVERY_PREFIXES):
-            raise ScriptRefused(f"{statement.span}: the SET is refused: {_start_is_ours(*keys)}")
+            raise ScriptRefused(f"{statement.span}: the SET is refused: {_recovery_remedy(*keys)}")
 
 
-def _start_is_ours(key: str = "") -> str:
-    return (
-        "the deployment's start mode decides from which state a job "
-        f"starts{f', not by {key}' if key else ''}; remove it"
-    )
+def _recovery_remedy(key: str = "") -> str:
+    return f"the deployment's start mode decides from which state a job starts. Remove {key or 'the statement'}"
 
 
 def _set_option(statement: Statement) -> tuple[tuple[str, str], ...]:
@@ -256,7 +266,7 @@ def _blank(text: str) -> str:
 
 
 def _leading_words(text: str, count: int = 4) -> tuple[str, ...]:
-    """The first words in upper case, blanks and comments skipped; ``("",)`` if there are none."""
+    """The first words in upper case, without blanks and comments, or ``("",)`` if there are none."""
     words: list[str] = []
     position = 0
     while len(words) < count:

@@ -1,9 +1,9 @@
-"""Tables of a job in its SQL Gateway session: declarations, other options, and stand-ins.
+"""Tables of a job in its SQL Gateway session: declarations, changed options and stand-ins.
 
-Flink's planner reports the tables that a job reads and writes (EXPLAIN), and the session reports their declarations
-(SHOW CREATE TABLE). Views, current catalogs and permanent catalogs therefore remain Flink's own business. Other options
-and stand-ins are temporary tables of the same path, which shadow the real one in this session only. Measured on Flink
-2.3: ALTER TABLE refuses temporary tables and would be permanent in a permanent catalog. No query is changed.
+Flink's planner reports the tables that a job reads and writes (EXPLAIN). The session reports the tables' declarations
+(SHOW CREATE TABLE). Therefore Flink itself resolves views and catalogs. Changed options and stand-ins are temporary
+tables of the same path, which shadow the real tables only in this session. ALTER TABLE is unsuitable: it refuses
+temporary tables and permanently changes a permanent catalog (measured on Flink 2.3). Queries stay unchanged.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ from airflow_flinkcompat.sql.statement_parser import Flink, parse_statement
 
 _SCAN = re.compile(r"LogicalTableScan\(table=\[\[(?P<path>.*?)\]\](?P<rest>.*)$")
 _HINT_OPTIONS = re.compile(r"OPTIONS [^{]*\{(?P<options>[^}]*)\}")
-# Parts that the planner has pushed into a scan follow its path: ``metadata=[timestamp]``.
+# Operations that the planner pushed down follow the table's path, such as ``metadata=[timestamp]``.
 _PUSHED_DOWN = re.compile(r", \w+=\[.*")
 
 
 class TableError(DeployError):
-    """Flink's description of a table was not understood."""
+    """Flink's description of a table cannot be parsed."""
 
 
 def scans_of(explained: str) -> dict[TablePath, dict[str, str]]:
-    """Paths (catalog, database, name) that an EXPLAIN scans, with options from hints; raises TableError."""
+    """Paths (catalog, database, name) of tables that EXPLAIN scans, with hint options. Raises TableError."""
     tree = explained.partition("== Optimized")[0]
     scans: dict[TablePath, dict[str, str]] = {}
     for line in tree.splitlines():
         if match := _SCAN.search(line):
             path = path_of(_PUSHED_DOWN.sub("", match["path"]), ", ")
-            scans.setdefault(path, {}).update(_hinted(match["rest"]))
+            scans.setdefault(path, {}).update(_hint_options(match["rest"]))
     return scans
 
 
 def path_of(text: str, separator: str) -> TablePath:
-    """A path as EXPLAIN writes it. Raises TableError."""
+    """Parse a table path as EXPLAIN writes it. Raises TableError."""
     parts = text.split(separator)
     if len(parts) != 3:
         raise TableError(f"cannot read the table {text!r} in Flink's EXPLAIN")
@@ -59,12 +59,12 @@ def declaration(session: Session, path: TablePath) -> nodes.CreateTable:
 
 
 def options_of(declared: nodes.CreateTable) -> dict[str, str]:
-    """The options in its WITH."""
+    """The options in the WITH clause of a declaration."""
     return {option.this.name: option.expression.name for option in declared.args.get("options") or ()}
 
 
 def overlay(session: Session, path: TablePath, options: Mapping[str, str], private: str) -> None:
-    """Set other options for a table in this session; ``private`` names the resource that is added."""
+    """Override options of a table in this session; ``private`` begins the name of an auxiliary table."""
     stage = quoted((path[0], path[1], f"{private} {path[2]}"))
     declared = ", ".join(f"{_literal(key)} = {_literal(value)}" for key, value in options.items())
     temporary = bool(declaration(session, path).args.get("temporary"))
@@ -73,7 +73,7 @@ def overlay(session: Session, path: TablePath, options: Mapping[str, str], priva
 
 
 def shadow(session: Session, path: TablePath, ddl: str, *, temporary: bool) -> None:
-    """Shadow a table, which may be ``temporary`` itself, with a temporary table; raises GatewayError."""
+    """Shadow a table with a temporary table, or replace a ``temporary`` one. Raises GatewayError."""
     if temporary:
         session.execute(f"DROP TEMPORARY TABLE {quoted(path)}")
     session.execute(ddl)
@@ -87,18 +87,18 @@ def _literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def _hinted(text: str) -> dict[str, str]:
+def _hint_options(text: str) -> dict[str, str]:
     found = (option for match in _HINT_OPTIONS.finditer(text) for option in match["options"].split(", "))
     return {key: value for key, _, value in (option.partition("=") for option in found)}
 
 
-# Options that identify topic and brokers; offsets of one do not apply to another.
+# Options that identify topic and brokers. Offsets are valid only for the same topic and brokers.
 _PLACE = ("topic", "topic-pattern", "properties.bootstrap.servers")
 _RECORD_TIME = "timestamp"
 
 
 def sources_of(session: Session, explained: str) -> Sources:
-    """The sources of a job that was explained in this session. Raises GatewayError if it does not answer."""
+    """The sources of a job that EXPLAIN described in this session. Raises GatewayError without an answer."""
     try:
         return Sources(tuple(_source(session, path, hints) for path, hints in scans_of(explained).items()))
     except (TableError, ScriptError) as error:
@@ -118,7 +118,7 @@ def _source(session: Session, path: TablePath, hints: Mapping[str, str]) -> Sour
 
 
 def _record_times(declared: nodes.CreateTable) -> frozenset[str]:
-    """Columns that are the time of the record."""
+    """Metadata columns that contain the record's timestamp."""
     columns = [column for column in declared.args["columns"] if isinstance(column, nodes.MetadataColumn)]
     keys = {column.this.name: column.args.get("metadata_key") for column in columns}
     return frozenset(name for name, key in keys.items() if (key.name if key else name) == _RECORD_TIME)
@@ -130,16 +130,16 @@ _SINK_CONNECTORS_OF_ROWS = frozenset({"print"})
 
 @dataclass(frozen=True)
 class Tables:
-    """Tables that one job writes and reads, by path (catalog, database, name); source options from hints."""
+    """Paths of the tables that a job writes and reads, with the option keys that hints set for sources."""
 
     sinks: tuple[TablePath, ...]
     sources: Mapping[TablePath, frozenset[str]]
 
 
 def tables_of(explained: str) -> Tables:
-    """Tables in the abstract syntax tree of an EXPLAIN; raises CannotRehearse if its form is unknown."""
+    """Tables in the abstract syntax tree of EXPLAIN. Raises CannotRehearse if its form is unknown."""
     tree = explained.partition("== Optimized")[0]
-    # A misread sink name would be written to for real.
+    # If the name of a sink were misread, the rehearsal would write to the real sink.
     roots = [line for line in _without_subqueries(tree) if line and line[0] not in " +:="]
     if strange := [line for line in roots if not _SINK.match(line)]:
         raise CannotRehearse(f"cannot read {strange[0][:60]!r} in Flink's EXPLAIN")
@@ -154,7 +154,7 @@ def tables_of(explained: str) -> Tables:
 
 
 def _without_subqueries(tree: str) -> Iterator[str]:
-    """The lines of a tree without those of subqueries, which are in braces inside a condition."""
+    """The lines of a tree without subqueries, which are in braces inside a condition."""
     depth = 0
     for line in tree.splitlines():
         depth -= line.startswith("})")
@@ -164,17 +164,17 @@ def _without_subqueries(tree: str) -> Iterator[str]:
 
 
 class Substitutes:
-    """Stand-ins in one session; ``private`` names resources of the rehearsal, such as a consumer group."""
+    """Stand-ins in a session; ``private`` is the name of private resources, such as a consumer group."""
 
     def __init__(self, session: Session, private: str) -> None:
         self._session = session
         self._private = private
 
     def check(self, tables: Tables) -> None:
-        """Raise CannotRehearse if a source admits one reader, or a table is both read and written."""
+        """Raise CannotRehearse if a source allows only one reader, or a table is both read and written."""
         if both := [path for path in tables.sinks if path in tables.sources]:
             raise CannotRehearse(
-                f"{_names_of(both)} is both read and written by this job, and a stand-in can only be one of them"
+                f"this job both reads and writes {_names_of(both)}, but a stand-in can only replace a source or a sink"
             )
         for path, hinted in tables.sources.items():
             options = options_of(self._declaration(path))
@@ -189,46 +189,46 @@ class Substitutes:
                 )
 
     def put(self, tables: Tables, *, empty: bool = False) -> None:
-        """Shadow every sink and some sources; ``empty``: they read no existing rows. Raises CannotRehearse."""
+        """Shadow every sink and some sources; ``empty``: sources skip existing rows. Raises CannotRehearse."""
         for path in tables.sinks:
             declared = self._declaration(path)
             temporary = bool(declared.args.get("temporary"))
-            with _understood():
+            with _as_cannot_rehearse():
                 shadow(self._session, path, sink_ddl(declared, self._materialized(declared)), temporary=temporary)
         for path in tables.sources:
             reader = ADMITTED[options_of(self._declaration(path))["connector"]]
             if own := reader.own_options(self._private, empty=empty):
-                with _understood():
+                with _as_cannot_rehearse():
                     overlay(self._session, path, own, self._private)
 
     def _materialized(self, sink: nodes.CreateTable) -> bool:
-        """True if an operator that stores rows by primary key precedes the sink, whatever the sink accepts."""
+        """True if Flink is forced to add an operator that stores rows by primary key before the sink."""
         if not sink.args.get("constraints"):
             return False
         settings = {row[0]: row[1] for row in self._session.execute("SET").rows}
         return settings.get("table.exec.sink.upsert-materialize") == "FORCE"
 
     def _declaration(self, path: TablePath) -> nodes.CreateTable:
-        with _understood():
+        with _as_cannot_rehearse():
             return declaration(self._session, path)
 
 
 @contextmanager
-def _understood() -> Iterator[None]:
+def _as_cannot_rehearse() -> Iterator[None]:
     try:
         yield
     except TableError as error:
         raise CannotRehearse(str(error)) from None
     except GatewayError as error:
-        raise CannotRehearse(f"no stand-in could be made: {error}") from None
+        raise CannotRehearse(f"no stand-in could be created: {error}") from None
 
 
 def sink_ddl(declared: nodes.CreateTable, materialized: bool = False) -> str:
-    """A table of the same path, columns, partitions and primary key that discards its rows.
+    """DDL of a table that discards its rows, with the sink's path, columns, partitions and primary key.
 
-    Writable metadata becomes a plain column. A sink that accepts retractions (print) gets no primary key. With one, the
-    stand-in would accept upserts and the planner would add an operator with state in front of it. If the planner adds
-    it for the real sink too (``materialized``), the key stays.
+    Writable metadata becomes a plain column. The stand-in of a sink that accepts retractions (print) has no primary
+    key. With a key, the stand-in would accept upserts, and the planner would add a stateful operator before it. If the
+    planner also adds this operator for the real sink (``materialized``), the stand-in keeps the key.
     """
     tree = declared.copy()
     columns = []
@@ -262,15 +262,15 @@ def _names_of(paths: Iterable[TablePath]) -> str:
 
 
 PRIVATE = "{private}"
-"""Placeholder in an option for a name that only the rehearsal uses."""
+"""Placeholder in an option value for a name that only the rehearsal uses."""
 
 
 @dataclass(frozen=True)
 class SecondReader:
-    """A connector that admits a second reader.
+    """A connector that allows a second reader.
 
-    ``options`` replace those of the table; ``forbidden`` options would share with the live job. With the ``empty``
-    options it reads no existing rows and does not end.
+    ``options`` override table options. ``forbidden`` lists options that would share a resource with the live job. With
+    the ``empty`` options, the source reads no existing rows and does not end.
     """
 
     options: Mapping[str, str] = field(default_factory=dict)
@@ -283,9 +283,9 @@ class SecondReader:
 
 
 _ALONE = SecondReader()
-# No path fits the pattern.
+# No path matches this pattern.
 _FILES = SecondReader(empty={"source.path.regex-pattern": "(?!)", "source.monitor-interval": "1 h"})
-# Partitions are assigned, not subscribed to, so a group only receives committed positions.
+# The source assigns partitions without a subscription, so the group only stores committed positions.
 _UPSERT_KAFKA = SecondReader(
     {
         "properties.group.id": PRIVATE,
@@ -304,25 +304,25 @@ ADMITTED: Mapping[str, SecondReader] = {
     "upsert-kafka": _UPSERT_KAFKA,
     "jdbc": _ALONE,
     "iceberg": _ALONE,
-    # The table keeps snapshots for a consumer id.
+    # Paimon retains snapshots for a consumer id.
     "paimon": SecondReader(forbidden=("consumer-id",)),
 }
 
 _ONE_READER = {
     "mysql-cdc": "two readers of one server id disconnect each other",
-    "postgres-cdc": "a replication slot has one reader",
-    "pulsar": "a subscription keeps the position of its readers",
+    "postgres-cdc": "a replication slot allows only one reader",
+    "pulsar": "a subscription stores the position that its readers share",
     "kinesis": "readers share the throughput of a shard",
-    "rabbitmq": "a message that one reader takes is lost for the others",
+    "rabbitmq": "each message is delivered to only one reader",
 }
 
 
 def refusal(connector: str) -> str:
-    """Reason why a source of this connector must have one reader; empty if it may have two."""
+    """Reason why a source of this connector allows only one reader, or "" if two are possible."""
     if connector in ADMITTED:
         return ""
     if why := _ONE_READER.get(connector):
         return why
     if connector.endswith("-cdc"):
-        return "a change stream may admit one reader only"
-    return "it is unknown if it admits a second reader"
+        return "a change stream may allow only one reader"
+    return "it is unknown if the connector allows a second reader"

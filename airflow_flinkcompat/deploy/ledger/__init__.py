@@ -1,1 +1,1 @@
-"""The history of a deployment: entries in a store, each created once, and the state that they imply."""
+"""The ledger of a deployment: entries in a store, each created once, and the resulting status."""

@@ -1,8 +1,8 @@
-"""Entries of the ledger: a type for each kind, and the flat JSON object in which it is stored.
+"""Types of ledger entries, one for each kind, and their form as flat JSON objects.
 
-Recurring parts are values of their own whose fields are keys of that object: the job, the approval (:class:`Review`), a
-start (:class:`JobStart`) and a stop (:class:`JobStop`). Every key of the schema is written, also those that a kind does
-not use, with the value for "empty". Releases can therefore read each other's entries.
+Recurring parts are separate classes: the job, the approval (:class:`Review`), a start (:class:`JobStart`) and a stop
+(:class:`JobStop`). The fields of these classes are keys of the JSON object. Each entry contains every key of the
+schema. Keys that a kind does not use have an empty value. Therefore releases can read each other's entries.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _STOP_REQUEST = "trigger_id"
 
 
 def _absent() -> dict[str, Any]:
-    """Every key of the schema in display order, with the value of an entry that does not use it."""
+    """Every key of the schema in display order, with its empty value."""
     return {
         "kind": "", "script": "", "settings": {}, "functions": [], "catalog": "", "language": "sql", "variables": {},
         "files": {}, "engine": "", "engine_version": None, "sha256": "", "job_id": None, "savepoint": None,
@@ -40,7 +40,7 @@ def _absent() -> dict[str, Any]:
 # --------------------------------------------------------------------------------------------------- groups of fields
 @dataclass(frozen=True)
 class _Keys:
-    """A value whose fields are keys of an entry."""
+    """A part of an entry whose fields are keys of the entry."""
 
     def to_dict(self) -> dict[str, Any]:
         return {each.name: getattr(self, each.name) for each in fields(self)}
@@ -53,7 +53,7 @@ class _Keys:
 
 @dataclass(frozen=True)
 class Review(_Keys):
-    """Approval of a version: outcome and report of its check, waivers (a row each), approver, reason."""
+    """Approval of a version: the check's outcome and report, waivers, approver and reason."""
 
     outcome: str | None = None
     report_path: str | None = None
@@ -64,11 +64,11 @@ class Review(_Keys):
 
 @dataclass(frozen=True)
 class Origin(_Keys):
-    """Origin of a version, and the owners of the deployment.
+    """Origin of a version, and owners of the deployment.
 
-    ``commit`` is the Git commit that last changed the version's files and ``author`` its author; None without version
-    control, or if the files were edited since. ``team`` and ``owned_by`` are responsible for the deployment. The key
-    ``owner`` is another one: the run that wrote an entry.
+    ``commit`` is the Git commit that last changed the version's files, and ``author`` is the commit's author.
+    ``commit`` and ``author`` are None without version control, or if the files have uncommitted changes. ``team`` and
+    ``owned_by`` are responsible for the deployment. In contrast, ``owner`` is the run that wrote an entry.
     """
 
     commit: str | None = None
@@ -79,7 +79,7 @@ class Origin(_Keys):
 
 @dataclass(frozen=True)
 class JobVersion(_Keys):
-    """A version by its digest. Its script is not stored, because it may contain secrets or be unreadable."""
+    """Engine and digest of a version. The script is not stored, because it may contain secrets."""
 
     engine: str = ""
     engine_version: str | None = None
@@ -92,13 +92,13 @@ class JobVersion(_Keys):
 
 @dataclass(frozen=True)
 class JobStart(_Keys):
-    """Facts of a start.
+    """Facts about a start.
 
-    ``savepoint``: the savepoint or checkpoint that the job starts from. ``migrated_from``: the savepoint of the former
-    job from which this one was rewritten, if any. ``offsets``: the starting positions of the sources, a row each: path
-    of the table, choice, options, words. ``request_id``: the id of the request, so that repeating it is the same start.
-    ``job_id``: the job, once its name is known. ``savepoint_bytes``: the size of the former job's state, if the target
-    showed it when the start was verified.
+    ``savepoint`` is the savepoint or checkpoint from which the job starts. ``migrated_from`` is the former job's
+    savepoint, if ``savepoint`` was rewritten from it. ``offsets`` has a row for each source: path of the table, choice,
+    options and a text. ``request_id`` identifies the request, so that a repeated request is the same start. ``job_id``
+    is the job, as soon as it is known. ``savepoint_bytes`` is the size of the former job's state, if the target showed
+    the size during verification.
     """
 
     start_mode: str | None = None
@@ -111,12 +111,12 @@ class JobStart(_Keys):
 
     @property
     def way_back(self) -> Snapshot | None:
-        """The former job's state, from which it is restarted if this start fails."""
+        """The former job's state, from which a rollback restarts the former script."""
         return self.migrated_from or self.savepoint
 
     @property
     def asked_under(self) -> str:
-        """The request id; entries of earlier releases name the job alone, by the same id."""
+        """The request id. Entries of earlier releases contain only the job id, which is the same id."""
         return str(self.request_id or self.job_id)
 
     @property
@@ -126,13 +126,14 @@ class JobStart(_Keys):
 
 @dataclass(frozen=True)
 class JobStop(_Keys):
-    """Facts of a stop.
+    """Facts about a stop.
 
-    ``request_id``: the id of the request, so that repeating it is the same stop; None if the job is cancelled and its
-    last checkpoint is used. ``checkpoint``: the last one before the stop, and ``offsets`` the next offset by source
-    partition. ``directory``: the requested location of the savepoint. Once the job has ended, ``savepoint`` is its
-    path, ``savepoint_bytes`` its size, ``savepoint_at`` its time (ISO 8601 in UTC), each None if unknown, and ``state``
-    the statistics of its state.
+    ``request_id`` identifies the request, so that a repeated request is the same stop. ``request_id`` is None if the
+    job is cancelled and its last checkpoint is used. ``checkpoint`` is the last checkpoint before the stop. ``offsets``
+    is the next offset by source partition before the stop. ``directory`` is the requested folder of the savepoint.
+
+    After the end of the job, ``savepoint`` is the savepoint, ``savepoint_bytes`` its size and ``savepoint_at`` its time
+    (ISO 8601 in UTC). Unknown values are None. ``state`` contains the statistics of the savepoint.
     """
 
     job_id: JobRef
@@ -150,7 +151,7 @@ class JobStop(_Keys):
         state = {**(self.state.to_dict() if self.state else {}), "offsets": row.pop("offsets")}
         if (directory := row.pop("directory")) is not None:
             state["directory"] = directory
-        # Under a separate key, because an entry's request_id is that of a start.
+        # Write the stop's request id under a separate key, because the key request_id belongs to starts.
         row[_STOP_REQUEST] = row.pop("request_id")
         return {**row, "state": _ordered(state)}
 
@@ -168,7 +169,7 @@ def _read_job(row: Mapping[str, Any]) -> JobSpec:
     job = JobSpec.from_dict(row)
     if row.get("sha256", job.digest()) != job.digest():
         raise ValueError(
-            "its sha256 does not match its job: a later version of flinkcompat, with more fields, wrote it"
+            "its sha256 does not match its job, so a later release of flinkcompat with more fields wrote it"
         )
     return job
 
@@ -185,7 +186,7 @@ def _require_kind_and_number(row: Mapping[str, Any]) -> None:
 
 
 def _ordered(value: Any) -> Any:
-    """JSON values with their keys in file order, whether or not they were read from a file."""
+    """JSON values with sorted keys, as in a file."""
     return json.loads(json.dumps(value, sort_keys=True))
 
 
@@ -197,20 +198,20 @@ _READ = {
     "stop": JobStop.from_dict,
     "origin": Origin.from_dict,
 }
-"""Fields of entries that are groups, and the reader of each from the keys of an entry."""
+"""Fields of entries that consist of several keys, with the function that reads each."""
 
 
 # ------------------------------------------------------------------------------------------------- what entries share
 @dataclass(frozen=True, kw_only=True)
 class LedgerEntry:
-    """One step in the life of a deployment, or a note about it: the base of all kinds.
+    """Base of all kinds of entries: a step of a deployment, or a note about the deployment.
 
     Attributes:
-        number: Its place in the ledger, set by ``Ledger.append``.
-        at: When it was written, ISO 8601 in UTC, set by ``Ledger.append``.
-        owner: The name of the run that wrote it.
-        message: Remarks on it, for readers.
-        passes_over: Numbers of the torn entries right before it.
+        number: The entry's number in the ledger, set by ``Ledger.append``.
+        at: The time of writing, ISO 8601 in UTC, set by ``Ledger.append``.
+        owner: The name of the run that wrote the entry.
+        message: A remark for readers.
+        passes_over: Numbers of the torn entries directly before this entry.
     """
 
     KIND: ClassVar[str]
@@ -233,19 +234,19 @@ class LedgerEntry:
 
     @property
     def written(self) -> datetime:
-        """The time of writing; only for an entry that is in the ledger."""
+        """The time of writing. Only entries in a ledger have a time."""
         return datetime.fromisoformat(self.at)
 
     @property
     def is_head(self) -> bool:
-        """True if the entry is about the job in force."""
+        """True if the entry is about the deployed job."""
         return isinstance(self, HeadEntry)
 
     def to_dict(self) -> dict[str, Any]:
-        """The entry as it is stored; :meth:`from_dict` reads it back.
+        """The entry as JSON values, which :meth:`from_dict` reads.
 
         Returns:
-            JSON values, by every key of the schema.
+            JSON values for every key of the schema.
         """
         row = {**_absent(), "kind": self.kind}
         for each in fields(self):
@@ -260,19 +261,19 @@ class LedgerEntry:
 
     @classmethod
     def from_dict(cls, row: Mapping[str, Any]) -> LedgerEntry:
-        """The entry that :meth:`to_dict` wrote; keys of a later version are ignored.
+        """Read an entry that :meth:`to_dict` wrote. Keys of later releases are ignored.
 
         Args:
             row: The entry as JSON values.
 
         Returns:
-            The entry, of the type of its kind; an :class:`OtherEntry` where this version does not know that.
+            The entry with the type of its kind, or an :class:`OtherEntry` if this release does not know the kind.
 
         Raises:
-            ValueError: The row has another schema, lacks the kind or the number, or contains an impossible value.
+            ValueError: The row has a different schema, lacks kind or number, or contains an invalid value.
         """
         if row.get("schema") != SCHEMA:
-            raise ValueError(f"its schema is {row.get('schema')!r}, this version reads {SCHEMA!r}")
+            raise ValueError(f"its schema is {row.get('schema')!r}, but this release reads {SCHEMA!r}")
         _require_kind_and_number(row)
         return _type_of(row)._read(row)
 
@@ -290,7 +291,7 @@ class LedgerEntry:
 
 @dataclass(frozen=True, kw_only=True)
 class StepEntry(LedgerEntry):
-    """A step that replaces or takes over a job; ``job`` is named after the entry."""
+    """A step that replaces or adopts a job. ``job.source`` is the name of the entry."""
 
     job: JobSpec
     review: Review = Review()
@@ -306,7 +307,7 @@ class StepEntry(LedgerEntry):
 
     @property
     def job_id(self) -> JobRef | None:
-        """The running job of the step, if there is one and it is known."""
+        """The running job of the step, or None if there is no job or it is unknown."""
         return None
 
     @property
@@ -316,7 +317,7 @@ class StepEntry(LedgerEntry):
 
 @dataclass(frozen=True, kw_only=True)
 class StartEntry(StepEntry):
-    """A step with the start of its job."""
+    """A step with a start of its job."""
 
     start: JobStart
 
@@ -331,33 +332,33 @@ class StartEntry(StepEntry):
 
 @dataclass(frozen=True, kw_only=True)
 class HeadEntry(StartEntry):
-    """The job in force, which runs the script of the entry; ``evidence`` lists observations, a line each."""
+    """The deployed job, which runs the entry's script; ``evidence`` lists observations."""
 
     evidence: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunEntry(StepEntry):
-    """A step of a run that may continue; it states the seconds until the run writes its next entry."""
+    """A step of a run that may continue; ``claim_seconds`` is the time until the next entry at the latest."""
 
     claim_seconds: float | None = None
 
     @property
     def is_open(self) -> bool:
-        """True if further steps of the run follow the entry."""
+        """True if the run writes more entries after this entry."""
         return True
 
 
 @dataclass(frozen=True, kw_only=True)
 class AttemptEntry(RunEntry):
-    """A step on the way to its job; ``hand_over`` is the record of the backfill before it."""
+    """A step on the way to a new job; ``hand_over`` is the record of the backfill before the job."""
 
     hand_over: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class StopEntry(AttemptEntry):
-    """A step about the stop of the former job. ``start_mode`` is the requested start of its successor."""
+    """A step about the stop of the former job; ``start_mode`` is the start mode of its successor."""
 
     stop: JobStop
     start_mode: str | None = None
@@ -370,7 +371,7 @@ class StopEntry(AttemptEntry):
 # ------------------------------------------------------------------------------------------------ steps of a redeploy
 @dataclass(frozen=True, kw_only=True)
 class DeployingEntry(AttemptEntry, kind="deploying"):
-    """A claim on the deployment; ``prepared`` is the folder of the state already computed from history."""
+    """A claim on the deployment; ``prepared`` is the folder of state already computed from history."""
 
     start_mode: str | None = None
     prepared: str | None = None
@@ -381,24 +382,24 @@ class StoppingEntry(StopEntry, kind="stopping"):
 
 
 class StoppedEntry(StopEntry, kind="stopped"):
-    """The stop of the former job, whose state is kept."""
+    """The completed stop of the former job, with its state."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class MigrationEntry(AttemptEntry):
-    """A step of a rewritten savepoint: ``savepoint`` is the former job's, ``migrated_to`` the new one's."""
+    """A step of a migration: the former job's ``savepoint`` is rewritten to ``migrated_to``."""
 
     savepoint: Snapshot
     migrated_to: str
 
 
 class MigratingEntry(MigrationEntry, kind="migrating"):
-    """The intention to rewrite the savepoint of the former job."""
+    """The intention to rewrite the former job's savepoint."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class MigratedEntry(MigrationEntry, kind="migrated"):
-    """A complete and verified rewritten savepoint; ``migration`` lists the kept state of each operator."""
+    """A verified migration; ``migration`` lists the kept state of each operator."""
 
     migration: Mapping[str, Any] = field(default_factory=dict)
     evidence: tuple[str, ...] = ()
@@ -411,12 +412,12 @@ class StartingEntry(AttemptEntry, StartEntry, kind="starting"):
 
 @dataclass(frozen=True, kw_only=True)
 class StartedEntry(AttemptEntry, StartEntry, kind="started"):
-    """An accepted job that has not proved itself yet."""
+    """An accepted job that is not verified yet."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DeployedEntry(AttemptEntry, HeadEntry, kind="deployed"):
-    """A verified, running job; ``effective_settings`` are those of cluster, session and script."""
+    """A verified job; ``effective_settings`` contains the settings of cluster, session and script."""
 
     effective_settings: Mapping[str, Any] = field(default_factory=dict)
 
@@ -427,9 +428,9 @@ class DeployedEntry(AttemptEntry, HeadEntry, kind="deployed"):
 
 @dataclass(frozen=True, kw_only=True)
 class FailedEntry(AttemptEntry, StartEntry, kind="failed"):
-    """A failed attempt: ``start`` is its last state, or names the former job if that could not be stopped.
+    """A failed attempt; ``start`` is the failed start, or names the former job if the stop failed.
 
-    ``rolls_back_to``: the number of the entry whose script is restarted; None if there is no way back.
+    ``rolls_back_to`` is the number of the entry whose script is restarted, or None if no rollback follows.
     """
 
     rolls_back_to: int | None = None
@@ -441,27 +442,27 @@ class FailedEntry(AttemptEntry, StartEntry, kind="failed"):
 
 @dataclass(frozen=True, kw_only=True)
 class RollingBackEntry(RunEntry, StartEntry, kind="rolling-back"):
-    """The intention to restart the former script, whose job the entry contains."""
+    """The intention to restart the former script. The entry contains the former job."""
 
 
 class RolledBackEntry(HeadEntry, kind="rolled-back"):
-    """A return to the former script, which runs again."""
+    """A completed rollback: the former script runs again."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AdoptedEntry(HeadEntry, kind="adopted"):
-    """A running job taken over with its user's script; only the job of its start is known."""
+    """An adopted job with the script from its user. Only the job id of its start is known."""
 
     effective_settings: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedEntry(StartEntry, kind="planned"):
-    """The spec for a platform that others configure; nothing was touched.
+    """A planned change for a platform that someone else configures. Nothing was changed.
 
-    ``start`` is how the job would start, with the request id by which it is recognised; ``evidence`` holds remarks, a
-    line each. ``savepoint_before``: the savepoint that the platform then named as the next start, so that a later one
-    can be distinguished.
+    ``start`` describes the future start, with the request id that identifies its job. ``evidence`` contains remarks,
+    one line each. ``savepoint_before`` is the savepoint that the platform reported at the time of planning, to
+    distinguish later savepoints.
     """
 
     evidence: tuple[str, ...] = ()
@@ -471,7 +472,7 @@ class PlannedEntry(StartEntry, kind="planned"):
 # ------------------------------------------------------------------------------------------- other notes
 @dataclass(frozen=True, kw_only=True)
 class VersionEntry(LedgerEntry):
-    """Fate of a proposed version, before or without a redeploy."""
+    """A result about a proposed version, before or without a redeploy."""
 
     version: JobVersion
 
@@ -492,21 +493,21 @@ class RejectedEntry(DecisionEntry, kind="rejected"):
 
 
 class UnchangedEntry(DecisionEntry, kind="unchanged"):
-    """A version without a change that matters to the running job."""
+    """A version without relevant changes for the running job."""
 
 
 class FailedVersionEntry(VersionEntry, kind=FailedEntry.KIND):
-    """A version that is itself at fault, which was found before anything was touched."""
+    """A faulty version, detected before anything was changed."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class FindingEntry(VersionEntry):
-    """A finding about a version, which decides nothing and is no step of a redeploy."""
+    """A finding about a version, which is neither a decision nor a step of a redeploy."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CheckedEntry(FindingEntry, kind="checked"):
-    """A check; ``branch`` is the chosen branch, ``policy`` the policy's own one, None if not consulted."""
+    """A check; ``branch`` is the chosen branch, ``policy`` the policy's branch or None if not consulted."""
 
     review: Review = Review()
     origin: Origin = Origin()
@@ -516,14 +517,14 @@ class CheckedEntry(FindingEntry, kind="checked"):
 
 @dataclass(frozen=True, kw_only=True)
 class RehearsedEntry(FindingEntry, kind="rehearsed"):
-    """A rehearsed restore; ``rehearsal`` is the result as ``flinkcompat-rehearsal/1``."""
+    """A rehearsal; ``rehearsal`` is its result in the format ``flinkcompat-rehearsal/1``."""
 
     rehearsal: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
 class BackfilledEntry(FindingEntry, kind="backfilled"):
-    """A recomputation of history with the version; bounds are None for begin and end of history."""
+    """A backfill with the version. A bound of None means the beginning or the end of history."""
 
     range_from: str | None = None
     range_to: str | None = None
@@ -534,13 +535,13 @@ class BackfilledEntry(FindingEntry, kind="backfilled"):
 
 @dataclass(frozen=True, kw_only=True)
 class InterruptedEntry(LedgerEntry, kind="interrupted"):
-    """The end, by a person, of a task that waited for a stop (``request_id``) or for the proof of a start."""
+    """The manual end of a task that waited for a stop (``request_id``) or for the proof of a start."""
 
     job_id: JobRef
     request_id: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """The entry as it is stored, with the request under the key of a stop."""
+        """The entry as JSON values, with the request id under the key of a stop."""
         row = super().to_dict()
         return {**row, _STOP_REQUEST: row["request_id"], "request_id": None}
 
@@ -558,7 +559,7 @@ class DisposedEntry(LedgerEntry, kind="disposed"):
 
 @dataclass(frozen=True, kw_only=True)
 class OtherEntry(LedgerEntry):
-    """An entry that this version does not understand, with its content; it has no effect."""
+    """An entry that this release does not understand, with its content. The entry has no effect."""
 
     row: Mapping[str, Any]
 
@@ -585,7 +586,7 @@ ENTRY_TYPES: tuple[type[LedgerEntry], ...] = (
     RejectedEntry, UnchangedEntry, FailedVersionEntry, InterruptedEntry, DisposedEntry,
     CheckedEntry, RehearsedEntry, BackfilledEntry,
 )  # fmt: skip
-"""The types of all kinds that this version knows."""
+"""The types of all kinds that this release knows."""
 
 _BY_KIND = {each.KIND: each for each in ENTRY_TYPES if each is not FailedVersionEntry}
 

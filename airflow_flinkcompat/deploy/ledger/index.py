@@ -1,21 +1,23 @@
-"""The index over the ledgers of one root: a row for each deployment, so that a list reads few objects.
+"""The index of all ledgers under a root: a row for each deployment, so that a list reads few files.
 
-``<root>/_index/`` (no deployment can have that name) holds two kinds of files:
+The folder ``<root>/_index/`` (no deployment can have this name) contains two kinds of files:
 
-* ``<deployment>~000007.json``, a *marker*. It is written empty right before entry 7 is created, and receives the row of
-  the deployment after that entry once the entry exists. An empty marker means that an entry may exist that no row
-  covers, because its writer still writes or died.
-* ``snapshots/000003.json``, the rows of all deployments at one time. A writer makes the next one when many markers are
-  newer than the last, by a conditional create: the second writer does nothing.
+* ``<deployment>~000007.json`` is a *marker*. An empty marker is written directly before entry 7 is created. After the
+entry, the deployment's row is written into the marker. So an empty marker means that an entry without a row may exist,
+  because its writer is still active or died.
+* ``snapshots/000003.json`` is a *snapshot*, which contains the rows of all deployments. A writer creates the next
+  snapshot when many markers are newer than the last snapshot. If two writers try, a conditional create lets only the
+  first succeed.
 
-A marker is *covered* by a snapshot whose row of its deployment is of that entry or a later one. A reader lists the
-markers, then the snapshots, and takes the latest snapshot and the markers that it does not cover. Of each deployment
-the newest marker counts; if it is empty, the ledger itself is read. The index therefore never lacks an entry of the
-ledgers. An entry has a marker before it exists. The marker is removed only when a snapshot covers it and the next
-snapshot is written. That one snapshot of grace protects readers whose listing took a while.
+A snapshot *covers* a marker if the snapshot's row includes the marker's entry. A reader lists the markers, then the
+snapshots. The reader uses the latest snapshot and all markers that this snapshot does not cover. Only the newest marker
+of each deployment applies. If this marker is empty, the reader reads the ledger itself.
 
-Only the ledgers are the truth. A fault in the index makes readers slow, and ``flinkcompat ledger index`` repairs it.
-Writes to the index never make an entry fail.
+Therefore the index never lacks an entry of a ledger. Each entry has a marker before the entry exists. A marker is
+deleted only if a snapshot covers it and a newer snapshot exists. The delay of one snapshot protects slow readers.
+
+Only the ledgers are authoritative. A fault in the index only slows down readers, and ``flinkcompat ledger index``
+repairs the index. A failed write to the index never makes an entry fail.
 """
 
 from __future__ import annotations
@@ -34,20 +36,20 @@ from airflow_flinkcompat.deploy.ledger.store import LedgerError, Store
 
 _log = logging.getLogger(__name__)
 FOLDER = "_index"
-"""The folder next to those of the deployments; a name that no deployment can have."""
+"""The folder of the index, next to the deployments' folders. No deployment can have this name."""
 MOST_MARKERS = 64
-"""Number of markers newer than the snapshot that triggers the next one; at most twice as many exist."""
+"""Number of uncovered markers that triggers the next snapshot. About twice as many markers may exist."""
 _SNAPSHOTS = "snapshots"
 _MARKER = re.compile(r"(?P<deployment>[A-Za-z0-9][A-Za-z0-9._-]{0,127})~(?P<number>\d{6,})\.json")
 _SNAPSHOT = re.compile(r"(\d{6,})\.json")
-# Attempts of a reader whose listed files were deleted meanwhile.
+# Attempts of a reader if listed files are deleted before it reads them.
 _TRIES = 5
-REMEDY = "`flinkcompat ledger index` rebuilds it"
+REMEDY = "`flinkcompat ledger index` rebuilds the index"
 
 
 @dataclass(frozen=True, order=True)
 class Marker:
-    """A marker by its name."""
+    """Deployment and entry number of a marker."""
 
     deployment: str
     number: int
@@ -61,9 +63,9 @@ class Marker:
 class IndexView:
     """Content of the index.
 
-    ``rows`` by deployment; a deployment in ``dirty`` may lack entries in its row, or has none. ``snapshot`` is the
-    number of the latest one (0: none) and ``covered_to`` the entry that it covers, by deployment. ``markers`` are all
-    that exist.
+    ``rows`` contains the rows by deployment. Deployments in ``dirty`` have no row, or an outdated row. ``snapshot`` is
+    the number of the latest snapshot (0: none). ``covered_to`` is the last entry that the snapshot covers, by
+    deployment. ``markers`` contains all existing markers.
     """
 
     rows: Mapping[str, DeploymentRow] = field(default_factory=dict)
@@ -78,7 +80,7 @@ class IndexView:
 
 
 class Index:
-    """The index of the ledgers under a root, a path or URI; ``options`` are passed to its file system."""
+    """The index of the ledgers under a root (path or URI); ``options`` are passed to its file system."""
 
     def __init__(self, root: str | os.PathLike[str], **options: Any) -> None:
         self._store = Store(root, FOLDER, **options)
@@ -86,21 +88,21 @@ class Index:
 
     # ------------------------------------------------------------------------------------------- beside an entry
     def announce(self, deployment: str, number: int) -> None:
-        """Announce a new entry, so that readers look at the ledger itself from now on; never raises."""
+        """Write an empty marker before a new entry, so that readers read the ledger itself. Never raises."""
         try:
             self._store.put(Marker(deployment, number).name, b"")
         except LedgerError as error:
             _log.warning("Cannot announce entry %d of %s to the index: %s; %s", number, deployment, error, REMEDY)
 
     def settle(self, row: DeploymentRow) -> None:
-        """Write the deployment's row once the entry exists; never raises."""
+        """Write the deployment's row into the marker after the entry exists. Never raises."""
         try:
             self._store.put(Marker(row.deployment, row.last).name, _encoded(row.to_dict()))
         except LedgerError as error:
             _log.warning("The index lacks the row of entry %d of %s: %s; %s", row.last, row.deployment, error, REMEDY)
 
     def row_at(self, deployment: str, number: int) -> DeploymentRow | None:
-        """The row after exactly this entry; None if the index lacks it. Raises LedgerError."""
+        """The row after exactly this entry, or None if the index lacks this row. Raises LedgerError."""
         content = self._store.find([Marker(deployment, number).name])[0]
         row = _decoded(content, deployment) if content is not None else None
         if row is None:
@@ -109,14 +111,14 @@ class Index:
 
     # -------------------------------------------------------------------------------------------------- reading
     def read(self) -> IndexView:
-        """Read the rows, and the deployments whose ledgers must be read. Raises LedgerError."""
+        """Read the rows, and find the deployments whose ledgers must be read. Raises LedgerError."""
         for _ in range(_TRIES):
-            if (view := self._read(self._listed())) is not None:
+            if (view := self._read(self._list_files())) is not None:
                 return view
-        raise LedgerError(f"the index {self.directory} changed while it was read: try again")
+        raise LedgerError(f"the index {self.directory} changed during the read. Try again")
 
-    def _listed(self) -> IndexView:
-        """Names, and the coverage of the latest snapshot: enough to decide about a new one."""
+    def _list_files(self) -> IndexView:
+        """The existing markers and the latest snapshot. The markers' rows are not read."""
         found = filter(None, map(_MARKER.fullmatch, self._store.names()))
         markers = tuple(sorted(Marker(match["deployment"], int(match["number"])) for match in found))
         snapshot = max(self._snapshots(), default=0)
@@ -128,7 +130,7 @@ class Index:
         return sorted(int(match[1]) for match in found)
 
     def _rows_of(self, snapshot: int) -> dict[str, DeploymentRow]:
-        """The rows of a snapshot; none if it was deleted meanwhile, or cannot be understood."""
+        """The rows of a snapshot. Empty if the snapshot was deleted meanwhile or is unreadable."""
         content = self._store.find([_snapshot_name(snapshot)])[0] if snapshot else None
         try:
             rows = json.loads(content)["rows"] if content else []
@@ -138,7 +140,7 @@ class Index:
             return {}
 
     def _read(self, listed: IndexView) -> IndexView | None:
-        """The rows of the markers laid over the snapshot's; None if a marker was deleted meanwhile."""
+        """The snapshot's rows, updated by the markers' rows. None if a marker was deleted meanwhile."""
         newest = {each.deployment: each for each in listed.uncovered}
         rows, dirty = dict(listed.rows), set()
         contents = self._store.find([each.name for each in newest.values()])
@@ -154,47 +156,47 @@ class Index:
 
     # ------------------------------------------------------------------------------------------------ snapshots
     def compact(self, read_ledger: Callable[[str, DeploymentRow | None], DeploymentRow]) -> None:
-        """Make a snapshot if many markers are newer than the last one. Never raises."""
+        """Create a snapshot if many markers are uncovered. Never raises."""
         try:
             if not self._may_be_due():
                 return
-            listed = self._listed()
+            listed = self._list_files()
             if len(listed.uncovered) <= MOST_MARKERS or (view := self._read(listed)) is None:
                 return
             rows = dict(view.rows)
             for name in sorted(view.dirty):
                 try:
-                    # If the writer is still active, its marker is newer than this row, and stays.
+                    # The marker of a still active writer is newer than this row, so the marker remains.
                     rows[name] = read_ledger(name, rows.get(name))
                 except LedgerError as error:
-                    _log.warning("Cannot index %s, so readers read its ledger: %s", name, error)
+                    _log.warning("Cannot index %s, so readers must read its ledger: %s", name, error)
             self._write(view, rows)
         except FileExistsError:
-            return  # another writer has made it
+            return  # a different writer has created the snapshot
         except LedgerError as error:
             _log.warning("The index %s was not compacted: %s", self.directory, error)
 
     def _may_be_due(self) -> bool:
-        """True if a snapshot may be due, judged by names alone, since every run asks this at its end."""
+        """True if a snapshot may be due. Every run calls this, so only file names are read."""
         markers = sum(1 for name in self._store.names() if _MARKER.fullmatch(name))
         return markers > MOST_MARKERS and (markers > 2 * MOST_MARKERS or not self._snapshots())
 
     def rebuild(self, read_ledgers: Callable[[], Mapping[str, DeploymentRow]]) -> None:
-        """Make a snapshot of the ledgers, whatever the index contains."""
+        """Create a snapshot from the ledgers, regardless of the index's content."""
         for _ in range(_TRIES):
-            listed = self._listed()
+            listed = self._list_files()
             rows = dict(read_ledgers())
             ahead = [each for each in listed.markers if each.number > _last(rows, each.deployment)]
-            for marker in ahead:  # its entry is lost or about to appear, so readers must read the ledger
+            for marker in ahead:  # the marker's entry is lost or about to be written, so readers must read the ledger
                 self._store.put(marker.name, b"")
             try:
                 return self._write(listed, rows)
             except FileExistsError:
                 continue
-        raise LedgerError(f"other writers keep changing the index {self.directory}: try again")
+        raise LedgerError(f"other writers keep changing the index {self.directory}. Try again")
 
     def _write(self, view: IndexView, rows: Mapping[str, DeploymentRow]) -> None:
-        """Write the next snapshot, then delete all that the one before covers. Raises FileExistsError."""
+        """Write the next snapshot, then delete markers that the last one covers. Raises FileExistsError."""
         stored = [rows[name].to_dict() for name in sorted(rows) if rows[name].last]
         self._store.create(
             _snapshot_name(view.snapshot + 1),
@@ -222,7 +224,7 @@ def _encoded(value: Mapping[str, Any]) -> bytes:
 
 
 def _decoded(content: bytes, deployment: str) -> DeploymentRow | None:
-    """The row of a marker; None if it has none, or one that this release does not understand."""
+    """The row of a marker, or None if the marker is empty or this release does not understand the row."""
     try:
         row = DeploymentRow.from_dict(json.loads(content))
     except (ValueError, KeyError, TypeError):

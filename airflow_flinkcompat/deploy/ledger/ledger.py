@@ -1,13 +1,13 @@
-"""The ledger of deployments and attempts: append-only, one numbered JSON file per entry.
+"""The append-only ledger of deployments and attempts, one numbered JSON file for each entry.
 
-``<root>/<deployment>/000001.json``: an entry is created exclusively and whole. If two writers want one number,
-exactly one wins (see ``store``). ``root`` is a local folder or any address that universal-pathlib knows. Scripts are
-stored with placeholders. The list view of each deployment is stored next to them (``index``). A deployed version holds
-no literal secret; a waiting or rejected one may, so it is stored masked.
+An entry is the file ``<root>/<deployment>/000001.json``, created exclusively and completely. If two writers want the
+same number, exactly one succeeds (see ``store``). ``root`` is a local folder or any address that universal-pathlib
+supports. The index of all deployments is in the same root (``index``). Scripts are stored with placeholders. A deployed
+version contains no literal secrets. A proposed or rejected version may contain secrets, so it is stored masked.
 
-An entry carries a checksum of itself. A torn last entry, whose end is missing because the writer died, does not count
-as an entry; the next entry names it in ``passes_over``. Any other damage, and any torn entry that no later one names,
-is an error.
+Each entry contains its own checksum. A torn entry lacks its end because the writer died. A torn last entry is ignored,
+and the next entry names it in ``passes_over``. Any other damage is an error. A torn entry that no later entry names is
+also an error.
 """
 
 from __future__ import annotations
@@ -38,27 +38,28 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _ENTRY = re.compile(r"(\d{6,})\.json")
 _REPORTS = "reports"
 _CHECKSUM, _MARK = "checksum", "mark"
-# Number of entries that a search from the newest backwards reads first; each further step reads four times as many.
+# Number of entries that a backward search reads first. Each further read is four times as large.
 _NEWEST = 4
 _ATTEMPTS = 100
 E = TypeVar("E", bound=LedgerEntry)
 
 
 class DeploymentNameError(LedgerError):
-    """A name that no deployment can have."""
+    """An invalid deployment name."""
 
 
 class LedgerConflict(LedgerError):
-    """Another run wrote an entry in between."""
+    """A different run wrote an entry since this run last read the ledger."""
 
 
 class Ledger:
     """The entries of one deployment.
 
     Args:
-        root: Path or URI of the folder that holds the ledgers of all deployments.
-        deployment: The name of the deployment: 1 to 128 letters, digits, ".", "_" or "-", a letter or digit first.
-        **options: Options of the file system (credentials of an object store, for example).
+        root: Path or URI of the folder that contains the ledgers of all deployments.
+        deployment: The name of the deployment: 1 to 128 letters, digits, ".", "_" or "-", beginning with a letter or
+            digit.
+        **options: Options of the file system, such as credentials of an object store.
 
     Raises:
         DeploymentNameError: The deployment cannot have this name.
@@ -67,19 +68,19 @@ class Ledger:
     def __init__(self, root: str | os.PathLike[str], deployment: str, **options: Any) -> None:
         if not can_name(deployment):
             raise DeploymentNameError(
-                f"{deployment!r} is not a valid deployment name: use 1 to 128 letters, digits, '.', '_' or "
-                f"'-', beginning with a letter or digit, and not {_REPORTS!r}"
+                f"{deployment!r} is not a valid deployment name. Use 1 to 128 letters, digits, '.', '_' or '-', "
+                f"beginning with a letter or digit, but not {_REPORTS!r}"
             )
         self.deployment = deployment
         self._store = Store(root, deployment, **options)
         self.directory = self._store.directory
         self._root, self._options = root, options
-        # The row of the last entry that this object wrote.
+        # The index row after the last entry that this object wrote.
         self._row: DeploymentRow | None = None
 
     @property
     def id(self) -> str:
-        """The id of this deployment's ledger in the address of a page."""
+        """The id of the ledger root, used in addresses of pages."""
         return ledger_id(self._root)
 
     @cached_property
@@ -87,7 +88,7 @@ class Ledger:
         return Index(self._root, **self._options)
 
     def entries(self) -> tuple[LedgerEntry, ...]:
-        """Every entry, without exception.
+        """All entries of the ledger.
 
         Returns:
             The entries, oldest first.
@@ -98,10 +99,10 @@ class Ledger:
         return tuple(reversed(list(self._newest_first(None))))
 
     def last_number(self) -> int:
-        """The number of the last entry, by the names of the files alone; that entry may be torn.
+        """The number of the last entry, read only from file names. The last entry may be torn.
 
         Returns:
-            The number; 0 if there is none. Entries never change: the entries read up to this number stay as they are.
+            The number, or 0 if there is no entry. Entries never change, so entries up to this number can be cached.
 
         Raises:
             LedgerError: The ledger cannot be listed, or an entry is missing.
@@ -109,25 +110,25 @@ class Ledger:
         return max(self._numbers(), default=0)
 
     def head(self) -> HeadEntry | None:
-        """The latest entry about the job in force.
+        """The latest entry about the deployed job.
 
-        The ledger is read from the newest entry backwards: damage in older entries is not noticed.
+        The ledger is read backwards from the newest entry, so damage in older entries is not noticed.
 
         Returns:
-            The entry; None before the first one.
+            The entry, or None before the first deployment.
 
         Raises:
-            LedgerError: An entry that was needed is missing or cannot be read.
+            LedgerError: A required entry is missing or cannot be read.
         """
         return next((entry for entry in self._newest_first(_NEWEST) if isinstance(entry, HeadEntry)), None)
 
     def in_force(self) -> tuple[LedgerEntry, ...]:
-        """The head and every later entry, oldest first: the running job, and attempts since.
+        """The head and all later entries, oldest first: the deployed job and later attempts.
 
-        The ledger is read from the newest entry backwards, as in ``head()``.
+        The ledger is read backwards from the newest entry, as in ``head()``.
 
         Returns:
-            Every entry if there is no head, none if there is no entry.
+            The entries, or all entries of the ledger if there is no head.
 
         Raises:
             LedgerError: An entry is missing or cannot be read.
@@ -143,15 +144,15 @@ class Ledger:
         """Write an entry under the next number.
 
         Args:
-            entry: The entry; its number is not used.
-            after: The entry is written only if the one of this number (0: none) is still the last; None: in any case.
+            entry: The entry. The number of the entry is ignored.
+            after: Write only if the last entry still has this number (0: no entry). None writes in any case.
 
         Returns:
-            The entry as stored, with number and time, the message masked.
+            The stored entry, with number and time, and secrets in its message masked.
 
         Raises:
-            LedgerConflict: Another entry came first.
-            LedgerError: Nothing can be written.
+            LedgerConflict: A different entry was written first.
+            LedgerError: The ledger cannot be written.
         """
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
         for _ in range(_ATTEMPTS):
@@ -171,38 +172,38 @@ class Ledger:
                 self._keep_row(stored, last)
                 return stored
         raise LedgerConflict(
-            f"another run wrote to the ledger of {self.deployment} during this one (entry {after} is no "
-            f"longer the last): look at {self.directory}, then start again"
+            f"a different run wrote to the ledger of {self.deployment} during this run (entry {after} is no longer "
+            f"the last). Check the entries in {self.directory}, then start again"
             if after is not None
-            else f"no entry could be written to {self.directory}: other writers were always first; try again"
+            else f"no entry could be written to {self.directory}, because other writers were always first. Try again"
         )
 
     def _keep_row(self, stored: LedgerEntry, last: int) -> None:
-        """Write the deployment's row into the index after an entry that follows number ``last``."""
+        """Write the deployment's index row after a new entry; ``last`` is the number before this entry."""
         try:
             former = DeploymentRow(self.deployment) if last == 0 else self._row
             if former is None or former.last != last:
                 former = self._index.row_at(self.deployment, last)
             self._row = self.row() if former is None else former.after(stored)
-        except LedgerError as error:  # readers look at the ledger itself
+        except LedgerError as error:  # readers then read the ledger itself
             _log.warning("Cannot write the index row of entry %d of %s: %s", stored.number, self.deployment, error)
             return
         self._index.settle(self._row)
-        # The former job may be stopped between the steps of a redeploy.
+        # Do not compact between steps of a redeploy, because the former job may be stopped.
         if not (isinstance(stored, RunEntry) and stored.is_open):
             self._index.compact(lambda name, row: Ledger(self._root, name, **self._options).row(row))
 
     def row(self, known: DeploymentRow | None = None) -> DeploymentRow:
-        """The row of the deployment in a list, computed from the ledger itself.
+        """The deployment's row in a list, computed from the ledger itself.
 
         Args:
-            known: The row after an entry of this ledger: only later entries are read. None: every entry.
+            known: A row after some entry of this ledger. Only later entries are then read. None reads all entries.
 
         Returns:
-            The row. If an entry below the head is damaged, it is made of the head and the entries after it.
+            The row. If an entry before the head is damaged, only the head and later entries are used.
 
         Raises:
-            LedgerError: An entry that is needed is missing or cannot be read.
+            LedgerError: A required entry is missing or cannot be read.
         """
         nothing = DeploymentRow(self.deployment)
         numbers = self._numbers()
@@ -215,30 +216,30 @@ class Ledger:
             return nothing.after_all(self.in_force())
 
     def store_report(self, report: Mapping[str, Any], markdown: str, proposed: JobSpec | None = None) -> str:
-        """Store a report, as JSON and Markdown, with its version; the same report is stored once.
+        """Store a report as JSON and Markdown, with its version. The same report is stored only once.
 
         Args:
             report: The report as JSON values.
             markdown: The same report for readers.
-            proposed: The version that the report is about; its secrets are masked.
+            proposed: The reported version, whose secrets are then masked.
 
         Returns:
-            The path or URI of the JSON.
+            Path or URI of the JSON file.
 
         Raises:
-            LedgerError: Nothing can be written.
+            LedgerError: The ledger cannot be written.
         """
         content = json.dumps(report, indent=1, ensure_ascii=False, sort_keys=True)
         digest = hashlib.sha256(f"{content}\0{markdown}".encode()).hexdigest()[:32]
         version = [] if proposed is None else [("proposed.json", encode_proposed(proposed))]
-        # The JSON last, so that a reader who finds it finds all files.
+        # Write the JSON last, so that readers who find it also find the other files.
         for suffix, text in (*version, ("md", markdown), ("json", content)):
             with contextlib.suppress(FileExistsError):  # the name is the content's hash
                 self._store.create(f"{_REPORTS}/{digest}.{suffix}", text.encode())
         return str(self.directory / _REPORTS / f"{digest}.json")
 
     def read_report(self, path: str) -> tuple[dict[str, Any], str]:
-        """A stored report.
+        """Read a stored report.
 
         Args:
             path: The result of :meth:`store_report`.
@@ -247,7 +248,7 @@ class Ledger:
             The report as JSON values, and its Markdown.
 
         Raises:
-            LedgerError: The path names no report of this deployment, or it cannot be read.
+            LedgerError: The path is not a report of this deployment, or the report cannot be read.
         """
         name = self._report_name(path)
         content, markdown = self._store.read([f"{_REPORTS}/{name}", f"{_REPORTS}/{name.removesuffix('json')}md"])
@@ -258,17 +259,17 @@ class Ledger:
             raise LedgerError(f"the report {self.directory / _REPORTS / name} cannot be read: {error}") from error
 
     def read_proposed(self, path: str) -> JobSpec | None:
-        """The version of a report, its secrets masked, which waits for a decision or was rejected.
+        """Read the proposed version of a report, with secrets masked.
 
         Args:
             path: The result of :meth:`store_report`.
 
         Returns:
-            The version; None for a report without one, from an earlier release. If something was masked, its digest
-            differs from that of the version itself, which the report contains.
+            The version, or None for a report of an earlier release without version. If a secret was masked, the digest
+            differs from the original version's digest, which the report contains.
 
         Raises:
-            LedgerError: The path names no report of this deployment, or the version cannot be read.
+            LedgerError: The path is not a report of this deployment, or the version cannot be read.
         """
         name = f"{_REPORTS}/{self._report_name(path).removesuffix('json')}proposed.json"
         content = self._store.find([name])[0]
@@ -278,7 +279,7 @@ class Ledger:
             raise LedgerError(f"the proposed version {self.directory / name} cannot be read: {error}") from error
 
     def _report_name(self, path: str) -> str:
-        """The file of a report. Raises LedgerError if the path names none of this deployment."""
+        """The file name of a report. Raises LedgerError if the path is not a report."""
         name = path.replace("\\", "/").rsplit("/", 1)[-1]
         if not re.fullmatch(r"[0-9a-f]{32}\.json", name):
             raise LedgerError(f"{path!r} is not a report of {self.deployment}")
@@ -291,18 +292,17 @@ class Ledger:
         for before, number in pairwise(numbers):
             if number != before + 1:
                 raise LedgerError(
-                    f"the ledger entry {self.directory / _name(before + 1)} is missing. Entries are never deleted: "
-                    "restore it from a backup"
+                    f"the ledger entry {self.directory / _name(before + 1)} is missing. Entries are never deleted. "
+                    "Restore the file from a backup"
                 )
         return numbers
 
     def _newest_first(self, batch: int | None, wanted: list[int] | None = None) -> Iterator[LedgerEntry]:
-        """Every entry, newest first, read ``batch`` at first and then more at a time (None: all at once).
+        """Yield entries, newest first, read in batches that grow from ``batch`` (None: a single batch).
 
-        ``wanted``: the numbers of the newest ones, lowest first, if no others are to be read.
-
-        Down to the head every entry must be understood. Entries below it do not change the job in force: one that this
-        version does not understand, such as an engine version that an earlier release accepted, is an ``OtherEntry``.
+        ``wanted`` limits the entries to these numbers, in ascending order. This release must understand every entry
+        from the newest to the head. Older entries do not change the deployed job. If this release does not understand
+        an older entry, for example because of its engine version, the entry becomes an ``OtherEntry``.
         """
         numbers = (self._numbers() if wanted is None else wanted)[::-1]
         passed_over: set[int] = set()
@@ -315,9 +315,8 @@ class Ledger:
                     continue
                 if newest and _is_torn(content):
                     _log.warning(
-                        "The ledger entry %s is incomplete: its writer died while writing it. It is "
-                        "ignored. The next run finds out how that step ended, and writes its entry with the "
-                        "next number",
+                        "The ledger entry %s is incomplete, because its writer died. The entry is ignored. The next "
+                        "run determines the outcome of that step, and writes an entry with the next number",
                         self.directory / _name(number),
                     )
                     continue
@@ -327,7 +326,7 @@ class Ledger:
                 yield entry
 
     def _torn_tail(self, numbers: list[int]) -> tuple[int, ...]:
-        """The torn entries after the last whole one."""
+        """Numbers of the torn entries after the last complete entry."""
         torn: list[int] = []
         for number in reversed(numbers):
             if not _is_torn(self._store.read([_name(number)])[0]):
@@ -348,11 +347,11 @@ class Ledger:
                     raise
                 entry = OtherEntry.of(row)
             if entry.number != number:
-                raise ValueError(f"its content is numbered {entry.number}")
+                raise ValueError(f"its content has the number {entry.number}")
         except (ValueError, TypeError, AttributeError, KeyError) as error:
             raise LedgerError(
-                f"the ledger entry {self.directory / _name(number)} cannot be read: {error}. Entries are never "
-                "changed: restore it from a backup (deleting it would hide what was deployed)"
+                f"the ledger entry {self.directory / _name(number)} cannot be read: {error}. Entries never change. "
+                "Restore the file from a backup (a deletion would hide a deployment)"
             ) from error
         return entry
 
@@ -366,7 +365,7 @@ def can_name(text: str) -> bool:
 
 
 def deployments(root: str | os.PathLike[str], **options: Any) -> tuple[str, ...]:
-    """The names of all deployments whose ledgers may lie under a root."""
+    """Names of all folders under a root that may be ledgers of deployments."""
     return tuple(name for name in Store(root, "", **options).folders() if can_name(name))
 
 
@@ -375,7 +374,7 @@ def _name(number: int) -> str:
 
 
 def _encoded(entry: LedgerEntry) -> bytes:
-    """The entry's file: JSON with a unique mark, by which its writer recognises it, and a checksum."""
+    """Content of an entry's file: JSON with a checksum and a unique mark that identifies the writer."""
     row = json.loads(json.dumps({**entry.to_dict(), _MARK: uuid.uuid4().hex}))
     text = json.dumps({**row, _CHECKSUM: _checksum(row)}, indent=1, ensure_ascii=False, sort_keys=True)
     return text.encode("utf-8")
@@ -388,7 +387,7 @@ def _checksum(row: Mapping[str, Any]) -> str:
 
 
 def _is_torn(content: bytes) -> bool:
-    """True if the end of an entry is missing: only its last line begins with the closing brace."""
+    """True if the end of an entry's file is missing, so that its last line is not the closing brace."""
     try:
         json.loads(content)
     except ValueError:
@@ -422,16 +421,16 @@ def masked_job(job: JobSpec) -> JobSpec:
 
 
 def encode_proposed(job: JobSpec) -> str:
-    """The stored form of a proposed version: JSON, masked."""
-    # Only the fields of the class: the proposed side may be a subclass with more fields.
+    """A proposed version as JSON, with secrets masked."""
+    # Store only the fields of JobSpec, because the proposed side may be a subclass with more fields.
     plain = JobSpec.from_dict(job.to_dict())
     row = {"schema": _SCHEMA, **masked_job(plain).to_dict()}
     return json.dumps(row, indent=1, ensure_ascii=False, sort_keys=True)
 
 
 def decode_proposed(content: bytes) -> JobSpec:
-    """The stored job. Raises ValueError and KeyError if it has another schema or is incomplete."""
+    """Read a stored version. Raises ValueError or KeyError if its schema differs or keys are missing."""
     row = json.loads(content)
     if row["schema"] != _SCHEMA:
-        raise ValueError(f"its schema is {row['schema']!r}, this version reads {_SCHEMA!r}")
+        raise ValueError(f"its schema is {row['schema']!r}, but this release reads {_SCHEMA!r}")
     return JobSpec.from_dict(row)

@@ -1,4 +1,4 @@
-"""Deployments, entries and differences of versions for readers, with every secret masked."""
+"""Deployments, entries and differences of versions for display, with secrets masked."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def deployment_rows(
 ) -> dict[str, DeploymentRow | LedgerError]:
     """The deployments under a root with their status.
 
-    The ledger of a deployment is read if the index may lack an entry of it or has no row for it, as with deployments of
-    earlier releases. Damage in a ledger that is not read is not noticed.
+    A deployment's ledger is read if the index lacks its row or may lack an entry. The index has no rows for deployments
+    of earlier releases. Damage in a ledger that is not read is not noticed.
     """
     view = _view(root, options) if by_index else IndexView()
-    # After the index, so that a deployment without a folder was deleted, and is not a new one.
+    # List folders after reading the index. A deployment without a folder was then deleted, and is not new.
     names = deployments(root, **options)
     wanted = [name for name in names if name not in view.rows or name in view.dirty]
 
@@ -52,7 +52,7 @@ def _view(root: str | os.PathLike[str], options: Mapping[str, Any]) -> IndexView
 
 
 def rebuild_index(root: str | os.PathLike[str], **options: Any) -> dict[str, DeploymentRow | LedgerError]:
-    """Rebuild the index from the ledgers; an unreadable one gets no row, so that readers see the error."""
+    """Rebuild the index from the ledgers. An unreadable ledger gets no row, so that readers see the error."""
     found: dict[str, DeploymentRow | LedgerError] = {}
 
     def read() -> dict[str, DeploymentRow]:
@@ -64,7 +64,7 @@ def rebuild_index(root: str | os.PathLike[str], **options: Any) -> dict[str, Dep
     return found
 
 
-# Mappings whose keys are names of options.
+# Keys of entries whose values map option names to values.
 _OPTIONS = ("settings", "variables", "effective_settings")
 _SHOWN = {"entry": "head", **{name: name for name in ("unfinished", "pending", "checked", "savepoint", "failed")}}
 
@@ -88,7 +88,7 @@ def _masked(key: str, value: Any, option: bool) -> Any:
 
 
 def listed(deployment: str, row: DeploymentRow | LedgerError) -> dict[str, Any]:
-    """One deployment of a list, its entries without their texts."""
+    """A deployment for a list, with short forms of its entries."""
     if isinstance(row, Exception):
         return {"deployment": deployment, **dict.fromkeys(_SHOWN), "error": mask_secrets(str(row))}
     facts = row.to_dict()
@@ -100,7 +100,7 @@ def listed(deployment: str, row: DeploymentRow | LedgerError) -> dict[str, Any]:
 
 
 def part_lines(part: str, row: Mapping[str, Any]) -> list[str]:
-    """One part of a version as lines, secrets masked."""
+    """A part of a version as lines, with secrets masked."""
     if part == "engine":
         return [f"{row['engine']} {row['engine_version'] or ''}".strip()]
     if part in ("settings", "variables"):
@@ -119,11 +119,11 @@ def part_lines(part: str, row: Mapping[str, Any]) -> list[str]:
 
 
 def part_diff(part: str, old: Mapping[str, Any], new: Mapping[str, Any], names: tuple[str, str]) -> list[str]:
-    """A unified diff of one part."""
+    """A unified diff of a part of two versions."""
     before, after = (f"{part} of {name}" for name in names)
     return list(difflib.unified_diff(part_lines(part, old), part_lines(part, new), before, after, lineterm=""))
 
 
 def indented(text: str) -> list[str]:
-    """The lines of a text, indented by two more blanks."""
+    """The lines of a text, each indented by two spaces."""
     return [f"  {line}".rstrip() for line in text.splitlines()]

@@ -1,12 +1,13 @@
-"""Status of a deployment by its ledger's entries: progress of a redeploy, and a row in a list.
+"""Status of a deployment, computed from ledger entries: progress of a redeploy, and a list row.
 
-A row is a fold: it follows from the row of the entry before and the entry itself. A writer, who knows the former row,
-therefore keeps the new one in the index without reading a ledger.
+A new row depends only on the former row and the new entry. Therefore a writer that knows the former row updates the
+index without reading the ledger.
 
-The steps of a redeploy: ``deploying`` claims the deployment for one run. ``stopping`` → ``stopped`` names the former
-job; ``starting`` → ``started`` → ``deployed`` the new one. ``failed`` ends an attempt or, with ``rolls_back_to``,
-begins the rollback: ``rolling-back`` → ``rolled-back``. Each action is recorded before it is taken, under an id chosen
-beforehand (one for the stop and the start that follows). A later run can therefore ask the cluster about its outcome.
+The steps of a redeploy are these. ``deploying`` claims the deployment for one run. ``stopping`` → ``stopped`` is the
+stop of the former job. ``starting`` → ``started`` → ``deployed`` is the start of the new job. ``failed`` ends an
+attempt. With ``rolls_back_to``, ``failed`` begins the rollback: ``rolling-back`` → ``rolled-back``. Each action is
+recorded with a request id before it is taken. The stop and the following start share a request id. Therefore a later
+run can query the cluster for the outcome.
 """
 
 from __future__ import annotations
@@ -36,9 +37,9 @@ from airflow_flinkcompat.deploy.ledger.entries import (
 from airflow_flinkcompat.deploy.target import same_snapshot
 
 SCHEMA = "flinkcompat-index/3"
-"""Version of the row format, raised when the same entries make another row.
+"""Version of the row format. Increase the version if the same entries result in a different row.
 
-Releases of different versions do not share rows.
+Releases with different versions do not share rows.
 """
 APPROVE = "approve"
 """The branch of a check that needs a person's decision."""
@@ -46,7 +47,7 @@ APPROVE = "approve"
 
 @dataclass(frozen=True)
 class EntryRow:
-    """Keys of an entry that a list shows, without its texts, which may be long."""
+    """Keys of an entry that lists show, without long texts such as the script."""
 
     number: int
     kind: str
@@ -83,10 +84,10 @@ class EntryRow:
 
 @dataclass(frozen=True)
 class SavepointRow:
-    """The last savepoint of a deployment: its place, size, time, and the entry that records it.
+    """The last savepoint of a deployment: path, size, time, and the number of its entry.
 
-    For an entry without a time (earlier releases) it is the time at which the entry was written, right afterwards.
-    ``owners`` wrote the entry of the stop that left it, and those of later starts from it.
+    Entries of earlier releases contain no savepoint time. For such an entry, ``taken_at`` is the time of the entry.
+    ``owners`` are the runs that recorded the stop and later starts from the savepoint.
     """
 
     path: str
@@ -102,12 +103,12 @@ class SavepointRow:
         return cls(**{**{each.name: row[each.name] for each in fields(cls)}, "owners": tuple(row["owners"])})
 
     def age(self, now: datetime) -> float:
-        """Seconds since it was taken."""
+        """Age of the savepoint in seconds."""
         return (now - datetime.fromisoformat(self.taken_at)).total_seconds()
 
 
 def last_savepoint(entries: Iterable[LedgerEntry]) -> SavepointRow | None:
-    """The last savepoint (or checkpoint) that a stop left, by a ledger's entries."""
+    """The last savepoint or checkpoint that a stop left, according to the ledger entries."""
     none: SavepointRow | None = None
     return reduce(_savepoint_after, entries, none)
 
@@ -120,7 +121,7 @@ def _savepoint_after(former: SavepointRow | None, entry: LedgerEntry) -> Savepoi
             size = state.bytes
         return SavepointRow(path, size, stop.savepoint_at or entry.at, entry.number, (entry.owner,))
     if isinstance(entry, HeadEntry) and former and same_snapshot(entry.start.way_back, former.path):
-        # Right after a stop a target may show older statistics; the successor's entry then has the size.
+        # Directly after a stop, a target may show older statistics. The next job's entry then contains the size.
         size = entry.start.savepoint_bytes if former.bytes is None else former.bytes
         return replace(former, bytes=size, owners=tuple(dict.fromkeys((*former.owners, entry.owner))))
     if isinstance(entry, DisposedEntry) and former and same_snapshot(former.path, entry.savepoint):
@@ -130,18 +131,18 @@ def _savepoint_after(former: SavepointRow | None, entry: LedgerEntry) -> Savepoi
 
 @dataclass(frozen=True)
 class DeploymentRow:
-    """One deployment as a list shows it.
+    """A deployment's row in a list.
 
     Attributes:
-        deployment: Its name.
-        last: The number of the last entry that the row is made of; 0: there is none.
-        head: The job in force.
+        deployment: The name of the deployment.
+        last: The number of the last entry that the row includes, or 0 without entries.
+        head: The deployed job.
         unfinished: The last step of an unfinished redeploy.
-        pending: The check that asked a person, who has not decided yet.
+        pending: The check that waits for a person's decision.
         checked: The last check.
         savepoint: The last savepoint that a stop left.
-        failed: The last failure, of a redeploy or a version by itself, until another redeploy begins. After a
-            rollback it is the failure that led to it.
+        failed: The last failure of a redeploy or a version, until a different redeploy begins. After a rollback, the
+            failure that caused the rollback.
     """
 
     deployment: str
@@ -190,9 +191,9 @@ class DeploymentRow:
 
     @classmethod
     def from_dict(cls, row: Mapping[str, Any]) -> DeploymentRow:
-        """The row that :meth:`to_dict` wrote; keys of a later release are ignored."""
+        """Read a row that :meth:`to_dict` wrote. Keys of later releases are ignored."""
         if row["schema"] != SCHEMA:
-            raise ValueError(f"its schema is {row['schema']!r}, this version reads {SCHEMA!r}")
+            raise ValueError(f"its schema is {row['schema']!r}, but this release reads {SCHEMA!r}")
         summaries = {
             name: EntryRow.from_dict(row[name]) for name in ("head", "unfinished", "pending", "checked", "failed")
         }
@@ -204,7 +205,7 @@ S = TypeVar("S", bound=StepEntry)
 
 @dataclass(frozen=True)
 class Progress:
-    """``head``: the deployment in force; ``steps``: all redeploy steps after it; ``last``: a number."""
+    """Progress of a redeploy: the deployed version, the steps after it, and the last entry's number."""
 
     head: HeadEntry | None
     steps: tuple[StepEntry, ...]
@@ -212,7 +213,7 @@ class Progress:
 
     @classmethod
     def of(cls, entries: Sequence[LedgerEntry]) -> Progress:
-        """Compute the progress from the ledger's entries, oldest first."""
+        """Compute the progress from ledger entries, oldest first."""
         head = next((entry for entry in reversed(entries) if isinstance(entry, HeadEntry)), None)
         since = 0 if head is None else head.number
         steps = tuple(entry for entry in entries if entry.number > since and isinstance(entry, StepEntry))
@@ -225,19 +226,19 @@ class Progress:
 
     @property
     def reached(self) -> StepEntry | None:
-        """The last step, claims excluded."""
+        """The last step that is not a claim."""
         return next((entry for entry in reversed(self.steps) if not isinstance(entry, DeployingEntry)), None)
 
     @property
     def stopped(self) -> StoppedEntry | None:
-        """The stop that ended the head's job; None if the job came back and a later stop was begun or failed."""
+        """The stop of the head's job, or None if a later stop of that job was begun or failed."""
         ours = (entry for entry in reversed(self.steps) if self.head and entry.job_id == self.head.job_id)
         last = next((entry for entry in ours if isinstance(entry, StoppingEntry | StoppedEntry | FailedEntry)), None)
         return last if isinstance(last, StoppedEntry) else None
 
     @property
     def failed_start(self) -> FailedEntry | None:
-        """The failed start whose rollback is unfinished."""
+        """The failed start with an unfinished rollback, or None."""
         way_back = isinstance(self.reached, RollingBackEntry | FailedEntry) and self.reached.is_open
         if self.head is None or not way_back:
             return None
@@ -249,7 +250,7 @@ class Progress:
 
 
 def begun_mode(progress: Progress, sha256: str) -> str | None:
-    """Start mode of an unfinished run that deploys this version; a retry continues in it."""
+    """Start mode of an unfinished run of this version, which a retry must also use."""
     claim = progress.latest(DeployingEntry)
     if progress.unfinished is None or progress.reached is None or claim is None or claim.sha256 != sha256:
         return None

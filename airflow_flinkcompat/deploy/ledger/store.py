@@ -1,13 +1,13 @@
-"""Storage of ledger files: each is created once and whole, on local disk and on object stores.
+"""Storage of ledger files. Each file is created once and completely, on local disk and object stores.
 
-* **Local disk**: a complete file gets its name by a hard link, which fails if the name is taken.
-* **S3 and GCS**: a put that the store executes only if there is no such object (``If-None-Match: *``,
-  ``ifGenerationMatch=0``). Some S3-compatible stores ignore the condition, so each is tested once per process: a probe
-  object is created twice, and the second creation must fail.
-* **Any other store**: writers avoid each other by claims. A writer puts a claim under a name of its own, lists all
-  claims, and writes only if it sees no other. Since every writer puts before it lists, at least one of two writers sees
-  the other. The store's listings must show everything that was put before. An old claim still counts, because its
-  writer might only be slow.
+* **Local disk**: a complete file gets its name by a hard link, which fails if the name exists.
+* **S3 and GCS**: a conditional put creates an object only if it does not exist (``If-None-Match: *``,
+  ``ifGenerationMatch=0``). Some S3-compatible stores ignore the condition. Therefore each store is tested once for each
+  process: a probe object is created twice, and the second creation must fail.
+* **Any other store**: claims keep writers apart. A writer puts a claim under a unique name, lists all claims, and
+  writes only if there is no other claim. Every writer puts its claim before it lists. So at least one of two writers
+  sees the other claim. The store's listings must show everything that was put before. An old claim remains valid,
+  because its writer may only be slow.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ _LONGEST_REASON = 300
 
 
 class LedgerError(DeployError):
-    """A ledger that cannot be read or written, or a name that is not allowed."""
+    """A ledger cannot be read or written, or a name is not allowed."""
 
 
 @dataclass(frozen=True)
 class _Client:
-    """A client that puts conditionally; ``first``: its first release that does so reliably."""
+    """A client with conditional puts; ``first`` is its first release with reliable conditions."""
 
     distribution: str
     first: tuple[int, int]
@@ -63,36 +63,37 @@ class _Client:
 _S3, _GCS = _Client("s3fs", (2026, 3), "s3"), _Client("gcsfs", (2026, 3), "gcs")
 _CLIENTS = {"s3": _S3, "s3a": _S3, "gs": _GCS, "gcs": _GCS}
 _PASSWORD = re.compile(r"[\w+.-]+://[^/@:]*:(?P<password>[^/@]+)@")
-# A login in the place of the bucket; the name of an access point contains colons too.
+# Matches a login before the bucket, but not the name of an access point, which also contains colons.
 _LOGIN = re.compile(r"[^/]*@|(?!arn:)[^/]*:")
 
 
 def _keep_quiet(client: _Client) -> None:
-    """Suppress a client's log of failures, which the error states, unless the user has set a level."""
+    """Suppress the client's log, because errors contain its text, unless the user has set a log level."""
     logger = logging.getLogger(client.distribution)
     if logger.level == logging.NOTSET:
         logger.setLevel(logging.CRITICAL)
 
 
 class Store:
-    """One folder of files that never change; ``options`` are passed to the file system."""
+    """A folder of files that never change; ``options`` are passed to the file system."""
 
     def __init__(self, root: str | os.PathLike[str], folder: str, **options: Any) -> None:
         place = os.fspath(root)
         protocol = place.partition("://")[0] if "://" in place else ""
         client = _CLIENTS.get(protocol)
         if client and _LOGIN.match(place.partition("://")[2]):
-            # Without the place, which contains the login; the store's client would show it in the bucket.
+            # Do not show the address, because it contains the login. The client would show the login as part of the
+            # bucket.
             raise LedgerError(
-                f"the ledger's place {protocol}://***/… cannot be used: it contains a login before its "
-                f"bucket; write {protocol}://BUCKET/FOLDER, and set the credentials in the environment, as "
-                "its client expects"
+                f"the ledger address {protocol}://***/… contains a login before the bucket. Write "
+                f"{protocol}://BUCKET/FOLDER, and set the credentials in the environment variables of the store's "
+                "client"
             )
         self._redacted = _redactor(place)
         if client:
             _keep_quiet(client)
         if client is _S3:
-            # Otherwise s3fs queries the size of each object first, to read large ones in parts; entries are small.
+            # Otherwise s3fs first queries the size of each object to read large objects in parts. Entries are small.
             options = {"max_concurrency": 1, **options}
         try:
             self.directory = UPath(os.path.expanduser(place), **options) / folder  # noqa: PTH111 — may be a URI
@@ -100,7 +101,7 @@ class Store:
             self._fs: Any = None if self._local else self.directory.fs
         except (ValueError, ImportError) as error:
             remedy = f": {install_command(client.extra)}" if client else ""
-            raise LedgerError(f"the ledger's place {place!r} cannot be used: {error}{remedy}") from error
+            raise LedgerError(f"the ledger address {place!r} cannot be used: {error}{remedy}") from error
         self._client = client
         self._claims = threading.local()  # a claim belongs to one thread
         if client:
@@ -117,13 +118,13 @@ class Store:
         try:
             if self._local:
                 return [path.name for path in Path(place.path).iterdir()]
-            # Other processes write too, so a listing cached by the file system is useless.
+            # Other processes also write, so a cached listing would be outdated.
             self._fs.invalidate_cache()
             found = self._fs.ls(place.path, detail=False)
             return [str(path).rstrip("/").rpartition("/")[2] for path in found]
         except FileNotFoundError:
             return []
-        except Exception as error:  # botocore, aiohttp and google.auth have errors of their own
+        except Exception as error:  # botocore, aiohttp and google.auth raise their own errors
             raise LedgerError(f"the ledger {place} cannot be listed: {self._reason(error)}") from error
 
     def folders(self) -> list[str]:
@@ -141,15 +142,15 @@ class Store:
             raise LedgerError(f"the ledger {self.directory} cannot be listed: {self._reason(error)}") from error
 
     def read(self, names: Sequence[str]) -> list[bytes]:
-        """Contents of the files in that order; many at a time on an object store. Raises LedgerError."""
+        """Contents of the files, in the order of ``names``. Object stores are read in parallel."""
         return self.at_once(self._read, names)
 
     def find(self, names: Sequence[str]) -> list[bytes | None]:
-        """Results of :meth:`read`, with None for a file that does not exist. Raises LedgerError."""
+        """Like :meth:`read`, but with None for a missing file. Raises LedgerError."""
         return self.at_once(self._find, names)
 
     def at_once(self, call: Callable[[str], T], names: Sequence[str]) -> list[T]:
-        """Results of the calls in that order; on an object store many run at a time."""
+        """Results of ``call`` in the order of ``names``. On an object store, the calls run in parallel."""
         if self._local or len(names) < 2:
             return [call(name) for name in names]
         with ThreadPoolExecutor(min(_READERS, len(names))) as pool:
@@ -174,8 +175,8 @@ class Store:
     def put(self, name: str, content: bytes) -> None:
         """Write a file that may already exist. Raises LedgerError.
 
-        On a local disk a reader sees the whole new content or the whole former content; an empty file survives a power
-        failure.
+        On a local disk, readers see either the complete former content or the complete new content. An empty file
+        survives a power failure.
         """
         path = self.directory / name
         try:
@@ -189,7 +190,7 @@ class Store:
             raise LedgerError(f"the ledger cannot write {path}: {self._reason(error)}") from error
 
     def delete(self, names: Sequence[str]) -> None:
-        """Delete files; missing ones are ignored. Raises LedgerError."""
+        """Delete files. Missing files are ignored. Raises LedgerError."""
         self.at_once(self._delete, names)
 
     def _delete(self, name: str) -> None:
@@ -205,10 +206,11 @@ class Store:
             raise LedgerError(f"the ledger cannot delete {path}: {self._reason(error)}") from error
 
     def create(self, name: str, content: bytes, *, patience: float | None = None) -> None:
-        """Create the file, whole or not at all; raises LedgerError, or FileExistsError if another writer did.
+        """Create a complete file or none. Raises LedgerError, or FileExistsError if the file exists.
 
-        No two writers may have the same ``content``: if the store's answer was lost, the content shows whose file
-        exists. ``patience``: seconds to wait for another writer if the store does not separate them; None: the default.
+        Each writer's ``content`` must be unique. If the store's answer is lost, the content shows which writer created
+        the file. ``patience`` is the seconds to wait for other writers on a store without conditional puts. None uses
+        the default.
         """
         path = self.directory / name
         try:
@@ -227,14 +229,14 @@ class Store:
 
     @property
     def conditional(self) -> bool:
-        """True if this object store separates two writers by itself; tested once per process."""
+        """True if this object store supports conditional puts, tested once for each process."""
         return self._client is not None and _honours_condition(self._fs, (self.directory / PROBE).path)
 
     def _put_if_none(self, path: UPath, content: bytes) -> None:
         try:
             _put(self._fs, path.path, content)
         except Exception:
-            # A client repeats a call without an answer, and its own first put then refuses the second.
+            # A client repeats an unanswered put. The store then refuses the repetition because of the first put.
             if not self._holds(path, content):
                 raise
 
@@ -245,7 +247,8 @@ class Store:
         self._fs.pipe_file(path.path, content)
         if not self._holds(path, content):
             raise LedgerError(
-                f"{path} does not contain what was just written to it: make sure that nothing else writes there"
+                f"{path} does not contain the content that was just written. Make sure that no other program writes "
+                "to it"
             )
 
     def _holds(self, path: UPath, content: bytes) -> bool:
@@ -257,7 +260,7 @@ class Store:
     # ------------------------------------------------------------------------------------------------- claims
     @contextlib.contextmanager
     def writing(self, patience: float | None = None) -> Iterator[None]:
-        """Hold off other writers, so that what is read inside stays unchanged. Raises LedgerError."""
+        """Block other writers, so that files read inside the block stay unchanged. Raises LedgerError."""
         try:
             free = self._local or getattr(self._claims, "held", False) or self.conditional
         except LedgerError:
@@ -276,7 +279,7 @@ class Store:
 
     @contextlib.contextmanager
     def _claimed(self, patience: float | None = None) -> Iterator[None]:
-        """Keep others from writing; raises LedgerError if another writer is active or died while writing."""
+        """Block other writers by a claim. Raises LedgerError if a different writer is active or died."""
         from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_random_exponential
 
         mine = self.directory / WRITERS / f"{uuid.uuid4().hex}.json"
@@ -291,9 +294,9 @@ class Store:
         except _Claimed as claimed:
             other = self.directory / WRITERS / claimed.name
             raise LedgerError(
-                f"another writer has locked the ledger {self.directory}: {self._who(claimed.name)}. This "
-                "store has no conditional create, so only one writer is allowed at a time. Try again when "
-                f"it has ended; if it died, delete {other}"
+                f"another writer has locked the ledger {self.directory}: {self._who(claimed.name)}. This store has no "
+                "conditional create, so only one writer is allowed at a time. Try again when that writer has ended. "
+                f"If it died, delete {other}"
             ) from None
         try:
             yield
@@ -317,11 +320,11 @@ class Store:
         with contextlib.suppress(LedgerError, ValueError, KeyError, TypeError):
             words = json.loads(self._read(f"{WRITERS}/{claim}"))
             return f"{words['who']}, since {words['since']}"
-        return "an unknown one"
+        return "an unknown process"
 
 
 class _Claimed(Exception):
-    """A claim by another writer."""
+    """A different writer has a claim."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
@@ -329,7 +332,7 @@ class _Claimed(Exception):
 
 
 def this_process() -> str:
-    """This process: ``user@host:pid``."""
+    """The name of this process, ``user@host:pid``."""
     try:
         user = getpass.getuser()
     except (KeyError, OSError):  # in a container the user may have no name
@@ -342,14 +345,14 @@ def _require(client: _Client) -> None:
     release = tuple(int(part) for part in re.findall(r"\d+", found)[:2])
     if release < client.first:
         raise LedgerError(
-            f"{client.distribution} {found} may not send the condition that keeps two writers apart: "
+            f"{client.distribution} {found} may not support conditional puts, which keep two writers apart: "
             f"{install_command(client.extra)} (at least {'.'.join(map(str, client.first))})"
         )
 
 
 @cache
 def _honours_condition(fs: Any, path: str) -> bool:
-    """True if the store refuses to create an existing object; the probe stays there for the next test."""
+    """True if the store refuses to create an existing object. The probe object remains for the next test."""
     for _ in range(2):
         try:
             _put(fs, path, b"Written once; shows whether this store refuses to create what is there already.\n")
@@ -360,15 +363,15 @@ def _honours_condition(fs: Any, path: str) -> bool:
                 break
             raise
     _log.warning(
-        "The store of %s ignores the condition of a conditional create, so writers lock the ledger with "
-        "claim files; a writer that finds another claim is refused",
+        "The store of %s ignores the condition of a conditional create. Therefore writers lock the ledger with claim "
+        "files, and a writer that finds a different claim is refused",
         path,
     )
     return False
 
 
 def _put(fs: Any, path: str, content: bytes) -> None:
-    """Put if there is no such object. Raises FileExistsError, and errors of the client."""
+    """Put an object if it does not exist. Raises FileExistsError, and errors of the client."""
     from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
 
     repeating = Retrying(
@@ -382,14 +385,14 @@ def _put(fs: Any, path: str, content: bytes) -> None:
     except FileExistsError:
         raise
     except Exception as error:
-        # s3fs reports it only if the answer also names the condition, as Amazon's does.
+        # s3fs raises FileExistsError only if the answer names the condition, as Amazon's answers do.
         if _code(error) in ("PreconditionFailed", "412"):
             raise FileExistsError(path) from error
         raise
 
 
 def _code(error: BaseException) -> str:
-    """The object store's name for an error; empty if the client does not show it."""
+    """The object store's code of an error, or "" if the client does not show it."""
     for each in (error, error.__cause__):
         response = getattr(each, "response", None)
         if isinstance(response, dict):
@@ -398,7 +401,7 @@ def _code(error: BaseException) -> str:
 
 
 def _is_conflict(error: BaseException) -> bool:
-    """True if another write to the name was under way; S3 asks for a repetition then."""
+    """True if a concurrent write to the same name caused the error, so that S3 requests a retry."""
     return _code(error) in ("ConditionalRequestConflict", "OperationAborted", "409")
 
 
@@ -407,8 +410,8 @@ def _is_unsupported(error: BaseException) -> bool:
 
 
 def _create_local(path: Path, content: bytes) -> None:
-    """Create a complete file by a hard link, which fails if one exists; a crash leaves no partial file."""
-    if path.exists():  # saves the loser of a race the write; the link decides
+    """Create a complete file by a hard link, which fails if it exists. A crash leaves no partial file."""
+    if path.exists():  # avoids a useless write; the link is decisive
         raise FileExistsError(str(path))
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".tmp")
     temporary = Path(name)
@@ -420,14 +423,16 @@ def _create_local(path: Path, content: bytes) -> None:
         temporary.chmod(0o644)
         os.link(temporary, path)
     except PermissionError as error:
-        raise LedgerError(f"{path} cannot be created: its file system knows no hard links, or denies them") from error
+        raise LedgerError(
+            f"{path} cannot be created, because its file system does not support or allow hard links"
+        ) from error
     finally:
         temporary.unlink()
     _keep_names(path.parent)
 
 
 def _keep_names(folder: Path) -> None:
-    """Sync a folder, so that its names survive a power failure."""
+    """Sync a folder, so that its file names survive a power failure."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -442,7 +447,7 @@ def _empty_local(path: Path) -> None:
 
 
 def _replace_local(path: Path, content: bytes) -> None:
-    """Replace a file by a complete one, which may be empty after a power failure."""
+    """Replace a file by a complete file, which may be empty after a power failure."""
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".tmp")
     temporary = Path(name)
@@ -457,11 +462,11 @@ def _replace_local(path: Path, content: bytes) -> None:
 
 
 def _redactor(place: str) -> Callable[[str], str]:
-    """Remove the password of an address from a client's messages."""
+    """Function that masks the password of an address in a client's messages."""
     password = _PASSWORD.match(place)
     if password is None:
         return str
-    # Imported late: it loads the SQL parser, and few ledgers have a password in their address.
+    # Import late, because this loads the SQL parser and few ledger addresses contain a password.
     from airflow_flinkcompat.secrets.redact import Redactor
 
     return Redactor.of([("password", unquote(password["password"]))])

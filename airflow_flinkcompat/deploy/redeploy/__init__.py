@@ -1,1 +1,1 @@
-"""Redeploying a job as a sequence that can be resumed anywhere: stop, start, verify, roll back."""
+"""Redeployment of a job: stop, start, verify and roll back, resumable after each step."""

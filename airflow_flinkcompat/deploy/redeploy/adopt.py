@@ -1,4 +1,4 @@
-"""Takeover of a running job: the first entry of the ledger records the script that its user states."""
+"""Adoption of a running job: the ledger records the job with the script that the user supplies."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from airflow_flinkcompat.deploy.target import (
 from airflow_flinkcompat.plan.nodes import Scan
 from airflow_flinkcompat.secrets.spellings import PLACEHOLDER, is_secret_key
 
-# How Flink names the tasks of tables: "Source: orders[1] -> Calc[2]", "totals[3]: Writer", "Sink: totals[3]".
+# Flink's task names of tables, such as "Source: orders[1] -> Calc[2]", "totals[3]: Writer" or "Sink: totals[3]".
 _SOURCE = re.compile(r"\bSource: (\w+)\[\d+\]")
 _SINK = re.compile(r"\bSink: (\w+)\[\d+\]|\b(\w+)\[\d+\]: Writer\b")
 
 
 @dataclass(frozen=True)
 class Adoption:
-    """Comparison of script and job: ``compared`` parts, a line each, and differences as ``warnings``."""
+    """Result of an adoption; ``compared`` has a line for each compared part, ``warnings`` the differences."""
 
     entry: AdoptedEntry
     job: JobStatus
@@ -43,28 +43,30 @@ class Adoption:
 def adopt(
     target: Target, ledger: Ledger, side: Side, job_id: JobRef, *, owner: str, former_ended: bool = False
 ) -> Adoption:
-    """Record that ``job_id`` is the deployment and runs ``side``, as its user states.
+    """Record that ``job_id`` is the deployment's job and runs ``side``, as the user claims.
 
-    The job is not touched. ``side`` gets the target's engine, and its version if it has none. Nothing is recorded if it
-    raises. DeployRefused: no such job; it does not run or is a batch job; the platform reports another script; the
-    ledger's own job runs; a redeploy is under way; or this target does not know either job (unless ``former_ended``
-    states that the former has ended). ScriptRefused: the script does not make one job, or holds a secret. DeployError,
-    LedgerError, LedgerConflict.
+    The job is not changed. The target supplies the engine of ``side`` and, if missing, its version. If an error is
+    raised, nothing is recorded.
+
+    Raises DeployRefused if the job does not exist, does not run, or is a batch job. A different script on the platform,
+    a running job in the ledger, and an unfinished redeploy are also refused. If the target does not know the ledger's
+    job, ``former_ended`` must confirm the end of that job. Raises ScriptRefused if the script does not define one job
+    or contains a secret. Also raises DeployError, LedgerError and LedgerConflict.
     """
     name = _job_name(side)
     check_settings(side.settings)
     job, vertices = _running(target, job_id)
-    job_id = job.job_id  # as the target names it itself
+    job_id = job.job_id  # the id in the target's own form
     progress = Progress.of(ledger.entries())
     verified = _verified(target, job, side)
     _refuse_others(target, ledger, progress, job_id, former_ended)
     head = progress.head
-    # A job whose script others have changed can be adopted again.
+    # A job can be adopted again if someone else has changed its script.
     changed = verified and head is not None and (head.job.script, head.job.settings) != (side.script, side.settings)
     if head is not None and head.job_id == job_id and not changed:
         raise DeployRefused(
-            f"job {job_id} is already recorded by entry {head.number} of the ledger of {ledger.deployment} "
-            f"({head.kind}): there is nothing to adopt"
+            f"entry {head.number} of the ledger of {ledger.deployment} ({head.kind}) already records job {job_id}, so "
+            "there is nothing to adopt"
         )
     side = _versioned(target, side)
     compared, warnings = _compared(side, name or side.settings.get(JOB_NAME), job, vertices)
@@ -79,65 +81,66 @@ def adopt(
 
 
 def _job_name(side: Side) -> str | None:
-    """Name of the job in the script or program; None without one. Raises ScriptRefused."""
+    """The job name that the script or program sets, or None. Raises ScriptRefused."""
     if side.language == "sql":
         return prepare(side.script, side.source).job_name
     if side.secrets:
         places = ", ".join(f"{secret.key} at {secret.span}" for secret in side.secrets)
         raise ScriptRefused(
-            f"the program contains secrets in plain text ({places}), and the ledger stores its text: read "
-            "them from the environment, os.environ['NAME'], and pass --var 'NAME=${conn.<connection "
-            "id>.password}'"
+            f"the program contains secrets in plain text ({places}), but the ledger would store the secrets. Read the "
+            "secrets from the environment (os.environ['NAME']) and pass --var 'NAME=${conn.<connection id>.password}'"
         )
     for name, value in side.variables.items():
         if is_secret_key(name) and value and not PLACEHOLDER.fullmatch(value):
             raise ScriptRefused(
-                f"the variable {name!r} contains a secret in plain text: write ${{conn.<connection "
-                "id>.password} in its place"
+                f"the variable {name!r} contains a secret in plain text. Write "
+                "${conn.<connection id>.password} instead"
             )
     side.require_query()
     return dict(side.program.settings).get(JOB_NAME)
 
 
 def _running(target: Target, job_id: JobRef) -> tuple[JobStatus, Sequence[JobVertex] | None]:
-    """The job, and its vertices if the target shows them. Raises DeployRefused."""
+    """The job's status, and its vertices if the target shows them. Raises DeployRefused."""
     described = target.describe(job_id) if isinstance(target, JobDescriptions) else None
     job = target.status(job_id)
     if job is None:
         running = [job for job in target.jobs() if not job.terminal] if isinstance(target, JobDescriptions) else None
         known = ", ".join(f"{job.job_id} ({job.name}, {job.state})" for job in running or ()) or "none"
         others = CANNOT_TELL if running is None else known
-        raise DeployRefused(f"{target} has no job {job_id}; its jobs that have not ended: {others}")
+        raise DeployRefused(f"{target} has no job {job_id}. Jobs that have not ended: {others}")
     if job.state != "RUNNING":
-        raise DeployRefused(f"job {job_id} ({job.name}) is {job.state}: only a job that is RUNNING can be adopted")
+        raise DeployRefused(f"job {job_id} ({job.name}) is {job.state}, but only a RUNNING job can be adopted")
     if described is not None and not described.streaming:
-        raise DeployRefused(f"job {job_id} ({job.name}) is a batch job: it has no state to resume from")
+        raise DeployRefused(f"job {job_id} ({job.name}) is a batch job, which has no state to resume from")
     return job, None if described is None else described.vertices
 
 
 def _verified(target: Target, job: JobStatus, side: Side) -> bool:
-    """True if the platform stores the stated script and settings; raises DeployRefused if they differ."""
+    """True if the platform confirms script and settings. Raises DeployRefused if they differ."""
     found = target.deployed(job.name) if isinstance(target, ReadsBack) else None
     if found is None or found.script is None or side.language != "sql":
         return False
     if found.job not in (None, job.job_id):
-        raise DeployRefused(f"on {target}, {job.name!r} is job {found.job}, not {job.job_id}: adopt job {found.job}")
+        raise DeployRefused(
+            f"on {target}, {job.name!r} is job {found.job}, not {job.job_id}. Adopt job {found.job} instead"
+        )
     if differs := difference(found, side):
         raise DeployRefused(
-            f"on {target}, job {job.job_id} runs {differs} than {side.source} and its options: adopt it with "
-            f"the script and options that it runs{differences(found, side, side.source)}"
+            f"on {target}, job {job.job_id} runs {differs} than {side.source} and its options. Adopt the job with the "
+            f"script and options that it runs{differences(found, side, side.source)}"
         )
     return True
 
 
 def _refuse_others(target: Target, ledger: Ledger, progress: Progress, job_id: str, former_ended: bool) -> None:
-    """Refuse while the ledger's job, or one that a redeploy began, runs or may run."""
+    """Refuse the adoption while another job of this deployment runs or may run."""
     if progress.unfinished and not former_ended:
         last = progress.unfinished
         raise DeployRefused(
-            f"the redeploy of {last.owner} has not ended (entry {last.number} of the ledger of "
-            f"{ledger.deployment}: {last.kind}): run it again, and it resumes from there; if nobody will, "
-            "and its job has ended or is this one, pass --former-ended"
+            f"the redeploy of {last.owner} is unfinished (entry {last.number} of the ledger of {ledger.deployment}: "
+            f"{last.kind}). Run the redeploy again to resume it. If you do not want to resume it, and its job has "
+            "ended or is the job to adopt, pass --former-ended"
         )
     for entry in (progress.head, *progress.steps):
         other = entry.job_id if entry else None
@@ -147,18 +150,18 @@ def _refuse_others(target: Target, ledger: Ledger, progress: Progress, job_id: s
         if state is not None and not state.terminal:
             raise DeployRefused(
                 f"job {other} of entry {entry.number} of the ledger of {ledger.deployment} is {state.state}: "
-                "two jobs of one deployment would write to the same sink. Stop one of them, or adopt under "
-                "another name"
+                "two jobs of one deployment would write to the same sink. Stop one of the jobs, or adopt the job "
+                "under a different name"
             )
         if other != job_id and state is None and entry.is_head and not former_ended:
             raise DeployRefused(
-                f"job {other} of entry {entry.number} of the ledger of {ledger.deployment} is unknown to "
-                f"{target}: it may run elsewhere. If it has ended, pass --former-ended"
+                f"job {other} of entry {entry.number} of the ledger of {ledger.deployment} is unknown to {target} and "
+                "may run elsewhere. If the job has ended, pass --former-ended"
             )
 
 
 def _versioned(target: Target, side: Side) -> Side:
-    """The side with the target's engine and version. Raises DeployRefused if it names another one."""
+    """The side with the target's engine and version. Raises DeployRefused if its version differs."""
     found = target.engine()
     stated = (side.engine_version or "").split(".")
     if stated != [""] and stated != found.version.split(".")[: len(stated)]:
@@ -169,14 +172,14 @@ def _versioned(target: Target, side: Side) -> Side:
 def _compared(
     side: Side, name: str | None, job: JobStatus, vertices: Sequence[JobVertex] | None
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Parts of the script that were compared with the job, and their differences."""
+    """Compared parts of script and job, and the differences."""
     compared, warnings = [], []
     if name is not None:
         compared.append(f"name: the script's {JOB_NAME} is {name!r}, the job's name {job.name!r}")
         if name != job.name:
-            warnings.append(f"the job is named {job.name!r}, and the script names it {name!r}")
+            warnings.append(f"the job's name is {job.name!r}, but the script names it {name!r}")
     if vertices is None:
-        return (*compared, f"tables that it reads and writes: {CANNOT_TELL}"), tuple(warnings)
+        return (*compared, f"tables that the job reads and writes: {CANNOT_TELL}"), tuple(warnings)
     tasks = [vertex.name for vertex in vertices]
     in_job = {
         "reads": {found for task in tasks for found in _SOURCE.findall(task)},
@@ -190,13 +193,13 @@ def _compared(
     for verb, seen in in_job.items():
         stated = {name.rpartition(".")[2].strip("`") for name in in_script[verb]}
         if not seen or side.program.problems:
-            compared.append(f"tables that it {verb}: could not be compared")
+            compared.append(f"tables that the job {verb}: cannot be compared")
             continue
-        compared.append(f"tables that it {verb}: the job's {_list(seen)}, the script's {_list(stated)}")
-        # Not the other way about: a table that is looked up makes no source, and files and lakes name their sinks
-        # otherwise.
+        compared.append(f"tables that the job {verb}: {_list(seen)} on the cluster, {_list(stated)} in the script")
+        # Do not warn about additional tables of the script. Lookup tables have no source task, and the sinks of files
+        # and data lakes have different names.
         if more := seen - stated:
-            warnings.append(f"the job {verb} {_list(more)}, which the script does not")
+            warnings.append(f"the job {verb} {_list(more)}, but the script does not")
     return tuple(compared), tuple(warnings)
 
 

@@ -1,7 +1,7 @@
-"""Rewriting the former job's savepoint for the new one, between stop and start.
+"""Rewriting of the former job's savepoint for the new job, between stop and start.
 
-The target folder is recorded in the ledger before anything is written there, and a second entry records that its
-content was verified. A run that dies in between leaves a folder that its retry deletes before it writes another one.
+The ledger records the target folder before anything is written to it. A second entry records that the content was
+verified. If a run dies in between, its retry deletes the folder and writes a new one.
 """
 
 from __future__ import annotations
@@ -20,23 +20,24 @@ from airflow_flinkcompat.deploy.target import CANNOT_TELL, SavepointStore, Snaps
 
 
 class MigrationFailed(DeployError):
-    """No savepoint exists from which the new job could start; the message names the reason."""
+    """The savepoint was not migrated, so the new job cannot start. The message names the reason."""
 
 
 def prepare(run: Run, migration: StateMigration) -> str | None:
-    """Check that a migration is possible; return the place of prepared state. Raises DeployError."""
+    """Check that a migration is possible. Return the folder of prepared state. Raises DeployError."""
     if not isinstance(run.target, SavepointStore):
         raise DeployRefused(
-            f"no state of {run.ledger.deployment} can be migrated: the path of a savepoint {CANNOT_TELL} ({run.target})"
+            f"the state of {run.ledger.deployment} cannot be migrated: the path of a savepoint {CANNOT_TELL} "
+            f"({run.target})"
         )
     earlier, prepared = _prepared(run), migration.prepare()
-    if prepared and earlier:  # left by a call that died before the job had stopped
+    if prepared and earlier:  # left by a call that died before the job was stopped
         _delete(earlier)
     return prepared or earlier
 
 
 def migrate(run: Run, migration: StateMigration, savepoint: Snapshot) -> Snapshot:
-    """The savepoint of the new job, written once in this run. Raises MigrationFailed, DeployError."""
+    """Write the new job's savepoint, once for each run. Raises MigrationFailed, DeployError."""
     if not isinstance(run.target, SavepointStore):
         raise MigrationFailed(f"the savepoint was not migrated: its path {CANNOT_TELL} ({run.target})")
     earlier = [
@@ -86,7 +87,7 @@ def _name(folder: str) -> str:
 
 
 def _delete(folder: str) -> None:
-    """Delete the folder of a run that died; nothing refers to it."""
+    """Delete the folder of a dead run. Nothing refers to the folder."""
     place = UPath(re.sub(r"^file:/+", "file:///", folder))
-    with suppress(Exception):  # a store raises the errors of its own library
+    with suppress(Exception):  # a store raises errors of its own library
         place.fs.rm(place.path, recursive=True)

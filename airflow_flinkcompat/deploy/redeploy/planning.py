@@ -1,9 +1,9 @@
-"""Planned changes of deployments whose resources others write, recognised once carried out.
+"""Planned changes for deployments whose resources someone else writes, and their verification.
 
-Planning touches nothing. The plan goes to the authors of the resources (by a pull request to a repository that Argo CD
-or Flux follows, for example), and the ledger records its request. The result is the platform's own upgrade in one step,
-so it is judged afterwards. A job that runs the plan is recorded as deployed once it is proved that it was restored from
-the savepoint with which the platform ended the former job.
+Planning changes nothing. The plan goes to the authors of the resources, for example by a pull request to a repository
+that Argo CD or Flux follows. The ledger records the plan's request id. The platform itself then upgrades the job in one
+step, so the change can be verified only afterwards. A job that runs the plan is recorded as deployed as soon as its
+restore is verified. The job must have been restored from the savepoint with which the platform stopped the former job.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def plan_change(
     owner: str,
     log: Callable[[str], None] = _log.info,
 ) -> Planned:
-    """Return the spec to write so that ``side`` runs; a repeated call returns the same plan and entry."""
+    """Plan the change to ``side``. A repeated call returns the same plan and ledger entry."""
     run = _run(target, ledger, side, StartMode(start_mode), review or Review(), origin or Origin(), owner, log)
     entries = ledger.entries()
     progress = Progress.of(entries)
@@ -93,16 +93,20 @@ def plan_change(
     _register_secrets(target, side, progress.head)
     if not isinstance(target, PlansChanges):
         raise DeployRefused(
-            f"plan_only does not apply to {target}, which no repository configures. Remove plan_only to deploy"
+            f"plan_only does not apply to {target}, which is not configured by a repository. Remove plan_only to deploy"
         )
     check_languages(run, progress.head)
     if run.mode not in (StartMode.SAVEPOINT, StartMode.STATELESS, StartMode.AUTO_FIRST):
-        raise DeployRefused(f"start mode {run.mode} cannot be planned: the platform itself resumes from a savepoint")
+        raise DeployRefused(
+            f"start mode {run.mode} cannot be planned, because the platform itself resumes from a savepoint. Use "
+            f"start mode {StartMode.SAVEPOINT} or {StartMode.STATELESS}"
+        )
     check_mode(run, progress.head, None)
     check_head(run, progress.head, checked_old_sha256)
     if (last := progress.unfinished) is not None:
         raise DeployRefused(
-            f"the redeploy of {last.owner} has not ended (entry {last.number}, {last.kind}): run it again first"
+            f"the redeploy of {last.owner} is unfinished (entry {last.number}, {last.kind}). Run the redeploy again "
+            "first"
         )
     check_engine(run, target.engine())
     check_read_back(run, progress)
@@ -114,7 +118,7 @@ def plan_change(
     request = earlier.start.asked_under if earlier is not None else new_id()
     plan = target.plan(replace(side, settings=run.job_settings(side.settings)), mode, request)
     if earlier is not None:
-        log(f"already planned by entry {earlier.number}, and not yet carried out")
+        log(f"entry {earlier.number} already planned this change, and the plan was not carried out yet")
         return Planned(earlier, plan)
     entry = PlannedEntry(
         owner=owner,
@@ -122,7 +126,7 @@ def plan_change(
         review=run.review,
         origin=run.origin,
         start=JobStart(str(mode), request_id=request),
-        message=f"planned for {plan.place}; nothing was touched",
+        message=f"planned for {plan.place}; nothing was changed",
         evidence=plan.notes,
         savepoint_before=None
         if stateless or progress.head is None
@@ -132,7 +136,7 @@ def plan_change(
 
 
 def pending_plans(entries: Sequence[LedgerEntry]) -> tuple[PlannedEntry, ...]:
-    """The plans that were not carried out as far as is known, latest first."""
+    """Plans that were not carried out as far as the ledger knows, latest first."""
     steps = Progress.of(entries).steps
     failed = [entry for entry in entries if isinstance(entry, FailedVersionEntry)]
     return tuple(
@@ -159,7 +163,7 @@ def record_carried_out(
     options: Options | None = None,
     log: Callable[[str], None] = _log.info,
 ) -> DeployedEntry | None:
-    """Record the plan that was carried out, if its job proves itself."""
+    """Record the plan that was carried out, if its job passes verification."""
     entries = ledger.entries()
     progress = Progress.of(entries)
     if progress.unfinished is not None or not isinstance(target, PlansChanges):
@@ -170,7 +174,7 @@ def record_carried_out(
     run, plan, job = found
     run.last, run.options = progress.last, options or Options()
     log(f"job {job} runs the version that entry {plan.number} planned")
-    return _recorded(run, target, progress.head, plan, job)
+    return _verify_and_record(run, target, progress.head, plan, job)
 
 
 def _run(
@@ -183,12 +187,12 @@ def _run(
     owner: str,
     log: Callable[[str], None],
 ) -> Run:
-    # A plan restarts nothing, so there is no rollback to judge.
+    # A plan restarts no job, so conditions of a rollback need no check.
     return Run(target, ledger, side, mode, review, None, owner, Options(roll_back=False), log, origin=origin)
 
 
 def _register_secrets(target: Target, job: JobSpec, head: HeadEntry | None) -> None:
-    """Mask placeholder values, which Flink may show in descriptions of a job."""
+    """Mask placeholder values, because Flink may show them in job descriptions."""
     if isinstance(target, MasksSecrets):
         target.register_secrets(job)
         if head is not None:
@@ -196,12 +200,12 @@ def _register_secrets(target: Target, job: JobSpec, head: HeadEntry | None) -> N
 
 
 def _check_runs(run: Run, head: HeadEntry | None, stateless: bool) -> None:
-    """Raise DeployRefused if there is no job from which the platform could take a savepoint."""
+    """Raise DeployRefused if no job runs from which the platform could take a savepoint."""
     if head is None or stateless or run.runs(head.job_id):
         return
     raise DeployRefused(
-        f"job {head.job_id} of {run.ledger.deployment} (ledger entry {head.number}) does not run, so the "
-        "platform cannot take a savepoint of it: find out why it ended, then plan a stateless start"
+        f"job {head.job_id} of {run.ledger.deployment} (ledger entry {head.number}) does not run, so the platform "
+        "cannot take a savepoint of the job. Find out why the job ended, then plan a stateless start"
     )
 
 
@@ -213,7 +217,7 @@ def _find(
     owner: str,
     log: Callable[[str], None],
 ) -> tuple[Run, PlannedEntry, JobRef] | None:
-    """The plan that was carried out and its job, which may have ended if the plan's request identifies it."""
+    """The plan that was carried out, with its job. A job found by the request id may already have ended."""
     runs = {
         plan.number: _run(target, ledger, plan.job, StartMode.AUTO_FIRST, plan.review, plan.origin, owner, log)
         for plan in plans
@@ -235,13 +239,15 @@ def _find(
     return None
 
 
-def _recorded(run: Run, target: PlansChanges, head: HeadEntry | None, plan: PlannedEntry, job: JobRef) -> DeployedEntry:
+def _verify_and_record(
+    run: Run, target: PlansChanges, head: HeadEntry | None, plan: PlannedEntry, job: JobRef
+) -> DeployedEntry:
     options, stateless = run.options, plan.start.start_mode == StartMode.STATELESS
     what = f"the plan of entry {plan.number} was carried out as job {job}"
     try:
         _await_up(run, job)
         _check_as_planned(run, target, plan, job)
-        savepoint = None if stateless else _carried_over(target, head, plan, job)
+        savepoint = None if stateless else _savepoint_of_former_job(target, head, plan, job)
         verified = verify_start(
             run.target,
             job,
@@ -253,24 +259,29 @@ def _recorded(run: Run, target: PlansChanges, head: HeadEntry | None, plan: Plan
         )
         _edits(target, plan, job)
     except Unproven as error:
-        raise DeployError(f"{what}, and is not verified yet: {error}") from None
+        raise DeployError(f"{what}, but the job is not verified yet: {error}") from None
     except VerificationFailed as error:
-        reason = f"{what}, and failed its verification: {str(error).rstrip('.')}"
+        reason = f"{what}, but the job failed its verification: {str(error).rstrip('.')}"
         _edits(target, plan, job)
         run.append(FailedVersionEntry(version=JobVersion.of(plan.job), message=reason, owner=run.owner))
         former = f" (the script of entry {head.number})" if head is not None else ""
         raise DeployRefused(
-            f"{reason}. Nothing was changed: revert the merge{former}, or, if the job is correct, record it "
+            f"{reason}. Nothing was changed. Revert the merge{former}, or record the job if it is correct "
             f"(`flinkcompat ledger adopt {run.ledger.deployment} --job-id {job} --script FILE`)"
         ) from None
     except DeployError:
-        _edits(target, plan, job)  # the target knows little about a replaced job
+        _edits(
+            target, plan, job
+        )  # if the job was replaced, report that instead: the target knows little about a replaced job
         raise
     entry = run.append(
         DeployedEntry(
             **run.attempt,
             start=replace(plan.start, savepoint=savepoint, job_id=job),
-            message=f"{verified.status.state}, verified; somebody else carried out what entry {plan.number} planned",
+            message=(
+                f"{verified.status.state}, verified; the change that entry {plan.number} planned was carried out "
+                "outside this deployment"
+            ),
             evidence=verified.lines,
             effective_settings=effective_settings(run, job),
         )
@@ -280,7 +291,7 @@ def _recorded(run: Run, target: PlansChanges, head: HeadEntry | None, plan: Plan
 
 
 def _check_as_planned(run: Run, target: PlansChanges, plan: PlannedEntry, job: JobRef) -> None:
-    """Raise VerificationFailed if the merged spec differs from the plan, and DeployError as _edits does."""
+    """Raise VerificationFailed if the merged resource or the engine differs from the plan."""
     if edits := _edits(target, plan, job):
         raise VerificationFailed(f"job {job} was not written as planned: {edits}")
     try:
@@ -290,18 +301,18 @@ def _check_as_planned(run: Run, target: PlansChanges, plan: PlannedEntry, job: J
 
 
 def _edits(target: PlansChanges, plan: PlannedEntry, job: JobRef) -> str:
-    """Edits to the plan by the author of the job. Raises DeployError if another plan was written since."""
+    """Manual edits to the plan. Raises DeployError if a different plan was written since then."""
     found = target.edits(job)
     if found is None:
         raise DeployError(
-            f"job {job}, which carried out the plan of entry {plan.number}, was replaced or removed during "
-            "its verification: nothing was recorded. Check the change again, against the job that runs then"
+            f"job {job}, which carried out the plan of entry {plan.number}, was replaced or removed during its "
+            "verification. Nothing was recorded. Check the change again, against the job that runs now"
         )
     return found
 
 
 def _history(run: Run, plan: PlannedEntry, job: JobRef, savepoint: Snapshot | None) -> StartHistory:
-    """The job's history, to judge a start hours or days ago that nobody observed."""
+    """The job's history, to judge a start hours or days ago that was not observed."""
     return StartHistory(
         job,
         savepoint,
@@ -316,7 +327,7 @@ def _history(run: Run, plan: PlannedEntry, job: JobRef, savepoint: Snapshot | No
 
 
 def is_to_be_judged(seen: JobStatus | None) -> bool:
-    """True once a job has started or failed for good; before that there is nothing to record."""
+    """True if a job has started or failed, so that the result can be recorded."""
     return seen is not None and (seen.tasks_running or seen.terminal or bool(seen.failure))
 
 
@@ -326,27 +337,30 @@ def _await_up(run: Run, job: JobRef) -> None:
         poll(lambda: run.target.status(job), lambda seen: not is_to_be_judged(seen), timeout=run.options.start_timeout)
     except Overdue:
         raise DeployError(
-            f"job {job} is not running after {run.options.start_timeout:.0f} s: the plan is not verified yet"
+            f"job {job} does not run after {run.options.start_timeout:.0f} s, so the plan is not verified yet"
         ) from None
 
 
-def _carried_over(target: PlansChanges, head: HeadEntry | None, plan: PlannedEntry, job: JobRef) -> Snapshot:
-    """The savepoint that ended the former job. Raises VerificationFailed if none is named or it is older."""
+def _savepoint_of_former_job(target: PlansChanges, head: HeadEntry | None, plan: PlannedEntry, job: JobRef) -> Snapshot:
+    """The savepoint of the former job's stop. Raises VerificationFailed if it is missing or too old."""
     found = target.carried_over(job)
     if found is None:
         raise VerificationFailed(
-            f"the platform names no savepoint from the stop of the former job of job {job}, or only one that "
-            "the plan named: rows since then are lost or written twice"
+            f"the platform reports no savepoint from the stop before job {job}, or only a savepoint that the plan "
+            "named. Rows since the former savepoint are lost or written twice"
         )
     if checkpoint_number(found) is not None:
         raise VerificationFailed(
-            f"the platform stopped the former job of job {job} with its checkpoint {found} instead of a savepoint"
+            f"the platform started job {job} from the former job's checkpoint {found} instead of a savepoint"
         )
     began = head.start.savepoint if head is not None else None
     older = {"the former job started from": began, "existed when this was planned": plan.savepoint_before}
-    if was := next((words for words, each in older.items() if each is not None and same_snapshot(found, each)), None):
+    if reason := next(
+        (words for words, each in older.items() if each is not None and same_snapshot(found, each)), None
+    ):
         raise VerificationFailed(
-            f"the platform took no savepoint of the former job of job {job}: it names {found}, which {was}, "
-            "so rows since then are lost or written twice"
+            f"the platform took no savepoint of the job before job {job}. The platform reports {found}, which "
+            f"{reason}, so rows "
+            "since then are lost or written twice"
         )
     return found

@@ -1,8 +1,8 @@
-"""Conditions of a change before anything is touched: its check, its hand-over, the platform's record.
+"""Preconditions of a change: a current check, a matching hand-over, and an unchanged platform.
 
-A change was checked against the job in force, and a hand-over belongs to it: a backfill with a boundary writes a record
-of its script and of the time at which a live job takes over. A difference between a platform's own record and the
-ledger shows a deployment by others.
+The change must have been checked against the deployed version. A hand-over must belong to the change: a backfill with a
+boundary records its script and the time at which the live job takes over. If the platform's own record differs from the
+ledger, someone else has deployed.
 """
 
 from __future__ import annotations
@@ -25,61 +25,64 @@ from airflow_flinkcompat.model import JobSpec, StartMode
 
 
 def check_languages(run: Run, head: HeadEntry | None) -> None:
-    """Refuse programs, also for a rollback: targets run SQL. Raises ScriptRefused, DeployRefused."""
+    """Refuse programs, even for a rollback, because targets run SQL. Raises ScriptRefused, DeployRefused."""
     name = run.ledger.deployment
     if run.side.language != "sql":
         raise ScriptRefused(NO_PROGRAMS.format(source=run.side.source, deployment=name, target=run.target))
     if head is not None and head.job.language != "sql" and run.options.roll_back:
         raise DeployRefused(
-            f"entry {head.number} of the ledger of {name} deployed a program, which {run.target} cannot "
-            "start again if the new script fails: set roll_back=False, and be ready to start it yourself"
+            f"entry {head.number} of the ledger of {name} deployed a program, which {run.target} cannot restart if "
+            "the new script fails. Set roll_back=False, and be ready to start the program manually"
         )
 
 
 def check_mode(run: Run, head: HeadEntry | None, outcome: str | None) -> None:
-    """Check that the start mode is possible for the job in force. Raises DeployRefused."""
+    """Check that the start mode is possible for the deployed job. Raises DeployRefused."""
     if (run.mode is StartMode.MIGRATED) != (run.migration is not None):
-        raise DeployRefused(f"start mode {StartMode.MIGRATED} needs a migration, and no other start mode accepts one")
+        raise DeployRefused(
+            f"start mode {StartMode.MIGRATED} requires a migration, and no other start mode accepts a migration"
+        )
     if head is None and run.mode in (StartMode.SAVEPOINT, StartMode.CHECKPOINT, StartMode.MIGRATED):
         raise DeployRefused(
-            f"{run.ledger.deployment} was never deployed: there is no savepoint to start from; use start mode "
+            f"{run.ledger.deployment} was never deployed, so there is no savepoint to start from. Use start mode "
             f"{StartMode.AUTO_FIRST}"
         )
     if head is not None and run.mode is not StartMode.STATELESS:
         run.offsets.require_stored()
     if run.mode is StartMode.CHECKPOINT and outcome != "compatible":
         raise DeployRefused(
-            f"start mode {run.mode} is for compatible changes only (a checkpoint allows no rollback), and "
-            f"the outcome of this one is {outcome or 'unknown'}: use start mode {StartMode.SAVEPOINT}"
+            f"start mode {run.mode} is only for compatible changes (a checkpoint allows no rollback), but the outcome "
+            f"of this change is {outcome or 'unknown'}. Use start mode {StartMode.SAVEPOINT}"
         )
 
 
 def check_head(run: Run, head: HeadEntry | None, checked: str | None) -> None:
-    """Check that the change was checked against the job in force. Raises DeployRefused."""
+    """Check that the change was checked against the deployed version. Raises DeployRefused."""
     name = run.ledger.deployment
     if head is None and checked is not None:
         raise DeployRefused(
             f"the change was checked against a deployed side ({short(checked)}), but the ledger of {name} "
-            "contains no deployment: make sure that it is the right ledger, then check again"
+            "contains no deployment. Make sure that this is the right ledger, then check the change again"
         )
     if head is not None and head.sha256 != checked:
         seen = f"against {short(checked)}" if checked else "while nothing was deployed"
         raise DeployRefused(
             f"the change was checked {seen}, but entry {head.number} of the ledger of {name} deployed "
-            f"{short(head.sha256)} at {head.at}: check the change again, against the deployed version"
+            f"{short(head.sha256)} at {head.at}. Check the change again, against the deployed version"
         )
 
 
 def check_claim(run: Run, progress: Progress) -> None:
-    """Check that the ledger shows no other active run. Raises DeployRefused."""
+    """Check that no other run is active according to the ledger. Raises DeployRefused."""
     last = progress.unfinished
     if last is None or last.owner == run.owner:
         return
     age, claimed = age_of(last), run.options.claimed(last)
     if age < claimed:
         raise DeployRefused(
-            f"{last.owner} is deploying {run.ledger.deployment} (entry {last.number}, {last.kind}, {age:.0f} "
-            f"s ago): wait for it; if it died, its run can be taken over in {claimed - age:.0f} s"
+            f"{last.owner} is deploying {run.ledger.deployment} (entry {last.number}, {last.kind}, {age:.0f} s ago). "
+            f"Wait until the run of {last.owner} has ended. If that run died, this run can take over in "
+            f"{claimed - age:.0f} s"
         )
     run.log(f"taking over the unfinished run of {last.owner} (entry {last.number}, {last.kind})")
 
@@ -89,13 +92,13 @@ def check_engine(run: Run, engine: EngineInfo) -> None:
     wanted = (run.side.engine_version or "").split(".")[:2]
     if run.side.engine == engine.engine and wanted != [""] and wanted != engine.version.split(".")[: len(wanted)]:
         raise DeployRefused(
-            f"the change was checked for {run.side.engine} {run.side.engine_version}, and the target is "
-            f"{engine.engine} {engine.version}: check it again for that version"
+            f"the change was checked for {run.side.engine} {run.side.engine_version}, but the target is "
+            f"{engine.engine} {engine.version}. Check the change again for {engine.version}"
         )
 
 
 def read_hand_over(record: str | Mapping[str, Any]) -> HandOver:
-    """Read the record of a backfill with a boundary from values, JSON or a path. Raises BoundaryError."""
+    """Read a hand-over record from JSON values, JSON text or a path. Raises BoundaryError."""
     if isinstance(record, Mapping):
         return HandOver.from_dict(dict(record))
     if record.lstrip().startswith("{"):
@@ -106,30 +109,30 @@ def read_hand_over(record: str | Mapping[str, Any]) -> HandOver:
         if isinstance(error, BoundaryError):
             raise
         raise BoundaryError(
-            f"the hand-over record {record} cannot be read ({error}); backfill --dry-run --boundary … --hand-over FILE "
-            "writes it"
+            f"the hand-over record {record} cannot be read ({error}). To write a record, run backfill --dry-run "
+            "--boundary … --hand-over FILE"
         ) from None
 
 
 def check_hand_over(record: HandOver, job: JobSpec, resumes: bool) -> None:
-    """Raises DeployRefused if the job to start does not continue from that backfill."""
+    """Raise DeployRefused if the job to start does not continue after the backfill of ``record``."""
     try:
         record.check(job)
     except BoundaryError as error:
         raise DeployRefused(str(error)) from None
     if resumes:
         raise DeployRefused(
-            f"the hand-over at {record.boundary} is for a job that starts without state, and this one "
-            "resumes from a savepoint: deploy with start mode stateless, or omit the hand-over"
+            f"the hand-over at {record.boundary} is for a job that starts without state, but this job resumes from a "
+            "savepoint. Deploy with start mode stateless, or omit the hand-over"
         )
 
 
-# Number of lines of a difference in a message.
+# Maximum number of diff lines in a message.
 _MOST_LINES = 60
 
 
 def check_read_back(run: Run, progress: Progress) -> None:
-    """Check that the platform's own record, if it has one, matches the ledger. Raises DeployRefused."""
+    """Check that the platform's own record, if any, matches the ledger. Raises DeployRefused."""
     if not isinstance(run.target, ReadsBack):
         return
     head = progress.head
@@ -140,11 +143,11 @@ def check_read_back(run: Run, progress: Progress) -> None:
         return
     plans = tuple(step for step in progress.steps if isinstance(step, PlannedEntry))
     steps = tuple(step for step in progress.steps if step not in plans)
-    # A stop names the head's job but contains the proposed script, so the head comes last and takes precedence.
+    # A stop entry names the head's job but contains the proposed script. The head is last, so it takes precedence.
     known = {job: entry for entry in (*steps, head) if entry and (job := run.job_of(entry))}
     if found.job:
         entries = [known[found.job]] if found.job in known else []
-    else:  # it may store the request of a dead run before it names that job
+    else:  # the platform may store the request of a dead run before it knows the job
         entries = [entry for entry in (head, *steps) if isinstance(entry, HeadEntry | StartEntry)]
     differing = [difference(found, entry.job) if entry.job.language == "sql" else "" for entry in entries]
     if "" in differing:
@@ -152,8 +155,8 @@ def check_read_back(run: Run, progress: Progress) -> None:
     if plan := carried_out_by(run, head, plans, found):
         raise DeployRefused(
             f"job {found.job} runs the version that entry {plan.number} of the ledger of "
-            f"{run.ledger.deployment} planned: the plan was carried out and is not recorded yet. Check the "
-            "change again, which verifies and records it, or record it yourself (`flinkcompat ledger adopt "
+            f"{run.ledger.deployment} planned, but the ledger does not record its execution yet. Check the change "
+            "again, which verifies and records the job, or record the job yourself (`flinkcompat ledger adopt "
             f"{run.ledger.deployment} --job-id {found.job} --script FILE`)"
         )
     if entries:
@@ -165,11 +168,11 @@ def check_read_back(run: Run, progress: Progress) -> None:
     ledger = run.ledger.deployment
     recorded = f"records job {head.job_id} (entry {head.number})" if head else "records no deployment"
     held = entries[-1] if entries else head
-    back = f", or restore the version of entry {held.number} there" if held else ""
+    back = f", or restore the version of entry {held.number} on the platform" if held else ""
     raise DeployRefused(
-        f"on {run.target}, {differs}, and the ledger of {ledger} {recorded}: somebody else deployed. Nothing "
-        f"was changed. Record the running version (`flinkcompat ledger adopt {ledger} --job-id "
-        f"{found.job or 'ID'} --script FILE`){back}; then check the change "
+        f"on {run.target}, {differs}, but the ledger of {ledger} {recorded}: someone else deployed. Nothing was "
+        f"changed. Record the running version (`flinkcompat ledger adopt {ledger} --job-id "
+        f"{found.job or 'ID'} --script FILE`){back}. Then check the change "
         f"again{differences(found, held.job, f'entry {held.number}') if held else ''}"
     )
 
@@ -177,7 +180,7 @@ def check_read_back(run: Run, progress: Progress) -> None:
 def carried_out_by(
     run: Run, head: HeadEntry | None, plans: Sequence[PlannedEntry], found: Deployed
 ) -> PlannedEntry | None:
-    """The plan that a platform's record matches: by its request, else the only one that fits."""
+    """The plan that matches a platform's record, by request id or as the only plan with the same content."""
     if found.job is None or (head is not None and found.job == head.job_id):
         return None
     if asked := next((plan for plan in plans if run.job_of(plan) == found.job), None):
@@ -187,24 +190,24 @@ def carried_out_by(
 
 
 def difference(found: Deployed, job: JobSpec) -> str:
-    """Difference between a platform's record and a job, its name aside; empty if none or no record."""
+    """Difference between a platform's record and a job except its name, or "" if equal or unknown."""
     settings = job.settings
     if found.script is not None and found.script != job.script:
-        return "another script"
+        return "a different script"
     stated = (job.engine_version or "").split(".")
     if found.engine is not None and found.engine.engine == job.engine and stated != [""]:
         version = found.engine.version
         if version.split(".")[: len(stated)] != stated:
-            return f"another version of its engine ({version}, not {job.engine_version})"
+            return f"a different engine version ({version}, not {job.engine_version})"
     if found.settings is None:
         return ""
     keys = {*found.settings, *settings} - {JOB_NAME}
     others = sorted(key for key in keys if found.settings.get(key) != settings.get(key))
-    return f"other settings ({', '.join(others)})" if others else ""
+    return f"different settings ({', '.join(others)})" if others else ""
 
 
 def differences(found: Deployed, job: JobSpec, name: str) -> str:
-    """Differences between a platform's record and a job for a message: secrets masked, shortened."""
+    """Differences between a platform's record and a job, for a message: shortened and with secrets masked."""
     if job.language != "sql" or (found.script is None and found.settings is None):
         return ""
     rows = job.to_dict(), job.to_dict()
@@ -216,7 +219,11 @@ def differences(found: Deployed, job: JobSpec, name: str) -> str:
         equal = [rows[0][part] == rows[1][part] for part in ("script", "settings")]
         untold = [part for part, value in (("script", found.script), ("settings", found.settings)) if value is None]
         but = f"; its {untold[0]} {CANNOT_TELL}" if untold else ""
-        same = "script and settings are the same" if all(equal) else "they differ only in a secret, which is not shown"
+        same = (
+            "script and settings are the same"
+            if all(equal)
+            else "script and settings differ only in a secret, which is not shown"
+        )
         return f"\n(compared with {name}: {same}{but})"
     more = len(lines) - _MOST_LINES
     return "\n".join(["", *lines[:_MOST_LINES], *([f"… and {more} more lines"] if more > 0 else [])])

@@ -1,10 +1,12 @@
-"""Resumption after a dead run: its result, its unfinished start, the former job, or a refusal.
+"""Resumption after a dead run: find its result, its unfinished start or the former job's state.
 
-A stopped job ends with its savepoint, and its successor resumes from there. It may still come back: a JobManager
-recovers it from a checkpoint, or somebody restarts it. From then on its reads and writes are in no earlier savepoint.
-Starting from the first savepoint would then process rows twice or lose them. As long as its successor neither runs nor
-may still be accepted, the former job is stopped once more, and the start begins again from the savepoint of that last
-stop. Otherwise the start is refused, because only a person can decide which of the two stays.
+A stopped job leaves a savepoint, and its successor resumes from the savepoint. But the stopped job may run again: a
+JobManager may recover it from a checkpoint, or someone may restart it. In this case, the savepoint lacks all later
+reads and writes. A start from this savepoint would process rows twice or lose rows.
+
+If the successor neither runs nor may still be accepted, the former job is stopped again. The successor then starts from
+the savepoint of the second stop. Otherwise the start is refused, because only a person can decide which of the two jobs
+must stay.
 """
 
 from __future__ import annotations
@@ -39,11 +41,11 @@ from airflow_flinkcompat.model import StartMode
 def previous_result(
     run: Run, entries: Sequence[LedgerEntry], checked: str | None, asked_at: datetime | None
 ) -> DeployedEntry | None:
-    """Result that this run reached before it died. Raises RolledBack.
+    """The result that this run reached before it died. Raises RolledBack.
 
-    The name of a run is not enough to identify it: a cleared task keeps it. The finished run must have been checked
-    against the same side (``checked``), with the same version, start and hand-over, and a failure must not have been
-    retried since (``asked_at``).
+    The run's name alone does not identify a run, because a cleared task keeps the name. The finished run must have been
+    checked against the same deployed version (``checked``). The version, the start and the hand-over of the finished
+    run must be the same. A rolled-back run must have ended after the request of this run (``asked_at``).
     """
     progress = Progress.of(entries)
     head = progress.head
@@ -68,18 +70,18 @@ def previous_result(
     status = run.target.status(head.start.job_ref)
     if status is None or (status.terminal and status.state != "FINISHED"):
         return None
-    run.log(f"job {head.job_id} was deployed by an earlier attempt of this run (entry {head.number})")
+    run.log(f"an earlier attempt of this run deployed job {head.job_id} (entry {head.number})")
     return head
 
 
 def validated(run: Run, progress: Progress) -> bool:
-    """True if an unfinished run has validated this version before it touched anything."""
+    """True if an unfinished run has already validated this version."""
     claim = progress.latest(DeployingEntry)
     return progress.unfinished is not None and claim is not None and claim.sha256 == run.side.digest()
 
 
 def came_back(run: Run, head: HeadEntry | None, begun: StartEntry | None) -> bool:
-    """True if the former job runs although ``begun`` followed it. Raises DeployRefused if both run."""
+    """True if the former job runs again after the start ``begun``. Raises DeployRefused if both jobs run."""
     if head is None or not run.runs(head.job_id):
         return False
     if begun is None:
@@ -88,30 +90,30 @@ def came_back(run: Run, head: HeadEntry | None, begun: StartEntry | None) -> boo
     fact = f"job {head.job_id} of {run.ledger.deployment} (entry {head.number}) runs again after its stop"
     if status is not None and not status.terminal:
         raise DeployRefused(
-            f"{fact}, and job {begun.job_id} of entry {begun.number}, which resumed from "
-            f"{begun.start.savepoint}, runs too: both write to the same sink, so rows since then are written "
-            f"twice. Cancel one of them, then deploy again: without job {head.job_id}, the other one "
-            f"continues; without job {begun.job_id}, the former one is stopped again, and its successor "
-            "resumes from there"
+            f"{fact}, and job {begun.job_id} of entry {begun.number}, which resumed from {begun.start.savepoint}, "
+            "also runs. Both jobs write to the same sink, so rows since then are written twice. Cancel one of the "
+            "jobs, "
+            f"then deploy again. If you cancel job {head.job_id}, job {begun.job_id} continues. If you cancel job "
+            f"{begun.job_id}, the deployment stops job {head.job_id} again, and the new job resumes from its savepoint"
         )
     age = age_of(begun)
     if status is None and age < IN_FLIGHT_SECONDS:
         raise DeployRefused(
-            f"{fact}, and job {begun.job_id} of entry {begun.number} may still be accepted next to it: "
-            f"deploy again in {IN_FLIGHT_SECONDS - age:.0f} s to stop it again"
+            f"{fact}, and job {begun.job_id} of entry {begun.number} may still be accepted. Deploy again in "
+            f"{IN_FLIGHT_SECONDS - age:.0f} s, which stops job {head.job_id} again"
         )
     return True
 
 
 def unfinished_start(run: Run, progress: Progress) -> StartingEntry | StartedEntry | None:
-    """The unfinished start that an earlier run of this version recorded."""
+    """The unfinished start of this version that an earlier run recorded, or None."""
     reached = progress.reached
     if not isinstance(reached, StartingEntry | StartedEntry):
         return None
     if came_back(run, progress.head, reached):
         run.log(
-            f"the former job runs again after its stop: the start of entry {reached.number} from "
-            f"{reached.start.savepoint} is abandoned, because its savepoint lacks the rows since then"
+            f"the former job runs again after its stop. The start of entry {reached.number} is abandoned, because its "
+            f"savepoint {reached.start.savepoint} lacks the rows since then"
         )
         return None
     status = run.status_of(reached)
@@ -120,27 +122,29 @@ def unfinished_start(run: Run, progress: Progress) -> StartingEntry | StartedEnt
     if reached.sha256 == run.side.digest() and (as_wanted or not ended):
         if not as_wanted:
             raise DeployRefused(
-                f"entry {reached.number} ({reached.owner}) began a start in mode {reached.start.start_mode}, and this "
-                f"run is to start in mode {run.mode}: clear that run, or cancel job {reached.job_id}; then deploy again"
+                f"entry {reached.number} ({reached.owner}) began a start in mode {reached.start.start_mode}, but this "
+                f"run must start in mode {run.mode}. Clear that run, or cancel job {reached.job_id}. Then deploy again"
             )
-        run.log(f"entry {reached.number} began to start job {reached.job_id}: resuming that start")
+        run.log(f"resuming the start of job {reached.job_id} that entry {reached.number} began")
         return reached
     if status is not None and not ended:
         raise DeployRefused(
-            f"job {reached.job_id} of entry {reached.number} runs another version ({short(reached.sha256)}) that was "
-            f"never verified: clear the run that started it ({reached.owner}), or cancel the job; then deploy again"
+            f"job {reached.job_id} of entry {reached.number} runs a different version ({short(reached.sha256)}) that "
+            f"was never verified. Clear the run that started the job ({reached.owner}), or cancel the job. Then "
+            "deploy again"
         )
     age = age_of(reached)
     if status is None and age < IN_FLIGHT_SECONDS:
         raise DeployRefused(
-            f"job {reached.job_id} of entry {reached.number}, another version ({short(reached.sha256)}), may still be "
-            f"accepted: wait for {IN_FLIGHT_SECONDS - age:.0f} s, or clear the run that began it ({reached.owner})"
+            f"job {reached.job_id} of entry {reached.number}, a different version ({short(reached.sha256)}), may "
+            f"still be accepted. Wait for {IN_FLIGHT_SECONDS - age:.0f} s, or clear the run that submitted the job "
+            f"({reached.owner})"
         )
     return None
 
 
 def former_state(run: Run, progress: Progress, taken_up: StartEntry | None) -> Stopped | None:
-    """State that the former job left when a redeploy stopped it; None while it must still be stopped."""
+    """The state that the former job left when a redeploy stopped it, or None if it must still be stopped."""
     head = progress.head
     if head is None:
         return Stopped()
@@ -150,7 +154,7 @@ def former_state(run: Run, progress: Progress, taken_up: StartEntry | None) -> S
     stopped = progress.stopped
     if stopped is not None and not runs:
         if taken_up is None:
-            run.log(f"job {job_id} was stopped by entry {stopped.number}; its state is in {stopped.stop.savepoint}")
+            run.log(f"entry {stopped.number} stopped job {job_id}; its state is in {stopped.stop.savepoint}")
         return Stopped.of(stopped, progress.steps)
     last = progress.latest(StoppingEntry, StoppedEntry, FailedEntry)
     if runs or isinstance(last, StoppingEntry):
@@ -166,10 +170,10 @@ def former_state(run: Run, progress: Progress, taken_up: StartEntry | None) -> S
     once = progress.latest(StoppedEntry) is not None
     by = "no deployment stopped its last run" if once else "no deployment stopped it"
     raise DeployRefused(
-        f"job {job_id} of {run.ledger.deployment} (ledger entry {head.number}) {seen}, and {by}: there is no "
-        f"savepoint to resume from{_left_in(left, head)}. Find out why it ended; then resume from its last "
-        "checkpoint (start mode checkpoint, if checkpoints are retained and the change is compatible), or "
-        "restart it stateless with ended jobs allowed"
+        f"job {job_id} of {run.ledger.deployment} (ledger entry {head.number}) {seen}, and {by}. There is no "
+        f"savepoint to resume from{_left_in(left, head)}. Find out why the job ended. Then resume from its last "
+        "checkpoint (start mode checkpoint, if checkpoints are retained and the change is compatible), or restart "
+        "stateless with ended jobs allowed"
     )
 
 
@@ -178,7 +182,7 @@ def job_name(run: Run) -> str:
 
 
 def check_strangers(run: Run, progress: Progress, taken_up: StartEntry | None) -> None:
-    """Raise DeployRefused if another job of this name runs, or one that an earlier run began."""
+    """Raise DeployRefused if another job of this name runs, or a job that a dead run began."""
     head = progress.head
     name = job_name(run)
     begun = {job for step in progress.steps if (job := run.job_of(step))}
@@ -187,14 +191,14 @@ def check_strangers(run: Run, progress: Progress, taken_up: StartEntry | None) -
     if strangers:
         check_overtaken(run)
         raise DeployRefused(
-            f"job {', '.join(strangers)} named {name!r} runs on the cluster and is not the job of the ledger "
-            f"({head.job_id if head else 'nothing is deployed'}): two jobs would write to the same sink. "
-            "Stop it, or deploy under another name"
+            f"job {', '.join(strangers)} named {name!r} runs on the cluster, but is not the ledger's job "
+            f"({head.job_id if head else 'nothing is deployed'}). Two jobs would write to the same sink. Stop the "
+            "job, or deploy under a different name"
         )
 
 
 def anything_runs(run: Run, progress: Progress) -> bool:
-    """True if any job that the ledger names runs, or if this is unknown."""
+    """True if any job in the ledger runs, or if the cluster does not answer."""
     try:
         return any(run.runs(job) for job in {run.job_of(entry) for entry in (progress.head, *progress.steps) if entry})
     except DeployError:
@@ -202,12 +206,12 @@ def anything_runs(run: Run, progress: Progress) -> bool:
 
 
 def check_overtaken(run: Run) -> None:
-    """Check that no run that began after the ledger was read started the observed job."""
+    """Raise DeployRefused if a run that began after the ledger was read may have caused the mismatch."""
     newer = [entry for entry in run.ledger.entries() if entry.number > run.last and isinstance(entry, StepEntry)]
     if newer:
         raise DeployRefused(
             f"{newer[-1].owner} deploys {run.ledger.deployment} at the same time (entry {newer[-1].number}, "
-            f"{newer[-1].kind}): wait for its end, then check the change again"
+            f"{newer[-1].kind}). Wait until that run has ended, then check the change again"
         )
 
 
@@ -215,6 +219,6 @@ def _left_in(savepoint: Snapshot | None, head: HeadEntry) -> str:
     if savepoint is None:
         return ""
     return (
-        f", except {savepoint}, left by whoever stopped it: start the script of entry {head.number} from "
-        "that savepoint, and record the job with `flinkcompat ledger adopt`"
+        f", except {savepoint} from a stop outside this deployment. To use this savepoint, start the script of entry "
+        f"{head.number} from that savepoint, and record the job with `flinkcompat ledger adopt`"
     )

@@ -1,4 +1,4 @@
-"""Shared parts of one redeploy: job, target, patience, and the next step in the ledger."""
+"""Common parts of a redeploy: arguments, time limits, waits, and the next ledger entry."""
 
 from __future__ import annotations
 
@@ -36,52 +36,52 @@ _AGAIN_SECONDS = 5.0
 # Minimum duration of a claim, and its margin over the longest wait between two entries.
 _CLAIM_SECONDS, _CLAIM_MARGIN_SECONDS = 900.0, 300.0
 IN_FLIGHT_SECONDS = 180.0
-"""Longest time of a submission without an answer: the time that a SQL Gateway has for a statement."""
+"""Seconds for which an unanswered submission may still be accepted (the Gateway's statement timeout)."""
 
 
 class StartFailed(DeployError):
-    """A failed start after the stop of a former job, if any; the message names the remedy."""
+    """The new job did not start. A former job was already stopped. The message names the remedy."""
 
 
 class RolledBack(StartFailed):
-    """A failed start after which the former script runs again from its savepoint, and the reason."""
+    """The new job did not start, and the former script runs again. The message names the reason."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """Time-outs in seconds, and places; without ``savepoint_directory``, the cluster's own."""
+    """Timeouts in seconds and other options. The default savepoint folder is the cluster's."""
 
     savepoint_directory: str | None = None
     settle_seconds: float = 10.0
     stop_timeout: float = 600.0
     start_timeout: float = 300.0
-    # Seconds for which a submission without an answer is repeated, under one id, so there is one job.
+    # Seconds for which an unanswered submission is repeated under the same id, which creates only one job.
     submit_timeout: float = 120.0
-    # Seconds for which an unfinished run of another owner keeps this one out; None: its own claim decides.
+    # Seconds for which an unfinished run of a different owner blocks this run. None: the other run's claim decides.
     claim_seconds: float | None = None
-    # Allow a stateless start although the ledger's job has ended (failed, or stopped by hand).
+    # Allow a stateless start although the ledger's job has ended (failed, or stopped manually).
     allow_ended: bool = False
-    # Start the former script again when the new one does not run.
+    # Start the former script again if the new job does not run.
     roll_back: bool = True
-    # Number of this deployment's latest savepoints to keep; None: all.
+    # Number of this deployment's latest savepoints to keep. None keeps all.
     keep_savepoints: int | None = None
-    # Seconds of one wait before ``Waiting`` is raised instead; None: until its time-out.
+    # Maximum seconds of a single wait, after which ``Waiting`` is raised. None waits until the timeout.
     patience: float | None = None
 
     @property
     def longest_silence(self) -> float:
-        """Longest time in seconds for which a run with these options may work without a ledger entry."""
+        """Maximum seconds between two ledger entries of a run with these options."""
         longest = max(self.stop_timeout, self.submit_timeout, self.start_timeout)
         return max(_CLAIM_SECONDS, longest + _CLAIM_MARGIN_SECONDS)
 
     def claimed(self, entry: RunEntry | EntryRow) -> float:
-        """Time for which another run's last entry keeps out a run with these options.
+        """Time for which the last entry of a different run blocks a run with these options.
 
         Args:
-            entry: The ledger's last entry, of an unfinished run, or its row in a list.
+            entry: The last ledger entry of an unfinished run, or its row in a list.
 
         Returns:
-            Seconds since the entry was written.
+            The time in seconds, counted from the write of the entry.
         """
         if self.claim_seconds is not None:
             return self.claim_seconds
@@ -90,9 +90,10 @@ class Options:
 
 @dataclass(frozen=True)
 class Wait:
-    """A wait that continues elsewhere: for a stop or savepoint (``request_id``, ``verb``), or for a proof.
+    """A wait that continues outside this call: for a stop or savepoint, or for the proof of a start.
 
-    Times are seconds since the epoch; after ``until`` the wait is over.
+    ``request_id`` and ``verb`` identify the stop or savepoint. Times are seconds since the epoch. The wait ends at
+    ``until``.
     """
 
     job_id: JobRef
@@ -104,10 +105,10 @@ class Wait:
 
     @classmethod
     def from_dict(cls, row: Mapping[str, Any]) -> Wait:
-        """The wait from its ``asdict`` form, also of an earlier release.
+        """Read a wait from its ``asdict`` form, including the form of earlier releases.
 
         Args:
-            row: The wait as JSON values; earlier releases name the request ``trigger_id``.
+            row: The wait as JSON values. Earlier releases wrote ``trigger_id`` instead of ``request_id``.
 
         Returns:
             The wait.
@@ -117,7 +118,7 @@ class Wait:
 
 
 class Waiting(Exception):
-    """A long wait for the cluster, not a failure. Call ``deploy`` again with ``wait`` afterwards."""
+    """A long wait for the cluster, which is no failure. Call ``deploy`` again with ``wait`` afterwards."""
 
     def __init__(self, what: str, wait: Wait) -> None:
         super().__init__(what)
@@ -125,56 +126,57 @@ class Waiting(Exception):
 
 
 class StateMigration(Protocol):
-    """Rewriting of the former job's savepoint for the new one."""
+    """Rewriting of the former job's savepoint for the new job."""
 
     @property
     def writes(self) -> str:
-        """Prefix of the names of its folders; folders with another prefix are not resumed."""
+        """Prefix of the names of its folders. Folders with a different prefix are not resumed."""
 
     def prepare(self) -> str | None:
-        """Check that enough state can be kept, and do all preparation that needs no savepoint.
+        """Check that enough state can be kept, and prepare everything that requires no final savepoint.
 
-        Nothing of the deployment is touched.
+        The deployment itself is not changed.
 
         Returns:
-            Path or URI of a folder from which :meth:`write` resumes, also in another process; None: there is none.
+            Path or URI of a folder from which :meth:`write` can resume, even in a different process. None if nothing
+            was prepared.
 
         Raises:
-            DeployRefused: Less is kept than was decided, or the target lacks a required capability.
-            DeployError: The target did not do it, or cannot be asked.
+            DeployRefused: Less state would be kept than was decided, or the target lacks a required capability.
+            DeployError: The preparation failed, or the target does not answer.
         """
 
     def write(self, savepoint: str, folder: str, prepared: str | None) -> Mapping[str, Any]:
         """Write the savepoint of the new job and verify its content.
 
         Args:
-            savepoint: Path or URI of the former job's, which is only read.
-            folder: Path or URI of the folder to write, which does not exist.
-            prepared: The result of :meth:`prepare`; it may be gone by now.
+            savepoint: Path or URI of the former job's savepoint, which is only read.
+            folder: Path or URI of the folder to write, which must not exist.
+            prepared: The result of :meth:`prepare`. The folder may no longer exist.
 
         Returns:
             The kept state, as JSON values.
 
         Raises:
-            DeployError: There is no such savepoint.
+            DeployError: The savepoint could not be written.
         """
 
     def rehearse(self, savepoint: Snapshot) -> str:
-        """Restore the new job from its savepoint next to the live one, with stand-ins for its sinks.
+        """Restore the new job from its savepoint in a rehearsal, with stand-ins for its sinks.
 
         Args:
             savepoint: The savepoint that :meth:`write` wrote.
 
         Returns:
-            The result in words, also an unknown one.
+            A description of the result, which may be unknown.
 
         Raises:
-            DeployError: The savepoint was refused.
+            DeployError: Flink refused the savepoint.
         """
 
 
 class StepFields(TypedDict):
-    """Fields of every step of a run."""
+    """Fields of every ledger entry of a run."""
 
     owner: str
     job: JobSpec
@@ -183,14 +185,14 @@ class StepFields(TypedDict):
 
 
 class AttemptFields(StepFields):
-    """Fields of every step on the way to the proposed job."""
+    """Fields of every ledger entry on the way to the proposed job."""
 
     hand_over: Mapping[str, Any] | None
 
 
 @dataclass
 class Run:
-    """One call of ``deploy``. ``last`` is the number of the ledger's last entry as this run knows it."""
+    """A call of ``deploy``; ``last`` is the number of the last ledger entry that this run knows."""
 
     target: Target
     ledger: Ledger
@@ -208,7 +210,7 @@ class Run:
     last: int = field(default=0)
 
     def job_settings(self, settings: Mapping[str, str]) -> dict[str, str]:
-        """Settings of a job, with the deployment's name unless they name it."""
+        """Settings of a job, with the deployment's name as the default job name."""
         return {JOB_NAME: self.ledger.deployment, **settings}
 
     @property
@@ -223,37 +225,37 @@ class Run:
         return {"owner": self.owner, "job": head.job, "review": former, "origin": head.origin}
 
     def runs(self, job_id: JobRef | None) -> bool:
-        """True if the cluster knows a job that has not ended; a job without a name does not run."""
+        """True if the cluster knows the job and it has not ended. None as the job is False."""
         status = self.target.status(job_id) if job_id else None
         return status is not None and not status.terminal
 
     def validate(self, job: JobSpec, start: Start) -> None:
-        """Have the target validate a job, and log unvalidated parts. Raises TargetError, ScriptRefused."""
+        """Validate a job on the target, and log unvalidated parts. Raises TargetError, ScriptRefused."""
         if unjudged := self.target.validate(job, start):
             self.log(f"{job.source}: {unjudged}")
 
     def job_of(self, begun: StepEntry | JobStart) -> JobRef | None:
-        """The job of a step: the one that it names, or the target's job for its request."""
+        """The job that a step names, or else the target's job for the step's request id."""
         if begun.job_id is not None or begun.request_id is None:
             return begun.job_id
         return self.target.poll(Operation(Verb.START, begun.request_id)).job
 
     def status_of(self, entry: StepEntry) -> JobStatus | None:
-        """The present state of an entry's job; None if there is none, or it is unknown."""
+        """The status of an entry's job, or None if there is no job or it is unknown."""
         job = self.job_of(entry)
         return None if job is None else self.target.status(job)
 
     def starts_as(self, entry: StartEntry) -> bool:
-        """True if an entry's start and this run agree about a start with or without state."""
+        """True if the entry's start has the same mode as this run (with or without state)."""
         stateless = entry.start.start_mode == StartMode.STATELESS
         return self.mode is StartMode.AUTO_FIRST or stateless == (self.mode is StartMode.STATELESS)
 
     def append(self, entry: E) -> E:
-        """Write the next step; raises LedgerConflict if another run deploys too, which ends this run.
+        """Append the next step. Raises LedgerConflict if a different run deploys at the same time.
 
-        In that case the intentions of this run are not written, because the other run would consider them done. The
-        stop of the former job is still written, unless the other run already knows it, so that the savepoint is not
-        lost.
+        A conflict ends this run. The run's intentions are then not written, because the other run would regard them as
+        done. The stop of the former job is still written, so that its savepoint is not lost. The stop is not written if
+        the other run already knows it.
         """
         if isinstance(entry, RunEntry) and entry.is_open:
             entry = replace(entry, claim_seconds=self.options.longest_silence)
@@ -263,10 +265,10 @@ class Run:
             except LedgerConflict:
                 others = [other for other in self.ledger.entries() if other.number > self.last]
                 if others and isinstance(first := others[0], type(entry)) and _same_step(first, entry):
-                    self.last = first.number  # written, and only the answer was lost
+                    self.last = first.number  # the entry was written, only the answer was lost
                     return first
                 steps = [other for other in others if isinstance(other, StepEntry)]
-                if not steps:  # a rejection, for example, which is no step of a redeploy
+                if not steps:  # no step of a redeploy, but for example a rejection
                     self.last = others[-1].number
                     continue
                 if isinstance(entry, StoppedEntry) and all(isinstance(other, DeployingEntry) for other in steps):
@@ -278,7 +280,7 @@ class Run:
             return stored
 
     def wait(self, look: Callable[[], T], pending: Callable[[T], bool], timeout: float, wait: Wait, every: float) -> T:
-        """Look until the value is not pending. Raises Overdue after ``timeout``, Waiting after patience."""
+        """Poll until the value is not pending. Raises Overdue after ``timeout``, Waiting after ``patience``."""
         left, patience = self.left(timeout, wait), self.options.patience
         try:
             return poll(look, pending, timeout=left if patience is None else min(left, patience), every=every)
@@ -290,13 +292,13 @@ class Run:
             ) from None
 
     def since(self, wait: Wait) -> float:
-        """Start of this wait, even if an earlier call began it."""
+        """Start time of this wait, which an earlier call may have begun."""
         resumed = self.resumed
         same = resumed is not None and (resumed.job_id, resumed.request_id) == (wait.job_id, wait.request_id)
         return resumed.since if same and resumed is not None else wait.since
 
     def left(self, timeout: float, wait: Wait) -> float:
-        """Remaining time of a time-out; a resumed wait has at least a moment left, even if it is late."""
+        """Remaining seconds of a timeout. A resumed wait always gets at least a few seconds."""
         least = 0 if self.since(wait) == wait.since else self.options.settle_seconds + _AGAIN_SECONDS
         return max(timeout - (time.time() - self.since(wait)), least)
 

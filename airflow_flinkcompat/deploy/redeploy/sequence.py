@@ -1,10 +1,13 @@
-"""Deploying: the first start, and the resumable sequence that replaces a running job by its successor.
+"""Deployment of a job: the first start, and the resumable sequence that replaces a running job.
 
-Validate → claim in the ledger → stop with savepoint (→ rewrite that) → start → verify → ledger. If the start fails, the
-former script resumes from the same savepoint; if the stop fails, the job resumes from its last checkpoint. Each step is
-an entry, written before and after the step. A run that dies in between is resumed where it stopped, by the cluster's
-reports: never a second stop, a second job, or a lost savepoint. A former job that came back after its stop is the
-exception: it is stopped once more, and its successor starts from the savepoint of that last stop (``recovery``).
+Validate → claim in the ledger → stop with savepoint (→ rewrite the savepoint) → start → verify → record. If the start
+fails, the former script resumes from the same savepoint. If the stop makes the job fail, the job resumes from its last
+checkpoint.
+
+A ledger entry is written before and after each step. If a run dies, a later call resumes it from the ledger and the
+cluster's reports. So there is never a second stop, a second job or a lost savepoint. There is one exception: if the
+former job runs again after its stop, the former job is stopped again, and the new job starts from the last savepoint
+(``recovery``).
 """
 
 from __future__ import annotations
@@ -84,44 +87,45 @@ def deploy(
     asked_at: datetime | None = None,
     log: Callable[[str], None] = _log.info,
 ) -> DeployedEntry:
-    """Deploy ``side``: stop the running job, start the new one and verify it.
+    """Deploy ``side``: stop the running job, start the new job and verify it.
 
-    With nothing deployed the start is stateless. A stateless restart also stops with a savepoint, so that nothing is
-    lost.
+    The first start of a deployment is stateless. A stateless restart also stops the former job with a savepoint, so
+    that nothing is lost.
 
     Args:
-        target: Where the job runs.
+        target: The target that runs the job.
         ledger: The ledger of the deployment.
         side: The job to deploy.
-        start_mode: ``savepoint`` (refused if nothing is deployed), ``checkpoint`` (the former job's latest retained
-            one, for a compatible change only), ``migrated`` (a savepoint that ``migration`` rewrites for the new
-            script), ``stateless``, or ``auto-first``: stateless if nothing is deployed, else savepoint.
-        checked_old_sha256: The digest of the old side of the check; None: nothing was deployed then.
-        review: The outcome of that check, its report, waivers and approval, for the ledger.
-        origin: Origin of the version and owners of the deployment, for the ledger.
-        owner: The name of this run: the same name may resume its own unfinished run at once, and gets the result of its
-            finished one. None: this process, every call being a new run.
-        hand_over: The record of the backfill after which this job resumes. The start must then be stateless, and the
-            record, which the ledger keeps, must belong to exactly this script.
-        offsets: Starting positions of the sources, one choice for all or by table: ``as-stored`` (the only one with
-            state), ``earliest``, ``latest``, a moment in ISO 8601 with its zone, or ``script``, by the script's own
-            options, which is the default of a stateless start.
-        migration: Rewriter of the savepoint, with start mode ``migrated``.
-        options: Time-outs and places; the defaults where None.
-        resumed: The wait that an earlier call of this run ended in.
-        asked_at: When a person requested this run last (cleared it, for example): a version that was rolled back before
-            is tried again.
-        log: Receives each line of progress.
+        start_mode: The initial state of the new job. ``savepoint`` is refused if nothing is deployed. ``checkpoint``
+            uses the former job's latest retained checkpoint, only for a compatible change. ``migrated`` uses a
+            savepoint that ``migration`` rewrites for the new script. ``stateless`` uses no state. ``auto-first`` is
+            stateless if nothing is deployed, or else savepoint.
+        checked_old_sha256: The digest of the check's old side. None means that nothing was deployed.
+        review: The check's outcome, report, waivers and approval, for the ledger.
+        origin: The source of the version and the owners of the deployment, for the ledger.
+        owner: The name of this run. A call with the same name resumes the unfinished run immediately, or returns the
+            result of the finished run. None means this process, so that every call is a new run.
+        hand_over: The record of the backfill after which this job continues. A hand-over requires a stateless start,
+            and must belong to exactly this script. The ledger stores the record.
+        offsets: Starting positions of the sources, for all tables or by table. A position is ``as-stored``,
+            ``earliest``, ``latest``, ``script``, or a time in ISO 8601 with time zone. A start with state allows only
+            ``as-stored``. The default of a stateless start is ``script``, the options in the script.
+        migration: Rewriter of the savepoint, for start mode ``migrated``.
+        options: Timeouts and other options. None uses the defaults.
+        resumed: The wait with which an earlier call of this run ended.
+        asked_at: The time of the last manual request of this run, such as a cleared task. A version that was rolled
+            back before this time is tried again.
+        log: Function that receives each progress message.
 
     Returns:
         The ``deployed`` entry of the ledger.
 
     Raises:
-        DeployRefused: Nothing was touched, unless the message describes the rollback.
+        DeployRefused: Nothing was changed, unless the message describes the rollback.
         RolledBack: The new job did not start, and the former script runs again.
-        StartFailed: The new job did not start, and nothing runs.
-        Waiting: A wait takes longer than ``Options.patience``.
-        DeployError: Another step failed; call again to resume.
+        StartFailed: The new job did not start, and no job runs.
+        Waiting: A wait exceeds ``Options.patience``.
+        DeployError: A different step failed. Call again to resume.
     """
     review = review or Review()
     run = Run(
@@ -143,7 +147,7 @@ def deploy(
     progress = Progress.of(entries)
     check_languages(run, progress.head)
     run.last = progress.last
-    # A run that resumes another one's start resolves nothing, but still reports that job's failure.
+    # A run that resumes a start resolves no placeholders, but its messages may show the job's failure.
     if isinstance(target, MasksSecrets):
         target.register_secrets(side)
         if progress.head is not None:
@@ -187,7 +191,7 @@ def _deploy(run: Run, progress: Progress) -> DeployedEntry:
     check_strangers(run, progress, taken_up)
     if run.migration is not None and stopped is None and run.resumed is None:
         claim = replace(claim, prepared=prepare(run, run.migration))
-    if run.resumed is None:  # another process with this run's name stops here
+    if run.resumed is None:  # a second process with the same run name fails here
         run.append(claim)
     if head is not None and stopped is None:
         try:
@@ -206,7 +210,7 @@ def _require_hand_over(run: Run, head: HeadEntry | None, hand_over: HandOver) ->
 
 
 def dispose_old(run: Run) -> None:
-    """Delete old savepoints of this deployment's stops, never the last; failures are only logged."""
+    """Delete old savepoints of this deployment's stops, but never the last. Failures are only logged."""
     keep = run.options.keep_savepoints
     if keep is None:
         return
@@ -215,16 +219,16 @@ def dispose_old(run: Run) -> None:
         return
     try:
         for savepoint in surplus(run.ledger.entries(), keep):
-            with suppress(SnapshotGone):  # an earlier run deleted it and died before it recorded that
+            with suppress(SnapshotGone):  # an earlier run deleted it, but died before the record
                 run.target.dispose(savepoint)
             run.append(DisposedEntry(savepoint=savepoint, owner=run.owner))
-            run.log(f"deleted the savepoint {savepoint}: the latest {keep} are kept")
+            run.log(f"deleted the savepoint {savepoint}; the latest {keep} savepoints are kept")
     except DeployError as error:
         run.log(f"old savepoints were not deleted: {error}")
 
 
 def surplus(entries: tuple[LedgerEntry, ...], keep: int) -> tuple[Snapshot, ...]:
-    """The savepoints and their rewritten forms that exceed ``keep`` (at least 1), oldest first."""
+    """Savepoints beyond the latest ``keep`` (at least 1), with their migrated copies, oldest first."""
     gone = {entry.savepoint for entry in entries if isinstance(entry, DisposedEntry)}
     stops = (entry.stop for entry in entries if isinstance(entry, StoppedEntry))
     taken = dict.fromkeys(stop.savepoint for stop in stops if stop.request_id and stop.savepoint)

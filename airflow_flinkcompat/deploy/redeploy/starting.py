@@ -1,4 +1,4 @@
-"""Start of the new job and its source positions, the proof, and the rollback from the same savepoint."""
+"""Start of the new job, source positions, verification, and rollback from the same savepoint."""
 
 from __future__ import annotations
 
@@ -60,13 +60,13 @@ from airflow_flinkcompat.deploy.target import (
 from airflow_flinkcompat.model import JobSpec, StartMode
 
 _NO_STATE = {
-    StateFault.GONE: " The savepoint is missing: put it back first, or start stateless with ended jobs allowed.",
+    StateFault.GONE: " The savepoint is missing. Restore its files first, or start stateless with ended jobs allowed.",
     StateFault.DAMAGED: (
-        " The savepoint cannot be read: replace it with a complete copy first, or start stateless with "
-        "ended jobs allowed."
+        " The savepoint cannot be read. Replace it with a complete copy first, or start stateless with ended jobs "
+        "allowed."
     ),
 }
-"""Remedy for a savepoint from which no job can start."""
+"""Remedies for a savepoint from which no job can start."""
 
 
 def start(
@@ -76,10 +76,10 @@ def start(
     taken_up: StartingEntry | StartedEntry | None,
     startup_offsets: Sequence[StartupOffset] = (),
 ) -> DeployedEntry:
-    """Start the proposed job, or resume the start that an earlier run recorded; its ``deployed`` entry.
+    """Start the proposed job or resume a recorded start, and return the ``deployed`` ledger entry.
 
-    ``startup_offsets``: positions of its sources for a start without state. Raises RolledBack, StartFailed,
-    Waiting, and other DeployErrors if nobody knows yet: call again.
+    ``startup_offsets`` contains the source positions for a start without state. Raises RolledBack, StartFailed, and
+    Waiting. Any other DeployError means that the outcome is still unknown. Call again in that case.
     """
     earlier = taken_up
     if taken_up is None:
@@ -90,16 +90,16 @@ def start(
             try:
                 rewritten = migrate(run, run.migration, stopped.savepoint)
             except MigrationFailed as error:
-                raise _failed(run, wanted, str(error), head) from None
+                raise _record_failure(run, wanted, str(error), head) from None
             wanted = replace(wanted, savepoint=rewritten, migrated_from=stopped.savepoint)
         try:
             settled = tuple(each.to_dict() for each in settle(startup_offsets, _location(run, stopped.savepoint)))
         except PositionsUnknown as error:
-            raise _failed(run, wanted, f"the job was not started: {error}", head) from None
+            raise _record_failure(run, wanted, f"the job was not started: {error}", head) from None
         wanted = replace(wanted, offsets=settled if from_nothing else with_state(wanted.savepoint))
         for row in wanted.offsets:
             run.log(row["words"])
-        taken_up = run.append(StartingEntry(**run.attempt, start=_requested(run, wanted, stopped.request_id)))
+        taken_up = run.append(StartingEntry(**run.attempt, start=_with_request(run, wanted, stopped.request_id)))
     begun = taken_up.start
     try:
         if isinstance(taken_up, StartingEntry):
@@ -107,7 +107,7 @@ def start(
             run.append(StartedEntry(**run.attempt, start=begun))
         proof = proved(run, begun, stopped, head, earlier)
     except StartRefused as error:
-        raise _failed(run, begun, str(error), head) from None
+        raise _record_failure(run, begun, str(error), head) from None
     entry = run.append(
         DeployedEntry(
             **run.attempt,
@@ -119,18 +119,18 @@ def start(
     )
     run.log(f"deployed: job {entry.job_id} is {proof.status.state}, verified; ledger entry {entry.number}")
     if proof.later and proof.status.terminal and proof.status.state != "FINISHED":
-        # The deployment succeeded: the former script would write the rows of this one again.
+        # Do not roll back. The deployment succeeded, so the former script would write the new job's rows again.
         raise StartFailed(
-            f"job {entry.job_id} was deployed (entry {entry.number}), but {'; '.join(proof.later)}. No job "
-            f"of {run.ledger.deployment} runs now, and nothing was rolled back: find out why it ended, check "
-            "the change again, then resume from its last checkpoint (start mode checkpoint, if checkpoints "
-            "are retained)"
+            f"job {entry.job_id} was deployed (entry {entry.number}), but {'; '.join(proof.later)}. No job of "
+            f"{run.ledger.deployment} runs now, and nothing was rolled back. Find out why the job ended, check the "
+            "change again, then resume from the job's last checkpoint (start mode checkpoint, if checkpoints are "
+            "retained)"
         )
     return entry
 
 
 def effective_settings(run: Run, job: JobRef | None) -> Mapping[str, Any]:
-    """Effective settings of a job that has a name: those of cluster, session and script."""
+    """Effective settings of a started job: from the cluster, the session and the script."""
     return {
         "cluster": run.target.cluster_options(job) if isinstance(run.target, ClusterOptions) else {},
         "session": run.job_settings(run.side.settings),
@@ -139,9 +139,9 @@ def effective_settings(run: Run, job: JobRef | None) -> Mapping[str, Any]:
 
 
 def roll_back(run: Run, head: HeadEntry, failed: FailedEntry, begun: RollingBackEntry | None) -> StartFailed:
-    """Restart the script of ``head`` where it stopped; return the error to raise, with the result.
+    """Restart the script of ``head`` from where it stopped, and return the error to raise.
 
-    ``failed`` is the entry of the failed start, or of the stop that failed the former job itself; ``begun`` is the
+    ``failed`` is the entry of the failed start, or of the stop that made the former job itself fail. ``begun`` is the
     rollback that an earlier run recorded.
     """
     if came_back(run, head, begun):
@@ -153,37 +153,40 @@ def roll_back(run: Run, head: HeadEntry, failed: FailedEntry, begun: RollingBack
         left = _end(run, failed, again=True)
     except DeployError as error:
         raise DeployError(
-            f"{failed.message}.\nRolling back to entry {head.number} has to wait: {error}\n"
-            f"Run this again when it answers: the rollback is recorded, and resumes from {savepoint}"
+            f"{failed.message}.\nThe rollback to entry {head.number} must wait: {error}\n"
+            f"Run this again when the cluster answers. The rollback is recorded and resumes from {savepoint}"
         ) from None
     if left:
-        message = f"{failed.message}. It was not rolled back, because {left}: two jobs would write to the same sink"
+        message = (
+            f"{failed.message}. The change was not rolled back, because {left}, and two jobs would write to the same "
+            "sink"
+        )
         known = JobStart(savepoint=savepoint, job_id=failed.job_id)
         run.append(FailedEntry(**run.way_back(head), start=known, message=message))
-        return StartFailed(f"{message}.\nCancel it by hand first. {_commands(run, head, savepoint)}")
+        return StartFailed(f"{message}.\nCancel that job manually first. {_commands(run, head, savepoint)}")
     earlier = begun
     if begun is None:
         mode = StartMode.CHECKPOINT if itself else StartMode.SAVEPOINT
-        asked = _requested(run, JobStart(str(mode), savepoint, with_state(savepoint)))
+        asked = _with_request(run, JobStart(str(mode), savepoint, with_state(savepoint)))
         begun = run.append(RollingBackEntry(**run.way_back(head), start=asked, message=failed.message))
     start = begun.start
     try:
         job = replace(head.job, source=f"ledger entry {head.number}")
         start = replace(start, job_id=submit(run, job, start, earlier, head))
         proof = proved(run, start, Stopped(), None, earlier)
-    except NotYet as error:  # the former job runs from its own state, so ending it would not help
+    except NotYet as error:  # the former job runs from its own state, so do not cancel it
         message = (
             f"{failed.message}.\nRolled back: the script of entry {head.number} was started again as job "
-            f"{start.job_id} from {savepoint} and still runs, but {error}: look at it. "
-            f"{_doubled(run, head, failed)}"
+            f"{start.job_id} from {savepoint} and still runs, but {error}. Check the job manually. "
+            f"{_note_on_duplicates(run, head, failed)}"
         )
         run.append(RolledBackEntry(**run.way_back(head), start=start, message=message))
         return RolledBack(message)
     except StartRefused as error:
-        # A run that resumed late may have been refused because of its retry's outcome of this same start.
+        # A late run may have been refused because its retry has already finished this start.
         check_overtaken(run)
         left = _end(run, start)
-        message = f"{failed.message}. Rolling back failed too: {str(error).rstrip('.')}"
+        message = f"{failed.message}. The rollback also failed: {str(error).rstrip('.')}"
         run.append(FailedEntry(**run.way_back(head), start=start, message=message))
         runs = f"{left}, and no other job" if left else "No job"
         gone = _NO_STATE.get(error.fault, "") if error.fault else ""
@@ -191,7 +194,7 @@ def roll_back(run: Run, head: HeadEntry, failed: FailedEntry, begun: RollingBack
         return StartFailed(f"{message}.\n{runs} of {run.ledger.deployment} runs now.{gone}\n{commands}")
     message = (
         f"{failed.message}.\nRolled back: the script of entry {head.number} runs again as job {start.job_id}, "
-        f"restored from {savepoint} and verified. {_doubled(run, head, failed)}"
+        f"restored from {savepoint} and verified. {_note_on_duplicates(run, head, failed)}"
     )
     if proof.later:
         message = f"{message} But {'; '.join(proof.later)}."
@@ -200,49 +203,49 @@ def roll_back(run: Run, head: HeadEntry, failed: FailedEntry, begun: RollingBack
 
 
 def _back_by_itself(run: Run, head: HeadEntry, failed: FailedEntry) -> StartFailed:
-    """Record that the former job resumed by itself, from a later state than its savepoint, and stays."""
+    """Record that the former job runs again by itself, from later state than its savepoint."""
     left = "" if failed.job_id == head.job_id else _end(run, failed, again=True)
     if left:
         raise DeployError(
-            f"{failed.message}.\nThe former job {head.job_id} runs again by itself, and {left}: two jobs write to the "
-            "same sink. Cancel that one by hand, then run this again"
+            f"{failed.message}.\nThe former job {head.job_id} runs again by itself, and {left}, so two jobs write to "
+            "the same sink. Cancel the new job manually, then run the redeploy again"
         )
     message = (
         f"{failed.message}.\nThe former job {head.job_id} (entry {head.number}) runs again by itself, so nothing was "
-        f"started from {failed.start.way_back}. {_doubled(run, head, failed)}"
+        f"started from {failed.start.way_back}. {_note_on_duplicates(run, head, failed)}"
     )
     known = JobStart(head.start.start_mode, head.start.savepoint, job_id=head.job_id)
     run.append(RolledBackEntry(**run.way_back(head), start=known, message=message))
     return RolledBack(message)
 
 
-def _failed(run: Run, begun: JobStart, reason: str, head: HeadEntry | None) -> StartFailed:
-    """Record the failure, and roll back if there is a former state."""
+def _record_failure(run: Run, begun: JobStart, reason: str, head: HeadEntry | None) -> StartFailed:
+    """Record the failure, and roll back if the former job left state."""
     reason = reason.rstrip(".")
     failed = FailedEntry(**run.attempt, start=begun, message=reason)
     if run.options.roll_back and head is not None and begun.savepoint:
         return roll_back(run, head, run.append(replace(failed, rolls_back_to=head.number)), None)
     left = _end(run, run.append(failed))
-    addition = f" {left[0].upper()}{left[1:]}: cancel it by hand." if left else ""
+    addition = f" {left[0].upper()}{left[1:]}. Cancel the job manually." if left else ""
     return StartFailed(f"{reason}.{addition}\n{rollback_hint(run, begun.way_back, head)}")
 
 
 def _location(run: Run, savepoint: Snapshot | None) -> str | None:
-    """Readable location of a savepoint; None if there is none, or its target shows no places."""
+    """Readable location of a savepoint, or None if there is no savepoint or the target hides locations."""
     if savepoint is None or not isinstance(run.target, SavepointStore):
         return None
     return run.target.location(savepoint)
 
 
-def _requested(run: Run, wanted: JobStart, request_id: str | None = None) -> JobStart:
-    """A start with its request id, a new one if None, and its job if the target names it by that id."""
+def _with_request(run: Run, wanted: JobStart, request_id: str | None = None) -> JobStart:
+    """Complete a start with a request id, and with the job id if the request id determines it."""
     request_id = request_id or new_id()
     named = run.target.job_of_request(request_id) if isinstance(run.target, CallerNamesJobs) else None
     return replace(wanted, request_id=request_id, job_id=named)
 
 
 def _end(run: Run, begun: StepEntry | JobStart, again: bool = False) -> str:
-    """End the job of a start; return the reason if that failed. ``again``: raise if unanswered."""
+    """Cancel the job of a start. Return the reason on failure, or with ``again`` raise if unanswered."""
     job_id = begun.job_id
     try:
         job_id = run.job_of(begun)
@@ -255,14 +258,14 @@ def _end(run: Run, begun: StepEntry | JobStart, again: bool = False) -> str:
     return ""
 
 
-def _doubled(run: Run, head: HeadEntry, failed: FailedEntry) -> str:
-    """Warning that rows may have been emitted twice, or ""."""
+def _note_on_duplicates(run: Run, head: HeadEntry, failed: FailedEntry) -> str:
+    """Statement for messages about rows that may have been written twice."""
     job_id = failed.job_id
     if job_id == head.job_id:
         return (
-            "No new job was started. Rows that the former job wrote after that checkpoint may be written "
-            "again, as after any failure: a keyed upsert sink overwrites them, and a sink that commits with "
-            "checkpoints had not committed them."
+            "No new job was started. Rows that the former job wrote after that checkpoint may be written again, as "
+            "after any failure. A keyed upsert sink overwrites them, and a sink that commits with checkpoints had not "
+            "committed them."
         )
     try:
         job_id = run.job_of(failed)
@@ -277,21 +280,21 @@ def _doubled(run: Run, head: HeadEntry, failed: FailedEntry) -> str:
     if status is not None and status.completed_checkpoints is not None:
         completed = str(status.completed_checkpoints)
     return (
-        f"The new job ran before it was cancelled, and completed {completed} checkpoints: rows that it wrote "
-        "after the savepoint may be written again by the job that runs now. A keyed upsert sink overwrites "
-        "them; a sink that commits with checkpoints committed the completed ones only."
+        f"The new job ran before it was cancelled, and completed {completed} checkpoints. The job that runs now may "
+        "again write the rows that the new job wrote. A keyed upsert sink overwrites these rows. A sink that commits "
+        "with checkpoints committed only rows before the last completed checkpoint."
     )
 
 
 def rollback_hint(run: Run, savepoint: Snapshot | None, head: HeadEntry | None) -> str:
-    """Text about the job, its state, and the command to type."""
+    """Text about the former job and its state, with the commands to restart it."""
     name = run.ledger.deployment
     if head is None:
         return f"No job of {name} runs, as before."
     if not savepoint:
-        return f"No job of {name} runs now; its former job {head.job_id} (entry {head.number}) had already ended."
+        return f"No job of {name} runs now. Its former job {head.job_id} (entry {head.number}) had already ended."
     return (
-        f"No job of {name} runs now. The former job {head.job_id} was stopped; its state is safe in\n  "
+        f"No job of {name} runs now. The former job {head.job_id} was stopped. Its state is safe in\n  "
         f"{savepoint}\n{_commands(run, head, savepoint)}"
     )
 
@@ -300,24 +303,22 @@ def _commands(run: Run, head: HeadEntry, savepoint: Snapshot | None, mode: str |
     by_hand = ""
     if isinstance(run.target, ManualStart) and savepoint is not None:
         statements = f"the statements of {run.ledger.directory / f'{head.number:06d}.json'}"
-        by_hand = f"; or by hand, {run.target.manual_start(savepoint, statements)}"
+        by_hand = f". Or start it manually, {run.target.manual_start(savepoint, statements)}"
     return (
-        f"To bring it back, deploy the script of ledger entry {head.number} again with start mode "
-        f"'{mode or StartMode.SAVEPOINT}' (it starts from that state){by_hand}"
+        f"To restart the former job, deploy the script of ledger entry {head.number} again with start mode "
+        f"'{mode or StartMode.SAVEPOINT}', which uses that state{by_hand}"
     )
 
 
 def planned(run: Run, head: HeadEntry | None, settings: Mapping[str, str]) -> tuple[StartupOffset, ...]:
-    """Validate the script with its sources' startup options; raises DeployRefused, validation errors."""
+    """Validate the script with the requested source positions. Raises DeployRefused and validation errors."""
     job = replace(run.side, settings=settings)
     seen = _sources(run, job)
     if seen.unknown and run.offsets.choices:
-        raise DeployRefused(
-            f"source offsets cannot be chosen, because the sources of the job are unknown: {seen.unknown}"
-        )
+        raise DeployRefused(f"source offsets cannot be chosen, because the job's sources are unknown: {seen.unknown}")
     former: tuple[SourceTable, ...] = ()
     if any(choice.kind is Offset.AS_STORED for choice in run.offsets.choices):
-        former = _former(run, head)
+        former = _former_sources(run, head)
     record = HandOver.from_dict(run.hand_over) if run.hand_over else None
     found = unknown_startup_offsets(seen.unknown) if seen.unknown else decide(seen.tables, run.offsets, record, former)
     if record is not None:
@@ -327,10 +328,10 @@ def planned(run: Run, head: HeadEntry | None, settings: Mapping[str, str]) -> tu
     return found
 
 
-def _former(run: Run, head: HeadEntry | None) -> tuple[SourceTable, ...]:
-    """Sources of the former job, if its savepoint has their positions. Raises DeployRefused."""
+def _former_sources(run: Run, head: HeadEntry | None) -> tuple[SourceTable, ...]:
+    """The former job's sources. Raises DeployRefused if its savepoint cannot be read from here."""
     if head is None:
-        raise DeployRefused(f"{_NOWHERE}: {run.ledger.deployment} was never deployed")
+        raise DeployRefused(f"{_NO_SAVEPOINT}: {run.ledger.deployment} was never deployed")
     _require_reach(run)
     settings = run.job_settings(head.job.settings)
     return _sources(run, replace(head.job, settings=settings, source=f"ledger entry {head.number}")).tables
@@ -347,33 +348,35 @@ def _sources(run: Run, job: JobSpec) -> Sources:
 def require_savepoint(
     startup_offsets: Sequence[StartupOffset], head: HeadEntry | None, stopped: Stopped | None
 ) -> None:
-    """Raise DeployRefused if a source is to resume from a former job that ended without a savepoint."""
+    """Raise DeployRefused if stored offsets are requested but the former job left no savepoint."""
     ended = head is not None and stopped is not None and stopped.savepoint is None
     if head is not None and ended and any(each.stored for each in startup_offsets):
-        raise DeployRefused(f"{_NOWHERE}: job {head.job_id} of ledger entry {head.number} has ended without one")
+        raise DeployRefused(
+            f"{_NO_SAVEPOINT}: job {head.job_id} of ledger entry {head.number} ended without a savepoint"
+        )
 
 
-_NOWHERE = (
-    "the source offsets as-stored are read from the savepoint of the former job's stop, and there is none "
-    "(choose earliest, latest, a time, or script)"
+_NO_SAVEPOINT = (
+    "as-stored source offsets are read from the savepoint of the former job's stop, but there is none (choose "
+    "earliest, latest, a time, or script)"
 )
 
 
 def _require_reach(run: Run) -> None:
-    """Raise DeployRefused if savepoints cannot be read from here."""
+    """Raise DeployRefused if this machine cannot read savepoints."""
     if not isinstance(run.target, SavepointStore):
         raise DeployRefused(
-            f"the source offsets as-stored are read from the savepoint, and its path {CANNOT_TELL} "
-            f"({run.target}): choose earliest, latest, a time, or script"
+            f"as-stored source offsets are read from the savepoint, but its path {CANNOT_TELL} ({run.target}). Choose "
+            "earliest, latest, a time, or script"
         )
     root = savepoint_root(run)
     if root is None:
         return
     try:
         UPath(root).exists()
-    except Exception as error:  # a store raises the errors of its own library
+    except Exception as error:  # a store raises errors of its own library
         raise DeployRefused(
-            f"the source offsets as-stored are read from the savepoint, and {root} cannot be reached from "
-            f"here ({type(error).__name__}: {error}): install a client for it, or choose earliest, latest, a "
-            "time, or script"
+            f"as-stored source offsets are read from the savepoint, but this machine cannot access {root} "
+            f"({type(error).__name__}: {error}). Install a client for this store, or choose earliest, latest, a time, "
+            "or script"
         ) from None

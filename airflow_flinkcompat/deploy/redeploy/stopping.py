@@ -1,4 +1,4 @@
-"""Stopping the former job with its state, or finding out the result of an earlier attempt."""
+"""Stop of the former job with its state, or detection of an earlier stop's result."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ from airflow_flinkcompat.deploy.target import (
 from airflow_flinkcompat.model import StartMode
 
 _BEGIN_SECONDS = 60.0
-# Seconds between two looks at a stop; from its end until the next look, no job of the deployment runs.
+# Seconds between two polls of a stop. From the end of the stop to the next poll, no job of the deployment runs.
 _LOOK_SECONDS = 0.05
 
 
 @dataclass(frozen=True)
 class Stopped:
-    """State that the former job left: its place, REST statistics, and source positions before the stop.
+    """State that the former job left: its location, statistics, and source positions before the stop.
 
-    ``request_id``: the id for its successor's start, which is that of its stop; None if a start was already requested
-    under it, or the job was cancelled.
+    ``request_id`` is the stop's request id, which the successor's start also uses. None if a start with this id was
+    already requested, or the job was cancelled.
     """
 
     savepoint: Snapshot | None = None
@@ -58,27 +58,27 @@ class Stopped:
 
     @classmethod
     def of(cls, entry: StoppedEntry, steps: Sequence[StepEntry]) -> Stopped:
-        """Build the result from the job's ledger entry among these steps."""
+        """The result of a recorded stop. ``steps`` shows if the request id is already used."""
         left = entry.stop
         spent = any(step.request_id == left.request_id for step in steps)
         return cls(left.savepoint, left.state, left.offsets, None if spent else left.request_id)
 
 
 def stop(run: Run, head: HeadEntry, progress: Progress) -> Stopped:
-    """Stop the job of ``head``. Raises StartFailed, DeployRefused, and Ended if the stop made it fail."""
+    """Stop the job of ``head``. Raises StartFailed, DeployRefused, and Ended if the job failed."""
     job_id = head.start.job_ref
     _settle(run, job_id)
     stopping = progress.latest(StoppingEntry, StoppedEntry, FailedEntry)
-    if isinstance(stopping, StoppingEntry) and stopping.stop.job_id == job_id and _fits(run, stopping.stop):
-        run.log(f"entry {stopping.number} began to stop job {job_id}: finding out whether it stopped")
+    if isinstance(stopping, StoppingEntry) and stopping.stop.job_id == job_id and _can_continue(run, stopping.stop):
+        run.log(f"entry {stopping.number} began to stop job {job_id}; checking if it has stopped")
     else:
         stopping = _intent(run, job_id)
     if stopping.stop.request_id is None:
-        run.log(f"cancelling job {job_id}: the next job resumes from its latest retained checkpoint")
-        stopped = _cancelled(run, stopping.stop)
+        run.log(f"cancelling job {job_id}; the next job resumes from its latest retained checkpoint")
+        stopped = _cancel(run, stopping.stop)
     else:
         run.log(f"stopping job {job_id} with a savepoint (open windows stay open)")
-        stopped = _stopped(run, stopping.stop, head)
+        stopped = _stop_with_savepoint(run, stopping.stop, head)
     run.append(
         StoppedEntry(
             owner=run.owner,
@@ -87,15 +87,15 @@ def stop(run: Run, head: HeadEntry, progress: Progress) -> Stopped:
             origin=stopping.origin,
             hand_over=stopping.hand_over,
             start_mode=stopping.start_mode,
-            stop=_left_by(stopping.stop, stopped),
+            stop=_with_result(stopping.stop, stopped),
         )
     )
     run.log(f"stopped; its state is in {stopped.savepoint}")
     return replace(stopped, offsets=stopping.stop.offsets, request_id=stopping.stop.request_id)
 
 
-def _left_by(asked: JobStop, stopped: Stopped) -> JobStop:
-    """The stop with its result; a savepoint without a time gets the time of the job's end."""
+def _with_result(asked: JobStop, stopped: Stopped) -> JobStop:
+    """The stop with its result. If the savepoint's time is unknown, the current time is recorded."""
     state = stopped.state
     taken = state.taken if state else None
     if taken is None and asked.request_id is not None:
@@ -110,34 +110,34 @@ def _left_by(asked: JobStop, stopped: Stopped) -> JobStop:
     )
 
 
-def _fits(run: Run, begun: JobStop) -> bool:
-    """True if an earlier intent fits this run: cancelling a running job requires its start mode."""
+def _can_continue(run: Run, begun: JobStop) -> bool:
+    """True if this run can continue the earlier stop. Only start mode checkpoint cancels a running job."""
     return begun.request_id is not None or run.mode is StartMode.CHECKPOINT or not run.runs(begun.job_id)
 
 
 def last_checkpoint(run: Run, job_id: JobRef, state: str = "CANCELED") -> SnapshotStats:
-    """The checkpoint that outlives a job which ends, or ended, in this state. Raises DeployRefused."""
+    """The checkpoint that is retained if the job ends in ``state``. Raises DeployRefused."""
     if not isinstance(run.target, RetainedCheckpoints):
         raise DeployRefused(
-            f"the retained checkpoint of job {job_id} {CANNOT_TELL}: use start mode {StartMode.SAVEPOINT} this time"
+            f"the retained checkpoint of job {job_id} {CANNOT_TELL}. Use start mode {StartMode.SAVEPOINT} this time"
         )
     taken = snapshot_stats(run, job_id, "completed")
     if taken is None or not taken.path or not run.target.keeps_checkpoints(job_id, state):
         raise DeployRefused(
-            f"job {job_id} does not retain checkpoints when cancelled: set "
-            "'execution.checkpointing.externalized-checkpoint-retention' = 'RETAIN_ON_CANCELLATION' in its "
-            f"script, and use start mode {StartMode.SAVEPOINT} this time"
+            f"job {job_id} does not retain checkpoints when cancelled. Set "
+            "'execution.checkpointing.externalized-checkpoint-retention' = 'RETAIN_ON_CANCELLATION' in its script, "
+            f"and use start mode {StartMode.SAVEPOINT} this time"
         )
     return taken
 
 
 def snapshot_stats(run: Run, job_id: JobRef, kind: str) -> SnapshotStats | None:
-    """The latest ``completed`` checkpoint or ``savepoint`` of a job, if the target shows it."""
+    """Statistics of a job's latest ``completed`` checkpoint or ``savepoint``, if the target shows them."""
     return run.target.snapshot_stats(job_id, kind) if isinstance(run.target, CheckpointStatistics) else None
 
 
 def _intent(run: Run, job_id: JobRef) -> StoppingEntry:
-    """Record the intention to stop, under an id by which the cluster can later be queried."""
+    """Record the intention to stop, with a request id that identifies the stop later."""
     if run.mode is StartMode.CHECKPOINT:
         taken: SnapshotStats | None = last_checkpoint(run, job_id)
         request_id = None
@@ -153,7 +153,7 @@ def _intent(run: Run, job_id: JobRef) -> StoppingEntry:
     return run.append(StoppingEntry(**run.attempt, start_mode=str(run.mode), stop=asked))
 
 
-def _stopped(run: Run, asked: JobStop, head: HeadEntry) -> Stopped:
+def _stop_with_savepoint(run: Run, asked: JobStop, head: HeadEntry) -> Stopped:
     job_id, request_id, directory = asked.job_id, str(asked.request_id), asked.directory
     operation = Operation(Verb.STOP, request_id, job_id, directory=directory)
     try:
@@ -167,8 +167,8 @@ def _stopped(run: Run, asked: JobStop, head: HeadEntry) -> Stopped:
     except Overdue:
         raise DeployError(
             f"the stop of job {job_id} with a savepoint did not complete within "
-            f"{run.options.stop_timeout:.0f} s and is still writing to "
-            f"{directory or 'the savepoint directory of the cluster'}: nothing else was done. Run this again "
+            f"{run.options.stop_timeout:.0f} s and still writes to "
+            f"{directory or 'the savepoint directory of the cluster'}. Nothing else was done. Run the redeploy again "
             "to wait for the same stop"
         ) from None
     except StopFailed as error:
@@ -177,7 +177,7 @@ def _stopped(run: Run, asked: JobStop, head: HeadEntry) -> Stopped:
 
 
 def _settle(run: Run, job_id: JobRef) -> None:
-    """Wait until all tasks of the job run or never will, because a starting job refuses to stop."""
+    """Wait while the job is starting, because a starting job refuses to stop."""
 
     def begins(status: JobStatus | None) -> bool:
         return status is not None and status.starting
@@ -187,13 +187,13 @@ def _settle(run: Run, job_id: JobRef) -> None:
 
 
 def saved_state(run: Run, job_id: JobRef, savepoint: str | None) -> SnapshotStats | None:
-    """Statistics of the savepoint that ended a job; None while the cluster's statistics are older."""
+    """Statistics of the savepoint of a job's stop, or None if the cluster still shows older statistics."""
     taken = snapshot_stats(run, job_id, "savepoint")
     return taken if taken is not None and same_snapshot(taken.path, savepoint) else None
 
 
 class Ended(Exception):
-    """The former job failed while it was stopped, and left a checkpoint: that entry begins its rollback."""
+    """The former job failed during its stop and left a checkpoint; ``failed`` begins the rollback."""
 
     def __init__(self, failed: FailedEntry) -> None:
         super().__init__(failed.message)
@@ -201,7 +201,7 @@ class Ended(Exception):
 
 
 def _not_stopped(run: Run, asked: JobStop, head: HeadEntry, reason: str) -> StartFailed | Ended:
-    """Record that the former job could not be stopped, and return the error that describes it."""
+    """Record that the former job could not be stopped, and return the error to raise."""
     status = run.target.status(asked.job_id)
     state = status.state if status else "unknown to the cluster"
     message = f"job {asked.job_id} could not be stopped with a savepoint and is {state}: {reason}"
@@ -210,10 +210,10 @@ def _not_stopped(run: Run, asked: JobStop, head: HeadEntry, reason: str) -> Star
     if status is not None and not status.terminal:
         run.append(failed)
         return StartFailed(
-            f"{message}\nIt keeps running as before; nothing was started. Remove the cause, then deploy again"
+            f"{message}\nThe job keeps running, and nothing was started. Remove the cause, then deploy again"
         )
-    checkpoint, words = _left(run, asked, status)
-    # A cancellation is intended: only a failed job is started again, as Flink would restart it.
+    checkpoint, words = _remaining_checkpoint(run, asked, status)
+    # Restart only a failed job, as Flink would do. A cancellation was intended.
     if checkpoint is not None and state == "FAILED" and run.options.roll_back:
         left = replace(former, savepoint=checkpoint)
         return Ended(run.append(replace(failed, start=left, rolls_back_to=head.number)))
@@ -222,49 +222,54 @@ def _not_stopped(run: Run, asked: JobStop, head: HeadEntry, reason: str) -> Star
         f"{message}\nNo job of {run.ledger.deployment} runs now, and no savepoint of the stop was found; {words}. "
     )
     if checkpoint is None:
-        return StartFailed(f"{message}The only choice left is a stateless start, with ended jobs allowed")
+        return StartFailed(f"{message}The only remaining choice is a stateless start, with ended jobs allowed")
     by_hand = "start the script that `flinkcompat ledger show` prints"
     if isinstance(run.target, ManualStart):
         by_hand = run.target.manual_start(checkpoint, "the statements that `flinkcompat ledger show` prints")
     return StartFailed(
-        f"{message}To resume from it by hand, {by_hand}; then record the job with `flinkcompat ledger adopt`"
+        f"{message}To resume from this checkpoint manually, {by_hand}. Then record the job with `flinkcompat ledger "
+        "adopt`"
     )
 
 
-def _left(run: Run, asked: JobStop, status: JobStatus | None) -> tuple[Snapshot | None, str]:
-    """The checkpoint left by a job that ended without a savepoint, with the known facts about it."""
+def _remaining_checkpoint(run: Run, asked: JobStop, status: JobStatus | None) -> tuple[Snapshot | None, str]:
+    """The checkpoint that a job left at its end, and a text about the checkpoint."""
     job_id = asked.job_id
-    if status is None:  # the cluster has forgotten it
+    if status is None:  # the cluster has forgotten the job
         if asked.checkpoint is None:
-            return None, "it had no checkpoint before the stop"
-        return asked.checkpoint, f"its latest checkpoint was {asked.checkpoint} (look next to it for a later one)"
+            return None, "the job had no checkpoint before the stop"
+        return asked.checkpoint, (
+            f"the job's latest known checkpoint is {asked.checkpoint} (look for a later checkpoint in the same folder)"
+        )
     if not isinstance(run.target, RetainedCheckpoints):
-        return None, f"the list of its remaining checkpoints {CANNOT_TELL}"
+        return None, f"the list of the job's remaining checkpoints {CANNOT_TELL}"
     if not run.target.keeps_checkpoints(job_id, status.state):
         option = "execution.checkpointing.externalized-checkpoint-retention"
-        return None, f"its checkpoints were deleted with it, because '{option}' does not retain them"
+        return None, f"the job's checkpoints were deleted at its end, because '{option}' does not retain them"
     taken = run.target.last_checkpoint(job_id)
-    return (taken.path, f"its latest checkpoint is {taken.path}") if taken else (None, "it had no checkpoint")
+    return (
+        (taken.path, f"the job's latest checkpoint is {taken.path}") if taken else (None, "the job had no checkpoint")
+    )
 
 
-def _cancelled(run: Run, asked: JobStop) -> Stopped:
+def _cancel(run: Run, asked: JobStop) -> Stopped:
     job_id = asked.job_id
     if run.runs(job_id):
         run.target.cancel(job_id)
     taken = run.target.last_checkpoint(job_id) if isinstance(run.target, RetainedCheckpoints) else None
-    if taken is None:  # the cluster has forgotten it, so the recorded one counts
+    if taken is None:  # the cluster has forgotten the job, so use the recorded checkpoint
         return Stopped(asked.checkpoint)
     return Stopped(taken.path, taken)
 
 
 def savepoint_root(run: Run) -> str | None:
-    """Folder of this deployment's savepoints; None if the cluster names none."""
+    """Folder of the deployment's savepoints, or None if neither options nor cluster set a folder."""
     if run.options.savepoint_directory is not None:
         return run.options.savepoint_directory
     return run.target.savepoint_root() if isinstance(run.target, SavepointStore) else None
 
 
 def _directory(run: Run, request_id: str) -> str | None:
-    """A folder for one stop, which contains only its savepoint; None if the cluster names none."""
+    """A separate folder for the savepoint of one stop, or None if no savepoint folder is set."""
     root = savepoint_root(run)
     return f"{root.rstrip('/')}/{run.ledger.deployment}/{request_id}" if root else None

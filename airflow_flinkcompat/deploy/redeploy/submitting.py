@@ -1,4 +1,4 @@
-"""Submission of a job under an id recorded before, and the wait for its proof."""
+"""Submission of a job under a recorded request id, and the wait for the proof of its start."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ from airflow_flinkcompat.deploy.target import (
 )
 from airflow_flinkcompat.model import JobSpec, StartMode
 
-# Seconds between two submissions of one job; the client has already retried each.
+# Seconds between two submissions of the same job. The client has already retried each submission.
 _PAUSE_SECONDS = 2.0
 
 
 class StartRefused(DeployError):
-    """A job that certainly does not run from the requested state; ``fault`` is the fault in that state."""
+    """A job certainly does not run from the requested state; ``fault`` is the fault of that state."""
 
     def __init__(self, message: str, fault: StateFault | None = None) -> None:
         super().__init__(message)
@@ -44,7 +44,7 @@ class StartRefused(DeployError):
 
 
 class NotYet(StartRefused):
-    """A job that neither proved itself nor failed in time."""
+    """A job was neither verified nor failed within the time limit."""
 
 
 def _start_of(start: JobStart) -> Start:
@@ -53,10 +53,11 @@ def _start_of(start: JobStart) -> Start:
 
 
 def submit(run: Run, job: JobSpec, begun: JobStart, earlier: StartEntry | None, head: HeadEntry | None) -> JobRef:
-    """Submit a job unless the cluster knows that start already; returns its name. Raises StartRefused.
+    """Submit a job unless the cluster already knows this start. Return the job. Raises StartRefused.
 
-    ``earlier``: the entry with which another run began it. While an unanswered submission may still succeed, a
-    refusal of the next one is not final, or two jobs could run; only a refusal of the state itself applies to both.
+    ``earlier`` is the entry of an earlier run that began this start. While an unanswered submission may still succeed,
+    a refusal of a repeated submission is not final. Otherwise two jobs could run. Only a refusal because of the state
+    is final, because it applies to all submissions.
     """
     operation = Operation(Verb.START, begun.asked_under)
     name = f"job {begun.job_id}" if begun.job_id else f"the job of request {begun.asked_under}"
@@ -67,11 +68,11 @@ def submit(run: Run, job: JobSpec, begun: JobStart, earlier: StartEntry | None, 
     at_work_until = time.time() + at_work
 
     def submitted() -> JobRef | DeployError:
-        """The job once the cluster has it; else the reason why it is unknown."""
+        """The job if the cluster knows it, or else the reason why its outcome is unknown."""
         nonlocal asked, at_work_until
         if asked and (known := run.target.poll(operation).job) is not None:
             return known
-        if asked:  # time has passed since the former job ended
+        if asked:  # the former job may run again by now
             _check_former(run, head, name)
         asked = True
         run.log(f"starting {name} from {start.savepoint or 'an empty state'}")
@@ -79,7 +80,7 @@ def submit(run: Run, job: JobSpec, begun: JobStart, earlier: StartEntry | None, 
             started = run.target.start(job, start, operation.request_id).job
         except DeployError as error:
             fault = error.fault if isinstance(error, StateRefused) else None
-            # A state that does not fit is refused at every submission.
+            # Every submission is refused if the state does not fit.
             over = time.time() >= at_work_until or fault is StateFault.MISFIT
             if not error.unanswered and over and _answers(run):
                 raise StartRefused(f"the job was refused: {error}", fault) from None
@@ -87,7 +88,7 @@ def submit(run: Run, job: JobSpec, begun: JobStart, earlier: StartEntry | None, 
                 at_work_until = time.time() + IN_FLIGHT_SECONDS
             run.log(f"{'no answer' if error.unanswered else 'an earlier submission may still be in progress'}: {error}")
             return error
-        return started or DeployError(f"{name} was submitted, and the target does not list it yet")
+        return started or DeployError(f"{name} was submitted, but the target does not list it yet")
 
     try:
         found = poll(
@@ -98,27 +99,28 @@ def submit(run: Run, job: JobSpec, begun: JobStart, earlier: StartEntry | None, 
         )
     except Overdue as overdue:
         raise DeployError(
-            f"{overdue.last}\nIt is not known yet if {name} was accepted, so nothing else is started. The "
-            f"state of {run.ledger.deployment} is safe in {begun.savepoint or 'no savepoint (an empty start)'}. "
-            "Run this again when the cluster answers: the same job is submitted under the same id, so there is "
-            "never a second one"
+            f"{overdue.last}\nIt is unknown if {name} was accepted, so nothing else is started. The state of "
+            f"{run.ledger.deployment} is safe in {begun.savepoint or 'no savepoint (an empty start)'}. Run the "
+            "redeploy again when the cluster answers. The job is then submitted under the same id, so there is never "
+            "a second job"
         ) from None
     assert not isinstance(found, DeployError)
     return found
 
 
 def _check_former(run: Run, head: HeadEntry | None, successor: str) -> None:
-    """Raise DeployError if the former job came back, for example with a JobManager that recovered it."""
+    """Raise DeployError if the former job runs again, for example because a JobManager recovered it."""
     if head is not None and run.runs(head.job_id):
         raise DeployError(
             f"job {head.job_id} of {run.ledger.deployment} (entry {head.number}) runs again after its stop, "
-            f"so {successor} was not submitted. Run this again: the former job is stopped again, and its "
-            "successor starts from that savepoint"
+            f"so {successor} was not submitted. Run the redeploy again. The former job is then stopped again, and the "
+            "new job "
+            "starts from its last savepoint"
         )
 
 
 def _answers(run: Run) -> bool:
-    """True if the cluster answers; otherwise the missing answer may explain a refusal."""
+    """True if the cluster answers. If it does not, a refusal may only mean that it is unavailable."""
     try:
         run.target.running(run.ledger.deployment)
     except DeployError:
@@ -127,12 +129,12 @@ def _answers(run: Run) -> bool:
 
 
 def proved(run: Run, begun: JobStart, former: Stopped, head: HeadEntry | None, earlier: StartEntry | None) -> Verified:
-    """Wait for the job's proof; ``earlier`` as in ``submit``. Raises StartRefused, Waiting."""
+    """Wait until the job is verified; ``earlier`` as in ``submit``. Raises StartRefused, Waiting."""
     saved = former.state
 
     def state() -> SnapshotStats | None:
         nonlocal saved
-        # Right after the stop the cluster may have shown older statistics.
+        # Immediately after the stop, the cluster may have shown older statistics.
         if saved is None and head is not None:
             saved = saved_state(run, head.start.job_ref, begun.savepoint)
         return saved
@@ -159,7 +161,7 @@ def proved(run: Run, begun: JobStart, former: Stopped, head: HeadEntry | None, e
     except Unproven as error:
         if patience is None or left <= patience:
             whole = run.options.start_timeout
-            raise NotYet(f"it was not verified within {whole:.0f} s: {error.missing}") from None
+            raise NotYet(f"the job was not verified within {whole:.0f} s: {error.missing}") from None
         until = time.time() + left
         raise Waiting(
             str(error), replace(wait, since=run.since(wait), until=until, proven_since=error.proven_since)
@@ -169,12 +171,12 @@ def proved(run: Run, begun: JobStart, former: Stopped, head: HeadEntry | None, e
 
 
 def _start_history(run: Run, begun: JobStart, start: Start, earlier: StartEntry) -> StartHistory:
-    """Judgement, by its history, of a start that an earlier call began."""
+    """Judgment of a start that an earlier call began, based on the job's history."""
     job_id = begun.job_ref
     return StartHistory(
         job_id,
         start.savepoint,
-        # A rewritten savepoint has the number of its original.
+        # A migrated savepoint has the checkpoint number of the original savepoint.
         lambda: number_of(begun.migrated_from or start.savepoint, run.ledger.entries()),
         since=earlier.written.timestamp(),
         start_seconds=run.options.start_timeout,

@@ -1,8 +1,9 @@
 """Verification that a started job runs from the requested state. RUNNING alone proves nothing.
 
-Measured on Flink 2.3: a job whose state is refused at restore is RUNNING for about half a second before it fails; with
-a restart strategy it restarts for ever. A start of long ago is judged by events within its settle time: Flink may have
-restarted the job from a checkpoint of its own, and a rollback now would write the rows since the savepoint again.
+Measured on Flink 2.3: a job whose state is refused at restore is RUNNING for about half a second before it fails. With
+a restart strategy, the job restarts forever. A start long ago is judged only by events within its settle time. Flink
+may later have restarted the job from the job's own checkpoint. A rollback would then write all rows since the savepoint
+again.
 """
 
 from __future__ import annotations
@@ -33,15 +34,15 @@ from airflow_flinkcompat.deploy.target import (
     same_snapshot,
 )
 
-# A job with a longer interval gets a requested checkpoint instead of a wait.
+# Seconds to wait for the job's own checkpoint. After that, a checkpoint is requested.
 _OWN_CHECKPOINT_SECONDS = 4.0
-# Seconds that the reason of a failure may lag after the failure (web.refresh-interval is 3 s by default).
+# Maximum seconds between a failure and its reason in REST answers (web.refresh-interval is 3 s by default).
 _REASON_SECONDS = 6.0
 _BAD_STATES = frozenset({"FAILING", "FAILED", "CANCELLING", "CANCELED", "RESTARTING", "SUSPENDED"})
 
 
 class VerificationFailed(DeployError):
-    """A job that does not run from the requested state; ``fault`` is the fault in that state."""
+    """A job does not run from the requested state; ``fault`` is the fault of that state."""
 
     def __init__(self, message: str, fault: StateFault | None = None) -> None:
         super().__init__(message)
@@ -49,7 +50,7 @@ class VerificationFailed(DeployError):
 
 
 class Unproven(VerificationFailed):
-    """A job without proof in time. ``proven_since``: only the settle time was missing."""
+    """A job was not proved in time; ``proven_since`` is set if only the settle time was missing."""
 
     def __init__(self, message: str, missing: str, proven_since: float | None) -> None:
         super().__init__(message)
@@ -59,7 +60,7 @@ class Unproven(VerificationFailed):
 
 @dataclass(frozen=True)
 class Verified:
-    """Last status of a job, comparisons with its predecessor's state ``saved``, and later events."""
+    """A verified job: last status, evidence ``lines``, later events, and the former job's state ``saved``."""
 
     status: JobStatus
     lines: tuple[str, ...] = ()
@@ -81,16 +82,17 @@ def verify_start(
     history: StartHistory | None = None,
     clock: Callable[[], float] = time.time,
 ) -> Verified:
-    """Wait until the job has proved itself.
+    """Wait until the start of the job is proved.
 
-    Proof: every task runs, a checkpoint of its own completed, the restored path is the savepoint (or there is none for
-    a stateless start), nothing failed for ``settle_seconds`` after that, no operator's state was dropped, and no source
-    is before its offset. A job over bounded input may end by itself (FINISHED).
+    The proof of a start has several conditions. Every task runs, and the job completed a checkpoint. The restored path
+    is the savepoint (or none for a stateless start). The job then ran without failure for ``settle_seconds``. No
+    operator's state was dropped, and no source is behind its stored offset. A job with bounded input may also end by
+    itself (FINISHED).
 
-    ``state`` returns the state that the former job left, None if unknown; it is called last, and None for state that
-    was rewritten. ``offsets``: next offset by source partition that the former job left. ``proven_since``: when an
-    earlier call saw the settle time begin. ``history`` judges a start of an earlier call. Raises VerificationFailed,
-    Unproven after ``timeout`` seconds, DeployError.
+    ``state`` returns the state that the former job left, or None if unknown. The function is called last. If the state
+    was rewritten, ``state`` itself is None. ``offsets`` contains the former job's next offset by source partition.
+    ``proven_since`` is the time at which an earlier call began to wait for the settle time. ``history`` judges a start
+    that an earlier call began. Raises VerificationFailed, Unproven after ``timeout`` seconds, and DeployError.
     """
     watch = _Watch(target, job_id, start, settle_seconds, log, clock, history, proven_since=proven_since)
     try:
@@ -119,7 +121,7 @@ def verify_start(
 
 
 def _began(start: Start, strength: Strength) -> str:
-    """The job's initial state, and the evidence for it."""
+    """Text about the job's initial state, which depends on the strength of the evidence."""
     state = start.savepoint or "an empty state"
     if strength is Strength.UNKNOWN:
         return f"requested start from {state}; the restored state {CANNOT_TELL}"
@@ -131,7 +133,7 @@ def _compared_state(
     target: Target, job_id: JobRef, state: Callable[[], SnapshotStats | None] | None
 ) -> tuple[tuple[str, ...], str]:
     if state is None:
-        return ("state sizes: not compared, because the state of the former job was rewritten",), ""
+        return ("state sizes: not compared, because the former job's state was rewritten",), ""
     if not isinstance(target, CheckpointStatistics):
         return (f"state sizes: {CANNOT_TELL}",), ""
     return compare_state(state(), target.snapshot_stats(job_id, "completed"))
@@ -145,7 +147,7 @@ def _compared_offsets(target: Target, job_id: JobRef, before: Mapping[str, int])
 
 @dataclass
 class _Watch:
-    """One verification in progress."""
+    """A verification in progress."""
 
     target: Target
     job_id: JobRef
@@ -155,20 +157,20 @@ class _Watch:
     clock: Callable[[], float]
     history: StartHistory | None = None
     later: tuple[str, ...] = ()
-    missing: str = "it never appeared"
+    missing: str = "the cluster never listed it"
     running_since: float | None = None
     proven_since: float | None = None
     failed_since: float | None = None
-    # A history that proves the start is also reported by the target itself.
+    # A history that proves the start is also observed by the target.
     strength: Strength = Strength.OBSERVED
     asked: bool = False
 
     def look(self) -> JobStatus | None:
-        """The job's status once it has proved itself, None while it has not. Raises VerificationFailed."""
+        """The job's status if its start is proved, or None while it is not. Raises VerificationFailed."""
         status = self.target.status(self.job_id)
         if status is None:
             return None
-        # A job that failed once and restarted itself did fail; only the reason is late.
+        # A job that failed and restarted by itself counts as failed, even if REST shows the reason later.
         if status.failure or status.state in _BAD_STATES or self.failed_since is not None:
             if self._proved_before(status):
                 return status
@@ -183,20 +185,20 @@ class _Watch:
         if self.proven_since is None:
             self.proven_since = self.clock()
             restored = self.start.savepoint or "nothing"
-            self.log(f"job {self.job_id} is {status.state}, restored from {restored}; watching it")
+            self.log(f"job {self.job_id} is {status.state}, restored from {restored}; watching the job")
         if status.state == "FINISHED" or self.clock() - self.proven_since >= self.settle_seconds:
             return status
-        self.missing = "it has not run for long enough yet"
+        self.missing = "the settle time has not passed yet"
         return None
 
     def _proved_before(self, status: JobStatus) -> bool:
-        """True if the job proved itself before its present status. Raises DeployError if this is unknown."""
+        """True if the start was proved before the present status. Raises DeployError if this is unknown."""
         if self.history is not None:
             self.later = self.history.proved(status) or ()
         return bool(self.later)
 
     def _fail(self, status: JobStatus) -> None:
-        """Raise VerificationFailed, at once if the reason is known."""
+        """Raise VerificationFailed, immediately if the reason of the failure is known."""
         if self.failed_since is None:
             self.failed_since = self.clock()
         if status.failure or self.clock() - self.failed_since >= _REASON_SECONDS:
@@ -205,10 +207,10 @@ class _Watch:
         self.missing = f"it is {status.state}"
 
     def _lacks(self, status: JobStatus) -> str:
-        """The missing part of the proof; empty when complete."""
+        """The missing part of the proof, or "" if the proof is complete."""
         if status.state != "FINISHED":
             if not status.tasks_running:
-                return f"it is {status.state}, and not every task runs (check that there are slots for all of them)"
+                return f"it is {status.state}, but not every task runs (check that the cluster has enough task slots)"
             if self.running_since is None:
                 self.running_since = self.clock()
             if status.completed_checkpoints == 0:
@@ -234,7 +236,7 @@ class _Watch:
         self.asked = True
         try:
             self.target.request_checkpoint(self.job_id)
-        except DeployError as error:  # the job's own interval still triggers one
+        except DeployError as error:  # the job's own interval still triggers checkpoints
             self.log(f"no checkpoint could be triggered: {error}")
 
 
@@ -242,15 +244,15 @@ _NUMBER = re.compile(r"\[\d+\]")
 
 
 def compare_state(saved: SnapshotStats | None, first: SnapshotStats | None) -> tuple[tuple[str, ...], str]:
-    """Compare a savepoint with the first checkpoint after its restore; the second text is the fault or "".
+    """Compare a savepoint with the first checkpoint after its restore. Return lines and a fault or "".
 
-    Sizes are sums over all subtasks, so they are comparable at any parallelism. If a vertex held state and the new job
-    lacks it, state was dropped: operators of one topology keep their ids (measured on Flink 2.3). Only
-    planner-generated ids (``table.exec.uid.generation``) survive another chaining. At another parallelism a missing
-    vertex is therefore searched by the names of its operators.
+    Sizes are sums over all subtasks, so they are comparable at any parallelism. If the new job lacks a vertex that had
+    state, state was dropped. The reason is that operators of the same topology keep their ids (measured on Flink 2.3).
+    Without planner-generated ids (``table.exec.uid.generation``), a different operator chaining changes vertex ids.
+    Therefore a missing vertex is also searched by its operator names if the parallelism differs.
     """
     if saved is None or first is None or not saved.vertices or not first.vertices:
-        return ("state sizes: not compared, the target does not show them",), ""
+        return ("state sizes: not compared, because the target does not show them",), ""
     lines = [f"state: {first.bytes:,} bytes in the first checkpoint, {saved.bytes:,} in the savepoint"]
     kept = [(before, first.vertices[key]) for key, before in saved.vertices.items() if key in first.vertices]
     missing = [before for key, before in saved.vertices.items() if before.bytes and key not in first.vertices]
@@ -269,7 +271,7 @@ def compare_state(saved: SnapshotStats | None, first: SnapshotStats | None) -> t
 
 
 def _subtasks(vertex: VertexState, other: VertexState) -> str:
-    """Number of subtasks that hold its state, if it differs."""
+    """Number of subtasks, or "" if it is the same in both vertices."""
     count = vertex.parallelism
     return f" in {count} subtask{'s' * (count != 1)}" if count != other.parallelism else ""
 
@@ -277,7 +279,7 @@ def _subtasks(vertex: VertexState, other: VertexState) -> str:
 def _elsewhere(
     missing: Sequence[VertexState], kept: Sequence[VertexState], now: Sequence[VertexState]
 ) -> list[VertexState]:
-    """Vertices of the new job that contain all operators of the missing ones; none at equal parallelism."""
+    """Vertices of the new job that contain all operators of missing vertices; empty at equal parallelism."""
     if len({vertex.parallelism for vertex in (*missing, *kept, *now)}) == 1:
         return []
     wanted = sum((_operators(vertex) for vertex in missing), Counter[str]())
@@ -287,30 +289,30 @@ def _elsewhere(
 
 
 def _operators(vertex: VertexState) -> Counter[str]:
-    """Names in ``Source: s[1] -> (Calc[2] -> k[3]: Writer, Calc[4])``, without the planner's numbers."""
+    """Operator names in a vertex name such as ``Source: s[1] -> (Calc[2] -> k[3]: Writer)``."""
     names = (_NUMBER.sub("", name).strip() for name in re.split(r" -> |, |[()]", vertex.name))
     return Counter(filter(None, names))
 
 
 def compare_offsets(before: Mapping[str, int], after: Mapping[str, int]) -> tuple[tuple[str, ...], str]:
-    """Source positions before the stop and now, and the fault (or ""), such as a source that went back."""
+    """Compare source positions before the stop and now. Return lines and a fault or ""."""
     known = {key: (before[key], offset) for key, offset in after.items() if offset >= 0 and before.get(key, -1) >= 0}
     if not known:
-        return ("source offsets: not compared, no connector shows them on both sides",), ""
+        return ("source offsets: not compared, because no connector shows them before and after the stop",), ""
     back = [f"{key} from {old} to {new}" for key, (old, new) in sorted(known.items()) if new < old]
     if back:
-        return (), f"a source went back: {', '.join(back)}"
-    return (f"source offsets: {len(known)} partition{'s' * (len(known) != 1)} resumed, none went back",), ""
+        return (), f"a source moved back: {', '.join(back)}"
+    return (f"source offsets: {len(known)} partition{'s' * (len(known) != 1)} resumed, none moved back",), ""
 
 
 @dataclass(frozen=True)
 class StartHistory:
-    """Judgement of a start that another call began.
+    """Judgment of a start that another call began.
 
-    ``since``: time of its record, in seconds since the epoch; ``start_seconds``: time that it had to prove itself.
-    ``number``: of the savepoint's or checkpoint's own number, 0 for a start without state, None if unknown.
-    ``job_history``: queries the target; None if it shows no history. ``exact``: the job started at ``since``; else it
-    may have started later. ``otherwise``: remedy for a wrong job.
+    ``since`` is the time at which the start was recorded, in seconds since the epoch. ``start_seconds`` is the time
+    limit of the start. ``number`` returns the checkpoint number of the initial state: 0 for a start without state, or
+    None if unknown. ``job_history`` queries the target and returns None if it shows no history. ``exact`` is True if
+    the job started at ``since``, and False if it may have started later. ``otherwise`` is the remedy for a wrong job.
     """
 
     job_id: str
@@ -321,27 +323,29 @@ class StartHistory:
     settle_seconds: float
     job_history: Callable[[], JobHistory | None]
     exact: bool = True
-    otherwise: str = "cancel it, and deploy again"
+    otherwise: str = "cancel the job, and deploy again"
 
     def proved(self, status: JobStatus) -> tuple[str, ...] | None:
-        """History of the job after it was proved, a line each; None if its settle time must still be judged.
+        """Events after the proof of the start, one line each. None if the start is not proved by history.
 
-        The start is proved if the first restore was the requested one and a checkpoint of its own was complete for the
-        settle time before anything failed, or all failures happened long after that time. Raises DeployError if this is
-        unknown.
+        The start is proved under two conditions. The first restore used the requested state. Before its first failure,
+        the job had a complete checkpoint for the settle time, or the time limit of the start had passed. Raises
+        DeployError if this is unknown.
         """
         seen = self.job_history()
         if seen is None:
-            raise self._inconclusive(status, f"its history since then {CANNOT_TELL}")
+            raise self._inconclusive(status, f"the job's history since then {CANNOT_TELL}")
         began_as_given = same_snapshot(seen.restored, self.savepoint)
         own = seen.restored_own
         events = list(seen.failures)
-        if own and not events and seen.restored_at is not None:  # recovered with its JobManager, which forgets failures
+        if (
+            own and not events and seen.restored_at is not None
+        ):  # the JobManager recovered the job, and forgot its failures
             events = [seen.restored_at]
         if not events or not seen.completed or not (began_as_given or own):
             return None
         if not seen.all_failures:
-            raise self._inconclusive(status, "it failed so often that Flink no longer shows its first failures")
+            raise self._inconclusive(status, "the job failed so often that Flink no longer shows its first failures")
         first = min(events)
         settled = seen.checkpoint is not None and first >= seen.checkpoint + self.settle_seconds
         if not settled and first < self.since + self.start_seconds + self.settle_seconds:
@@ -349,31 +353,32 @@ class StartHistory:
         if not settled and not self.exact:
             raise self._inconclusive(
                 status,
-                "its start time is unknown, and Flink does not show the checkpoints before its first failure",
+                "the job's start time is unknown, and Flink does not show the checkpoints before the first failure",
             )
         if not began_as_given and not self._began_with_it(status, seen):
             raise self._inconclusive(
                 status,
-                f"it was last restored from a checkpoint of its own, {seen.restored}, and its history does "
-                f"not prove that it started from {self.savepoint or 'an empty state'}",
+                f"the job was last restored from its own checkpoint {seen.restored}, and its history does not prove "
+                f"that it started from {self.savepoint or 'an empty state'}",
             )
         times = len(seen.failures)
         failed = f"failed {times} time{'s' * (times != 1)}, first" if times else "was recovered"
         at = datetime.fromtimestamp(first, UTC).isoformat(timespec="seconds")
         last = f": {status.failure}" if status.failure else ""
         return (
-            f"after its settle time it {failed} at {at}, and is {status.state} now"
+            f"after its settle time, the job {failed} at {at}, and is {status.state} now"
             f"{'' if began_as_given else f', restored from its own checkpoint {seen.restored}'}{last}",
         )
 
     def _began_with_it(self, status: JobStatus, seen: JobHistory) -> bool:
-        """True if a job that was restored from its own checkpoint began with the requested state.
+        """True if a job that restored its own checkpoint began with the requested state.
 
-        Flink numbers a job's checkpoints from its start (from 1 without state), so the numbers unused by its own
-        checkpoints are those before it. Flink also counts every restore, including the first. Both must fit.
+        Flink numbers a job's checkpoints from the number of its initial state (from 1 without state). So the count of
+        numbers that the job did not use reveals the initial number. Flink also counts all restores, including the
+        first. The numbers and the count of restores must both match the requested state.
         """
         number = self.number()
-        pending = 0 if status.tasks_running else 1  # a failure it was not restored after
+        pending = 0 if status.tasks_running else 1  # after the last failure, there may be no restore yet
         after_failures = len(seen.failures) - pending
         if number is None or seen.restored_number is None:
             return False
@@ -387,17 +392,17 @@ class StartHistory:
 
     def _inconclusive(self, status: JobStatus, why: str) -> DeployError:
         return DeployError(
-            f"the outcome of the start of job {self.job_id} can no longer be determined, because {why}. It "
-            f"is {status.state}; nothing was stopped or started. Look at its rows and its log: if it is "
-            f"correct, record it with `flinkcompat ledger adopt --job-id {self.job_id} --former-ended`; if "
-            f"not, {self.otherwise}"
+            f"the outcome of the start of job {self.job_id} can no longer be determined, because {why}. The job is "
+            f"{status.state}. Nothing was stopped or started. Check the job's rows and its log. If the job is "
+            f"correct, record it with `flinkcompat ledger adopt --job-id {self.job_id} --former-ended`. Otherwise "
+            f"{self.otherwise}"
         )
 
 
 def number_of(savepoint: str | None, entries: Sequence[LedgerEntry]) -> int | None:
-    """The number that Flink gave a savepoint or checkpoint; 0 for none, None if unknown.
+    """Flink's number of a savepoint or checkpoint, 0 for no state, or None if unknown.
 
-    For a savepoint without statistics, the number of the checkpoint before it, which is lower.
+    For a savepoint without statistics, the result is the number of the checkpoint before it, which is lower.
     """
     if savepoint is None:
         return 0

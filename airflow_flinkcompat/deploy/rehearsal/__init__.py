@@ -1,1 +1,1 @@
-"""Rehearsal of a restore next to the live job: the state that the new script would take over."""
+"""Rehearsal: restore of a new script from the live job's state, next to the live job."""

@@ -1,9 +1,9 @@
-"""The place of a rehearsal, and the cleanup of everything started there, even if its owner dies.
+"""The cluster of a rehearsal, and cleanup of its jobs and savepoints, even if its owner dies.
 
-The watcher is a child process. It receives announcements of operations over its standard input: one JSON object a line,
-the first of which states how to open the target. ``{"done": true}`` ends it; end-of-file without that means that the
-owner is gone. It then cancels every announced job and disposes of every announced savepoint. That includes those that
-appear only now, because their submission was under way when the owner died.
+The watcher is a child process. The watcher's standard input has one JSON object on each line. The first object
+describes how to open the target. Each later object announces an operation, and ``{"done": true}`` ends the watcher. If
+the input ends without this object, the owner has died. The watcher then cancels all announced jobs and deletes all
+announced savepoints. The watcher also waits for jobs whose submission was in progress when the owner died.
 """
 
 from __future__ import annotations
@@ -54,25 +54,25 @@ class RestoreTestTarget(
     JobHistories,
     Protocol,
 ):
-    """A target on which a restore can be rehearsed."""
+    """A target that supports rehearsals."""
 
 
 _LACKS: Mapping[type, str] = {
-    RestoreTests: "cannot replace the tables that a job would share with the live one",
-    LiveSavepoints: "takes no savepoint of a running job",
+    RestoreTests: "cannot replace the tables that a job would share with the live job",
+    LiveSavepoints: "cannot take savepoints of running jobs",
     RestoreObservations: "does not show which state a job restored",
     SavepointStore: "does not delete savepoints",
     JobDescriptions: "does not show the plans of jobs",
-    JobHistories: "does not show whether a job was restarted",
+    JobHistories: "does not show the restarts of a job",
 }
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """The cluster of the live job, or one for trials.
+    """The cluster of the live job, or a cluster for trial jobs.
 
-    ``location``: how the watcher, a process of its own, opens the same target. ``temporary``: it was started for its
-    caller alone and holds only Flink's defaults.
+    The watcher process opens the same target by ``location``. ``temporary`` is True if the cluster was started only for
+    its caller, with Flink's default options.
     """
 
     target: Target
@@ -81,18 +81,18 @@ class Cluster:
 
     @property
     def restore_test_target(self) -> RestoreTestTarget:
-        """The target with all capabilities that a rehearsal needs. Raises DeployRefused, naming the others."""
+        """The target, with all capabilities for rehearsals. Raises DeployRefused if a capability is missing."""
         if isinstance(self.target, RestoreTestTarget):
             return self.target
         lacking = "; ".join(words for each, words in _LACKS.items() if not isinstance(self.target, each))
         raise DeployRefused(
-            f"nothing can be rehearsed on {self.target}: it {lacking}. If a SQL Gateway of the same cluster "
-            "runs, rehearse there (the target sql-gateway)"
+            f"rehearsals are not possible on {self.target}, because it {lacking}. If the same cluster has a SQL "
+            "Gateway, use the target sql-gateway"
         )
 
 
 def missing_slots(target: RestoreTestTarget, needed: int) -> str:
-    """Reason why ``needed`` slots are not free; empty if they are, or if the cluster can grow."""
+    """Text about missing task slots, or "" if ``needed`` slots are free or the cluster can grow."""
     slots = target.slots()
     if slots.free >= needed:
         return ""
@@ -100,25 +100,25 @@ def missing_slots(target: RestoreTestTarget, needed: int) -> str:
     if any(key.startswith(_ELASTIC) for key in options):
         return ""
     return (
-        f"it needs {needed} free slot{'s' * (needed != 1)}, the cluster has {slots.free} of {slots.total}: add a "
+        f"{needed} free slot{'s' * (needed != 1)} required, but the cluster has {slots.free} of {slots.total}. Add a "
         "TaskManager"
     )
 
 
 def slots_of(described: JobDescription | None) -> int:
-    """Number of slots of a job with all tasks in one sharing group: its highest parallelism."""
+    """Number of task slots of a job in a single slot sharing group: its highest parallelism."""
     return max((vertex.parallelism for vertex in (described.vertices if described else ())), default=1)
 
 
 @dataclass
 class Started:
-    """Announced operations by request id; a JobManager remembers outcomes for minutes only."""
+    """Announced operations by request id, stored because a JobManager forgets outcomes after minutes."""
 
     operations: dict[str, Operation] = field(default_factory=dict)
 
     @classmethod
     def of(cls, state: Mapping[str, Any]) -> Started:
-        """Operations of the rehearsal that was paused with this state."""
+        """Operations of a paused rehearsal, from its state."""
         return cls.announced(state["started"])
 
     @classmethod
@@ -136,7 +136,7 @@ class Started:
 
 
 def _operation(message: Mapping[str, Any]) -> Operation:
-    """The operation that a message announces; earlier releases name a job, or a savepoint without a kind."""
+    """The operation that a message announces, also in the form of earlier releases."""
     if "verb" in message:
         return Operation.from_dict(message)
     if "job" in message:
@@ -147,11 +147,11 @@ def _operation(message: Mapping[str, Any]) -> Operation:
 
 
 COMING_SECONDS = 30.0
-"""Seconds in which a job may still start after a submission without an answer."""
+"""Seconds for which a job may still start after an unanswered submission."""
 SECONDS = 300.0
-"""Seconds for which a watcher whose owner died keeps trying."""
+"""Seconds for which a watcher tries to clean up after its owner died."""
 _EVERY = 0.5
-# A job unknown to the cluster this long after its owner's end was never submitted.
+# If the cluster does not know a job this many seconds after the owner's end, the job was never submitted.
 _COMING_SECONDS = 60.0
 
 
@@ -162,15 +162,15 @@ def clean_up(
     timeout: float = SECONDS,
     coming: float = _COMING_SECONDS,
 ) -> list[str]:
-    """End jobs, delete savepoints, return the rest; ``coming``: seconds in which a job may still start."""
+    """Cancel jobs, delete savepoints, and return what remains; ``coming``: seconds to wait for new jobs."""
     begin = time.monotonic()
 
     def step() -> list[str]:
         may_come = time.monotonic() - begin < coming
-        # Jobs first, because a running stop ends with its job.
+        # Cancel jobs first, because this also ends their stops.
         operations = sorted(started.operations.values(), key=lambda each: each.verb is not Verb.START)
-        left = {each.request_id: _ended(target, each, may_come) for each in operations}
-        # Completed operations are not tried again.
+        left = {each.request_id: _end_operation(target, each, may_come) for each in operations}
+        # Do not repeat completed operations.
         started.operations = {key: each for key, each in started.operations.items() if left[key]}
         return [words for words in left.values() if words]
 
@@ -181,12 +181,12 @@ def clean_up(
         return still
 
 
-def _ended(target: RestoreTestTarget, operation: Operation, may_come: bool) -> str:
-    """The remainder of an operation; empty once nothing remains or can still appear."""
+def _end_operation(target: RestoreTestTarget, operation: Operation, may_come: bool) -> str:
+    """The remainder of an operation, or "" if nothing remains and nothing can appear."""
     try:
         end = _end_job if operation.verb is Verb.START else _end_savepoint
         return end(target, operation, may_come)
-    except DeployError as error:  # the target may come back
+    except DeployError as error:  # the target may answer again later
         return str(error)
 
 
@@ -203,7 +203,7 @@ def _end_job(target: RestoreTestTarget, start: Operation, may_come: bool) -> str
 def _end_savepoint(target: RestoreTestTarget, asked: Operation, _may_come: bool) -> str:
     try:
         snapshot = asked.snapshot or target.poll(asked).snapshot
-    except (SavepointFailed, StopFailed):  # none was written, or none was requested
+    except (SavepointFailed, StopFailed):  # no savepoint was written or requested
         return ""
     if snapshot is None:
         return f"the savepoint {asked.request_id} of job {asked.job} is still being written"
@@ -213,7 +213,7 @@ def _end_savepoint(target: RestoreTestTarget, asked: Operation, _may_come: bool)
 
 
 class Watcher:
-    """The owner's side: it starts the child, announces operations to it, and dismisses it."""
+    """The owner's side of the watcher: starts the child, announces operations and ends the child."""
 
     def __init__(self, location: TargetLocation, started: Started | None = None) -> None:
         self.started = started or Started()
@@ -225,26 +225,26 @@ class Watcher:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             env=environment,
-            start_new_session=True,  # a signal to the owner's process group does not reach it
+            start_new_session=True,  # a signal to the owner's process group must not reach the child
             text=True,
         )
-        self._say(asdict(location))
+        self._send(asdict(location))
         for message in self.started.messages():
-            self._say(message)
+            self._send(message)
 
     @property
     def pid(self) -> int:
         return self._child.pid
 
     def announce(self, operation: Operation) -> None:
-        """Announce an operation before a job is started, stopped or saved, and again once it has an id."""
+        """Announce an operation before its request, and again when its result is known."""
         self.started.take(operation)
-        # A killed watcher does not stop the rehearsal: the owner cleans up itself as long as it lives.
+        # The rehearsal continues without its watcher, because the owner cleans up as long as it lives.
         with contextlib.suppress(OSError):
-            self._say(operation.to_dict())
+            self._send(operation.to_dict())
 
     def end(self, target: RestoreTestTarget, timeout: float, coming: float = 0.0) -> list[str]:
-        """End everything started, as :func:`clean_up`; the child keeps trying to end the rest."""
+        """Clean up with :func:`clean_up`. The child process keeps trying to remove what remains."""
         left = ["?"]
         try:
             left = clean_up(target, self.started, timeout=timeout, coming=coming)
@@ -256,16 +256,16 @@ class Watcher:
         return left
 
     def dismiss(self) -> None:
-        """Dismiss the child, which has nothing left to end."""
+        """End the child process, because nothing remains to clean up."""
         with contextlib.suppress(OSError):
-            self._say({"done": True})
+            self._send({"done": True})
         self._close()
 
     def leave(self) -> None:
-        """Detach; the child keeps trying to end the remaining operations."""
+        """Detach the child process, which keeps trying to remove what remains."""
         self._close(wait=False)
 
-    def _say(self, message: Mapping[str, Any]) -> None:
+    def _send(self, message: Mapping[str, Any]) -> None:
         assert self._child.stdin is not None
         self._child.stdin.write(json.dumps(message) + "\n")
         self._child.stdin.flush()
@@ -277,20 +277,20 @@ class Watcher:
         if wait:
             self._child.wait(30)
         else:
-            self._child.returncode = 0  # it outlives this object on purpose
+            self._child.returncode = 0  # the child outlives this object intentionally
 
 
 def main() -> int:
-    """Listen until the owner is done or gone. Return 0 if nothing remains."""
+    """Read messages until the owner ends, then clean up if it died. Return 0 if nothing remains."""
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)  # the signal is meant for the owner, and this process waits for its end
+        signal.signal(number, signal.SIG_IGN)  # signals are meant for the owner, whose end this process awaits
     first = sys.stdin.readline()
     if not first:
         return 0
     messages: list[dict[str, Any]] = []
     for line in sys.stdin:
         if not line.endswith("\n"):
-            break  # the owner died within the message, so before it started the operation
+            break  # the owner died during the message, before it started the operation
         message = json.loads(line)
         if message.get("done"):
             return 0

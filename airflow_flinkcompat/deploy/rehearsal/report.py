@@ -1,4 +1,4 @@
-"""Findings of a rehearsal, as data and as text."""
+"""Result of a rehearsal, as data and as text."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from airflow_flinkcompat.savepoint.store import read_metadata
 
 SCHEMA = "flinkcompat-rehearsal/1"
 _NOT_PROOF = (
-    "A job can restore and still write wrong rows: this is not a verdict on the change. Run `flinkcompat check`."
+    "A restored job can still write wrong rows, so this is not a verdict on the change. Run `flinkcompat check`."
 )
 
 
 @dataclass(frozen=True)
 class StoredOperator:
-    """One operator of a savepoint. ``id``: 32 hex digits; ``name`` is empty if the savepoint stores none."""
+    """An operator of a savepoint; ``id``: 32 hex digits, ``name``: "" if the savepoint stores no names."""
 
     id: str
     name: str
@@ -26,19 +26,23 @@ class StoredOperator:
 
 
 def read_snapshot(path: str) -> tuple[StoredOperator, ...]:
-    """The operators of the savepoint at ``path`` (path or URI of its folder). Raises SavepointUnreadable."""
+    """The operators of the savepoint in the folder ``path`` (path or URI). Raises SavepointUnreadable."""
     return tuple(StoredOperator(each.id, each.name, each.has_state) for each in read_metadata(path).operators)
 
 
 @dataclass(frozen=True)
 class Rehearsal:
-    """The finding of one rehearsal.
+    """The result of a rehearsal.
 
-    ``at``: the place of the refusal, ``submit`` or ``restore``, or ``run`` if it failed right after the restore.
-    ``reason``: Flink's message, or why the result is unknown. Operators are those with state: ``claimed`` by the new
-    script, ``dropped`` by it and not by the control, ``unclaimed`` by the control already (sinks), ``begun``: operators
-    of the new script that found nothing. None: unknown without the savepoint's metadata. ``basis`` names the evidence;
-    ``left``: jobs and savepoints that could not be cleaned up.
+    ``at`` is the phase of a refusal: ``submit``, ``restore``, or ``run`` if the job failed directly after the restore.
+    ``reason`` is Flink's message, or the reason why the result is unknown.
+
+    The following fields contain only stateful operators. The new script restored ``claimed``. The new script dropped
+    ``dropped``, but the control restored it. The control also skipped ``unclaimed``, because sinks have stand-ins.
+    Operators in ``begun`` are new and started empty. Each of these fields is None if the savepoint's metadata cannot be
+    read.
+
+    ``basis`` lists the evidence. ``left`` lists jobs and savepoints that could not be cleaned up.
     """
 
     finding: RehearsalFinding
@@ -62,7 +66,7 @@ class Rehearsal:
         return {"schema": SCHEMA, **asdict(self), **texts}
 
     def lines(self) -> tuple[str, ...]:
-        """The text for a person, secrets masked."""
+        """The result as text for people, with secrets masked."""
         lines = [f"REHEARSAL: {self._headline()}"]
         if self.reason:
             lines.append(
@@ -71,7 +75,7 @@ class Rehearsal:
         lines += _state("state restored, as in the control", self.claimed)
         lines += _state("state dropped that the control restored", self.dropped)
         lines += _state("stateful operators that started empty", self.begun)
-        lines += _state("skipped by the control too (sinks are stand-ins)", self.unclaimed)
+        lines += _state("state that the control also skipped (sinks have stand-ins)", self.unclaimed)
         if self.basis:
             lines.append(f"  based on: {'; '.join(self.basis)}")
         if self.live:
@@ -84,11 +88,11 @@ class Rehearsal:
     def _headline(self) -> str:
         match self.finding:
             case RehearsalFinding.REFUSED if self.at == "run":
-                return "refused: the new script was restored from the live job's state and failed at its first rows"
+                return "refused: the new script was restored from the live job's state, but failed at its first rows"
             case RehearsalFinding.REFUSED:
                 return f"refused at {self.at}: the new script does not start from the live job's state"
             case RehearsalFinding.RESTORED if self.begun:
-                return "restored: the new script runs from the live job's state, and some operators started empty"
+                return "restored: the new script runs from the live job's state, but some operators started empty"
             case RehearsalFinding.RESTORED:
                 return "restored: the new script runs from the live job's state"
             case _:
@@ -102,7 +106,7 @@ def with_states(
     by_new: frozenset[str],
     own: Iterable[StoredOperator] | None,
 ) -> Rehearsal:
-    """Add the operators that hold state, sorted by outcome; ``own`` are those of the new script."""
+    """Add the stateful operators by outcome; ``own`` are the operators of the new script."""
     if saved is None:
         return found
     held = [each for each in saved if each.has_state]

@@ -1,7 +1,7 @@
-"""One restore of a rehearsal: a script over stand-ins, from a savepoint, until it has proved itself.
+"""A restore of a rehearsal: run a script with stand-ins from a savepoint until it is verified.
 
-The journal holds the progress as JSON values, so that another process can resume after a long wait: the sequence runs
-from its beginning again, and a completed step returns its stored result.
+The journal stores the progress as JSON values, so that a different process can resume after a long wait. The resuming
+process runs the sequence from the beginning. Completed steps return their stored results.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ from airflow_flinkcompat.deploy.target import (
 )
 from airflow_flinkcompat.model import JobSpec
 
-# Seconds that the reason of a failure may lag after the failure (web.refresh-interval is 3 s by default).
+# Maximum seconds between a failure and its reason in REST answers (web.refresh-interval is 3 s by default).
 _REASON_SECONDS = 6.0
 _BAD_STATES = frozenset({"FAILING", "FAILED", "CANCELLING", "CANCELED", "SUSPENDED"})
 
 
 class Inconclusive(DeployError):
-    """A rehearsal without a result; the message names the reason."""
+    """The rehearsal has no result. The message names the reason."""
 
 
 class Unanswered(Inconclusive):
-    """A submission without a complete answer: the job may still come up."""
+    """A submission was not answered completely, so the job may still start."""
 
 
 class RestoreRefused(DeployError):
-    """Flink refuses the state; the message is Flink's own, ``at`` is ``submit``, ``restore`` or ``run``."""
+    """Flink refused the state, with Flink's message; ``at`` is ``submit``, ``restore`` or ``run``."""
 
     def __init__(self, message: str, at: str) -> None:
         super().__init__(message)
@@ -48,7 +48,7 @@ class RestoreRefused(DeployError):
 
 
 class RunnableSide(Protocol):
-    """One side: script and effective settings, as ``compat.Side`` has them."""
+    """A version of a job: script, effective settings and source, as in ``compat.Side``."""
 
     @property
     def script(self) -> str: ...
@@ -60,7 +60,7 @@ class RunnableSide(Protocol):
 
 @dataclass(frozen=True)
 class Checked:
-    """A version that may run next to the live job."""
+    """A version that can run next to the live job."""
 
     version: RunnableSide
     test: RestoreTest
@@ -68,7 +68,7 @@ class Checked:
 
 @dataclass(frozen=True)
 class Restored:
-    """A successful restore: the job, and its own savepoint (None if a bounded job ended by itself)."""
+    """A successful restore, with the job's own savepoint (None if a bounded job ended by itself)."""
 
     job_id: JobRef
     savepoint: Snapshot | None
@@ -76,9 +76,9 @@ class Restored:
 
 @dataclass(frozen=True)
 class Timeouts:
-    """Times in seconds: watched after the start, for the start, for one savepoint, for cleaning up.
+    """Time limits in seconds: for observation after the start, the start, a savepoint, and cleanup.
 
-    ``here``: how long one wait may take before ``Paused`` is raised instead; None: to its time-out.
+    ``here`` is the maximum of a single wait, after which ``Paused`` is raised. None waits until the time limit.
     """
 
     settle: float = 5.0
@@ -89,7 +89,7 @@ class Timeouts:
 
 
 class RestoreRunner:
-    """The place of restores. ``private`` names their own resources."""
+    """Runner of restores on a target; ``private`` is the name of private resources."""
 
     def __init__(
         self,
@@ -104,7 +104,7 @@ class RestoreRunner:
         self._journal = journal
 
     def check(self, version: RunnableSide, *, empty: bool = False) -> Checked:
-        """Check that the version can run next to the live job. Raises CannotRehearse, TargetError."""
+        """Check that a version can run next to the live job. Raises CannotRehearse, TargetError."""
         job = JobSpec(version.script, version.settings, source=version.source)
         return Checked(version, self._target.restore_test(job, self._private, empty=empty))
 
@@ -118,9 +118,9 @@ class RestoreRunner:
         *,
         ignore: bool = True,
     ) -> Restored:
-        """Run the script until every task has restored and its own savepoint is complete.
+        """Run the script until all tasks are restored and the job's own savepoint is complete.
 
-        ``savepoint`` None: it begins without state. Raises RestoreRefused, Inconclusive, Waiting.
+        If ``savepoint`` is None, the job begins without state. Raises RestoreRefused, Inconclusive, Waiting.
         """
         once = self._journal.once
         job_id = JobRef(once(f"{name}: submitted", lambda: self._submit(watcher, checked, name, savepoint, ignore)))
@@ -134,12 +134,12 @@ class RestoreRunner:
             self._target.stop(job_id, asked.request_id, directory)
             return asked.request_id
 
-        # Without the folder, which contains foreign savepoints too, so that nobody searches it for this one.
+        # Omit the folder. It also contains other savepoints, so it must not be searched for the stop's savepoint.
         stopped = Operation(Verb.STOP, once(f"{name}: stopped", stop), job_id)
         return Restored(job_id, self.savepoint(watcher, stopped))
 
     def savepoint(self, watcher: Watcher, asked: Operation) -> Snapshot:
-        """The complete savepoint of a running job or of a stop. Raises DeployError, Waiting."""
+        """Wait for the savepoint of a running job or of a stop. Raises DeployError, Waiting."""
         timeout = self._timeouts.savepoint
         try:
             done = self._journal.until(
@@ -157,11 +157,11 @@ class RestoreRunner:
         return done.snapshot
 
     def submit_only(self, watcher: Watcher, checked: Checked, name: str, savepoint: Snapshot) -> None:
-        """Submit the script so that it must take all state, then cancel it. Raises RestoreRefused."""
+        """Submit the script so that it must claim all state, then cancel the job. Raises RestoreRefused."""
         self._target.cancel(JobRef(self._submit(watcher, checked, name, savepoint, ignore=False)))
 
     def _submit(self, watcher: Watcher, checked: Checked, name: str, savepoint: Snapshot | None, ignore: bool) -> str:
-        """The submitted job, announced to the watcher before. Raises RestoreRefused and Inconclusive."""
+        """Announce a job to the watcher and submit it. Raises RestoreRefused and Inconclusive."""
         start = Operation(Verb.START, new_id())
         watcher.announce(start)
         try:
@@ -172,7 +172,7 @@ class RestoreRunner:
         except SubmissionUnknown as error:
             raise Unanswered(str(error)) from None
         except Overdue:
-            raise Unanswered(f"{self._target} did not name the job that it started") from None
+            raise Unanswered(f"{self._target} did not return the id of the job that it started") from None
         except TargetError as error:
             if isinstance(error, StateRefused) and error.fault is StateFault.MISFIT:
                 raise RestoreRefused(str(error), "submit") from None
@@ -180,11 +180,11 @@ class RestoreRunner:
         return str(job)
 
     def _come_up(self, job_id: JobRef) -> JobStatus:
-        """Wait until every task runs and none is still restoring."""
-        return self._watched(job_id, lambda seen: not seen.tasks_running, self._timeouts.start, "come up")
+        """Wait until every task runs, so that no task still restores its state."""
+        return self._watched(job_id, lambda seen: not seen.tasks_running, self._timeouts.start, "start")
 
     def _settle(self, job_id: JobRef) -> JobStatus:
-        """Wait until the job has run for a while without failing; return the last status seen."""
+        """Wait until the job has run for the settle time without failure. Return its last status."""
         begin = self._journal.begun(_step(job_id, "keep running"))
 
         def is_early(_seen: JobStatus) -> bool:
@@ -195,7 +195,7 @@ class RestoreRunner:
     def _watched(
         self, job_id: JobRef, pending: Callable[[JobStatus], bool], timeout: float, what: str, *, ran: bool = False
     ) -> JobStatus:
-        """Look until the job is not pending; ``ran``: all tasks ran. Raises RestoreRefused, Inconclusive."""
+        """Poll until the job is not pending; ``ran``: all tasks ran. Raises RestoreRefused, Inconclusive."""
 
         def look() -> JobStatus | None:
             seen = self._target.status(job_id)
@@ -216,14 +216,14 @@ class RestoreRunner:
             seen = overdue.last
             slots = self._target.slots()
             raise Inconclusive(
-                f"the job did not {what} within {timeout:.0f} s: it is {seen.state if seen else 'unknown'}, "
+                f"the job did not {what} within {timeout:.0f} s. The job is {seen.state if seen else 'unknown'}, and "
                 f"{slots.free} of {slots.total} slots are free"
             ) from None
         assert status is not None
         return status
 
     def _fail(self, job_id: JobRef, ran: bool) -> None:
-        """Raise RestoreRefused or Inconclusive, once the reason is known."""
+        """Raise RestoreRefused or Inconclusive when the reason of the failure is known."""
         try:
             seen = poll(
                 lambda: self._target.status(job_id),
@@ -234,12 +234,12 @@ class RestoreRunner:
             seen = overdue.last
         why = (seen.failure if seen else None) or "no reason reported"
         if seen is not None and seen.state == "CANCELED":
-            raise Inconclusive(f"somebody else cancelled the job ({why})")
+            raise Inconclusive(f"someone else cancelled the job ({why})")
         if self._target.failed_at_restore(job_id):
             raise RestoreRefused(why, "restore")
         if ran:
             raise RestoreRefused(why, "run")
-        raise Inconclusive(f"the job failed before it ran, and not because of its state: {why}")
+        raise Inconclusive(f"the job failed before it ran, but not because of its state: {why}")
 
 
 def _step(job_id: str, what: str) -> str:
@@ -247,14 +247,15 @@ def _step(job_id: str, what: str) -> str:
 
 
 T = TypeVar("T")
-# A wait that is resumed late still looks for a moment.
+# Minimum seconds of a wait that is resumed late.
 _AGAIN_SECONDS = 5.0
 
 
 class Paused(Waiting):
-    """A long wait, not a failure: call ``rehearse`` again with ``state``; started jobs continue meanwhile.
+    """A long wait, which is no failure. Call ``rehearse`` again with ``state``.
 
-    If the caller does not, it must end them: ``Started.of(state)`` lists them.
+    Started jobs keep running meanwhile. A caller that does not resume must cancel these jobs. ``Started.of(state)``
+    lists the jobs.
     """
 
     def __init__(self, what: str, wait: Wait, state: Mapping[str, Any]) -> None:
@@ -264,13 +265,13 @@ class Paused(Waiting):
 
 @dataclass
 class Journal:
-    """Results of steps (``done``); ``patience``: longest wait here in seconds, None: up to the time-out."""
+    """Results of completed steps; ``patience``: maximum seconds of a wait, None waits until the timeout."""
 
     done: dict[str, Any] = field(default_factory=dict)
     patience: float | None = None
 
     def once(self, step: str, do: Callable[[], T]) -> T:
-        """The result of ``do`` as JSON values, or the stored result if this step was done."""
+        """Run ``do`` and store its result (JSON values), or return the stored result of this step."""
         if step not in self.done:
             self.done[step] = do()
         found: T = self.done[step]
@@ -287,7 +288,7 @@ class Journal:
         asked: Operation | None = None,
         settles: bool = False,
     ) -> T:
-        """Look until the value is not pending. Raises Overdue, or Waiting after ``patience``."""
+        """Poll until the value is not pending. Raises Overdue, or Waiting after ``patience``."""
         since = self.begun(step)
         left = max(timeout - (time.time() - since), _AGAIN_SECONDS)
         try:
@@ -301,7 +302,7 @@ class Journal:
             raise Waiting(f"waiting: {step}", wait) from None
 
     def begun(self, step: str) -> float:
-        """Start of this wait in seconds since the epoch, even if an earlier process began it."""
+        """Start time of a step in seconds since the epoch, even if an earlier process began the step."""
         return self.once(f"{step}, since", time.time)
 
     def state(self, started: Started) -> dict[str, Any]:

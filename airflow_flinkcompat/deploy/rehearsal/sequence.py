@@ -1,6 +1,6 @@
-"""The rehearsal: a savepoint of the running job, the old script from it as a control, the new one.
+"""The rehearsal: restore the old script as a control, then the new script, from one savepoint.
 
-A long wait may move to another process: ``Paused`` carries the progress, and ``rehearse`` resumes from it.
+A different process can take over a long wait. ``Paused`` contains the progress, from which ``rehearse`` resumes.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _ROLES = ("control", "new", "strict")
 
 @dataclass(frozen=True)
 class RehearsalOptions:
-    """``savepoint_directory`` None: the cluster's own."""
+    """Options of a rehearsal. If ``savepoint_directory`` is None, the cluster's default folder is used."""
 
     savepoint_directory: str | None = None
     timeouts: Timeouts = field(default_factory=Timeouts)
@@ -65,12 +65,12 @@ def rehearse(
 ) -> Rehearsal:
     """Rehearse the restore of a new script from the state of a running job.
 
-    The live job takes one savepoint and is otherwise left alone. Started jobs are ended and savepoints deleted in
-    any case: by this process, or by its child process if it is killed. If the target stops answering during the
-    rehearsal, the finding is ``could not tell`` and no error is raised.
+    The live job takes a savepoint and is otherwise not changed. Started jobs are always cancelled and savepoints
+    deleted: by this process, or by its child process if this process is killed. If the target stops answering during
+    the rehearsal, the result is ``could not tell``, and no error is raised.
 
-    ``resumed``: the ``state`` of the :class:`Paused` that an earlier call raised because a wait took longer than
-    ``Timeouts.here``; without another call, :func:`abandon` ends the jobs. Raises DeployRefused, ScriptRefused,
+    ``resumed`` is the ``state`` of a :class:`Paused` that an earlier call raised because a wait exceeded
+    ``Timeouts.here``. To end the jobs without another call, use :func:`abandon`. Raises DeployRefused, ScriptRefused,
     DeployError, Paused.
     """
     options = options or RehearsalOptions()
@@ -84,7 +84,7 @@ def rehearse(
     live = target.status(JobRef(job_id))
     if live is None:
         known = ", ".join(f"{job.job_id} ({job.name})" for job in target.jobs() if not job.terminal) or "none"
-        raise DeployRefused(f"{target} has no job {job_id}; its jobs that have not ended: {known}")
+        raise DeployRefused(f"{target} has no job {job_id}. Jobs that have not ended: {known}")
     begun = {"name": live.name, "token": uuid.uuid4().hex, "basis": []}
     run = _Run(cluster, job_id, old, new, options, log, Journal(begun, options.timeouts.here))
     try:
@@ -95,7 +95,7 @@ def rehearse(
 
 
 def abandon(cluster: Cluster, state: Mapping[str, Any], *, timeout: float) -> list[str]:
-    """End the jobs of a paused rehearsal; return the rest, which a child process keeps trying to end."""
+    """End the jobs of a paused rehearsal. Return the remaining jobs, which a child process tries to end."""
     started = Started.of(state)
     left = clean_up(cluster.restore_test_target, started, timeout=timeout, coming=0)
     if left:
@@ -125,22 +125,24 @@ class _Run:
 
     # ---------------------------------------------------------------------------------- before anything is started
     def check(self) -> tuple[Checked, Checked]:
-        """Check that both sides can run next to the live job. Raises Inconclusive and CannotRehearse."""
+        """Check that both versions can run next to the live job. Raises Inconclusive and CannotRehearse."""
         live = self.target.status(self.job_id)
         if live is None or not live.tasks_running or live.state != "RUNNING":
-            raise Inconclusive(f"job {self.job_id} is {live.state if live else 'gone'}, and not every task of it runs")
+            raise Inconclusive(
+                f"job {self.job_id} is {live.state if live else 'unknown to the cluster'}, and not all of its tasks run"
+            )
         self.once("restores", self._restores)
         sides = self.sides()
         self._cancel_leftovers()
         if missing := missing_slots(self.target, slots_of(self.target.describe(self.job_id))):
-            raise Inconclusive(f"no slots for a second job: {missing}")
+            raise Inconclusive(f"no task slots for a second job: {missing}")
         return sides
 
     def sides(self) -> tuple[Checked, Checked]:
-        """Both sides, planned by Flink. Raises Inconclusive and CannotRehearse."""
-        return self._checked(self.old), self._checked(self.new)
+        """Both versions, planned by Flink. Raises Inconclusive and CannotRehearse."""
+        return self._check_version(self.old), self._check_version(self.new)
 
-    def _checked(self, version: RunnableSide) -> Checked:
+    def _check_version(self, version: RunnableSide) -> Checked:
         self.log(f"checking the sources and sinks of {version.source}")
         try:
             return self.runner.check(version)
@@ -153,21 +155,21 @@ class _Run:
         pattern = re.compile(rf"{re.escape(self.name)} rehearsal ({'|'.join(_ROLES)}) [0-9a-f]{{32}}")
         for job in self.target.jobs():
             if pattern.fullmatch(job.name) and not job.terminal:
-                self.log(f"cancelling {job.job_id}, left by an earlier rehearsal")
+                self.log(f"cancelling {job.job_id}, which an earlier rehearsal left")
                 self.target.cancel(job.job_id)
 
     # ------------------------------------------------------------------------------------------------ the sequence
     def rehearse(self, started: Started, sides: Callable[[], tuple[Checked, Checked]]) -> Rehearsal:
-        """Run the sequence; ``started``: operations of an earlier process of this rehearsal. Raises Paused."""
+        """Run the sequence; ``started``: operations that an earlier process announced. Raises Paused."""
         try:
             watcher = Watcher(self.cluster.location, started)
         except OSError as error:
-            why = f"nothing was started, because the process that would clean up after this one cannot run: {error}"
+            why = f"nothing was started, because the watcher process, which cleans up, cannot run: {error}"
             left = clean_up(self.target, started, timeout=self.options.timeouts.clean_up, coming=0)
             return Rehearsal(
                 RehearsalFinding.INCONCLUSIVE, why, job_id=self.job_id, live="not touched", left=tuple(left)
             )
-        coming = COMING_SECONDS  # also after an interruption: a submission may be under way
+        coming = COMING_SECONDS  # default for interruptions, when a submission may be in progress
         paused, left = False, []
         try:
             try:
@@ -192,14 +194,14 @@ class _Run:
 
     def _find(self, watcher: Watcher, old: Checked, proposed: Checked) -> Rehearsal:
         savepoint = self._savepoint(watcher)
-        saved = self._stored(savepoint, self.job_id)
+        saved = self._stored_operators(savepoint, self.job_id)
         self._say(f"control: {self.old.source} from {savepoint}")
         try:
             control = self._restore(watcher, old, "control", savepoint)
         except RestoreRefused as refused:
             raise Inconclusive(
-                f"the control (the old script itself) was refused at {refused.at}: make sure that job "
-                f"{self.job_id} runs this script with the same settings. {refused}"
+                f"the control (the old script) was refused at {refused.at}. Make sure that job {self.job_id} runs "
+                f"this script with the same settings. {refused}"
             ) from None
         left_by_control = self._skipped(control, saved)
         self.once("control checked", lambda: self._check_control(control, saved, left_by_control))
@@ -211,18 +213,16 @@ class _Run:
         left_by_new = self._skipped(new, saved)
         dropped = left_by_new - left_by_control
         if dropped and control.savepoint:
-            # Operators without state are skipped too; only Flink can show if any of these had state.
-            self.log("asking Flink about the dropped state")
+            # Stateless operators are also skipped. Only Flink can show if a skipped operator had state.
+            self.log("checking with Flink if state was dropped")
             try:
                 self.runner.submit_only(watcher, proposed, self._name("strict"), control.savepoint)
             except RestoreRefused as refused:
                 found = Rehearsal(RehearsalFinding.REFUSED, str(refused), at=refused.at)
                 return with_states(found, saved, left_by_control, left_by_new, None)
         elif dropped:
-            raise Inconclusive(
-                "the control ended before Flink could be asked about the state that the new script dropped"
-            )
-        own = self._stored(new.savepoint, new.job_id)
+            raise Inconclusive("the control ended before Flink could check the state that the new script dropped")
+        own = self._stored_operators(new.savepoint, new.job_id)
         return with_states(Rehearsal(RehearsalFinding.RESTORED), saved, left_by_control, left_by_new, own)
 
     def _say(self, line: str) -> None:
@@ -253,8 +253,8 @@ class _Run:
         return f"{self.name} rehearsal {role} {self.token}"
 
     # ------------------------------------------------------------------------------------------ what state was taken
-    def _stored(self, savepoint: Snapshot | None, job_id: JobRef) -> tuple[StoredOperator, ...] | None:
-        """The operators in a savepoint of the job; None if there is none, or it cannot be read."""
+    def _stored_operators(self, savepoint: Snapshot | None, job_id: JobRef) -> tuple[StoredOperator, ...] | None:
+        """The operators in a savepoint of the job, or None if there is no readable savepoint."""
         if savepoint is None:
             return None
         rows = self.once(f"stored in {savepoint}", lambda: self._read(savepoint, job_id))
@@ -264,33 +264,35 @@ class _Run:
         try:
             stored = read_snapshot(self.target.location(savepoint))
         except SavepointUnreadable as error:
-            self._rest_on(f"the savepoint's metadata cannot be read: {error}")
+            self._add_basis(f"the savepoint's metadata cannot be read: {error}")
             return None
-        # Flink 1.20 stores no names; a job's vertices are named by the first operator of each chain.
+        # Flink 1.20 stores no operator names. Use the names of vertices, which begin with their first operator.
         described = self.target.describe(job_id)
         heads = {each.id: each.name.partition(" -> ")[0] for each in (described.vertices if described else ())}
         return [(each.id, each.name or heads.get(each.id, ""), each.has_state) for each in stored]
 
-    def _rest_on(self, basis: str) -> None:
+    def _add_basis(self, basis: str) -> None:
         if basis not in self.basis:
             self.basis.append(basis)
 
     def _skipped(self, restored: Restored, saved: Iterable[StoredOperator] | None) -> frozenset[str]:
-        """Ids of the operators of the savepoint that the job did not take. Raises Inconclusive."""
-        return frozenset(self.once(f"skipped by {restored.job_id}", lambda: sorted(self._aside(restored, saved))))
+        """Ids of the savepoint's operators that the job did not restore. Raises Inconclusive."""
+        return frozenset(
+            self.once(f"skipped by {restored.job_id}", lambda: sorted(self._find_skipped(restored, saved)))
+        )
 
-    def _aside(self, restored: Restored, saved: Iterable[StoredOperator] | None) -> frozenset[str]:
+    def _find_skipped(self, restored: Restored, saved: Iterable[StoredOperator] | None) -> frozenset[str]:
         found = self.target.left_aside(restored.job_id)
         if found is not None:
-            self._rest_on("operators in the cluster's log")
+            self._add_basis("operators in the cluster's log")
             return found
-        own = self._stored(restored.savepoint, restored.job_id)
+        own = self._stored_operators(restored.savepoint, restored.job_id)
         if saved is None or own is None:
             raise Inconclusive(
-                "the restored state is unknown: the cluster's log does not name it, and the savepoints' "
-                "metadata cannot be read from here"
+                "the restored state is unknown: the cluster's log does not show it, and this machine cannot read the "
+                "savepoints' metadata"
             )
-        self._rest_on("operators in the metadata of both savepoints")
+        self._add_basis("operators in the metadata of both savepoints")
         return frozenset(each.id for each in saved) - frozenset(each.id for each in own)
 
     def _check_control(
@@ -299,28 +301,28 @@ class _Run:
         saved: tuple[StoredOperator, ...] | None,
         skipped: frozenset[str],
     ) -> None:
-        """Check that the control is the live job's query and skipped only sinks. Raises Inconclusive."""
+        """Check that the control has the live job's query and skipped only sinks. Raises Inconclusive."""
         live, same = (Counter(self.target.query(job)) for job in (self.job_id, control.job_id))
         if differing := [*(live - same), *(same - live)]:
             raise Inconclusive(
-                f"the control differs from job {self.job_id}: {self.old.source} must be its script, with the "
-                f"settings that it was started with. First difference: {min(differing)}"
+                f"the control differs from job {self.job_id}. Make sure that {self.old.source} is the job's script, "
+                f"with the settings of its start. First difference: {min(differing)}"
             )
         if not skipped:
             return
-        own = self._stored(control.savepoint, control.job_id)
+        own = self._stored_operators(control.savepoint, control.job_id)
         if saved is None or own is None:
             raise Inconclusive(
-                "the control skipped operators of the savepoint, and only the savepoints' metadata shows "
-                "whether all of them belong to sinks: make the savepoint directory readable from here"
+                "the control skipped operators of the savepoint, and only the savepoints' metadata shows if all of "
+                "them belong to sinks. Make the savepoint directory readable from this machine"
             )
         strange = [each.name for each in saved if each.has_state and each.id in skipped and is_of_the_query(each.name)]
         known = {each.id for each in saved}
         strange += [each.name or each.id for each in own if each.has_state and each.id not in known]
         if strange:
             raise Inconclusive(
-                "with stand-ins for the sinks, even the old script does not restore all of the query's "
-                f"state ({', '.join(strange)}): the stand-ins change its topology"
+                "with stand-ins for the sinks, even the old script does not restore all state of the query "
+                f"({', '.join(strange)}), because the stand-ins change its topology"
             )
 
     def _restores(self) -> int:
@@ -331,7 +333,7 @@ class _Run:
             status = self.target.status(self.job_id)
             restarts = self._restores() - int(self.journal.done["restores"])
         except DeployError as error:
-            return f"its state could not be read: {error}"
+            return f"its status cannot be read: {error}"
         if status is None:
             return "the cluster no longer lists it"
         return f"{status.state}, {'no restart' if not restarts else f'{restarts} restarts'} meanwhile"
@@ -341,5 +343,5 @@ _NAME_OF_QUERY_OPERATOR = re.compile(r"Source: .*|\w+\[\d+\]")
 
 
 def is_of_the_query(name: str) -> bool:
-    """True if an operator (``GroupAggregate[3]``) is a source or a computation, not part of a sink."""
+    """True if an operator such as ``GroupAggregate[3]`` is a source or a computation, not part of a sink."""
     return _NAME_OF_QUERY_OPERATOR.fullmatch(name) is not None

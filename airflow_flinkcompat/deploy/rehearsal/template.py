@@ -1,4 +1,4 @@
-"""A savepoint of a job that has read no row, with the ids and serializers that a migration writes."""
+"""Template of a migration: a savepoint of the new job without rows, with its ids and serializers."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ def kept_template(
     cluster: Callable[[], Cluster],
     log: Callable[[str], None] = _log.info,
 ) -> Path:
-    """The folder of a job's template, from the cache if it contains one. Raises DeployError.
+    """The folder of a job's template, taken now unless it is cached. Raises DeployError.
 
-    ``location``: the cluster that takes it; None: a Flink that ``cluster`` starts for it. ``options``: the options
-    of the cluster on which a template depends.
+    ``location`` is the cluster that takes the template. None means a temporary Flink that ``cluster`` starts.
+    ``options`` are the cluster options on which the template depends.
     """
     templates = cache_directory() / "templates"
     folder, part = templates / _digest(job, location, options), templates / f".{uuid.uuid4().hex}"
@@ -51,7 +51,7 @@ def kept_template(
         try:
             part.rename(folder)
         except OSError:
-            if not folder.exists():  # otherwise another process has taken it meanwhile
+            if not folder.exists():  # otherwise a different process has stored it meanwhile
                 raise
         return folder
     finally:
@@ -59,12 +59,12 @@ def kept_template(
 
 
 def options_of(cluster: Cluster) -> Mapping[str, str]:
-    """The options of a cluster on which a template depends, if it shows them."""
+    """The cluster options on which a template depends, if the target shows them."""
     return cluster.target.cluster_options() if isinstance(cluster.target, ClusterOptions) else {}
 
 
 def _digest(job: JobSpec, location: TargetLocation | None, options: Mapping[str, str]) -> str:
-    """Digest of a template's inputs: script, settings, version, and the cluster with its options."""
+    """Cache key of a template: digest of script, settings, version, and the cluster with its options."""
     where = None if location is None else [location.target, sorted(location.addresses.items())]
     parts = [job.digest(), job.version, where, sorted(options.items())]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
@@ -73,10 +73,10 @@ def _digest(job: JobSpec, location: TargetLocation | None, options: Mapping[str,
 def take_template(
     cluster: Cluster, version: RunnableSide, folder: Path, log: Callable[[str], None] = _log.info
 ) -> None:
-    """Run a script on empty input with stand-ins for its sinks, and keep its savepoint in ``folder``.
+    """Run a script on empty input with stand-ins for its sinks, and store its savepoint in ``folder``.
 
-    Sources begin where there is nothing to read, if their connectors support that; the few rows that others read are
-    discarded. In any case the job is ended and the cluster's own copy deleted. Raises DeployError.
+    Sources skip all existing rows if their connectors support that. The few rows that other sources read are discarded.
+    The job is always cancelled, and the cluster's copy of the savepoint deleted. Raises DeployError.
     """
     target = cluster.restore_test_target
     name = f"flinkcompat-template-{uuid.uuid4().hex}"

@@ -1,9 +1,11 @@
-"""The port to a place that runs Flink jobs: values, the verbs of a target, and its capabilities.
+"""Interface of targets, the platforms that run Flink jobs: verbs, capabilities, arguments and results.
 
-Every target has the same verbs. Starts and stops can be repeated: each has a request id that the caller chose and
-recorded before, so that a later run finds out the outcome. The stop of a job and the start of its successor share one
-id. A capability of only some targets is a protocol of its own, tested with ``isinstance``. A target without it gets an
-explicit message ("cannot be determined on this target") or a refusal with its name and a remedy; nothing is assumed.
+Every target has the same verbs. Start and stop requests can be repeated. The caller chooses and records a request id
+before each request, so that a later run can find the outcome. The stop of a job and the start of its successor share a
+request id.
+
+Each optional capability is a separate protocol, tested with ``isinstance``. Without a capability, the caller reports
+"cannot be determined on this target", or refuses the operation and names the target and a remedy.
 """
 
 from airflow_flinkcompat.deploy.target.capabilities import (

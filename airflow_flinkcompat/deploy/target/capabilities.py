@@ -1,4 +1,4 @@
-"""Capabilities of some targets, a protocol each, tested with ``isinstance``."""
+"""Optional capabilities of targets. Each capability is a protocol, tested with ``isinstance``."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class CallerNamesJobs(Protocol):
-    """A target whose jobs are named by the request that starts them."""
+    """A target on which the caller's request id determines the job id."""
 
     def job_of_request(self, request_id: str) -> JobRef:
-        """The name of the job of a start, before its request.
+        """The job that a start with this request id creates, known before the request.
 
         Args:
-            request_id: The request of the start, 32 hexadecimal digits.
+            request_id: The request id of the start, 32 hexadecimal digits.
 
         Returns:
             The job.
@@ -46,7 +46,7 @@ class MasksSecrets(Protocol):
     """A target that resolves placeholders itself."""
 
     def register_secrets(self, job: JobSpec) -> None:
-        """Mask the values of a job's placeholders from now on, even if nothing is submitted.
+        """Mask the values of a job's placeholders in all later messages, even if nothing is submitted.
 
         Args:
             job: The job.
@@ -55,66 +55,69 @@ class MasksSecrets(Protocol):
 
 @runtime_checkable
 class ReadsBack(Protocol):
-    """A target with its own record of deployments, to be compared with the ledger."""
+    """A target with a separate record of deployments, which can be compared with the ledger."""
 
     def deployed(self, name: str) -> Deployed | None:
-        """The job that is deployed under a name.
+        """The job that is deployed under ``name``.
 
         Args:
             name: The name of the deployment.
 
         Returns:
-            The platform's record; None: nothing.
+            The platform's record, or None if nothing is deployed.
         """
 
 
 @runtime_checkable
 class PlansChanges(Protocol):
-    """A target whose resources others may write: it returns their content, and writes nothing.
+    """A target whose resources someone else writes. The target itself only plans the content.
 
-    A write of that content makes the platform replace one job by another in one step.
+    As soon as the content is written, the platform replaces the running job in one step.
     """
 
     def plan(self, job: JobSpec, mode: StartMode, request_id: str) -> ChangePlan:
-        """The documents to write so that a job runs, validated as far as the platform can.
+        """The documents to write so that a job runs. The platform validates them as far as possible.
 
         Args:
             job: The job to run.
-            mode: ``savepoint``: from the savepoint with which the platform ends the running job; or ``stateless``.
-            request_id: 32 hexadecimal digits; :meth:`Target.poll` of a start finds the job by it once it is written.
+            mode: ``savepoint`` starts from the savepoint with which the platform stops the running job. ``stateless``
+                starts without state.
+            request_id: 32 hexadecimal digits. :meth:`Target.poll` of a start with this id finds the job after the
+                write.
 
         Returns:
-            The documents and remarks on them, without a secret.
+            The documents with remarks, without secrets.
 
         Raises:
-            DeployRefused, TargetError, ScriptRefused: It cannot be written, for the reason in the message.
+            DeployRefused, TargetError, ScriptRefused: No valid documents exist, for the reason in the message.
         """
 
     def carried_over(self, job: JobRef) -> Snapshot | None:
-        """The savepoint with which the platform reports that it ended the former job.
+        """The savepoint with which the platform stopped the former job, as the platform reports it.
 
         Args:
-            job: The job that followed it.
+            job: The job that replaced the former job.
 
         Returns:
-            The savepoint, also one of an earlier end if it keeps that; None if it names none, or only the one from
-            which the author of the resource started it.
+            The savepoint of the latest stop that the platform remembers. None if the platform reports no savepoint, or
+            only the savepoint from which the resource's author started the job.
         """
 
     def edits(self, job: JobRef) -> str | None:
-        """Edits to a plan by the author of the job, apart from its script and settings.
+        """Manual edits to the planned documents, apart from script and settings.
 
         Args:
             job: The job.
 
         Returns:
-            The differences in words, empty if there is none; None if the resource describes another job by now.
+            A description of the differences, empty if there are none. None if the resource now describes a different
+            job.
         """
 
 
 @runtime_checkable
 class JobDescriptions(Protocol):
-    """A target that describes the structure of jobs, whoever started them."""
+    """A target that describes the structure of any job on the platform."""
 
     def describe(self, job: JobRef) -> JobDescription | None:
         """The structure of a job.
@@ -123,52 +126,52 @@ class JobDescriptions(Protocol):
             job: The job.
 
         Returns:
-            Its vertices and its kind; None when it is unknown.
+            The job's vertices and kind, or None if the job is unknown.
 
         Raises:
-            DeployRefused: No job can have this name there.
+            DeployRefused: The target cannot have a job with this id.
         """
 
     def jobs(self) -> tuple[JobStatus, ...]:
         """Every job that the target remembers.
 
         Returns:
-            The jobs, with name and state only.
+            The jobs, with only name and state filled in.
         """
 
 
 @runtime_checkable
 class PlanCompiler(Protocol):
-    """A place that has Flink compile scripts into plans, and starts nothing."""
+    """A target or SQL Gateway that compiles scripts into plans with Flink, without a start."""
 
     def engine(self) -> EngineInfo:
         """The engine of the planner.
 
         Returns:
-            Its name and version.
+            The engine's name and version.
         """
 
     def compile_plans(self, side: Side, folder: str | None) -> tuple[CompiledPlan, ...]:
-        """Compile every job of a script: one for each INSERT, statement set and bare query.
+        """Compile every job of a script: one plan for each INSERT, statement set and bare query.
 
         Args:
             side: The script with its settings and catalog.
-            folder: Path or URI of a folder that the planner and this machine both see, if plans pass through a folder;
-                None: one that the target finds itself.
+            folder: Path or URI of a folder that the planner and this machine share, if plans are exchanged as files.
+                If None, the target chooses a folder.
 
         Returns:
             The plans in the order of the script.
 
         Raises:
             PlansUnavailable: The folder is not shared, or a connector is missing.
-            TargetError: A statement was refused; the message names its place in the script.
+            TargetError: A statement was refused. The message names its place in the script.
             ScriptRefused: A statement cannot be run as written.
         """
 
 
 @runtime_checkable
 class SourceTables(Protocol):
-    """A target that reports the tables that a job reads, and can overlay other options on them."""
+    """A target that reports the tables that a job reads, and can override their options."""
 
     def sources(self, job: JobSpec) -> Sources:
         """Validate the job and return its sources.
@@ -186,18 +189,19 @@ class CheckpointStatistics(Protocol):
     """A target that shows the content of checkpoints and savepoints."""
 
     def snapshot_stats(self, job: JobRef, kind: str) -> SnapshotStats | None:
-        """The latest checkpoint or savepoint of a job.
+        """Statistics of the latest checkpoint or savepoint of a job.
 
         Args:
             job: The job.
-            kind: ``completed`` for a checkpoint, or ``savepoint``.
+            kind: ``completed`` for the latest checkpoint, or ``savepoint``.
 
         Returns:
-            The state, sized as far as the target shows it; None if there is none.
+            The statistics, with sizes as far as the target shows them. None if there is no such checkpoint or
+            savepoint.
         """
 
     def request_checkpoint(self, job: JobRef) -> None:
-        """Ask for a checkpoint independent of the job's own interval.
+        """Request a checkpoint immediately, independent of the job's interval.
 
         Args:
             job: The job.
@@ -206,27 +210,27 @@ class CheckpointStatistics(Protocol):
 
 @runtime_checkable
 class RetainedCheckpoints(Protocol):
-    """A target that starts jobs from checkpoints that outlive their job."""
+    """A target that can start jobs from retained checkpoints of ended jobs."""
 
     def keeps_checkpoints(self, job: JobRef, state: str = "CANCELED") -> bool:
-        """True if the job's checkpoints outlive its end.
+        """True if the job's checkpoints are retained after its end.
 
         Args:
             job: The job.
-            state: The state that the job ends in, as Flink names it.
+            state: Flink's name of the job's final state.
 
         Returns:
-            True if they are kept.
+            True if the checkpoints are retained.
         """
 
     def last_checkpoint(self, job: JobRef) -> SnapshotStats | None:
-        """The last checkpoint of a job that has ended, by statistics that are not older than this call.
+        """The last checkpoint of an ended job, read from statistics that are newer than this call.
 
         Args:
             job: The job.
 
         Returns:
-            The checkpoint; None if there is none.
+            The checkpoint, or None if there is none.
         """
 
 
@@ -235,7 +239,7 @@ class OffsetStatistics(Protocol):
     """A target that shows the positions of sources."""
 
     def source_offsets(self, job: JobRef) -> Mapping[str, int]:
-        """Positions of a job's sources, as far as connectors show them.
+        """Positions of a job's sources, if their connectors report them.
 
         Args:
             job: The job.
@@ -247,23 +251,23 @@ class OffsetStatistics(Protocol):
 
 @runtime_checkable
 class SavepointStore(Protocol):
-    """A target whose savepoints lie at paths that its user chooses, can read, and can have deleted."""
+    """A target with savepoints at paths that users choose and read, and that can delete savepoints."""
 
     def savepoint_root(self) -> str | None:
         """The default folder of savepoints.
 
         Returns:
-            Path or URI of a folder; None: no place is named.
+            Path or URI of the folder, or None if no folder is configured.
         """
 
     def final_savepoint(self, job: JobRef) -> Snapshot | None:
-        """The savepoint by which a job ended.
+        """The savepoint that a stop of the job wrote.
 
         Args:
             job: The job.
 
         Returns:
-            The savepoint; None if there is none, or the target no longer knows it.
+            The savepoint. None if there is none, or the target no longer knows the savepoint.
         """
 
     def location(self, snapshot: Snapshot) -> str:
@@ -277,13 +281,13 @@ class SavepointStore(Protocol):
         """
 
     def savepoint_at(self, location: str) -> Snapshot:
-        """Refer to a savepoint that somebody wrote next to those of the target.
+        """A reference to a savepoint that was not written by the target.
 
         Args:
-            location: Path or URI of its folder.
+            location: Path or URI of the savepoint's folder.
 
         Returns:
-            A reference from which a job can start.
+            A reference from which the target can start a job.
         """
 
     def dispose(self, snapshot: Snapshot) -> None:
@@ -299,12 +303,12 @@ class LiveSavepoints(Protocol):
     """A target that takes savepoints of running jobs."""
 
     def savepoint(self, job: JobRef, request_id: str, directory: str | None) -> Operation:
-        """Request a savepoint. Repeating the request id refers to the same savepoint.
+        """Request a savepoint. A repeated request id refers to the same savepoint.
 
         Args:
-            job: The job, which continues.
-            request_id: 32 hexadecimal digits, written down before.
-            directory: Folder for the savepoint; None: the target chooses.
+            job: The job, which keeps running.
+            request_id: 32 hexadecimal digits, recorded before the request.
+            directory: Folder for the savepoint. If None, the target chooses the folder.
 
         Returns:
             The operation to poll.
@@ -313,26 +317,26 @@ class LiveSavepoints(Protocol):
 
 @runtime_checkable
 class RestoreObservations(Protocol):
-    """A target that shows the part of a savepoint that a job restored from it."""
+    """A target that shows which parts of a savepoint a job restored."""
 
     def query(self, job: JobRef) -> Mapping[str, int]:
-        """Operators of a job's query without sinks, as the planner describes them: equal for equal queries.
+        """Descriptions of a job's operators without sinks, which are equal for equal queries.
 
         Args:
             job: The job.
 
         Returns:
-            Number of occurrences of each of them in the job.
+            Number of occurrences of each description in the job.
         """
 
     def left_aside(self, job: JobRef) -> frozenset[str] | None:
-        """Operators of the savepoint that a restore skipped, as reported by whoever restored it.
+        """Operators of the savepoint whose state the restore skipped, as Flink's log reports.
 
         Args:
-            job: The job that was restored.
+            job: The restored job.
 
         Returns:
-            Their ids; None if they are unknown.
+            The ids of the operators, or None if unknown.
         """
 
     def failed_at_restore(self, job: JobRef) -> bool:
@@ -342,112 +346,113 @@ class RestoreObservations(Protocol):
             job: The job.
 
         Returns:
-            False if it ran before.
+            False if the job failed only after the restore.
         """
 
     def slots(self) -> Slots:
         """The task slots of the cluster.
 
         Returns:
-            Those that are free, and all.
+            The number of free slots and of all slots.
         """
 
 
 class RestoreTest(Protocol):
-    """A job that may be restored next to the live one: shared resources have stand-ins."""
+    """A job that can be restored next to the live job, because stand-ins replace shared resources."""
 
     def start(self, name: str, savepoint: Snapshot | None, request_id: str, *, ignore_unclaimed: bool) -> Operation:
-        """Start the job, so that nothing outlives it and no failure is retried.
+        """Start the job. Nothing outlives the job, and no failure is retried.
 
         Args:
             name: The name of the job.
-            savepoint: The state to start from, which the job does not own; None: none.
-            request_id: 32 hexadecimal digits, written down before.
-            ignore_unclaimed: True to ignore state without an operator in the job; otherwise such a start is refused.
+            savepoint: The savepoint to start from, which the job does not own. None starts without state.
+            request_id: 32 hexadecimal digits, recorded before the request.
+            ignore_unclaimed: True ignores state that has no operator in the job. False refuses a start that would
+                ignore state.
 
         Returns:
-            The operation, with the job where the target names it at once.
+            The operation, which already contains the job if the target knows the job immediately.
 
         Raises:
             SubmissionUnknown: The outcome is unknown.
-            TargetError: It was not.
+            TargetError: The job was not started.
         """
 
 
 @runtime_checkable
 class RestoreTests(Protocol):
-    """A target that restores a script next to the live job without touching shared resources."""
+    """A target that can restore a script next to the live job without use of shared resources."""
 
     def restore_test(self, job: JobSpec, private: str, *, empty: bool = False) -> RestoreTest:
-        """Find stand-ins for a job's sinks and for shared resources of its sources; nothing is started.
+        """Find stand-ins for a job's sinks and for shared resources of its sources. Nothing is started.
 
         Args:
             job: The job.
-            private: Names the test's own resources, a consumer group, for example.
-            empty: True if its sources skip all existing rows, where their connectors support that.
+            private: Name for private resources of the test, such as a consumer group.
+            empty: True makes sources skip all existing rows, if their connectors support that.
 
         Returns:
-            The job, ready to be started any number of times.
+            The job, which can be started any number of times.
 
         Raises:
-            CannotRehearse: A source admits one reader, or a table cannot be replaced.
+            CannotRehearse: A source allows only one reader, or a table cannot be replaced.
             TargetError, ScriptRefused: The script would not run.
         """
 
 
 @runtime_checkable
 class JobHistories(Protocol):
-    """A target that shows the history of a job since it was accepted."""
+    """A target that shows the history of a job since its submission."""
 
     def job_history(self, job: JobRef) -> JobHistory:
-        """The history of a job since it was accepted.
+        """The history of a job since its submission.
 
         Args:
             job: The job.
 
         Returns:
-            Failures, restores and checkpoints, as far as they are still shown.
+            Failures, restores and checkpoints that the target still shows.
         """
 
     def ever_ran(self, job: JobRef) -> bool | None:
-        """True if any task of the job ran and rows may have been written.
+        """True if any task of the job ran, so that rows may have been written.
 
         Args:
             job: The job.
 
         Returns:
-            None if it is not known.
+            True or False, or None if unknown.
         """
 
 
 @runtime_checkable
 class JobPages(Protocol):
-    """A target with its own names of jobs, and the addresses of Flink's UI for them."""
+    """A target with separate job ids that finds the page of a job in Flink's UI."""
 
     def page_of(self, job: JobRef, ui_url: str) -> str | None:
-        """The address of a job's page for a browser.
+        """The address of a job's page in Flink's UI.
 
         Args:
             job: The job.
-            ui_url: Address of Flink's UI for people, by the connection.
+            ui_url: Address of Flink's UI, as set in the connection.
 
         Returns:
-            The address; None if Flink does not have the job yet, or no longer has it.
+            The address, or None if Flink does not know the job yet or has forgotten it.
         """
 
 
 @runtime_checkable
 class StartOutcomes(Protocol):
-    """A target that keeps the outcome of a start, and does not show the job's history since."""
+    """A target that remembers the outcome of a start, but no later history of the job."""
 
     def came_up(self, job: JobRef) -> bool | None:
-        """True if every task of the job ever ran.
+        """True if all tasks of the job ran at some time.
 
         Args:
             job: The job.
 
         Returns:
-            False if its start ended otherwise; None if it is not known.
+            False if the start failed before all tasks ran, or None if unknown.
         """
 
 
@@ -459,24 +464,24 @@ class ClusterOptions(Protocol):
         """The options of the cluster.
 
         Args:
-            job: The job to which they apply, if each has its own cluster or options; None: any.
+            job: The job to which the options apply, if each job has a separate cluster or options. None means any job.
 
         Returns:
-            Flink's options by key; values that Flink masks stay masked.
+            Flink's options by key. Values that Flink masks stay masked.
         """
 
 
 @runtime_checkable
 class ManualStart(Protocol):
-    """A target on which a person can start a job by hand."""
+    """A target on which a person can start a job manually."""
 
     def manual_start(self, snapshot: Snapshot, statements: str) -> str:
-        """The text that a person types to start a job from a savepoint.
+        """Commands with which a person starts a job from a savepoint.
 
         Args:
             snapshot: The savepoint.
-            statements: Words that name the statements of the job.
+            statements: Text that refers to the statements of the job.
 
         Returns:
-            The text, indented by two.
+            The commands, indented by two spaces.
         """

@@ -12,15 +12,15 @@ from airflow_flinkcompat.deploy.errors import StateFault
 from airflow_flinkcompat.model import StartMode
 
 JobRef = NewType("JobRef", str)
-"""A job as its target names it. Opaque: stored and shown, but only the target interprets it."""
+"""The target's id of a job. Only the target interprets the id. Other code stores and shows it."""
 
 Snapshot = NewType("Snapshot", str)
-"""A savepoint or checkpoint as its target names it: a path, an id or a name. Opaque."""
+"""The target's reference to a savepoint or checkpoint. Only the target interprets the reference."""
 
 TablePath = tuple[str, str, str]
 """Catalog, database and name of a table."""
 
-# States that a job never leaves (FINISHED, also after a stop with savepoint).
+# States that a job never leaves. A stop with savepoint ends in FINISHED.
 TERMINAL = frozenset({"FINISHED", "FAILED", "CANCELED"})
 _COMING_UP = frozenset({"INITIALIZING", "CREATED", "RUNNING"})
 CANNOT_TELL = "cannot be determined on this target"
@@ -28,7 +28,7 @@ CANNOT_TELL = "cannot be determined on this target"
 
 @dataclass(frozen=True)
 class EngineInfo:
-    """The engine of a target: ``flink`` or ``vvr``, and its version."""
+    """The engine of a target (``flink`` or ``vvr``) and its version."""
 
     engine: str
     version: str
@@ -36,10 +36,10 @@ class EngineInfo:
 
 @dataclass(frozen=True)
 class Start:
-    """The state for one start: a savepoint or checkpoint, or None for an empty one.
+    """The initial state of a start: a savepoint or checkpoint, or None for empty state.
 
-    ``tables``: options that overlay its tables so that its sources begin at other positions than in the script; only
-    for targets with ``SourceTables``.
+    ``tables`` contains options that override table options, so that sources begin at other positions than in the
+    script. Only targets with ``SourceTables`` support ``tables``.
     """
 
     savepoint: Snapshot | None = None
@@ -51,7 +51,7 @@ class Start:
 
 
 class Verb(StrEnum):
-    """Kind of an operation: start a job, stop one with a savepoint, or take a savepoint of a running one."""
+    """Kind of an operation: start a job, stop a job with a savepoint, or take a savepoint without a stop."""
 
     START = "start"
     STOP = "stop"
@@ -62,9 +62,9 @@ class Verb(StrEnum):
 class Operation:
     """A start, a stop or a savepoint in its last known state, which ``Target.poll`` updates.
 
-    ``request_id``: 32 hexadecimal digits. ``job``: the one to stop or to take a savepoint of, or the one that a start
-    made, None until the target knows one. ``snapshot``: the savepoint, None until it is complete and, for a stop,
-    until the job has ended. ``directory``: the requested folder.
+    ``request_id`` has 32 hexadecimal digits. ``job`` is the job to stop or to take a savepoint of. For a start, it is
+    the new job, or None until the target knows the job. ``snapshot`` is the savepoint, or None until it is complete
+    and, after a stop, the job has ended. ``directory`` is the requested folder.
     """
 
     verb: Verb
@@ -74,16 +74,16 @@ class Operation:
     directory: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """The operation as JSON values; :meth:`from_dict` reads it back.
+        """The operation as JSON values, which :meth:`from_dict` reads.
 
         Returns:
-            One key per field.
+            One key for each field.
         """
         return {**asdict(self), "verb": str(self.verb)}
 
     @classmethod
     def from_dict(cls, row: Mapping[str, Any]) -> Operation:
-        """The operation that :meth:`to_dict` wrote.
+        """Read an operation that :meth:`to_dict` wrote.
 
         Args:
             row: The operation as JSON values.
@@ -97,7 +97,8 @@ class Operation:
 class Strength(StrEnum):
     """Strength of the evidence for the state from which a job was restored.
 
-    ``OBSERVED``: Flink itself reports it. ``DECLARED``: the platform repeats the request. ``UNKNOWN``: neither.
+    ``OBSERVED``: Flink reports the restored state. ``DECLARED``: the platform only repeats the request. ``UNKNOWN``:
+    there is no evidence.
     """
 
     OBSERVED = "observed"
@@ -107,7 +108,7 @@ class Strength(StrEnum):
 
 @dataclass(frozen=True)
 class Proof:
-    """The state of a job's last restore; None: it began empty, or is unknown at strength ``UNKNOWN``."""
+    """The state of a job's last restore. None means empty state, or with ``UNKNOWN``, unknown state."""
 
     snapshot: Snapshot | None
     strength: Strength = Strength.OBSERVED
@@ -115,10 +116,11 @@ class Proof:
 
 @dataclass(frozen=True)
 class JobStatus:
-    """One look at a job; ``failure``: root cause of its latest failure, even if it restarted afterwards.
+    """Status of a job at a point in time.
 
-    ``tasks_running``: every task runs, so none of them is still restoring its state. ``completed_checkpoints``: None if
-    the target does not show checkpoints. ``fault``: the fault in the restored state that this failure reports.
+    ``tasks_running`` is True if every task runs, so that no task still restores its state. ``completed_checkpoints`` is
+    None if the target does not show checkpoints. ``failure`` is the root cause of the latest failure, even if the job
+    restarted afterwards. ``fault`` is the fault of the restored state that this failure reports.
     """
 
     job_id: JobRef
@@ -135,16 +137,16 @@ class JobStatus:
 
     @property
     def starting(self) -> bool:
-        """True while the job starts and not all of its tasks run yet."""
+        """True while the job starts and some of its tasks do not run yet."""
         return self.state in _COMING_UP and not self.tasks_running
 
 
 @dataclass(frozen=True)
 class Deployed:
-    """A platform's record of the job that it runs under a name.
+    """A platform's record of the job deployed under a name.
 
-    ``script`` and ``settings`` are as submitted, with their placeholders; None if the platform does not store them.
-    ``engine``: the job's engine; None if the platform does not report it for each job.
+    ``script`` and ``settings`` are as submitted, with placeholders, or None if the platform does not store them.
+    ``engine`` is the job's engine, or None if the platform does not report an engine for each job.
     """
 
     job: JobRef | None
@@ -157,9 +159,9 @@ class Deployed:
 class ChangePlan:
     """Changes that the owner of a platform's resources must write so that a job runs.
 
-    ``place``: the changed resource. ``documents``: YAML with only the fields that a deployment sets. ``patch``: the
-    same as a merge patch (RFC 7386) of the existing resource; None if there is none. ``notes``: consequences and
-    further steps, a line each.
+    ``place`` is the changed resource. ``documents`` is YAML with only the fields that a deployment sets. ``patch``
+    contains the same changes as a merge patch (RFC 7386) of the existing resource, or is None without such a resource.
+    ``notes`` lists consequences and further steps, one line each.
     """
 
     place: str
@@ -174,7 +176,7 @@ class ChangePlan:
 
 @dataclass(frozen=True)
 class JobVertex:
-    """One vertex of a running job; its ``name`` consists of those of its operators."""
+    """A vertex of a job graph; ``name`` consists of the names of its operators."""
 
     id: str
     name: str
@@ -183,7 +185,7 @@ class JobVertex:
 
 @dataclass(frozen=True)
 class JobDescription:
-    """The structure of a job. ``streaming``: False for a batch job."""
+    """The structure of a job; ``streaming`` is False for a batch job."""
 
     vertices: tuple[JobVertex, ...] = ()
     streaming: bool = True
@@ -201,8 +203,8 @@ class Slots:
 class SourceTable:
     """A table that a job reads.
 
-    ``options`` are its startup options, and its topic and brokers; ``hinted`` the keys of hints in the script, which
-    override options of the table; ``record_time`` the columns with the time of the record itself.
+    ``options`` contains the table's startup options, topic and brokers. ``hinted`` contains the option keys that hints
+    in the script set, which override table options. ``record_time`` contains the columns with the record's timestamp.
     """
 
     path: TablePath
@@ -226,7 +228,7 @@ class Sources:
 
 @dataclass(frozen=True)
 class VertexState:
-    """Bytes of one vertex in a checkpoint or savepoint."""
+    """State size of a vertex in a checkpoint or savepoint, in bytes."""
 
     name: str
     parallelism: int
@@ -235,9 +237,9 @@ class VertexState:
 
 @dataclass(frozen=True)
 class SnapshotStats:
-    """A checkpoint or savepoint in its job's statistics: location, bytes by vertex id, and number.
+    """Statistics of a checkpoint or savepoint: location, state size by vertex id, and number.
 
-    ``taken``: its completion in seconds since the epoch by the cluster's clock; None if not shown.
+    ``taken`` is the completion time in seconds since the epoch by the cluster's clock, or None if not shown.
     """
 
     path: Snapshot
@@ -250,10 +252,10 @@ class SnapshotStats:
         return sum(vertex.bytes for vertex in self.vertices.values())
 
     def to_dict(self) -> dict[str, Any]:
-        """The state as JSON values; :meth:`from_dict` reads it back.
+        """The statistics as JSON values, which :meth:`from_dict` reads.
 
         Returns:
-            One key per field; none for a time that is not known.
+            One key for each field, without an unknown time.
         """
         row = asdict(self)
         if self.taken is None:
@@ -262,13 +264,13 @@ class SnapshotStats:
 
     @classmethod
     def from_dict(cls, row: Mapping[str, Any]) -> SnapshotStats | None:
-        """The state that :meth:`to_dict` wrote.
+        """Read statistics that :meth:`to_dict` wrote.
 
         Args:
-            row: The state as JSON values.
+            row: The statistics as JSON values.
 
         Returns:
-            The state; None for an empty record.
+            The statistics, or None for an empty record.
         """
         if not row:
             return None
@@ -278,12 +280,13 @@ class SnapshotStats:
 
 @dataclass(frozen=True)
 class JobHistory:
-    """History of a job; times are seconds since the epoch by the cluster's clock, numbers are Flink's.
+    """History of a job. Times are seconds since the epoch by the cluster's clock.
 
-    ``failures``: oldest first; ``all_failures``: True if no older one was dropped. ``checkpoint``: completion of the
-    earliest shown checkpoint. ``restored``: the state of the last restore, with its time, number, and whether it is a
-    checkpoint of this job; ``restores``: the number of restores. ``newest``: the highest checkpoint number;
-    ``completed`` and ``triggered`` are counts.
+    ``failures`` contains the failure times, oldest first. ``all_failures`` is True if no older failure was dropped.
+    ``checkpoint`` is the completion time of the earliest checkpoint shown. ``restored`` is the state of the last
+    restore, ``restored_at`` its time and ``restored_number`` its checkpoint number. ``restored_own`` is True if that
+    state is a checkpoint of this job. ``restores`` is the number of restores. ``newest`` is the highest checkpoint
+    number. ``completed`` and ``triggered`` are numbers of checkpoints.
     """
 
     failures: tuple[float, ...] = ()
@@ -300,14 +303,14 @@ class JobHistory:
 
 
 def same_snapshot(one: str | None, other: str | None) -> bool:
-    """True if two names refer to one savepoint or checkpoint; Flink writes ``file:/x`` for ``file:///x``.
+    """True if two references denote the same savepoint or checkpoint (``file:/x`` equals ``file:///x``).
 
     Args:
-        one: A name; None: of no state.
-        other: Another one.
+        one: A reference, or None for no state.
+        other: The reference to compare with.
 
     Returns:
-        True if they are.
+        True if both denote the same savepoint or checkpoint, or both are None.
     """
 
     def plain(path: str | None) -> str:
@@ -317,13 +320,13 @@ def same_snapshot(one: str | None, other: str | None) -> bool:
 
 
 def checkpoint_number(snapshot: str | None) -> int | None:
-    """The number of a checkpoint, if its name contains it: Flink's folders are called ``chk-17``.
+    """The number of a checkpoint, read from the name of its folder, such as ``chk-17``.
 
     Args:
-        snapshot: The name of a savepoint or checkpoint; None: of no state.
+        snapshot: A reference to a savepoint or checkpoint, or None for no state.
 
     Returns:
-        The number; None if the name contains none.
+        The number, or None if the reference contains no number.
     """
     match = re.search(r"/chk-(\d+)/?$", snapshot or "")
     return int(match[1]) if match else None

@@ -9,115 +9,117 @@ from airflow_flinkcompat.model import JobSpec
 
 
 class Target(Protocol):
-    """A place that runs Flink jobs; methods raise DeployError, with ``unanswered`` set without an answer.
+    """A platform that runs Flink jobs.
 
-    ``str()`` of a target is its name in messages: ``the JobManager at http://jobmanager:8081``.
+    Methods raise DeployError, with ``unanswered`` set if no answer arrived. ``str()`` returns the target's name for
+    messages, such as ``the JobManager at http://jobmanager:8081``.
     """
 
     def engine(self) -> EngineInfo:
-        """The engine whose state semantics apply.
+        """The engine that runs the jobs, which determines how state is restored.
 
         Returns:
-            Its name and version.
+            The engine's name and version.
         """
 
     def validate(self, job: JobSpec, start: Start) -> str:
-        """Have the script validated as far as the target can without starting or stopping anything.
+        """Validate a job as far as possible without a start or stop.
 
         Args:
-            job: The job that would be started.
-            start: The state and ``tables`` of that start.
+            job: The job to validate.
+            start: The planned initial state, and options that override table options.
 
         Returns:
-            Description of the unvalidated parts; empty if the engine planned the job as for a start.
+            Description of the unvalidated parts. Empty if the engine planned the job as it would for a start.
 
         Raises:
-            TargetError, ScriptRefused: It would not run, for the place and reason in the message.
+            TargetError, ScriptRefused: The job would not run. The message names the place and the reason.
         """
 
     def start(self, job: JobSpec, start: Start, request_id: str) -> Operation:
-        """Start the job. An accepted job may not run yet, so verify it.
+        """Start a job. A repeated request id starts no second job.
 
-        A repeated request id makes no second job.
+        An accepted job may not run yet, so the caller must verify the start.
 
         Args:
             job: The job to start.
-            start: The state to start from.
-            request_id: 32 hexadecimal digits, written down before.
+            start: The initial state, and options that override table options.
+            request_id: 32 hexadecimal digits, recorded before the request.
 
         Returns:
-            The operation, with the job where the target names it at once.
+            The operation, which already contains the job if the target knows the job immediately.
 
         Raises:
-            SubmissionUnknown: The outcome is unknown: poll, or ask again.
-            TargetError, ScriptRefused: It was not.
+            SubmissionUnknown: The outcome is unknown. Poll, or repeat the request.
+            TargetError, ScriptRefused: The job was not started.
         """
 
     def stop(self, job: JobRef, request_id: str, directory: str | None) -> Operation:
-        """Request a stop with savepoint, without draining. Repeating the request id refers to the same stop.
+        """Request a stop with savepoint, without draining. A repeated request id refers to the same stop.
 
         Args:
             job: The job to stop.
-            request_id: 32 hexadecimal digits, written down before.
-            directory: Folder for the savepoint; None: the target chooses. A target with a fixed place refuses another
-                one.
+            request_id: 32 hexadecimal digits, recorded before the request.
+            directory: Folder for the savepoint. If None, the target chooses the folder. A target with a fixed folder
+                refuses any other.
 
         Returns:
-            The operation to poll. For a job that has ended, or is unknown, :meth:`poll` returns its fate.
+            The operation to poll, even if the job has already ended or is unknown.
 
         Raises:
             StopFailed: The job cannot be stopped with a savepoint.
-            DeployRefused: The savepoint cannot be put there.
+            DeployRefused: The savepoint cannot be written to ``directory``.
         """
 
     def poll(self, operation: Operation) -> Operation:
-        """The outcome of an operation, including one that another process requested.
+        """The outcome of an operation, even if a different process requested the operation.
 
         Args:
-            operation: The operation, as :meth:`start`, :meth:`stop` or an earlier call returned it.
+            operation: An operation that :meth:`start`, :meth:`stop` or an earlier call returned.
 
         Returns:
-            A start with its job once the target knows one of that request; a stop with its savepoint once the job has
-            ended by it; a savepoint of a job that continues (``LiveSavepoints``) once it is complete.
+            A start with its job, as soon as the target knows a job of this request. A stop with its savepoint, as soon
+            as the job has ended by the stop. A savepoint request (``LiveSavepoints``) with its savepoint, as soon as
+            the savepoint is complete.
 
         Raises:
-            StopFailed: The stop failed for certain, and left no savepoint.
-            SavepointFailed: The savepoint failed for certain, or the target knows of none of that request.
+            StopFailed: The stop failed finally and left no savepoint.
+            SavepointFailed: The savepoint failed finally, or the target knows no such request.
         """
 
     def status(self, job: JobRef) -> JobStatus | None:
-        """The job as it is now.
+        """The current status of a job.
 
         Args:
             job: The job.
 
         Returns:
-            One look at it; None when it is unknown.
+            The status, or None if the job is unknown.
         """
 
     def running(self, name: str) -> tuple[JobRef, ...]:
-        """The jobs of one name that have not ended.
+        """The jobs with this name that have not ended.
 
         Args:
-            name: The name of the job in the engine.
+            name: The job's name in the engine.
 
         Returns:
             The jobs.
         """
 
     def cancel(self, job: JobRef) -> None:
-        """End the job without a savepoint, and wait for its end.
+        """Cancel the job without a savepoint, and wait for its end.
 
         Args:
-            job: The job; an unknown or ended one is left alone.
+            job: The job. Nothing happens if the job is unknown or has ended.
         """
 
     def restored_from(self, job: JobRef) -> Proof:
-        """The state from which the job was actually restored, and the evidence.
+        """The state from which the job was really restored, and the strength of the evidence.
 
         Args:
             job: The job.
 
         Returns:
-            The state of its last restore.
+            The state of the job's last restore.
         """

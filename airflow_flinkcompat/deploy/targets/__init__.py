@@ -1,7 +1,7 @@
-"""The places that run Flink jobs, a module each, found by name.
+"""The targets that run Flink jobs, found by name.
 
-A name is an entry point of the group ``flinkcompat.targets``, in this package's metadata or in that of another one. It
-points to a class with the class method ``connect``, which receives an ``Access``.
+A name is an entry point of the group ``flinkcompat.targets``, in the metadata of any installed package. The entry point
+refers to a class with the class method ``connect``, which receives an ``Access``.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ DEFAULT = "sql-gateway"
 
 @dataclass(frozen=True)
 class Access:
-    """Address of a target and access to it.
+    """Addresses and access settings of a target.
 
-    ``address`` returns the URL of a part (``gateway``, ``jobmanager``), or raises. ``settings``: credentials,
-    certificates, proxy and other settings of the target, secrets included; None: the environment's. ``place``
-    (``connection 'flink_default'``) is for messages. ``lookup`` returns the value of a placeholder; None: no
-    connections are known. ``on_secret`` receives every secret of the settings before it is used. ``hook`` returns
-    Airflow's hook of another connection by its id, for platforms with a provider of their own (``kubernetes``,
-    ``aws``); None: outside of Airflow.
+    ``address`` returns the URL of a part (``gateway``, ``jobmanager``), or raises an error. ``settings`` contains
+    credentials, certificates, proxy and other settings of the target, including secrets. None means that environment
+    variables contain the settings. ``place`` names the source of the settings in messages, such as ``connection
+    'flink_default'``. ``lookup`` returns the value of a placeholder. None means that no connections are known.
+    ``on_secret`` receives each secret in the settings before its use. ``hook`` returns Airflow's hook of a connection
+    id, for platforms with a separate provider (``kubernetes``, ``aws``). ``hook`` is None outside Airflow.
     """
 
     address: Callable[[str], str]
@@ -46,10 +46,10 @@ class Access:
 
 @dataclass(frozen=True)
 class TargetLocation:
-    """Everything that a process needs to open a target, as JSON values.
+    """Everything that a process requires to open a target, as JSON values.
 
-    ``target``: its name. ``addresses``: the URLs of its parts (``gateway``, ``jobmanager``). ``settings`` as in
-    ``Access``, secrets included.
+    ``target`` is the target's name. ``addresses`` contains the URLs of its parts (``gateway``, ``jobmanager``).
+    ``settings`` is the same as in ``Access``, including secrets.
     """
 
     target: str = DEFAULT
@@ -60,10 +60,10 @@ class TargetLocation:
         """Open the target.
 
         Args:
-            lookup: Returns the value of a placeholder; None: no connections are known.
+            lookup: Returns the value of a placeholder. None means that no connections are known.
 
         Returns:
-            The target, to be used in a ``with``.
+            The target, for use in a ``with`` statement.
 
         Raises:
             DeployError: No target has this name, an address is missing, or a setting is wrong.
@@ -75,30 +75,30 @@ class TargetLocation:
         if which not in self.addresses:
             known = which in ("gateway", "jobmanager")
             raise DeployError(
-                f"the target {self.target!r} is reached by its {which}, whose address is missing: "
-                + (f"add --{which} URL" if known else "no command has an option for it")
+                f"the target {self.target!r} requires the address of its {which}: "
+                + (f"add --{which} URL" if known else "no command has an option for this address")
             )
         return self.addresses[which]
 
 
 class OpenTarget(Protocol):
-    """A target that is closed at the end of a ``with``."""
+    """A target that the end of a ``with`` statement closes."""
 
     def __enter__(self) -> Target: ...
     def __exit__(self, *error: object) -> None: ...
 
 
 class TargetClass(Protocol):
-    """Class to which an entry point of the group refers."""
+    """Class to which an entry point of the group ``flinkcompat.targets`` refers."""
 
     def connect(self, access: Access) -> OpenTarget:
         """Open the target.
 
         Args:
-            access: Address of the target and access to it.
+            access: Addresses and access settings of the target.
 
         Returns:
-            The target, to be used in a ``with``.
+            The target, for use in a ``with`` statement.
 
         Raises:
             DeployError: An address is missing, or a setting is wrong.
@@ -111,16 +111,16 @@ def _found() -> Mapping[str, EntryPoint]:
 
 
 def names() -> tuple[str, ...]:
-    """The targets that are installed.
+    """The installed targets.
 
     Returns:
-        Their names, sorted.
+        The sorted names of the targets.
     """
     return tuple(sorted(_found()))
 
 
 def target_class(name: str) -> TargetClass:
-    """The target of this name.
+    """The class of the target with this name.
 
     Args:
         name: An entry point of the group ``flinkcompat.targets``.
@@ -129,12 +129,14 @@ def target_class(name: str) -> TargetClass:
         The class.
 
     Raises:
-        DeployError: No target has this name (the message lists the installed ones), or it cannot be imported.
+        DeployError: No target has this name, or the target cannot be imported. The message lists the installed targets.
     """
     point = _found().get(name)
     if point is None:
-        there = ", ".join(names()) or "none; install this package instead of only putting it on the path"
-        raise DeployError(f"there is no target {name!r}; installed targets: {there}")
+        there = (
+            ", ".join(names()) or "none. Install this package with pip; it is not enough to add it to the Python path"
+        )
+        raise DeployError(f"there is no target {name!r}. Installed targets: {there}")
     try:
         found: TargetClass = point.load()
     except ImportError as error:

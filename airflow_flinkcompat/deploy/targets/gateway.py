@@ -1,4 +1,4 @@
-"""The SQL Gateway, which runs scripts, with its JobManager, which watches and stops jobs."""
+"""The target ``sql-gateway``: a SQL Gateway runs scripts, and its JobManager observes and stops jobs."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ from airflow_flinkcompat.model import JobSpec
 from airflow_flinkcompat.model.engine import CLAIM_MODE, IGNORE_UNCLAIMED, RECOVERY_PATH, in_every_spelling
 from airflow_flinkcompat.secrets.placeholders import Lookup
 
-# Flink's own option (2.3 and 1.20) for the id of the job that a statement makes; a cluster takes one id once.
+# Flink's internal option (2.3 and 1.20) for the id of a statement's job. A cluster accepts each id only once.
 _JOB_ID = "$internal.pipeline.job-id"
-# Name of the table with the other options.
+# Beginning of the name of the auxiliary table with overridden options.
 _PRIVATE = "flinkcompat"
 
 
 class SqlGatewayPlanner(Closing):
-    """A SQL Gateway alone, which plans scripts and needs no cluster. Closing it closes the client.
+    """A SQL Gateway that only plans scripts and requires no cluster.
 
     Args:
-        gateway: The SQL Gateway: a client, or its endpoint.
-        lookup: Returns the value of a placeholder, which is masked in every message. By default a placeholder is its
-            own value, because no plan depends on the value.
+        gateway: A client of the SQL Gateway, or its endpoint.
+        lookup: Returns the value of a placeholder. The value is masked in every message. By default, placeholders are
+            not replaced, because plans do not depend on their values.
     """
 
     def __init__(self, gateway: SqlGateway | Endpoint | str, *, lookup: Lookup = str) -> None:
@@ -66,13 +66,13 @@ class SqlGatewayPlanner(Closing):
 
 
 class SqlGatewayTarget(SqlGatewayPlanner, JobManagerJobs):
-    """A target made of a SQL Gateway and its JobManager. Closing the target closes both clients.
+    """A target that consists of a SQL Gateway and its JobManager. Closing the target closes both clients.
 
     Args:
-        gateway: The SQL Gateway: a client, or its endpoint.
-        jobmanager: The JobManager: a client, or its endpoint.
-        lookup: Returns the value of a placeholder; it is called at validation and submission only, and its result is
-            masked in every message of both clients.
+        gateway: A client of the SQL Gateway, or its endpoint.
+        jobmanager: A client of the JobManager, or its endpoint.
+        lookup: Returns the value of a placeholder. The function is called only during validation and submission. Both
+            clients mask the value in every message.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class SqlGatewayTarget(SqlGatewayPlanner, JobManagerJobs):
 
     @classmethod
     def connect(cls, access: Access) -> Self:
-        """Open the target at the addresses ``gateway`` and ``jobmanager``. Raises ApiError."""
+        """Open the target with the addresses ``gateway`` and ``jobmanager``. Raises ApiError."""
         lookup = access.lookup or no_connections
         return cls(endpoint_of(access, "gateway"), endpoint_of(access, "jobmanager"), lookup=lookup)
 
@@ -101,7 +101,7 @@ class SqlGatewayTarget(SqlGatewayPlanner, JobManagerJobs):
         self._runner.register_placeholders(job)
 
     def validate(self, job: JobSpec, start: Start) -> str:
-        """EXPLAIN the job in a session, which executes DDL, so DDL takes effect in a permanent catalog."""
+        """EXPLAIN the job in a session. The script's DDL is executed and changes permanent catalogs."""
         prepared = prepare_job(job)
         with self._gateway.session(self._runner.settings(job.settings)) as session:
             self._run_setup(session, prepared, start.tables)
@@ -115,7 +115,7 @@ class SqlGatewayTarget(SqlGatewayPlanner, JobManagerJobs):
             return sources_of(session, self._explain(session, prepared))
 
     def start(self, job: JobSpec, start: Start, request_id: str) -> Operation:
-        """Submit the script's job, with the request's id as the job's."""
+        """Submit the script's job, with the request id as its job id."""
         prepared = prepare_job(job)
 
         def set_up(session: Session) -> None:
@@ -124,7 +124,7 @@ class SqlGatewayTarget(SqlGatewayPlanner, JobManagerJobs):
         return self._submitted(job, prepared, set_up, state_options(start), request_id)
 
     def restore_test(self, job: JobSpec, private: str, *, empty: bool = False) -> RestoreTest:
-        """Shadow shared tables by temporary ones, which exist only in the sessions of the test."""
+        """Shadow shared tables with temporary tables, which exist only in the sessions of the test."""
         prepared = prepare_job(job)
         with self._gateway.session(self._runner.settings(job.settings)) as session:
             self._run_setup(session, prepared)
@@ -145,28 +145,31 @@ class SqlGatewayTarget(SqlGatewayPlanner, JobManagerJobs):
         options: Mapping[str, str],
         request_id: str,
     ) -> Operation:
-        """Submit a job once its session is set up. Raises SubmissionUnknown, TargetError."""
+        """Set up a session and submit a job. Raises SubmissionUnknown, TargetError."""
         wanted = self.job_of_request(request_id)
         with self._gateway.session(self._runner.settings(job.settings)) as session:
             set_up(session)
-            # With the statement, because a RESET in the script would remove the savepoint from the session.
+            # Pass the options with the statement, because a RESET in the script would remove them from the session.
             config = {**options, "table.dml-sync": "false", _JOB_ID: wanted}
             try:
                 accepted = self._runner.run(session, prepared.job, prepared.job_sql, config, submits=True).job_id
             except SubmittedBefore:
                 accepted = wanted
         if not accepted:
-            raise SubmissionUnknown(f"{prepared.job.span}: the SQL Gateway accepted the statement but named no job")
+            raise SubmissionUnknown(
+                f"{prepared.job.span}: the SQL Gateway accepted the statement, but returned no job id"
+            )
         if accepted != wanted:
             self._jobmanager.cancel(accepted)
             raise TargetError(
-                f"{prepared.job.span}: the SQL Gateway started job {accepted} instead of {wanted}; it was cancelled"
+                f"{prepared.job.span}: the SQL Gateway started job {accepted} instead of {wanted}, so the job was "
+                "cancelled"
             )
         return Operation(Verb.START, request_id, wanted)
 
     def manual_start(self, snapshot: Snapshot, statements: str) -> str:
-        """The statements to type in one SQL Gateway session."""
-        # Without a call, because the Gateway may be down.
+        """The statements to run in a SQL Gateway session."""
+        # Do not call the Gateway here, because it may be down.
         options = in_every_spelling({RECOVERY_PATH: snapshot, CLAIM_MODE: "NO_CLAIM"})
         settings = "".join(f"  SET '{key}' = '{value}';\n" for key, value in options.items())
         return f"in one session of the SQL Gateway:\n{settings}  and {statements}"
@@ -189,7 +192,7 @@ class SqlGatewayTarget(SqlGatewayPlanner, JobManagerJobs):
 
 
 def state_options(start: Start, *, ignore_unclaimed: bool = False) -> dict[str, str]:
-    """Flink's options for the state of a start, all explicit; NO_CLAIM keeps the savepoint for a rollback."""
+    """Flink's options for the initial state. NO_CLAIM keeps the savepoint available for a rollback."""
     options = {IGNORE_UNCLAIMED: str(ignore_unclaimed).lower(), CLAIM_MODE: "NO_CLAIM"}
     if start.savepoint:
         options[RECOVERY_PATH] = start.savepoint
@@ -198,7 +201,7 @@ def state_options(start: Start, *, ignore_unclaimed: bool = False) -> dict[str, 
 
 @dataclass(frozen=True)
 class _SessionRestoreTest:
-    """``submit`` starts the job with these options, under this request."""
+    """A restore test; ``submit`` starts the job with options and a request id."""
 
     submit: Callable[[Mapping[str, str], str], Operation]
 
@@ -206,7 +209,7 @@ class _SessionRestoreTest:
         options = {
             **state_options(Start(savepoint), ignore_unclaimed=ignore_unclaimed),
             JOB_NAME: name,
-            # A failure must show, and nothing may remain.
+            # Do not hide failures by restarts, and leave no checkpoints.
             "restart-strategy.type": "disable",
             "execution.checkpointing.externalized-checkpoint-retention": "DELETE_ON_CANCELLATION",
         }

@@ -1,11 +1,13 @@
-"""A JobManager that runs scripts itself, without a SQL Gateway.
+"""The target ``jobmanager``: a JobManager that runs scripts without a SQL Gateway.
 
-``POST /jars/{id}/run`` starts a class of a jar on the JobManager. From Flink 2.0 on that is Flink's own ``SqlDriver``,
-which is on its class path, and looks there or in ``FLINK_OPT_DIR`` for the Gateway's jar; the jar that is uploaded for
-the call is empty. On Flink 1.x it is the runner that comes with this package
-(``runner/SqlRunner.java``; ``scripts/build_sql_runner.py`` builds its jar reproducibly). The runner reads ``SET`` and
-``RESET`` itself and leaves every other statement to Flink, on 1.19, 1.20 and 2.x. Measured on Flink 2.3: the cluster
-accepts the requested job id, once, and answers 400 to whatever it refuses, a second submission too.
+The call ``POST /jars/{id}/run`` starts a class of a jar on the JobManager. Since Flink 2.0, the started class is
+Flink's own ``SqlDriver`` on the JobManager's class path. The driver finds the Gateway's jar there or in
+``FLINK_OPT_DIR``, so the uploaded jar is empty. On Flink 1.x, the class is the runner in this package. The runner's
+source is ``runner/SqlRunner.java``, and ``scripts/build_sql_runner.py`` builds its jar reproducibly. The runner
+executes ``SET`` and ``RESET`` itself, and passes all other statements to Flink (1.19, 1.20 and 2.x).
+
+Measured on Flink 2.3: the cluster accepts the requested job id only once. The cluster answers 400 to everything that it
+refuses, including a second submission.
 """
 
 from __future__ import annotations
@@ -34,17 +36,17 @@ from airflow_flinkcompat.secrets.placeholders import Lookup
 from airflow_flinkcompat.sql import parse_script
 
 ENTRY_CLASS = "flinkcompat.SqlRunner"
-"""Class whose ``main`` accepts ``--statements LIST`` or ``--scriptUri URI``, as the manifest names it."""
+"""The jar's main class, which accepts ``--statements LIST`` or ``--scriptUri URI``."""
 _DRIVER = "org.apache.flink.table.runtime.application.SqlDriver"
 _REFUSED = 400
-# The first run loads the planner into the JobManager: 9 to 30 s on a busy machine.
+# Seconds for a run. The first run loads the planner into the JobManager, which takes 9 to 30 s on a busy machine.
 _RUN_SECONDS = 180.0
-# Seconds that a job may take until all its tasks run, before it is stopped anyway.
+# Maximum seconds to wait until all tasks of a job run, before the job is stopped anyway.
 _UP_SECONDS = 60.0
 
 
 class JobManagerTarget(JobManagerJobs):
-    """A target made of a JobManager alone (with ``web.submit.enable``); scripts are sent with secrets."""
+    """A JobManager as target (with ``web.submit.enable``). Submitted scripts contain secret values."""
 
     def __init__(self, jobmanager: JobManager | Endpoint | str, *, lookup: Lookup = no_connections) -> None:
         super().__init__(jobmanager)
@@ -52,7 +54,7 @@ class JobManagerTarget(JobManagerJobs):
 
     @classmethod
     def connect(cls, access: Access) -> Self:
-        """The target at the address ``jobmanager``. Raises ApiError if a setting is wrong."""
+        """Open the target with the address ``jobmanager``. Raises ApiError if a setting is wrong."""
         return cls(endpoint_of(access, "jobmanager"), lookup=access.lookup or no_connections)
 
     def engine(self) -> EngineInfo:
@@ -62,22 +64,22 @@ class JobManagerTarget(JobManagerJobs):
         self._runner.register_placeholders(job)
 
     def validate(self, job: JobSpec, start: Start) -> str:
-        """Read the script for obstacles to a deployment; nothing here plans it."""
+        """Check that the script can be deployed. The script is not planned."""
         prepare_job(job)
         return (
-            "the script was checked for statements that cannot be deployed, but not planned by Flink: a "
+            "the script was checked for statements that cannot be deployed, but not planned by Flink, because a "
             "JobManager has no EXPLAIN (flinkcompat check --explain-plan uses a SQL Gateway)"
         )
 
     def start(self, job: JobSpec, start: Start, request_id: str) -> Operation:
-        """Run the script by the driver, with the request's id as the job's."""
+        """Run the script with the driver, with the request id as the job id."""
         self.validate(job, start)
         ref = self.job_of_request(request_id)
         run = {
             **self._program(self._runner.script(job)),
             "jobId": ref,
             "flinkConfiguration": self._runner.settings(job.settings),
-            # Unclaimed state is never dropped silently, and NO_CLAIM leaves the savepoint to us: a rollback needs it.
+            # Never drop unclaimed state silently. NO_CLAIM keeps the savepoint, which a rollback requires.
             "allowNonRestoredState": False,
             "restoreMode": "NO_CLAIM",
             **({"savepointPath": start.savepoint} if start.savepoint else {}),
@@ -85,9 +87,11 @@ class JobManagerTarget(JobManagerJobs):
         try:
             started = self._run(run, _empty_jar() if self._has_driver else runner_jar().read_bytes())
         except JobManagerError as error:
-            if error.status != _REFUSED:  # 400 is an error of the program; after any other the driver may still run
+            if (
+                error.status != _REFUSED
+            ):  # 400 is an error of the program. After any other error, the driver may still run
                 raise SubmissionUnknown(f"{job.source}: {error}") from None
-            if self.status(ref) is None:  # otherwise it was submitted before
+            if self.status(ref) is None:  # otherwise the job was submitted before
                 message = f"{job.source}: the JobManager refused the script: {error.reason}"
                 raise refusal(message, error.reason) from None
         else:
@@ -99,15 +103,15 @@ class JobManagerTarget(JobManagerJobs):
         return not self._jobmanager.version().startswith("1.")
 
     def _program(self, script: str) -> dict[str, Any]:
-        """The program that runs a script, and its arguments."""
+        """The class that runs a script, and its arguments."""
         if self._has_driver:
             return {"entryClass": _DRIVER, "programArgsList": ["--script", script]}
         return {"entryClass": ENTRY_CLASS, "programArgsList": ["--statements", encode_script(script)]}
 
     def _require_own(self, job: JobSpec, started: str | None, wanted: JobRef) -> None:
-        """Raise SubmissionUnknown if no job was named; end another job and raise TargetError if one was."""
+        """Raise SubmissionUnknown without a job id. Cancel a job with a wrong id and raise TargetError."""
         if started is None:
-            raise SubmissionUnknown(f"{job.source}: the JobManager ran the script but named no job")
+            raise SubmissionUnknown(f"{job.source}: the JobManager ran the script, but returned no job id")
         if started != wanted:
             self._jobmanager.cancel(JobRef(started))
             raise TargetError(
@@ -115,19 +119,19 @@ class JobManagerTarget(JobManagerJobs):
             )
 
     def stop(self, job: JobRef, request_id: str, directory: str | None) -> Operation:
-        """Request the stop once every task runs, because a starting job ends as FAILED instead."""
+        """Request the stop after all tasks run, because a starting job would end as FAILED."""
         with suppress(Overdue):  # the JobManager's own error gives the reason
             poll(lambda: self.status(job), _comes_up, timeout=_UP_SECONDS)
         return super().stop(job, request_id, directory)
 
     def _run(self, run: dict[str, Any], content: bytes) -> str | None:
-        """Run a class with a jar uploaded for this call only; return its job. Raises JobManagerError."""
+        """Upload a jar, run a class, and delete the jar. Return the job. Raises JobManagerError."""
         jar = self._jobmanager.upload_jar("flinkcompat.jar", content)
         try:
             job = self._jobmanager.call("POST", f"jars/{jar}/run", run, timeout=_RUN_SECONDS).get("jobid")
             return None if job is None else str(job)
         finally:
-            with suppress(DeployError):  # it is in a temporary folder of the JobManager
+            with suppress(DeployError):  # the jar is in a temporary folder of the JobManager
                 self._jobmanager.call("DELETE", f"jars/{jar}", idempotent=True)
 
 
@@ -143,18 +147,18 @@ def _empty_jar() -> bytes:
 
 
 def runner_jar() -> Traversable:
-    """The shipped jar; ``importlib.resources.as_file`` makes a path of it."""
+    """The shipped jar. ``importlib.resources.as_file`` returns a path for it."""
     return files(__package__).joinpath("runner", "flinkcompat-sql-runner.jar")
 
 
 def encode_statements(statements: Iterable[str]) -> str:
-    """The value of ``--statements``, in one line without blanks or quotes. Raises ValueError without any."""
+    """The value of ``--statements``, without blanks and quotes. Raises ValueError without statements."""
     encoded = [base64.urlsafe_b64encode(statement.encode()).decode("ascii") for statement in statements]
     if not encoded:
-        raise ValueError("a script without a statement runs nothing: write at least its INSERT")
+        raise ValueError("the script contains no statement. Write at least an INSERT")
     return ",".join(encoded)
 
 
 def encode_script(script: str) -> str:
-    """A script in that form, with no placeholder left. Raises ScriptError, ValueError."""
+    """The value of ``--statements`` for a script without placeholders. Raises ScriptError, ValueError."""
     return encode_statements(each.text for each in parse_script(script, "<script>").statements)

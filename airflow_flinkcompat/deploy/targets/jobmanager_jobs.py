@@ -1,4 +1,4 @@
-"""The part of a target that watches, stops and measures jobs by a JobManager's REST API."""
+"""Common part of targets that observe and stop jobs by a JobManager's REST API."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _SAVEPOINT_DIRECTORY = ("execution.checkpointing.savepoint-dir", "state.savepoin
 
 
 class SavepointPaths:
-    """Savepoints named by their paths, as in Flink."""
+    """Savepoints whose references are their paths, as in Flink."""
 
     def location(self, snapshot: Snapshot) -> str:
         return snapshot
@@ -47,10 +47,10 @@ class SavepointPaths:
 
 
 class JobManagerJobs(SavepointPaths, Closing):
-    """Verbs of a target through a JobManager that accepts job ids and trigger ids from its caller.
+    """Verbs of a target whose JobManager accepts job ids and trigger ids from its caller.
 
-    A subclass adds ``engine``, ``validate`` and ``start``, and starts the job of a request under the request's id.
-    Closing it closes the client.
+    A subclass adds ``engine``, ``validate`` and ``start``. The subclass's ``start`` must use the request id as the job
+    id. Closing the target closes the client.
     """
 
     def __init__(self, jobmanager: JobManager | Endpoint | str) -> None:
@@ -63,20 +63,20 @@ class JobManagerJobs(SavepointPaths, Closing):
         self._jobmanager.close()
 
     def job_of_request(self, request_id: str) -> JobRef:
-        """The job id of a request, which is the request's id; a cluster accepts an id once."""
+        """The job id of a request, which is the request id. A cluster accepts each id only once."""
         return JobRef(request_id)
 
     def stop(self, job: JobRef, request_id: str, directory: str | None) -> Operation:
-        """Request the stop, with the request's id as the trigger's."""
+        """Request the stop, with the request id as the trigger id."""
         self._jobmanager.trigger_stop_with_savepoint(job, directory, request_id)
         return Operation(Verb.STOP, request_id, job, directory=directory)
 
     def poll(self, operation: Operation) -> Operation:
-        """The outcome from the JobManager, the job's own history, and the folder of a stop."""
+        """The outcome, read from the JobManager, the job's checkpoint statistics, or the folder of a stop."""
         if operation.verb is Verb.STOP:
-            return replace(operation, snapshot=self._stopped(operation))
+            return replace(operation, snapshot=self._savepoint_of_stop(operation))
         if operation.verb is Verb.SAVEPOINT:
-            return replace(operation, snapshot=self._taken(operation))
+            return replace(operation, snapshot=self._savepoint_of_request(operation))
         job = self.job_of_request(operation.request_id)
         return replace(operation, job=job if self.status(job) is not None else None)
 
@@ -84,8 +84,8 @@ class JobManagerJobs(SavepointPaths, Closing):
         self._jobmanager.trigger_savepoint(job, directory, request_id)
         return Operation(Verb.SAVEPOINT, request_id, job, directory=directory)
 
-    def _taken(self, asked: Operation) -> Snapshot | None:
-        """The savepoint of a running job; None while it is being written. Raises SavepointFailed."""
+    def _savepoint_of_request(self, asked: Operation) -> Snapshot | None:
+        """The savepoint of a running job, or None until it is complete. Raises SavepointFailed."""
         assert asked.job is not None
         try:
             found = self._jobmanager.savepoint_result(asked.job, asked.request_id)
@@ -95,23 +95,23 @@ class JobManagerJobs(SavepointPaths, Closing):
             raise
         return Snapshot(found) if found is not None else None
 
-    def _stopped(self, stop: Operation) -> Snapshot | None:
-        """The savepoint once it has ended the job; None while the stop runs. Raises StopFailed."""
+    def _savepoint_of_stop(self, stop: Operation) -> Snapshot | None:
+        """The savepoint of a stop, or None until the job has ended. Raises StopFailed."""
         job = stop.job
         assert job is not None
         try:
-            # First, because this single look is enough while the stop runs.
+            # Ask for the result first, because this single call is enough while the stop runs.
             savepoint = self._jobmanager.stop_result(job, stop.request_id)
             return Snapshot(savepoint) if savepoint is not None and not self._runs(job) else None
         except DeployError as error:
             if error.unanswered:
-                raise  # no answer from the cluster: the stop may still run, or may have left its savepoint
+                raise  # without an answer, the stop may still run or may have left its savepoint
             if self._runs(job):
                 raise StopFailed(str(error)) from None
-            # The job ended, and the cluster has forgotten the stop, or the stop made it fail, perhaps after the
+            # The job has ended. The cluster has forgotten the stop, or the stop made the job fail, perhaps after the
             # savepoint.
             final = self.final_savepoint(job)
-            # A savepoint in another folder belongs to an earlier stop.
+            # A savepoint in a different folder belongs to an earlier stop.
             if final and (stop.directory is None or stop.request_id in final):
                 return final
             found, doubt = find_savepoint(stop.directory)
@@ -124,7 +124,7 @@ class JobManagerJobs(SavepointPaths, Closing):
         return status is not None and not status.terminal
 
     def status(self, job: JobRef) -> JobStatus | None:
-        """The present state of a job, also of one that the JobManager is about to recover."""
+        """The status of a job, even if the JobManager must still recover the job."""
         return self._jobmanager.status(job)
 
     def running(self, name: str) -> tuple[JobRef, ...]:
@@ -134,9 +134,9 @@ class JobManagerJobs(SavepointPaths, Closing):
         return tuple(self._jobmanager.jobs().values())
 
     def describe(self, job: JobRef) -> JobDescription | None:
-        """The job's page, which may be seconds old."""
+        """The job's structure from REST, which may be seconds old."""
         if not _JOB_ID.fullmatch(job):
-            raise DeployRefused(f"{job!r} is not a job id: write 32 hexadecimal digits in lower case")
+            raise DeployRefused(f"{job!r} is not a job id. Write 32 hexadecimal digits in lower case")
         try:
             page = self._jobmanager.get(f"jobs/{job}")
         except JobManagerError as error:
@@ -163,7 +163,7 @@ class JobManagerJobs(SavepointPaths, Closing):
         return job_reports.query_of(self._jobmanager.get(f"jobs/{job}/plan"))
 
     def left_aside(self, job: JobRef) -> frozenset[str] | None:
-        """Read the JobManager's log, if REST serves it."""
+        """Read the skipped operators from the JobManager's log, if REST serves the log."""
         try:
             return job_reports.skipped_by_log(self._jobmanager.lines("jobmanager/log"), job)
         except DeployError:
@@ -189,7 +189,7 @@ class JobManagerJobs(SavepointPaths, Closing):
         return job_reports.keeps_checkpoints(self._jobmanager, job, state)
 
     def last_checkpoint(self, job: JobRef) -> SnapshotStats | None:
-        """The last checkpoint of an ended job, read anew because a later one may have replaced the known one."""
+        """The last checkpoint of an ended job, from refreshed statistics."""
         self._await_statistics()
         return self.snapshot_stats(job, "completed")
 
@@ -211,19 +211,19 @@ class JobManagerJobs(SavepointPaths, Closing):
         self._jobmanager.dispose_savepoint(snapshot)
 
     def _await_statistics(self) -> None:
-        """Wait until the cluster's checkpoint statistics are not older than this call."""
+        """Wait until the cluster's checkpoint statistics are newer than this call."""
         called = time.monotonic()
         age = job_reports.statistics_age(self._jobmanager)
         poll(lambda: time.monotonic() - called, lambda seconds: seconds < age, timeout=age + 1)
 
 
 def savepoint_directory(options: Mapping[str, str]) -> str | None:
-    """The savepoint folder of Flink's options, by the option's present or former name."""
+    """The savepoint folder in Flink's options, under the option's present or former name."""
     return next((options[key] for key in _SAVEPOINT_DIRECTORY if options.get(key)), None)
 
 
 def endpoint_of(access: Access, which: str) -> Endpoint:
-    """Endpoint of an access's ``gateway`` or ``jobmanager``; raises ApiError, naming the wrong setting."""
+    """The endpoint of ``gateway`` or ``jobmanager``. Raises ApiError with the name of a wrong setting."""
     url, jobmanager = access.address(which), which == "jobmanager"
     if access.settings is None:
         found = endpoint_from_environment(url, jobmanager=jobmanager)
@@ -235,14 +235,14 @@ def endpoint_of(access: Access, which: str) -> Endpoint:
 
 
 def no_connections(placeholder: AnyPlaceholder) -> str:
-    """Lookup of a target without one."""
+    """Lookup for processes without connections, which always raises TargetError."""
     if isinstance(placeholder, EnvPlaceholder):
         raise TargetError(env_in_deployment(placeholder))
-    raise TargetError(f"{placeholder} cannot be resolved: this process has no connections")
+    raise TargetError(f"{placeholder} cannot be resolved, because this process has no connections")
 
 
 def find_savepoint(directory: str | None) -> tuple[str | None, str]:
-    """The complete savepoint in the folder of one stop."""
+    """The complete savepoint in the folder of a stop, or None, with a text about doubts."""
     if directory is None:
         return None, ""
     try:
@@ -250,11 +250,13 @@ def find_savepoint(directory: str | None) -> tuple[str | None, str]:
         found = sorted((path.stat().st_mtime, str(path.parent)) for path in files)
         looked = bool(found) or UPath(directory).parent.parent.exists()
     except Exception as error:  # a store's client can raise anything if this machine has no access
-        return None, (f". {directory} cannot be read from here, so look there for a savepoint ({type(error).__name__})")
+        return None, (
+            f". This machine cannot read {directory}, so check that folder for a savepoint ({type(error).__name__})"
+        )
     if not looked:
-        return None, f". {directory} cannot be read from here, so look there for a savepoint"
-    # A job recovered after its savepoint is stopped a second time, and the later savepoint counts.
+        return None, f". This machine cannot read {directory}, so check that folder for a savepoint"
+    # A job that was recovered after its savepoint is stopped again, so use the latest savepoint.
     latest = [path for time, path in found if time == found[-1][0]]
     if len(latest) > 1:
-        return None, f". The later of these savepoints is unknown: {', '.join(latest)}"
+        return None, f". It is unknown which of these savepoints is the latest: {', '.join(latest)}"
     return (latest[0] if latest else None), ""

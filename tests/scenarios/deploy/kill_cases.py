@@ -261,7 +261,7 @@ class Case(Generic[S, T]):
         assert done.outcome == self.scenario.comes_to, said
         assert refused.outcome in ("DeployRefused", "LedgerConflict"), said
         assert re.search(
-            "at the same time|is deploying|another run wrote to the ledger|check the change", refused.message
+            "at the same time|is deploying|a different run wrote to the ledger|check the change", refused.message
         ), said
         return done, [f"the run came to {own.outcome}, the other one to {other.outcome}"]
 

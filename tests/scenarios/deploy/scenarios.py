@@ -247,13 +247,13 @@ class FlinkCase(Case[FlinkScenario, Any]):
             "Cannot map checkpoint/savepoint state ",
         )
         reason = rf"{how}[^\n]*{why}[^\n]*"
-        said = re.fullmatch(rf"{reason}\. Rolling back failed too: {reason}\.\n(No job of .*)", message, re.DOTALL)
+        said = re.fullmatch(rf"{reason}\. The rollback also failed: {reason}\.\n(No job of .*)", message, re.DOTALL)
         assert said, message
         first = self.ledger.directory / "000001.json"
         assert said[3] == (
             f"No job of {self.name} runs now.\n"
-            "To bring it back, deploy the script of ledger entry 1 again with start mode 'savepoint' (it starts from "
-            "that state); or by hand, in one session of the SQL Gateway:\n"
+            "To restart the former job, deploy the script of ledger entry 1 again with start mode 'savepoint', which "
+            "uses that state. Or start it manually, in one session of the SQL Gateway:\n"
             f"  SET 'execution.state-recovery.path' = '{savepoint}';\n"
             "  SET 'execution.state-recovery.claim-mode' = 'NO_CLAIM';\n"
             f"  SET 'execution.savepoint.path' = '{savepoint}';\n"

@@ -49,7 +49,7 @@ def test_a_target_without_a_planner_is_named_with_the_remedy() -> None:
 
 
 GROUP = str(FOLDER / "2.3" / "group")
-GONE, UNREAD = "/gone", "the stored state was not read, so the deployed script is used in its place"
+GONE, UNREAD = "/gone", "the stored state cannot be read, so the deployed script is used instead"
 
 
 def test_the_last_savepoint_of_a_job_is_the_targets_else_the_ledgers(tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ def test_java_of_another_version(version: str, said: str, tmp_path: Path, monkey
     java_that_says(tmp_path / "jdk", version)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "jdk"))
     with pytest.raises(
-        LocalFlinkError, match=rf"is {said}\. Flink needs Java 17 or 21: install one .* or point JAVA_HOME"
+        LocalFlinkError, match=rf"is {said}\. Flink needs Java 17 or 21\. Install Java .* or set JAVA_HOME"
     ):
         find_java()
 

@@ -145,7 +145,9 @@ def test_no_secret_is_kept(gate: KubernetesGate) -> None:
     gate.propose(secretive.replace("partition.default-name", "password"))
     gate.answer(run, "Resume from savepoint")
     assert ended(gate, run)[0] == "failed"
-    assert "by {script_uri} in the manifest of a FlinkDeployment, which keeps it in a Secret" in gate.log(run, "resume")
+    assert "with {script_uri} in the manifest of a FlinkDeployment, which stores the script in a Secret" in gate.log(
+        run, "resume"
+    )
     assert gate.resource["metadata"]["generation"] == generation
     kept = gate.everything_kept()
     assert gate.kube.token not in kept

@@ -142,7 +142,7 @@ def test_a_metric_is_added_and_the_open_window_keeps_its_sum(
     (stopped,) = [each.stop.savepoint for each in ledger.entries() if isinstance(each, StoppedEntry)]
     (done,) = [each for each in ledger.entries() if isinstance(each, MigratedEntry)]
     assert (entry.start.savepoint, entry.start.migrated_from) == (done.migrated_to, stopped)
-    assert done.evidence == ("rehearsed: a job of the new script was restored from it",)
+    assert done.evidence == ("rehearsed: a job of the new script was restored from the savepoint",)
     assert target.restored_from(entry.start.job_ref).snapshot == done.migrated_to
     assert target.running(ledger.deployment) == (entry.job_id,)
     assert after_minute_1(files) == ['ann,1,"2026-01-01 00:00:00"', 'ann,57,"2026-01-01 00:01:00",7']

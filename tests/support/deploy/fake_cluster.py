@@ -120,10 +120,14 @@ class FakeCluster:
     def poll(self, operation: Operation) -> Operation:
         if operation.verb is Verb.START:
             return replace(operation, job=operation.request_id if operation.request_id in self.jobs else None)
-        return replace(operation, snapshot=self._stopped(operation))
+        return replace(operation, snapshot=self._savepoint_of_stop(operation))
 
     # What a JobManager says of a stop is made of the same.
-    _stopped, _runs, last_checkpoint = JobManagerJobs._stopped, JobManagerJobs._runs, JobManagerJobs.last_checkpoint
+    _savepoint_of_stop, _runs, last_checkpoint = (
+        JobManagerJobs._savepoint_of_stop,
+        JobManagerJobs._runs,
+        JobManagerJobs.last_checkpoint,
+    )
 
     @property
     def _jobmanager(self) -> FakeCluster:

@@ -749,7 +749,7 @@ class TestPlan:
         change("orders", V1.replace("SUM(amount)", "SUM(amount) * 2") + QUERY)
         (review,) = json.loads(run("plan", "orders", "--against", "git:HEAD", "--format", "json").out)["deployments"]
         assert review["branches"] == []
-        assert review["action"].startswith("refuses it: the script makes 2 jobs")
+        assert review["action"].startswith("refuses it: the script defines 2 jobs")
 
     def test_nothing_changed(self, project: Path, run: Run) -> None:
         result = run("plan", "orders", "--against", "git:HEAD")

@@ -358,7 +358,7 @@ def test_adopt(style: str, ledger: Ledger, cluster: JobManagerStandIn, run: Run,
     given = ("--job-id", JOB, "--script", "orders.sql", "--set", "a=b", "--jobmanager", cluster.url)
     result = run("ledger", "adopt", "orders", *given, "--format", style)
     assert result.code == 0
-    assert result.err == "warning: the job is named 'nightly', and the script names it 'order totals'\n"
+    assert result.err == "warning: the job's name is 'nightly', but the script names it 'order totals'\n"
     head = ledger.head()
     assert head is not None
     assert (head.kind, head.job.script, head.job.settings, head.job_id) == ("adopted", SCRIPT, {"a": "b"}, JOB)

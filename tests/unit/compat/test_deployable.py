@@ -147,7 +147,7 @@ def test_a_placeholder_that_a_deployment_cannot_fill_in_is_named_with_its_remedy
     found = shown(script + "INSERT INTO s SELECT '${conn.k.pasword}' FROM t;", settings={"a": "${env.B}"})
     assert [kind for kind, _ in found] == ["placeholder"] * 3
     assert "orders.sql:3:23: ${conn.k.pasword}: not a placeholder" in found[0][1]
-    assert "${env.KAFKA_PASSWORD} is filled in by a backfill only" in found[1][1]
+    assert "${env.KAFKA_PASSWORD} is filled in only by a backfill" in found[1][1]
     assert "the setting 'a': ${env.B}" in found[2][1]
     assert all("${conn." in message for _, message in found)
 

@@ -70,7 +70,9 @@ def test_it_says_what_is_kept_and_writes_it(tmp_path: Path, monkeypatch: pytest.
 
 def test_less_than_was_decided_on_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     made, _ = of(monkeypatch, at_least=MigrationExtent.WHOLE)
-    with pytest.raises(DeployRefused, match=r"keeps less than was decided \(partial, not whole\): global-window-agg"):
+    with pytest.raises(
+        DeployRefused, match=r"keeps less state than was decided \(partial, not whole\): global-window-agg"
+    ):
         made.prepare()
 
 
@@ -82,7 +84,7 @@ def test_what_cannot_be_kept_is_refused(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_one_job_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     made, _ = of(monkeypatch, jobs=2)
-    with pytest.raises(DeployRefused, match="one of the scripts makes several"):
+    with pytest.raises(DeployRefused, match="one of the scripts defines several"):
         made.prepare()
 
 
@@ -137,7 +139,7 @@ def test_a_planner_elsewhere_is_told_what_the_cluster_of_the_job_is_set_to(
         "table.exec.state.ttl": "1 d", "pipeline.max-parallelism": "64",
     }  # fmt: skip
     assert (where, options) == (None, {})
-    assert said[0] == "the planner compiles both scripts, to find which state can be kept"
+    assert said[0] == "the planner compiles both scripts to find the state that can be kept"
 
 
 class Live:
@@ -194,7 +196,7 @@ def test_a_live_savepoint_that_holds_something_else_stops_nothing(monkeypatch: p
     made, _ = of(monkeypatch)
     target = with_live_job(made, FOLDER / "a-metric-is-added-to-sessions" / "old")
     with pytest.raises(
-        DeployRefused, match=r"the job keeps running: .*the old plan has this operator, .*, but the savepoint"
+        DeployRefused, match=r"the job keeps running, .*the old plan has this operator, .*, but the savepoint"
     ):
         made.prepare()
     assert len(target.disposed) == 1
@@ -204,7 +206,7 @@ def test_a_template_that_holds_something_else_stops_nothing(monkeypatch: pytest.
     made, _ = of(monkeypatch)
     monkeypatch.setattr(module, "kept_template", lambda *_: ADDED / "old")
     with pytest.raises(
-        DeployRefused, match=r"the job keeps running: .*the new plan predicts .*, but the template contains"
+        DeployRefused, match=r"the job keeps running, .*the new plan predicts .*, but the template contains"
     ):
         made.prepare()
 
@@ -215,7 +217,7 @@ def test_where_no_live_savepoint_can_be_had_the_one_of_the_stop_is_compared(
     made, said = of(monkeypatch)
     with_live_job(made, None)
     assert made.prepare() is None
-    assert said[-1] == "the plan is compared with the savepoint of the stop: the job restarts"
+    assert said[-1] == "the plan is compared later, with the savepoint of the stop: the job restarts"
     other = FOLDER / "a-metric-is-added-to-sessions" / "old"
     with pytest.raises(DeployError, match=r"the old plan has this operator, .*, but the savepoint does not"):
         made.write(str(other), f"{tmp_path}/new", None)

@@ -124,7 +124,7 @@ def test_no_such_file(server: http.server.ThreadingHTTPServer) -> None:
 
 
 def test_unknown_name() -> None:
-    with pytest.raises(JarError, match=r"no jar 'nosuch' is pinned; jars\.toml contains: .*flink-sql-gateway"):
+    with pytest.raises(JarError, match=r"no jar 'nosuch' is pinned in jars\.toml\. Pinned jars: .*flink-sql-gateway"):
         jars.fetch("nosuch")
 
 

@@ -251,7 +251,7 @@ def test_a_variable_of_the_environment_stops_a_deployment_before_anything_is_sen
     gateway = SqlGateway("http://gateway.test:8083", transport=cluster, retry_wait=0.01)
     with (
         SqlGatewayTarget(gateway, JobManager("http://jm.test:8081")) as target,
-        pytest.raises(DeployError, match=r"\$\{env.SHOP_SECRET\} is filled in by a backfill only.*\$\{conn\."),
+        pytest.raises(DeployError, match=r"\$\{env.SHOP_SECRET\} is filled in only by a backfill.*\$\{conn\."),
     ):
         target.validate(JobSpec(script("option", "${env.SHOP_SECRET}")), Start())
     assert cluster.sent == ""

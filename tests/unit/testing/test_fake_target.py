@@ -126,7 +126,7 @@ def test_offsets_out_of_a_savepoint_that_cannot_be_read_are_refused_before_the_s
     first = deploy(target, ledger, side(SCRIPT), checked_old_sha256=None, options=options)
     written = len(ledger.entries())
     with pytest.raises(
-        DeployRefused, match=r"as-stored .* cannot be determined on this target \(the fake target\): choose"
+        DeployRefused, match=r"as-stored .* cannot be determined on this target \(the fake target\)\. Choose"
     ):
         deploy(
             target,
@@ -148,7 +148,7 @@ def test_a_job_that_ended_by_itself_is_no_start(tmp_path: Path) -> None:
     options = Options(settle_seconds=0)
     first = deploy(target, ledger, side(SCRIPT), checked_old_sha256=None, options=options)
     target.cancel(first.start.job_ref)
-    with pytest.raises(DeployError, match="there is no savepoint to resume from"):
+    with pytest.raises(DeployError, match="There is no savepoint to resume from"):
         deploy(target, ledger, side(CHANGED), checked_old_sha256=side(SCRIPT).digest(), options=options)
     target.server.refuses.add("orders")
     later = deploy(

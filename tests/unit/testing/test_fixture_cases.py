@@ -63,23 +63,23 @@ def test_given_may_be_missing() -> None:
     [
         ("-- row: 7. A title", "-- row: seven", "f.sql:1:", "number"),
         ("-- row: 7. A title\n", "", "f.sql:1:", "'-- row: …' is missing"),
-        ("-- rule: some-rule", "-- rule: Some Rule", "f.sql:2:", "no rule code"),
-        ("-- rule: some-rule", "-- rule: a, b", "f.sql:1:", "one rule or none"),
+        ("-- rule: some-rule", "-- rule: Some Rule", "f.sql:2:", "not a rule code"),
+        ("-- rule: some-rule", "-- rule: a, b", "f.sql:1:", "at most one rule"),
         ("-- rule: some-rule", "-- rule: a\n-- rule: b", "f.sql:3:", "is repeated"),
-        ("--- given", "--- givens", "f.sql:3:", "no section"),
-        ("--- given", "--- given: tables", "f.sql:3:", "no title"),
+        ("--- given", "--- givens", "f.sql:3:", "not a section"),
+        ("--- given", "--- given: tables", "f.sql:3:", "not accept a title"),
         ("--- case: document example", "--- case:", "f.sql:5:", "needs a title"),
-        ("--- case: near miss", "--- case: document example", "f.sql:18:", "second case"),
+        ("--- case: near miss", "--- case: document example", "f.sql:18:", "two cases"),
         ("-- outcome: partial\n", "", "f.sql:5:", "'-- outcome: …' is missing"),
-        ("-- outcome: partial", "-- outcome: fine", "f.sql:6:", "none of compatible"),
+        ("-- outcome: partial", "-- outcome: fine", "f.sql:6:", "not one of compatible"),
         ("-- outcome: partial", "-- outcome:", "f.sql:6:", "empty"),
-        ("-- flink: unknown", "-- flink: fine", "f.sql:20:", "none of compatible"),
-        ("-- fires:", "-- fire:", "f.sql:7:", "'fire' is none of"),
+        ("-- flink: unknown", "-- flink: fine", "f.sql:20:", "not one of compatible"),
+        ("-- fires:", "-- fire:", "f.sql:7:", "'fire' is not one of"),
         ("-- not: third-rule", "-- not: some-rule", "f.sql:5:", "both fire"),
         ("-- not: third-rule", "SELECT 1;", "f.sql:8:", "expected a header"),
-        ("g=table", "g=window", "f.sql:9:", "no function"),
-        ("f=aggregate:python", "f=aggregate:cobol", "f.sql:9:", "no function"),
-        ("pipeline.name=a=b", "pipeline.name", "f.sql:11:", "no setting"),
+        ("g=table", "g=window", "f.sql:9:", "not a function"),
+        ("f=aggregate:python", "f=aggregate:cobol", "f.sql:9:", "not a function"),
+        ("pipeline.name=a=b", "pipeline.name", "f.sql:11:", "not a setting"),
         ("--- new\nSELECT x AS y FROM t;\n", "", "f.sql:16:", "expected '--- new' here, found '--- case'"),
         ("--- new\nSELECT 2;\n", "", "f.sql:21:", "ends after '--- old'"),
         ("SELECT 2;\n", "", "f.sql:23:", "no SQL"),
@@ -94,7 +94,7 @@ def test_a_malformed_file_is_an_error_at_its_line(written: str, instead: str, pl
 
 
 def test_a_file_without_a_case_is_an_error() -> None:
-    with pytest.raises(FixtureError, match=r"f\.sql:1: holds no case"):
+    with pytest.raises(FixtureError, match=r"f\.sql:1: the file contains no case"):
         parse_cases("-- row: 1. A title\n-- rule: some-rule\n", "f.sql")
 
 

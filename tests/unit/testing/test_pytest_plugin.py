@@ -104,7 +104,7 @@ def test_a_file_of_tests_may_say_how_the_target_is_opened(contract: pytest.Pytes
     mostly_nightly(
         [
             ((), "name the target with --flinkcompat-target NAME (installed: *sql-gateway*)"),
-            (("--flinkcompat-target", "gatway"), "flinkcompat: there is no target 'gatway'; installed targets: *"),
+            (("--flinkcompat-target", "gatway"), "flinkcompat: there is no target 'gatway'. Installed targets: *"),
             (("--flinkcompat-target", "no_such:Target"), "flinkcompat: No module named 'no_such'"),
             (
                 ("--flinkcompat-target", "mine:Mine", "--flinkcompat-connection", '{"password": "planted'),
@@ -112,7 +112,7 @@ def test_a_file_of_tests_may_say_how_the_target_is_opened(contract: pytest.Pytes
             ),
             (
                 ("--flinkcompat-target", "mine:Mine", "--flinkcompat-step-seconds", "soon"),
-                "--flinkcompat-step-seconds 'soon' is no number of seconds",
+                "--flinkcompat-step-seconds 'soon' is not a number of seconds",
             ),
         ],
         few=2,
@@ -129,4 +129,6 @@ def test_an_airflow_connection_may_be_named(contract: pytest.Pytester, monkeypat
     """It is the one of that target, or that is said."""
     monkeypatch.setenv("AIRFLOW_CONN_MY_FLINK", '{"conn_type": "flink", "extra": {"target": "aws"}}')
     result = ran(contract, "--flinkcompat-target", "mine:Mine", "--flinkcompat-connection", "my_flink", "-k", "engine")
-    result.stdout.fnmatch_lines(["*connection 'my_flink' is of target 'aws', and 'mine:Mine' is to be tested*"])
+    result.stdout.fnmatch_lines(
+        ["*connection 'my_flink' belongs to target 'aws', but the target to test is 'mine:Mine'*"]
+    )

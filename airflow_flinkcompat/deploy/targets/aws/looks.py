@@ -1,8 +1,8 @@
-"""Status of an application's runs from one answer of the service: pure functions.
+"""Status of an application's runs, computed from the service's answers without further calls.
 
-The service shows no id of a job. A run of an application is identified by the request of its start, which the target
-writes into the application's record beforehand. A run that somebody else started is identified by the id of that
-operation.
+The service shows no job ids. A run of an application is identified by the request id of its start. The target writes
+this id into the application's record before the start. If someone else started a run, it is identified by the operation
+id of the start.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _STATES = {
 
 @dataclass(frozen=True)
 class RunOutcome:
-    """Status of an application's run as a state of Flink's; ``snapshot``: the snapshot of its stop."""
+    """Status of an application's run in Flink's terms; ``snapshot`` is the snapshot of its stop."""
 
     state: str
     tasks_running: bool = False
@@ -42,14 +42,14 @@ class RunOutcome:
 
 @dataclass(frozen=True)
 class ApplicationLook:
-    """An application as it is now, and its operations, the latest first."""
+    """The current state of an application, with its operations, latest first."""
 
     application: ManagedApplication
     operations: Sequence[ServiceOperation]
 
     @property
     def record(self) -> RunRecord:
-        """The request to which the application's configuration belongs."""
+        """The record of the request that wrote the application's configuration."""
         return RunRecord.of(self.application.groups)
 
     @property
@@ -58,7 +58,7 @@ class ApplicationLook:
 
     @property
     def stop(self) -> ServiceOperation | None:
-        """The latest stop of the latest start."""
+        """The latest stop after the latest start."""
         began = self.start.began if self.start else datetime.fromtimestamp(0, UTC)
         stops = (each for each in self.operations if each.kind.endswith("StopApplication"))
         return next((each for each in stops if each.began >= began), None)
@@ -70,7 +70,7 @@ class ApplicationLook:
 
     @property
     def runs(self) -> bool:
-        """True if a job runs; an application that is READY may be UPDATING too."""
+        """True if a job runs. An UPDATING application may run or be stopped."""
         if self.application.status != "UPDATING":
             return self.application.status != "READY"
         ended = self.stop is not None and self.stop.status == "SUCCESSFUL"
@@ -78,10 +78,10 @@ class ApplicationLook:
 
     @property
     def job(self) -> JobRef | None:
-        """The run of the application or request, the latest one if READY; None if there is none."""
+        """The current run of the application, or its latest run if READY. None if there is no run."""
         request, start = self.record.request, self.start
         asked_for = request is not None and start is not None and start.id != self.record.after
-        # The list of operations may lag after the status; a start follows the update of its request.
+        # The list of operations may be older than the status. A start follows the update that records its request.
         if asked_for or (request is not None and self.application.status not in ("READY", "UPDATING")):
             return job_ref(self.application.name, str(request))
         if request is not None or start is None:
@@ -89,7 +89,7 @@ class ApplicationLook:
         return job_ref(self.application.name, start.id)
 
     def knows(self, request: str) -> bool:
-        """True if the start of a request was made, whatever its outcome."""
+        """True if the start of this request was executed, with any outcome."""
         return request in self.record.former or self.job == job_ref(self.application.name, request)
 
     def outcome(
@@ -97,7 +97,7 @@ class ApplicationLook:
         snapshots: Callable[[], Sequence[ServiceSnapshot]],
         failure: Callable[[ServiceOperation], str],
     ) -> RunOutcome:
-        """Status or end of the latest run; ``CANCELLING`` until its stop and the stop's snapshot are done."""
+        """Status or end of the latest run, which is ``CANCELLING`` until its stop's snapshot is complete."""
         start, stop = self.start, self.stop
         if self.runs:
             return self._live(failure)
@@ -109,8 +109,8 @@ class ApplicationLook:
                 return RunOutcome("CANCELED")
             if more and more[0].created == left.created:
                 unclear = f"snapshots {left.name} and {more[0].name} were created at the same time, {left.created}"
-                remedy = "start the application from the later one by hand, then run flinkcompat ledger adopt"
-                return RunOutcome("CANCELED", failure=f"{unclear}, so the snapshot of the stop is unknown: {remedy}")
+                remedy = "Start the application manually from the later snapshot, then run flinkcompat ledger adopt"
+                return RunOutcome("CANCELED", failure=f"{unclear}, so the snapshot of the stop is unknown. {remedy}")
             if left.status not in ("CREATING", "READY"):
                 return RunOutcome("CANCELED", failure=f"snapshot {left.name} of the stop is {left.status}")
             if left.status == "CREATING":
@@ -120,7 +120,7 @@ class ApplicationLook:
         failed = next((each for each in since if each.failed), None)
         return RunOutcome(
             "FAILED",
-            failure=failure(failed) if failed else "the application is READY, and no operation gives the reason",
+            failure=failure(failed) if failed else "the application is READY, and no operation shows the reason",
         )
 
     def _live(self, failure: Callable[[ServiceOperation], str]) -> RunOutcome:
@@ -136,10 +136,10 @@ class ApplicationLook:
         return RunOutcome(_STATES[status], up and status == "RUNNING")
 
     def _left_by(self, stop: ServiceOperation, snapshots: Sequence[ServiceSnapshot]) -> tuple[ServiceSnapshot, ...]:
-        """The snapshot that a stop took: the first one of the running version that is not older than the stop.
+        """Snapshots that a stop may have taken, latest first: those of the running version since the stop.
 
-        A READY application takes none, so a later one is the stop's own. The service does not promise equal precision
-        of both times.
+        A READY application takes no snapshots, so the latest snapshot belongs to the stop. The service does not
+        guarantee the same precision for the times of stops and snapshots.
         """
         application = self.application
         updated = application.version_since is not None and application.version_since > stop.began
@@ -151,7 +151,7 @@ class ApplicationLook:
         return tuple(filter(belongs, snapshots))
 
     def next_record(self, request: str, outcome: RunOutcome | None) -> RunRecord:
-        """The record of the next request, with the end of the run before it."""
+        """The record of the next request, with the end of the former run."""
         if self.record.request == request:
             return self.record
         _, run = split(self.job) if self.job else (None, None)
@@ -171,6 +171,6 @@ def snapshot_ref(application: str, snapshot: str) -> Snapshot:
 
 
 def split(ref: JobRef | Snapshot | None) -> tuple[str | None, str]:
-    """The application of a run or a snapshot, and its name there; None if another target made it."""
+    """The application and the name of a run or snapshot. The application is None for other targets."""
     application, slash, name = (ref or "").partition("/")
     return (application, name) if slash and application and name else (None, name)

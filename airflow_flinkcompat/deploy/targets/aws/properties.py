@@ -1,9 +1,9 @@
 """Property groups of an application: the script, its settings, and the target's record of requests.
 
-The script is in the group and under the key that the connection names (``flinkcompat.script`` by default). It is split
-into the properties ``script.1``, ``script.2`` … because the service limits a value to 2,048 characters; or it is an
-object in S3, whose URI is the property ``script.uri``. The settings are a group of their own. A third group is the
-target's record: the service has no id for a run, and accepts none from its caller.
+The connection names the group and the key of the script (``flinkcompat.script`` by default). The script is split into
+the properties ``script.1``, ``script.2`` …, because the service limits a value to 2,048 characters. Alternatively the
+script is an object in S3, and the property ``script.uri`` contains its URI. The settings are in a separate group. A
+third group is the target's record of requests, because the service neither has run ids nor accepts ids from its caller.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from airflow_flinkcompat.deploy.flink.statements import ScriptRefused
 from airflow_flinkcompat.secrets import placeholders
 
 Groups = Mapping[str, Mapping[str, str]]
-"""Property groups of an application: keys and values, by the id of the group."""
+"""Property groups of an application: keys and values by group id."""
 
-# Of the service's model.
+# Limits in the service's API model.
 _VALUE_CHARACTERS, _GROUP_PROPERTIES, _GROUPS = 2048, 50, 50
 _ID = re.compile(r"[a-zA-Z0-9_.-]{1,50}")
 _S3 = re.compile(r"s3://(?P<bucket>[^/]+)/?(?P<prefix>.*)")
 _RECORD_GROUP = "flinkcompat.run"
-# Of the record's 50 properties.
+# Maximum number of former runs among the record's 50 properties.
 _FORMER_RUNS = 40
-_NOTHING = "-"  # a value may not be empty
+_NOTHING = "-"  # the service accepts no empty value
 
 
 @dataclass(frozen=True)
 class FormerRun:
-    """End of an earlier run: its state in Flink's terms, its time, and its snapshot."""
+    """End of an earlier run: state in Flink's terms, time, and snapshot."""
 
     state: str
     at: str
@@ -43,10 +43,11 @@ class FormerRun:
 
 @dataclass(frozen=True)
 class RunRecord:
-    """The request to which an application's configuration belongs.
+    """Record of the request that wrote an application's configuration.
 
-    ``request``: the latest one. ``after``: the id of the latest start before it; while that is still the latest one,
-    the request has not been started. ``former``: ends of earlier runs, by their id.
+    ``request`` is the id of the latest request. ``after`` is the operation id of the latest start before this request.
+    If this is still the latest start, the request was not started yet. ``former`` contains the ends of earlier runs, by
+    run.
     """
 
     request: str | None = None
@@ -55,7 +56,7 @@ class RunRecord:
 
     @classmethod
     def of(cls, groups: Groups) -> RunRecord:
-        """The record in the groups of an application; an empty one if it has none."""
+        """Read the record from an application's property groups, or return an empty record."""
         row, former = groups.get(_RECORD_GROUP, {}), {}
         for key, value in row.items():
             if key.startswith("former."):
@@ -63,13 +64,13 @@ class RunRecord:
                     former[key.removeprefix("former.")] = FormerRun(**json.loads(value))
                 except (TypeError, ValueError):
                     raise DeployError(
-                        f"property {key!r} of group {_RECORD_GROUP!r} was not written by flinkcompat: remove "
-                        "it from the application"
+                        f"property {key!r} of group {_RECORD_GROUP!r} was not written by flinkcompat. Remove the "
+                        "property from the application"
                     ) from None
-        return cls(row.get("request"), _stored(row.get("after")), former)
+        return cls(row.get("request"), _value_or_none(row.get("after")), former)
 
     def followed_by(self, request: str, after: str | None, run: str | None, ended: FormerRun | None) -> RunRecord:
-        """The record of the next request; ``run`` is the run before it, and ``ended`` the end of that run."""
+        """The record of the next request; ``run`` is the former run, and ``ended`` its end."""
         former = dict(self.former)
         if run is not None and ended is not None:
             former[run] = ended
@@ -84,7 +85,7 @@ class RunRecord:
 
 @dataclass(frozen=True)
 class PropertyLayout:
-    """Places in an application for script (``s3``: bucket and prefix, or None), settings and record."""
+    """Property groups and keys for script and settings; ``s3``: bucket and prefix for scripts, or None."""
 
     group: str = "flinkcompat"
     key: str = "script"
@@ -102,8 +103,8 @@ class PropertyLayout:
         own = str(settings.get("settings_property_group") or "flinkcompat.settings")
         if not _ID.fullmatch(own) or own in (group, _RECORD_GROUP):
             raise DeployError(
-                f"settings_property_group {own!r} is not a valid group id: write 1 to 50 letters, digits and "
-                f"_.-, other than {group!r} and {_RECORD_GROUP!r}"
+                f"settings_property_group {own!r} is not a valid group id. Write 1 to 50 letters, digits and _.-, but "
+                f"not {group!r} or {_RECORD_GROUP!r}"
             )
         if not (place := settings.get("script_s3")):
             return cls(group, key, own)
@@ -114,11 +115,11 @@ class PropertyLayout:
 
     @property
     def uri_key(self) -> str:
-        """The property that names the object of a script."""
+        """The property that contains the URI of a script's object."""
         return f"{self.key}.uri"
 
     def object_key(self, application: str, script: str, request: str | None = None) -> str:
-        """The key of a script's object: by the digest of its written form, and by its request if filled in."""
+        """The S3 key of a script: its digest, and for a script with resolved placeholders also the request id."""
         assert self.s3 is not None
         digest = hashlib.sha256(script.encode()).hexdigest()
         name = f"{digest}.sql" if request is None else f"{digest}.{request}.sql"
@@ -127,7 +128,7 @@ class PropertyLayout:
     def groups(
         self, existing: Groups, script: Mapping[str, str], settings: Mapping[str, str], record: RunRecord
     ) -> Groups:
-        """All groups of an application; foreign groups are unchanged."""
+        """All property groups of an application. Groups of other owners stay unchanged."""
         shared = {key: value for key, value in existing.get(self.group, {}).items() if not self._is_script(key)}
         found = {**existing, self.group: {**shared, **script}, _RECORD_GROUP: record.properties}
         found.pop(self.settings_group, None)
@@ -135,13 +136,13 @@ class PropertyLayout:
             found[self.settings_group] = dict(settings)
         if len(found[self.group]) > _GROUP_PROPERTIES:
             raise DeployError(
-                f"property group {self.group!r} would hold {len(found[self.group])} properties, and the "
-                f"service accepts {_GROUP_PROPERTIES}: name another group in script_property, or use "
-                "script_s3"
+                f"property group {self.group!r} would have {len(found[self.group])} properties, but the service "
+                f"accepts only {_GROUP_PROPERTIES}. Name a different group in script_property, or use script_s3"
             )
         if len(found) > _GROUPS:
             raise DeployError(
-                f"the application would have {len(found)} property groups, and the service accepts {_GROUPS}"
+                f"the application would have {len(found)} property groups, but the service accepts only {_GROUPS}. "
+                "Remove unused groups"
             )
         return found
 
@@ -153,26 +154,26 @@ class PropertyLayout:
     def inline(self, script: str, source: str) -> dict[str, str]:
         if found := placeholders(script):
             raise ScriptRefused(
-                f"{source}: the script contains {found[0]}, and every user who may describe the application "
-                "could read its value: set script_s3 in the connection to store the script in an object"
+                f"{source}: the script contains {found[0]}, but every user who may describe the application could "
+                "read its value. Set script_s3 in the connection to store the script in an S3 object"
             )
         parts = [script[at : at + _VALUE_CHARACTERS] for at in range(0, len(script), _VALUE_CHARACTERS)]
         if len(parts) > _GROUP_PROPERTIES:
             raise ScriptRefused(
-                f"{source}: the script has {len(script)} characters, and a property group accepts "
-                f"{_GROUP_PROPERTIES * _VALUE_CHARACTERS}: set script_s3 to store it in an object"
+                f"{source}: the script has {len(script)} characters, but a property group accepts only "
+                f"{_GROUP_PROPERTIES * _VALUE_CHARACTERS}. Set script_s3 to store the script in an S3 object"
             )
         return {f"{self.key}.{number}": part for number, part in enumerate(parts, 1)}
 
     def script(self, groups: Groups) -> tuple[str | None, str | None]:
-        """The script in the properties, and the URI of the object that contains it."""
+        """The script in the properties, and the URI of the script's object. Either may be None."""
         row = groups.get(self.group, {})
         numbers = sorted(int(key.rpartition(".")[2]) for key in row if self._is_part(key))
         text = "".join(row[f"{self.key}.{number}"] for number in numbers) if numbers else None
         return text, row.get(self.uri_key)
 
     def settings(self, groups: Groups) -> Mapping[str, str] | None:
-        """The settings in an application; None if it lacks the group."""
+        """The settings in an application, or None if it has no such group."""
         return groups.get(self.settings_group)
 
     def _is_part(self, key: str) -> bool:
@@ -183,32 +184,32 @@ class PropertyLayout:
 
 
 def check_settings_fit(settings: Mapping[str, str]) -> None:
-    """Raise ScriptRefused if the service cannot hold a setting, or would reveal a secret to readers."""
+    """Raise ScriptRefused if the service cannot store a setting, or would reveal a secret."""
     if len(settings) > _GROUP_PROPERTIES:
         raise ScriptRefused(
-            f"the job has {len(settings)} settings, and a property group accepts {_GROUP_PROPERTIES}: SET "
-            "the others in the script"
+            f"the job has {len(settings)} settings, but a property group accepts only {_GROUP_PROPERTIES}. Write the "
+            "other settings into the script as SET statements"
         )
     for key, value in settings.items():
         if found := placeholders(value):
             raise ScriptRefused(
-                f"the setting {key!r} contains {found[0]}, and every user who may describe the application "
-                "could read its value: put it into the script, and set script_s3 in the connection"
+                f"the setting {key!r} contains {found[0]}, but every user who may describe the application could read "
+                "its value. Write the setting into the script as a SET statement, and set script_s3 in the connection"
             )
         if not 0 < len(value) <= _VALUE_CHARACTERS or len(key) > _VALUE_CHARACTERS:
             raise ScriptRefused(
-                f"the setting {key!r} has {len(value)} characters, and the service accepts 1 to "
-                f"{_VALUE_CHARACTERS}: SET it in the script"
+                f"the setting {key!r} has {len(value)} characters, but the service accepts only 1 to "
+                f"{_VALUE_CHARACTERS}. Write the setting into the script as a SET statement"
             )
 
 
 def with_placeholders(uri: str) -> str:
-    """The URI of a script with its placeholders, from that of the script with their values."""
+    """Convert the URI of a filled-in script to the URI of the script with placeholders."""
     return re.sub(r"\.[0-9a-f]{32}\.sql$", ".sql", uri)
 
 
 def object_of(uri: str) -> tuple[str, str]:
-    """Bucket and key of an object. Raises DeployError if a property names none."""
+    """Bucket and key in an S3 URI. Raises DeployError if the URI is malformed."""
     found = _S3.fullmatch(uri)
     if found is None or not found["prefix"]:
         raise DeployError(f"{uri!r} must have the form s3://BUCKET/KEY")
@@ -216,9 +217,9 @@ def object_of(uri: str) -> tuple[str, str]:
 
 
 def groups_of(descriptions: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, str]]:
-    """The groups as the service describes them."""
+    """Read property groups from the service's description."""
     return {str(row["PropertyGroupId"]): dict(row["PropertyMap"]) for row in descriptions}
 
 
-def _stored(value: str | None) -> str | None:
+def _value_or_none(value: str | None) -> str | None:
     return None if value in (None, _NOTHING) else value

@@ -1,4 +1,4 @@
-"""The API ``kinesisanalyticsv2`` as values, its credentials, and its errors with remedies."""
+"""Client of the API ``kinesisanalyticsv2``, with credentials, and errors with remedies."""
 
 from __future__ import annotations
 
@@ -27,30 +27,30 @@ from airflow_flinkcompat.deploy.targets import Access
 from airflow_flinkcompat.deploy.targets.aws.properties import Groups, groups_of
 from airflow_flinkcompat.secrets.redact import Redactor
 
-# A stop may take minutes for its snapshot; the default of the provider's waiter.
+# Timeout of a stop, which may take minutes for its snapshot. The value is the default of the provider's waiter.
 _STOP_SECONDS = 75 * 120.0
 _WAITER_SECONDS = 5
 _PAGE = 50
 _THROTTLED = frozenset({"ThrottlingException", "Throttling", "RequestLimitExceeded", "TooManyRequestsException"})
-_POLICY = "see docs/targets/aws-iam-policy.json for the permissions that are needed"
+_POLICY = "see docs/targets/aws-iam-policy.json for the required permissions"
 _REMEDIES = {
     "AccessDeniedException": _POLICY,
     "AccessDenied": _POLICY,
     "UnrecognizedClientException": "the credentials of the AWS connection are not valid",
     "InvalidClientTokenId": "the credentials of the AWS connection are not valid",
-    "ExpiredTokenException": "the credentials of the AWS connection have expired: renew them",
-    "ExpiredToken": "the credentials of the AWS connection have expired: renew them",
-    "LimitExceededException": "delete old snapshots of the application (the service never does)",
-    "NoSuchBucket": "see script_s3 of the connection",
+    "ExpiredTokenException": "the credentials of the AWS connection have expired. Renew them",
+    "ExpiredToken": "the credentials of the AWS connection have expired. Renew them",
+    "LimitExceededException": "delete old snapshots of the application (the service never deletes snapshots)",
+    "NoSuchBucket": "check script_s3 of the connection",
 }
 
 
 class ServiceUnanswered(SubmissionUnknown):
-    """A call without an answer from the service; it may have taken effect."""
+    """The service did not answer a call, which may have taken effect."""
 
 
 class ServiceError(TargetError):
-    """The service refused a call. ``code``: the name of its exception; ``reason``: its own words."""
+    """The service refused a call; ``code`` is the exception's name, ``reason`` the service's message."""
 
     def __init__(self, message: str, code: str, reason: str) -> None:
         super().__init__(message)
@@ -60,11 +60,11 @@ class ServiceError(TargetError):
 
 @dataclass(frozen=True)
 class ManagedApplication:
-    """An application as it is described.
+    """The service's description of an application.
 
-    ``version_since``: when its version was made. ``restore``, ``snapshot`` and ``drops_state``: the state that its
-    latest start had to restore, and True if it may ignore state. ``rolled_back_to``: a version, if the service has
-    gone back to one.
+    ``version_since`` is the creation time of its version. ``restore`` and ``snapshot`` describe the state that the
+    latest start had to restore. ``drops_state`` is True if the start may ignore state. ``rolled_back_to`` is the
+    version to which the service rolled back, if any.
     """
 
     name: str
@@ -126,7 +126,7 @@ class ServiceOperation:
 
 @dataclass(frozen=True)
 class ServiceSnapshot:
-    """A snapshot of an application. ``version``: the application's when it was taken."""
+    """A snapshot of an application; ``version`` is the application's version at that time."""
 
     name: str
     status: str
@@ -137,8 +137,8 @@ class ServiceSnapshot:
 class ManagedFlink:
     """A client of the service.
 
-    ``waiter`` returns a waiter of the Amazon provider by name; None outside of Airflow. ``poll_interval``: minimum
-    seconds between two looks at an application, because the account's request rate is limited.
+    ``waiter`` returns a waiter of the Amazon provider by name, and is None outside Airflow. ``poll_interval`` is the
+    minimum time in seconds between two descriptions of an application, because the account's request rate is limited.
     """
 
     def __init__(
@@ -166,7 +166,7 @@ class ManagedFlink:
         self._client.close()
 
     def application(self, name: str, *, at_once: bool = False) -> ManagedApplication | None:
-        """An application as it is now, by default one in each interval."""
+        """Describe an application. By default, wait so that calls are at least ``poll_interval`` apart."""
         if not at_once:
             time.sleep(max(0.0, self._looked + self._interval - time.monotonic()))
         try:
@@ -179,14 +179,14 @@ class ManagedFlink:
             self._looked = time.monotonic()
 
     def versions(self, runtime: str) -> Mapping[str, int]:
-        """The version of every application of a runtime environment, by name."""
+        """The version of every application with this runtime environment, by name."""
         rows = self._pages("list_applications", "ApplicationSummaries")
         return {
             row["ApplicationName"]: row["ApplicationVersionId"] for row in rows if row["RuntimeEnvironment"] == runtime
         }
 
     def operations(self, name: str) -> tuple[ServiceOperation, ...]:
-        """Every operation of an application that the service remembers, the latest first."""
+        """All operations of an application that the service remembers, latest first."""
         rows = self._pages("list_application_operations", "ApplicationOperationInfoList", ApplicationName=name)
         found = (
             ServiceOperation(row["OperationId"], row["Operation"], row["OperationStatus"], _in_utc(row["StartTime"]))
@@ -195,7 +195,7 @@ class ManagedFlink:
         return tuple(sorted(found, key=lambda each: each.began, reverse=True))
 
     def failure(self, name: str, operation: ServiceOperation) -> str:
-        """Reason of an operation's failure, in one masked line."""
+        """The reason of an operation's failure, as one line with secrets masked."""
         row = self._call("describe_application_operation", ApplicationName=name, OperationId=operation.id)
         info = row.get("ApplicationOperationInfoDetails", {}).get("OperationFailureDetails", {}).get("ErrorInfo", {})
         what = condense(info.get("ErrorString", ""), self.redactor)
@@ -218,7 +218,7 @@ class ManagedFlink:
         self._call("create_application_snapshot", ApplicationName=name, SnapshotName=snapshot)
 
     def update(self, application: ManagedApplication, groups: Groups) -> None:
-        """Replace the property groups of an application, if nobody has changed it since it was read."""
+        """Replace the property groups of an application if it was not changed since it was read."""
         if application.token is None:
             version: dict[str, Any] = {"CurrentApplicationVersionId": application.version}
         else:
@@ -233,7 +233,7 @@ class ManagedFlink:
         )
 
     def start(self, name: str, snapshot: str | None) -> None:
-        """Start an application from one snapshot or from none, and state which, overriding any update."""
+        """Start an application from an explicit snapshot or without state, regardless of earlier settings."""
         if snapshot is None:
             restore = {"ApplicationRestoreType": "SKIP_RESTORE_FROM_SNAPSHOT"}
         else:
@@ -248,13 +248,14 @@ class ManagedFlink:
         self._call("stop_application", ApplicationName=name, Force=force)
 
     def await_stopped(self, name: str) -> None:
-        """Wait until an application is READY, by the Amazon provider's waiter if there is one."""
+        """Wait until an application is READY, with the Amazon provider's waiter if available."""
         if self._waiter is None:
             try:
                 poll(lambda: self._status(name), lambda seen: seen not in (None, "READY"), timeout=_STOP_SECONDS)
             except Overdue as overdue:
                 raise TargetError(
-                    f"application {name} is still {overdue.last} {_STOP_SECONDS:.0f} s after its stop: look at it there"
+                    f"application {name} is still {overdue.last} {_STOP_SECONDS:.0f} s after its stop. Check the "
+                    "application in the AWS console"
                 ) from None
             return
         delay = _WAITER_SECONDS if self._interval >= 1 else self._interval
@@ -288,7 +289,7 @@ class ManagedFlink:
             token = {"NextToken": page["NextToken"]}
 
     def _call(self, operation: str, *, client: Any = None, **parameters: Any) -> Mapping[str, Any]:
-        """One call. Raises ServiceUnanswered, ServiceError, TargetError."""
+        """Call the service. Raises ServiceUnanswered, ServiceError, TargetError."""
         where = parameters.get("ApplicationName") or parameters.get("Bucket")
         what = f"{operation} of {where}" if where else operation
         try:
@@ -335,25 +336,25 @@ _RUNTIME = re.compile(r"FLINK-\d+_\d+")
 
 
 def settings_of(access: Access) -> Mapping[str, Any]:
-    """Settings of a connection, else of the environment (``FLINKCOMPAT_AWS_REGION_NAME``, for example)."""
+    """Settings of a connection, or of environment variables such as ``FLINKCOMPAT_AWS_REGION_NAME``."""
     if access.settings is not None:
         return access.settings
     return settings_from_environment(_SETTINGS, _VARIABLE)
 
 
 def runtime_of(settings: Mapping[str, Any]) -> str:
-    """The runtime environment of the applications. Raises DeployError if none is named."""
+    """The runtime environment of the applications. Raises DeployError if it is not set."""
     runtime = str(settings.get("runtime_environment") or "")
     if not _RUNTIME.fullmatch(runtime):
         raise DeployError(
-            f"runtime_environment {runtime!r} is not a Flink runtime: set the one of the applications, for "
+            f"runtime_environment {runtime!r} is not a Flink runtime. Set the runtime of the applications, for "
             "example FLINK-1_20"
         )
     return runtime
 
 
 def opened(settings: Mapping[str, Any], hook: Callable[[str], Any] | None) -> ManagedFlink:
-    """The client of the service, by Airflow's connection or by boto3's own search for credentials."""
+    """A client of the service, with credentials from an Airflow connection or from boto3's search."""
     region, interval = settings.get("region_name") or None, settings.get("poll_interval")
     try:
         poll_interval = 1.0 if interval in (None, "") else float(str(interval))
@@ -361,9 +362,13 @@ def opened(settings: Mapping[str, Any], hook: Callable[[str], Any] | None) -> Ma
         raise DeployError(f"poll_interval {interval!r} is not a number of seconds") from None
     if conn_id := settings.get("aws_conn_id"):
         if hook is None:
-            raise DeployError(f"aws_conn_id {conn_id!r} names an Airflow connection, and this process has none")
+            raise DeployError(
+                f"aws_conn_id {conn_id!r} names an Airflow connection, but this process has no connections"
+            )
         if settings.get("endpoint_url"):
-            raise DeployError(f"set endpoint_url in the extra of connection {str(conn_id)!r}")
+            raise DeployError(
+                f"endpoint_url must be set in the extra of connection {str(conn_id)!r}, because aws_conn_id is set"
+            )
         service, s3 = (_amazon(hook(str(conn_id)), kind) for kind in (_SERVICE, "s3"))
         client = service.get_client_type(region_name=region)
         return ManagedFlink(
@@ -382,8 +387,8 @@ def opened(settings: Mapping[str, Any], hook: Callable[[str], Any] | None) -> Ma
 
 
 def _amazon(hook: Any, kind: str) -> Any:
-    """The Amazon provider's hook of a connection for one service, like its own class for that."""
+    """The Amazon provider's hook of a connection, set to one service."""
     if not hasattr(hook, "get_client_type"):
-        raise DeployError(f"{type(hook).__name__} is not the hook of an aws connection: check aws_conn_id")
+        raise DeployError(f"{type(hook).__name__} is not the hook of an aws connection. Check aws_conn_id")
     hook.client_type = kind
     return hook

@@ -1,4 +1,4 @@
-"""The target: verbs over one application per deployment, under the deployment's name."""
+"""The target ``aws``: each deployment is an application with the deployment's name."""
 
 from __future__ import annotations
 
@@ -58,19 +58,19 @@ from airflow_flinkcompat.secrets import placeholders
 from airflow_flinkcompat.secrets.placeholders import Lookup
 
 _NAME = re.compile(r"[a-zA-Z0-9_.-]{1,128}")
-# Seconds for an update of an application that is READY, which restarts no job.
+# Timeout for an update of a READY application, which restarts no job.
 _UPDATE_SECONDS = 120.0
 _CHANGED = frozenset({"ConcurrentModificationException", "ResourceInUseException", "InvalidRequestException"})
 
 
 class ManagedFlinkTarget(Closing):
-    """A target of AWS Managed Service for Apache Flink. Closing it closes the client.
+    """AWS Managed Service for Apache Flink as a target. Closing the target closes the client.
 
     Args:
         service: The client of the service.
         runtime: The runtime environment of the applications (``FLINK-1_20``).
-        layout: Places of script and settings in an application.
-        lookup: Returns the value of a placeholder; it is called only for a start.
+        layout: Property groups and keys for script and settings in an application.
+        lookup: Returns the value of a placeholder. Only a start calls this function.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class ManagedFlinkTarget(Closing):
 
     @classmethod
     def connect(cls, access: Access) -> Self:
-        """Open the target by the AWS connection in the settings, else by boto3's search for credentials."""
+        """Open the target with the AWS connection in the settings, or with boto3's search for credentials."""
         settings = settings_of(access)
         try:
             runtime, layout = runtime_of(settings), PropertyLayout.of(settings)
@@ -107,25 +107,26 @@ class ManagedFlinkTarget(Closing):
         self._runner.register_placeholders(job)
 
     def engine(self) -> EngineInfo:
-        """Flink, of the version that the connection names; a start compares the application with it."""
-        self._service.versions(self._runtime)  # fails here if the connection does not work
+        """Flink in the version that the connection names. A start checks that the application matches."""
+        self._service.versions(self._runtime)  # raises an error if the connection does not work
         return EngineInfo("flink", self._runtime.removeprefix("FLINK-").replace("_", "."))
 
     def validate(self, job: JobSpec, start: Start) -> str:
-        """Read the script, and check that the application exists and can be redeployed; nothing here plans it.
+        """Check that the script can be deployed and the application can be redeployed. Nothing is planned.
 
-        A script in S3 is already written here, so that a missing right to write shows before the stop.
+        If scripts are stored in S3, the script is already written here, so that a missing permission is detected before
+        the stop.
         """
         name = self._startable(job).application.name
         if self._layout.s3 is not None:
             self._keep_object(name, job.script)
         return (
-            "the script was checked for statements that cannot be deployed, but not planned by Flink: the "
+            "the script was checked for statements that cannot be deployed, but not planned by Flink, because the "
             "service has no EXPLAIN (flinkcompat check --explain-plan uses a SQL Gateway)"
         )
 
     def start(self, job: JobSpec, start: Start, request_id: str) -> Operation:
-        """Write the script into the application while it is READY, then start it from the stated state."""
+        """Write the script into the READY application, then start it from the passed state."""
         look = self._startable(job)
         name = look.application.name
         operation = Operation(Verb.START, request_id, job_ref(name, request_id))
@@ -134,7 +135,8 @@ class ManagedFlinkTarget(Closing):
         ended = self._outcome(look) if look.job is not None else None
         if look.runs or (ended is not None and ended.state == "CANCELLING"):
             raise TargetError(
-                f"{job.source}: application {name} is {look.application.status} and runs {look.job}: stop that first"
+                f"{job.source}: application {name} is {look.application.status} and runs {look.job}. Stop that job "
+                "first"
             )
         snapshot = self._snapshot_of(name, start, job.source)
         script = self._script_properties(job, name, request_id)
@@ -144,24 +146,24 @@ class ManagedFlinkTarget(Closing):
         try:
             self._service.start(name, snapshot)
         except ServiceError as error:
-            # A client that repeats a call after a lost answer gets the error that the application is in use.
+            # If the client repeats a call after a lost answer, the service answers that the application is in use.
             if error.code not in _CHANGED or not self._look(name).knows(request_id):
                 raise refusal(f"{job.source}: {error}", error.reason) from None
         return operation
 
     def stop(self, job: JobRef, request_id: str, directory: str | None) -> Operation:
-        """Stop the application, which takes a snapshot as part of the stop. The service chooses its place."""
-        operation, look = Operation(Verb.STOP, request_id, job, directory=directory), self._look_of(job)
+        """Stop the application with a snapshot. The service chooses the location of the snapshot."""
+        operation, look = Operation(Verb.STOP, request_id, job, directory=directory), self._describe_job(job)
         if look is None or look.job != job or not look.runs or look.stops:
             return operation  # poll returns the outcome
         name = look.application.name
         if not look.application.snapshots_enabled:
             raise StopFailed(
-                f"snapshots of application {name} are disabled, so its stop would lose the state: enable them"
+                f"snapshots of application {name} are disabled, so its stop would lose the state. Enable snapshots"
             )
         if look.application.status != "RUNNING":
             raise StopFailed(
-                f"application {name} is {look.application.status}, and only a RUNNING application can be stopped"
+                f"application {name} is {look.application.status}, but only a RUNNING application can be stopped"
             )
         try:
             self._service.stop(name, force=False)
@@ -172,7 +174,7 @@ class ManagedFlinkTarget(Closing):
         return operation
 
     def savepoint(self, job: JobRef, request_id: str, directory: str | None) -> Operation:
-        operation, look = Operation(Verb.SAVEPOINT, request_id, job, directory=directory), self._look_of(job)
+        operation, look = Operation(Verb.SAVEPOINT, request_id, job, directory=directory), self._describe_job(job)
         if look is None:
             raise TargetError(f"{self} has no job {job}")
         name = look.application.name
@@ -188,14 +190,14 @@ class ManagedFlinkTarget(Closing):
         return operation
 
     def poll(self, operation: Operation) -> Operation:
-        """The outcome by the application's record, its operations and its snapshots."""
+        """The outcome, from the application's record, operations and snapshots."""
         if operation.verb is Verb.START:
-            return replace(operation, job=self._started(operation.request_id))
-        taken = self._taken if operation.verb is Verb.SAVEPOINT else self._stopped
+            return replace(operation, job=self._job_of_request(operation.request_id))
+        taken = self._snapshot_of_request if operation.verb is Verb.SAVEPOINT else self._snapshot_of_stop
         return replace(operation, snapshot=taken(operation))
 
     def status(self, job: JobRef) -> JobStatus | None:
-        look = self._look_of(job)
+        look = self._describe_job(job)
         if look is None:
             return None
         name = look.application.name
@@ -208,12 +210,12 @@ class ManagedFlinkTarget(Closing):
         return None if former is None else JobStatus(job, name, former.state, completed_checkpoints=None)
 
     def running(self, name: str) -> tuple[JobRef, ...]:
-        look = self._found(name)
+        look = self._describe(name)
         return (look.job,) if look is not None and look.runs and look.job else ()
 
     def cancel(self, job: JobRef) -> None:
-        """Stop the application by force, without a snapshot, and wait until it is READY."""
-        look = self._look_of(job)
+        """Force the application to stop without a snapshot, and wait until it is READY."""
+        look = self._describe_job(job)
         if look is None or look.job != job or not look.runs:
             return
         name = look.application.name
@@ -227,15 +229,15 @@ class ManagedFlinkTarget(Closing):
         self._service.await_stopped(name)
 
     def restored_from(self, job: JobRef) -> Proof:
-        """The state that the service declares as requested. Raises TargetError if it may drop state."""
-        look = self._look_of(job)
+        """The requested state, as the service declares. Raises TargetError if the start may drop state."""
+        look = self._describe_job(job)
         if look is None or look.job != job:
             return Proof(None, Strength.UNKNOWN)
         application = look.application
         if application.drops_state:
             raise TargetError(
-                f"application {application.name} sets AllowNonRestoredState, so state may have been skipped: "
-                "somebody else started it, or changed its restore settings"
+                f"application {application.name} sets AllowNonRestoredState, so state may have been skipped. Someone "
+                "else started the application, or changed its restore settings"
             )
         if application.restore == "RESTORE_FROM_CUSTOM_SNAPSHOT" and application.snapshot:
             return Proof(snapshot_ref(application.name, application.snapshot), Strength.DECLARED)
@@ -243,14 +245,14 @@ class ManagedFlinkTarget(Closing):
         return Proof(None, Strength.DECLARED if empty else Strength.UNKNOWN)
 
     def came_up(self, job: JobRef) -> bool | None:
-        look = self._look_of(job)
+        look = self._describe_job(job)
         if look is None or look.job != job or look.start is None or look.start.in_progress:
             return None
         return not look.start.failed
 
     def deployed(self, name: str) -> Deployed | None:
-        """The script and the settings in the application's properties, or in the object that they name."""
-        look = self._found(name)
+        """The script and settings in the application's properties or the script's S3 object."""
+        look = self._describe(name)
         if look is None or not look.runs:
             return None
         groups = look.application.groups
@@ -258,8 +260,8 @@ class ManagedFlinkTarget(Closing):
         return Deployed(look.job, self._object(uri) if uri else text, self._layout.settings(groups))
 
     # ------------------------------------------------------------------------------------------------------ looking
-    def _found(self, name: str) -> ApplicationLook | None:
-        """One look at an application; None: there is none of this name."""
+    def _describe(self, name: str) -> ApplicationLook | None:
+        """Describe an application. None if there is no application of this name."""
         application = self._service.application(name) if _NAME.fullmatch(name) else None
         if application is None:
             return None
@@ -267,30 +269,29 @@ class ManagedFlinkTarget(Closing):
         return ApplicationLook(application, self._service.operations(name))
 
     def _look(self, name: str) -> ApplicationLook:
-        """One look at an application. Raises TargetError if there is none."""
-        look = self._found(name)
+        """Describe an application. Raises TargetError if there is no application of this name."""
+        look = self._describe(name)
         if look is None:
             raise TargetError(
-                f"{self} has no application {name!r}, which has the deployment's name: create it first, for "
-                "example with Terraform, with a program that reads its script from the application's "
-                "properties"
+                f"{self} has no application {name!r} (the deployment's name). Create the application first, for "
+                "example with Terraform. The application's program must read the script from its properties"
             )
         return look
 
-    def _look_of(self, job: JobRef | None) -> ApplicationLook | None:
-        """One look at the application of a run; None: there is none."""
+    def _describe_job(self, job: JobRef | None) -> ApplicationLook | None:
+        """Describe the application of a run. None if there is no such application."""
         name = split(job)[0]
-        return self._found(name) if name else None
+        return self._describe(name) if name else None
 
     def _outcome(self, look: ApplicationLook) -> RunOutcome:
         snapshots = partial(self._service.snapshots, look.application.name)
         return look.outcome(snapshots, partial(self._service.failure, look.application.name))
 
-    def _started(self, request: str) -> JobRef | None:
-        """The job of a start, in any application; None if no application made this start.
+    def _job_of_request(self, request: str) -> JobRef | None:
+        """The job of a start, searched in all applications. None if no application has this start.
 
-        A request does not name its application. A start updates its application, so only applications that changed
-        since the last look are described.
+        A request id does not contain its application. Each start updates its application. So only applications with a
+        new version since the last description are described again.
         """
         for name, version in self._service.versions(self._runtime).items():
             known, record = self._records.get(name, (0, RunRecord()))
@@ -298,24 +299,24 @@ class ManagedFlinkTarget(Closing):
                 record = self._record_of(name)
                 self._records[name] = (version, record)
             if request == record.request or request in record.former:
-                look = self._found(name)
+                look = self._describe(name)
                 if look is not None and look.knows(request):
                     return job_ref(name, request)
         return None
 
     def _record_of(self, name: str) -> RunRecord:
-        """The record of an application; an empty one if it is not this target's. Raises ServiceUnanswered."""
+        """The record of an application, empty for foreign applications. Raises ServiceUnanswered."""
         try:
             found = self._service.application(name, at_once=True)
             return RunRecord() if found is None else RunRecord.of(found.groups)
-        except DeployError as error:  # a foreign application that the identity may not describe
+        except DeployError as error:  # the credentials may not describe a foreign application
             if error.unanswered:
                 raise
             return RunRecord()
 
-    def _stopped(self, stop: Operation) -> Snapshot | None:
-        """The snapshot of a stop once it has ended the job; None while the stop runs. Raises StopFailed."""
-        look = self._look_of(stop.job)
+    def _snapshot_of_stop(self, stop: Operation) -> Snapshot | None:
+        """The snapshot of a stop, or None until the job has ended. Raises StopFailed."""
+        look = self._describe_job(stop.job)
         former = look.record.former.get(split(stop.job)[1]) if look is not None else None
         if look is None or (look.job != stop.job and former is None):
             raise StopFailed(f"{self} has no job {stop.job}")
@@ -335,8 +336,8 @@ class ManagedFlinkTarget(Closing):
             return None
         raise StopFailed(outcome.failure or f"application {name} was stopped without a snapshot")
 
-    def _taken(self, asked: Operation) -> Snapshot | None:
-        """The snapshot of a running job; None while it is being taken. Raises SavepointFailed."""
+    def _snapshot_of_request(self, asked: Operation) -> Snapshot | None:
+        """The snapshot of a running job, or None until it is complete. Raises SavepointFailed."""
         name = split(asked.job)[0]
         found = self._service.snapshot(name, asked.request_id) if name else None
         if name is None or found is None or found.status not in ("CREATING", "READY"):
@@ -346,12 +347,12 @@ class ManagedFlinkTarget(Closing):
 
     # ----------------------------------------------------------------------------------------------------- starting
     def _startable(self, job: JobSpec) -> ApplicationLook:
-        """One look at the application in which a job can be started. Raises ScriptRefused, TargetError."""
+        """Describe the application and check that it can start the job. Raises ScriptRefused, TargetError."""
         name = prepare_job(job).job_name or job.settings.get(JOB_NAME, "")
         if not _NAME.fullmatch(name):
             raise ScriptRefused(
-                f"{job.source}: the job is named {name!r}, and the name of an application has 1 to 128 "
-                f"letters, digits and _.-: give the deployment, or {JOB_NAME}, the name of the application"
+                f"{job.source}: the job is named {name!r}, but the name of an application has 1 to 128 letters, "
+                f"digits and _.- characters. Name the deployment like the application, or set {JOB_NAME} to its name"
             )
         check_settings_fit(job.settings)
         if self._layout.s3 is None:
@@ -360,31 +361,31 @@ class ManagedFlinkTarget(Closing):
         found, wrong = look.application, ""
         if found.runtime != self._runtime:
             wrong = (
-                f"has runtime environment {found.runtime}, and the connection names {self._runtime}: correct the "
+                f"has runtime environment {found.runtime}, but the connection names {self._runtime}. Correct the "
                 "connection"
             )
         elif found.mode == "INTERACTIVE":
-            wrong = "is a Studio notebook: create one of mode STREAMING"
+            wrong = "is a Studio notebook. Create an application of mode STREAMING"
         elif not found.snapshots_enabled:
-            wrong = "has snapshots disabled, so its stop would lose the state: enable them"
+            wrong = "has snapshots disabled, so its stop would lose the state. Enable snapshots"
         elif found.rolls_back:
             wrong = (
-                "has system rollback enabled, which could start an earlier version that the ledger does not "
-                "record: disable it"
+                "has system rollback enabled, which could start an earlier version without a ledger entry. Disable "
+                "system rollback"
             )
         if wrong:
             raise TargetError(f"{job.source}: application {name} {wrong}")
         return look
 
     def _snapshot_of(self, name: str, start: Start, source: str) -> str | None:
-        """The snapshot name of a start. Raises TargetError, StateRefused if it is not one of this application."""
+        """The name of a start's snapshot. Raises TargetError, StateRefused if the application cannot use it."""
         if start.savepoint is None:
             return None
         owner, snapshot = split(start.savepoint)
         if owner != name:
             raise TargetError(
-                f"{source}: {start.savepoint} is not a snapshot of application {name}, and the service "
-                "restores an application only from its own snapshots"
+                f"{source}: {start.savepoint} is not a snapshot of application {name}, but the service restores an "
+                "application only from its own snapshots"
             )
         found = self._service.snapshot(name, snapshot)
         if found is None or found.status != "READY":
@@ -393,7 +394,7 @@ class ManagedFlinkTarget(Closing):
         return snapshot
 
     def _script_properties(self, job: JobSpec, name: str, request: str) -> Mapping[str, str]:
-        """The properties of a script; a script in S3 is written first."""
+        """The properties of a script. If scripts are stored in S3, write the script first."""
         layout = self._layout
         if layout.s3 is None:
             return layout.inline(job.script, job.source)
@@ -405,19 +406,19 @@ class ManagedFlinkTarget(Closing):
         return {layout.uri_key: f"s3://{bucket}/{key}"}
 
     def _keep_object(self, name: str, script: str) -> str:
-        """The key of a script's object, which is named by its content and written if it is not there yet."""
+        """Write the script's S3 object if it does not exist yet, and return its key."""
         assert self._layout.s3 is not None
         bucket, key = self._layout.s3[0], self._layout.object_key(name, script)
         try:
             there = self._service.get_object(bucket, key)
-        except ServiceError:  # it does not exist, or may not be read
+        except ServiceError:  # the object does not exist or cannot be read
             there = None
         if there != script:
             self._service.put_object(bucket, key, script)
         return key
 
     def _configure(self, look: ApplicationLook, groups: Groups, source: str) -> None:
-        """Set an application's properties and check that it stored them. Raises TargetError if it did not."""
+        """Set an application's properties and check the result. Raises TargetError if they differ."""
         name, version = look.application.name, look.application.version
         wanted = self._layout.own(groups)
         if self._layout.own(look.application.groups) != wanted:
@@ -425,29 +426,33 @@ class ManagedFlinkTarget(Closing):
                 self._service.update(look.application, groups)
             except ServiceError as error:
                 again = self._look(name).application
-                # A client that repeats a call after a lost answer gets the error that the version has changed.
+                # If the client repeats a call after a lost answer, the service answers that the version has changed.
                 if error.code not in _CHANGED or self._layout.own(again.groups) != wanted:
                     changed = f" (version {version}, now {again.version}, {again.status})"
                     raise TargetError(
-                        f"{source}: {error}. Somebody else may have changed the application{changed}"
+                        f"{source}: {error}. Someone else may have changed the application{changed}"
                     ) from None
         try:
             seen = poll(
                 lambda: self._look(name), lambda seen: seen.application.status == "UPDATING", timeout=_UPDATE_SECONDS
             )
         except Overdue:
-            raise ServiceUnanswered(f"{source}: application {name} is UPDATING for {_UPDATE_SECONDS:.0f} s") from None
+            raise ServiceUnanswered(
+                f"{source}: application {name} is still UPDATING after {_UPDATE_SECONDS:.0f} s"
+            ) from None
         if self._layout.own(seen.application.groups) != wanted:
             raise TargetError(
-                f"{source}: application {name} (version {seen.application.version}) does not have the "
-                "properties that were written: somebody else changed it meanwhile, or the service stores "
-                "them in another form"
+                f"{source}: application {name} (version {seen.application.version}) does not have the properties that "
+                "were written. Either someone else changed the application meanwhile, or the service stores "
+                "properties in a different form"
             )
 
     def _object(self, uri: str) -> str:
-        """The script, with its placeholders, of the object that a property names."""
+        """The script with placeholders, from the S3 object of a property."""
         bucket, key = object_of(with_placeholders(uri))
         try:
             return self._service.get_object(bucket, key)
         except ServiceError as error:
-            raise TargetError(f"{error}. The application reads its script there: put the object back") from None
+            raise TargetError(
+                f"{error}. The application reads its script from this object. Restore the object"
+            ) from None

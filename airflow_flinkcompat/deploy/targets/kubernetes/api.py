@@ -1,4 +1,4 @@
-"""The API server's calls for Flink's custom resources, with strict validation of each write."""
+"""Calls to the API server for Flink's custom resources, with strict validation of each write."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ _TIMEOUT_SECONDS = 30.0
 
 
 class Conflict(ApiError):
-    """A resource that has changed since it was read, or exists already."""
+    """A resource has changed since it was read, or already exists."""
 
 
 def connect(access: Access) -> client.ApiClient:
-    """A client of the API server."""
-    # At DEBUG the client logs bodies, including those of Secrets.
+    """Create a client of the API server. Raises DeployError."""
+    # At level DEBUG, the client logs request bodies, including the content of Secrets.
     logging.getLogger("kubernetes.client.rest").setLevel(logging.INFO)
     conn_id = (access.settings or {}).get("kubernetes_conn_id")
     try:
         if conn_id and access.hook is None:
-            raise DeployError(f"{access.place}: kubernetes_conn_id {conn_id!r} can be opened in Airflow only")
+            raise DeployError(f"{access.place}: kubernetes_conn_id {conn_id!r} can be used only in Airflow")
         if conn_id and access.hook is not None:
             return access.hook(str(conn_id)).get_conn()
         found = client.Configuration()
@@ -50,15 +50,15 @@ def connect(access: Access) -> client.ApiClient:
         raise
     except ConfigException as error:
         raise DeployError(
-            f"{access.place} names no kubernetes_conn_id, and no cluster is configured here: {error}. Set it to an "
-            "Airflow connection of type kubernetes, or set KUBECONFIG"
+            f"{access.place} sets no kubernetes_conn_id, and no cluster is configured on this machine: {error}. Set "
+            "kubernetes_conn_id to an Airflow connection of type kubernetes, or set KUBECONFIG"
         ) from None
-    except Exception as error:  # a connection's settings or a cloud's login can raise anything
+    except Exception as error:  # a connection's settings or a cloud's login can raise any error
         raise DeployError(f"{access.place}: connection {conn_id!r} cannot be used: {error}") from None
 
 
 class KubernetesApi:
-    """Custom resources of Flink, ConfigMaps and Secrets of one namespace. Methods raise ApiError."""
+    """Flink's custom resources, ConfigMaps and Secrets in a namespace. Methods raise ApiError."""
 
     def __init__(self, api_client: client.ApiClient, namespace: str) -> None:
         self._client = api_client
@@ -74,29 +74,29 @@ class KubernetesApi:
         self._client.close()
 
     def find(self, kind: str, name: str) -> dict[str, Any] | None:
-        """The present resource of a name; None if there is none."""
+        """The resource with this name, or None."""
         try:
             return self._flink("get", kind, name=name)
         except ApiError as error:
-            if error.status == _NOT_FOUND and name in error.reason:  # and not because the operator is not installed
+            if error.status == _NOT_FOUND and name in error.reason:  # but a missing operator is an error
                 return None
             raise
 
     def all(self, kind: str, label: str | None = None) -> list[dict[str, Any]]:
-        """Every resource of a kind, or those of one ``label`` (``key=value``)."""
+        """All resources of a kind, or only resources with ``label`` (``key=value``)."""
         found: list[dict[str, Any]] = self._flink("list", kind, **({"label_selector": label} if label else {}))["items"]
         return found
 
     def create(self, body: Mapping[str, Any], *, dry_run: bool = False) -> dict[str, Any]:
-        """Create a resource. Raises Conflict if one of this name exists."""
+        """Create a resource. Raises Conflict if a resource of this name exists."""
         return self._flink("create", body["kind"], body=body, **_STRICT, **_dry(dry_run))
 
     def patch(self, kind: str, name: str, patch: Mapping[str, Any], *, dry_run: bool = False) -> dict[str, Any]:
-        """Merge a patch into a resource; raises Conflict if its ``metadata.resourceVersion`` is outdated."""
+        """Merge a patch into a resource. Raises Conflict if the ``metadata.resourceVersion`` is outdated."""
         return self._flink("patch", kind, name=name, body=patch, **_STRICT, **_dry(dry_run))
 
     def delete(self, kind: str, name: str, read: Mapping[str, Any]) -> None:
-        """Request the deletion of a resource; its operator decides when it is gone."""
+        """Request the deletion of a resource, which the operator executes later."""
         asread = client.V1Preconditions(uid=read["uid"], resource_version=read["resourceVersion"])
         try:
             self._flink("delete", kind, name=name, body=client.V1DeleteOptions(preconditions=asread))
@@ -113,7 +113,7 @@ class KubernetesApi:
         secret: bool = False,
         dry_run: bool = False,
     ) -> str:
-        """Store files in an immutable ConfigMap or Secret; an equal ConfigMap stays unchanged."""
+        """Store files in an immutable ConfigMap or Secret. An equal ConfigMap stays unchanged."""
         body: dict[str, Any] = {"metadata": {"name": name, "labels": dict(labels)}, "immutable": True}
         if secret:
             body["data"] = {key: base64.b64encode(text.encode()).decode() for key, text in files.items()}
@@ -144,7 +144,7 @@ class KubernetesApi:
         return found.data or {}
 
     def put_entry(self, secret: str, key: str, text: str | None, *, dry_run: bool = False) -> None:
-        """Set one entry of a shared Secret, or remove it."""
+        """Set an entry of a shared Secret, or remove it if ``text`` is None."""
         data = {key: None if text is None else base64.b64encode(text.encode()).decode()}
         body = {"metadata": {"name": secret}, "data": data}
         patch = partial(
@@ -159,11 +159,11 @@ class KubernetesApi:
                 return
             try:
                 self._call(self._core.create_namespaced_secret, self.namespace, body, **_dry(dry_run))
-            except Conflict:  # another deployment wrote first
+            except Conflict:  # a different deployment created the Secret first
                 patch()
 
     def entry(self, secret: str, key: str) -> str | None:
-        """One entry of a shared Secret; None if there is none."""
+        """An entry of a shared Secret, or None."""
         try:
             found = self._call(self._core.read_namespaced_secret, secret, self.namespace)
         except ApiError as error:
@@ -174,7 +174,7 @@ class KubernetesApi:
         return None if encoded is None else base64.b64decode(encoded).decode()
 
     def drop(self, document: str) -> None:
-        """Delete a document of :meth:`keep`, if it still exists."""
+        """Delete a ConfigMap or Secret that :meth:`keep` created, if it still exists."""
         plural, _, name = document.partition("/")
         secret = plural == "secrets"
         delete = self._core.delete_namespaced_secret if secret else self._core.delete_namespaced_config_map
@@ -185,7 +185,7 @@ class KubernetesApi:
                 raise
 
     def service(self, name: str, port: str) -> Endpoint:
-        """The endpoint of a service through the API server's proxy, so that this connection is enough."""
+        """The endpoint of a service through the API server's proxy, with the credentials of this client."""
         settings = self._client.configuration
         url = f"{settings.host}/api/v1/namespaces/{self.namespace}/services/{name}:{port}/proxy"
         token = _token(settings)
@@ -198,7 +198,7 @@ class KubernetesApi:
             verify = context
         return Endpoint(
             url,
-            # This token is only for masking messages; each request sends the present one.
+            # This token is only used to mask messages. Each request sends the current token.
             headers={"Authorization": token} if token else {},
             auth=_Token(settings),
             verify=verify,
@@ -218,7 +218,7 @@ class KubernetesApi:
         except ApiException as error:
             reason = _reason_of(error)
             message = f"the Kubernetes API at {self.place} answered {error.status}: {reason}"
-            # The outcome of a request that server or proxy did not finish is unknown.
+            # The outcome of a request is unknown if the server or a proxy did not finish it.
             status = None if error.status in (0, 500, 502, 503, 504) else error.status
             raise (Conflict if status == _CONFLICT else ApiError)(message, status, reason) from None
         except HTTPError as error:
@@ -226,7 +226,7 @@ class KubernetesApi:
 
 
 class _Token(httpx.Auth):
-    """The bearer token, read for each request because a cloud login or a pod renews it."""
+    """The bearer token, read for each request, because cloud logins and pods renew tokens."""
 
     def __init__(self, settings: client.Configuration) -> None:
         self._settings = settings
@@ -238,7 +238,7 @@ class _Token(httpx.Auth):
 
 
 def _token(settings: client.Configuration) -> str | None:
-    names = ("BearerToken", "authorization")  # from version 36 of the client on, and before
+    names = ("BearerToken", "authorization")  # since version 36 of the client, and before
     return next((str(found) for each in names if (found := settings.get_api_key_with_prefix(each))), None)
 
 
@@ -253,7 +253,7 @@ def _unverified() -> ssl.SSLContext:
 
 
 def _reason_of(error: ApiException) -> str:
-    """The server's own words: the message of its ``Status``."""
+    """The server's message in its ``Status`` object."""
     try:
         return str(json.loads(error.body)["message"])
     except (TypeError, ValueError, KeyError):

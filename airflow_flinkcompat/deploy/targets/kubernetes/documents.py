@@ -1,9 +1,9 @@
-"""Documents for the API server: resources, patches, and the spec for the next resource of a name.
+"""Documents for the API server: resources, patches, and the spec of a resource to re-create.
 
-That spec is kept in a ConfigMap, so that a run that dies in between loses nothing. Readers of ConfigMaps often may not
-read Flink's resources, so a document with a literal secret (``s3.secret-key``) is stored in a Secret, and the ConfigMap
-refers to it. There is one such Secret for all deployments, because the Role names it: no right to read any other is
-needed.
+Before a resource is deleted, the spec of its successor is stored in a ConfigMap, so that nothing is lost if the run
+dies. If the spec contains a literal secret (``s3.secret-key``), the spec is stored in a Secret instead, and the
+ConfigMap refers to the Secret. More users may read ConfigMaps than Flink's resources, so a ConfigMap never contains
+secrets. All deployments share one Secret, so that a Role can grant access to only this Secret.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from airflow_flinkcompat.secrets import placeholders
 from airflow_flinkcompat.secrets.redact import mask_option
 
 DEPLOYMENT = f"{PREFIX}deployment"
-"""Label: the deployment that a resource belongs to."""
+"""Label with the name of the deployment that a resource belongs to."""
 
 
 @dataclass(frozen=True)
 class ScriptFile:
-    """The ConfigMap or Secret of a mounted script; ``texts``: its content, by its keys."""
+    """The ConfigMap or Secret of a mounted script; ``texts`` is its content by key."""
 
     name: str
     texts: Mapping[str, str]
@@ -46,12 +46,12 @@ class ScriptFile:
 
     @property
     def place(self) -> str:
-        """Names it among the files of a resource."""
+        """Reference such as ``configmaps/NAME``, used in the annotation of a resource."""
         return f"{'secrets' if self.secret else 'configmaps'}/{self.name}"
 
 
 def _parallelism(job: JobSpec) -> int:
-    """The parallelism in a job's settings; 0 if there is no number."""
+    """The parallelism in a job's settings, or 0 if unset or no number."""
     setting = job.settings.get("parallelism.default", "").strip()
     return int(setting) if setting.isdecimal() else 0
 
@@ -65,7 +65,7 @@ def starting(
     savepoint: Snapshot | None,
     files: Sequence[str],
 ) -> dict[str, Any]:
-    """The whole resource for a start."""
+    """The complete resource for a start."""
     name = name_of(job)
     spec_before = base.spec if base is not None else manifest.spec
     file = file_of(manifest, job, text, request_id)
@@ -74,9 +74,9 @@ def starting(
     configuration = spec.get("flinkConfiguration") or {}
     others = {key: value for key, value in configuration.items() if key not in before}
     spec["flinkConfiguration"] = {**others, **job.settings, **KEPT}
-    # A first deployment without a state is stateless; any other mode would stay for the next edit.
+    # In mode savepoint, a first start has no state. Any other mode would also apply to later edits.
     spec["job"] |= {"state": RUNNING, "upgradeMode": "savepoint", "allowNonRestoredState": False}
-    # The operator accepts no job without one (measured on 1.7.0), and prefers it to an option.
+    # The operator requires this field (measured on 1.7.0), and prefers it to the option.
     spec["job"]["parallelism"] = _parallelism(job) or spec["job"].get("parallelism") or 1
     spec["job"].pop("initialSavepointPath", None)
     if savepoint is not None:
@@ -99,27 +99,27 @@ def starting(
 
 
 def left_by(resource: FlinkResource) -> Snapshot | None:
-    """The savepoint of a resource's last stop; None if there is none, or a checkpoint instead."""
+    """The savepoint of a resource's last stop, or None if there is none or only a checkpoint."""
     note, found = resource.note(STOPPED), resource.upgrade_savepoint
     lacking = not resource.ended or note.get("failed") or checkpoint_number(found) is not None
     return None if lacking or same_snapshot(found, note.get("before")) else found
 
 
 def name_of(job: JobSpec) -> str:
-    """The resource of a job, which has the name of its deployment."""
+    """The name of a job's resource, which is the deployment's name."""
     return job.settings.get(JOB_NAME) or prepare_job(job).job_name or ""
 
 
 def next_of(name: str) -> str:
-    """Name of the ConfigMap with the spec of a name's next resource, until that exists."""
+    """Name of the ConfigMap that stores the spec of a resource to re-create."""
     return f"{name}-flinkcompat-next"
 
 
 def file_of(manifest: Manifest, job: JobSpec, text: str, request_id: str) -> ScriptFile:
-    """The ConfigMap or Secret with the script of a start, where the manifest mounts it.
+    """The ConfigMap or Secret with the script of a start, for a manifest that mounts the script.
 
-    A ConfigMap is named by its content, so that one script has one. A Secret is named by the request instead: a hash of
-    its content would allow passwords to be guessed.
+    The name of a ConfigMap depends on its content, so that each script has only one ConfigMap. The name of a Secret
+    depends on the request id instead, because a hash of its content would help to guess passwords.
     """
     secret = bool(placeholders(job.script))
     texts = manifest.files(text)
@@ -128,19 +128,19 @@ def file_of(manifest: Manifest, job: JobSpec, text: str, request_id: str) -> Scr
 
 
 def asking(spec: Mapping[str, Any], notes: Mapping[str, Any]) -> dict[str, Any]:
-    """A patch of the spec, with its notes."""
+    """A patch of a spec and of annotations."""
     annotations = {key: json.dumps(note) for key, note in notes.items()}
     return {"metadata": {"annotations": annotations} if annotations else {}, "spec": spec}
 
 
 def note_digest(body: dict[str, Any], stored: FlinkResource) -> None:
-    """Record the digest of the spec, which identifies the job of the start."""
+    """Record the digest of the stored spec, which identifies the job of the start."""
     annotations = body["metadata"]["annotations"]
     annotations[STARTED] = json.dumps({**json.loads(annotations[STARTED]), "spec": stored.digest})
 
 
 def patch_of(document: Mapping[str, Any], body: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge patch (RFC 7386) that turns a spec into that of ``body``, with its labels and annotations."""
+    """Merge patch (RFC 7386) that changes a resource's spec, labels and annotations to those of ``body``."""
     metadata = {key: body["metadata"][key] for key in ("labels", "annotations")}
     return {"metadata": metadata, "spec": _merge_patch(document.get("spec") or {}, body["spec"])}
 
@@ -156,16 +156,16 @@ def _merge_patch(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, An
 
 
 def secret_places(resource: Mapping[str, Any]) -> list[str]:
-    """Places of literal secrets in the spec and the annotations of a resource."""
+    """Paths of literal secrets in the spec and the annotations of a resource."""
     annotations = resource["metadata"].get("annotations") or {}
-    # The record of a start names keys of settings.
+    # Skip the record of a start, which contains names of settings.
     notes = {key: value for key, value in annotations.items() if key != STARTED}
     return sorted({*_secret_places(resource["spec"], "spec"), *_secret_places(notes, "metadata.annotations")})
 
 
 def _secret_places(part: Any, place: str, key: str = "") -> Iterator[str]:
     if isinstance(part, Mapping):
-        if "name" in part and "value" in part:  # of an environment variable
+        if "name" in part and "value" in part:  # an environment variable
             yield from _secret_places(part["value"], f"{place}.{part['name']}", str(part["name"]))
         for name, each in part.items():
             yield from _secret_places(each, f"{place}.{name}", str(name))
@@ -178,12 +178,12 @@ def _secret_places(part: Any, place: str, key: str = "") -> Iterator[str]:
 
 
 SECRET = "flinkcompat-next"
-"""The Secret for documents with secrets in them; its keys are the deployments."""
+"""The Secret for specs that contain secrets. The keys of this Secret are names of deployments."""
 _FILE, _FOLLOWS, _SECRET_FILE = "resource.json", "follows", "secret"
 
 
 class Following:
-    """Specs for the next resources of a namespace. Every method raises ApiError."""
+    """Stored specs of resources to re-create in a namespace. Every method raises ApiError."""
 
     def __init__(self, api: KubernetesApi) -> None:
         self._api = api
@@ -202,19 +202,19 @@ class Following:
         self._api.keep(next_of(name), files, {DEPLOYMENT: name}, dry_run=dry_run)
 
     def find(self, name: str) -> FlinkResource | None:
-        """The spec for the next resource of a name; None if the former one was not deleted."""
+        """The stored spec of a resource to re-create, or None."""
         text = self._api.file(next_of(name), _FILE)
         if text is None and (secret := self._api.file(next_of(name), _SECRET_FILE)) is not None:
             text = self._api.entry(secret, name)
         return None if text is None else FlinkResource(json.loads(text))
 
     def follows(self, name: str) -> str | None:
-        """The uid of the resource to be deleted; None if no spec is stored."""
+        """The uid of the resource that is deleted and re-created, or None if no spec is stored."""
         return self._api.file(next_of(name), _FOLLOWS)
 
     def drop(self, name: str) -> None:
-        """Delete unneeded documents, if they still exist."""
-        self._drop_entry(name)  # first, because only the ConfigMap shows that there is one
+        """Delete a stored spec, if it still exists."""
+        self._drop_entry(name)  # before the ConfigMap, because only the ConfigMap refers to the entry
         self._api.drop(f"configmaps/{next_of(name)}")
 
     def _drop_entry(self, name: str) -> None:

@@ -1,7 +1,7 @@
-"""Status of jobs that are custom resources, from the operator and from their JobManager.
+"""Status of jobs that are custom resources, from the operator and from their JobManagers.
 
-The operator looks at its jobs once a minute, and retries for ever a job that Flink refused. The JobManager of an
-application starts after its job and ends with it. Both are therefore queried.
+The operator observes its jobs only once a minute, and retries a refused job forever. The JobManager of an application
+starts after the job's resource and ends with it. Therefore both are queried.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ _DROPS_STATE = "spec.job.allowNonRestoredState is true, so state may have been s
 
 
 class KubernetesJobs(Closing):
-    """The jobs of custom resources of one kind in one namespace.
+    """The jobs of custom resources of one kind in a namespace.
 
-    ``jobmanager`` returns the endpoint of the JobManager of a cluster (the name of its ``FlinkDeployment``); None: the
-    API server's proxy of its service. ``lookup`` returns the value of a placeholder.
+    ``jobmanager`` returns the endpoint of a cluster's JobManager, by the name of its ``FlinkDeployment``. None uses the
+    API server's proxy for the JobManager's service. ``lookup`` returns the value of a placeholder.
     """
 
     def __init__(
@@ -56,9 +56,9 @@ class KubernetesJobs(Closing):
         self._endpoint = jobmanager or (lambda cluster: api.service(f"{cluster}-rest", "rest"))
         self._jobmanagers: dict[str, JobManagerJobs] = {}
         self._runner = ScriptRunner(lookup)
-        # Flink's job id last seen for each job.
+        # The last Flink job id of each job.
         self._seen: dict[JobRef, str] = {}
-        # By the name of a resource: its version, and the time at which that was first seen.
+        # Version of each resource by name, and the time at which this version was first seen.
         self._first_seen: dict[str, tuple[str, float]] = {}
 
     def __str__(self) -> str:
@@ -73,27 +73,27 @@ class KubernetesJobs(Closing):
         self._runner.register_placeholders(job)
 
     def engine(self) -> EngineInfo:
-        """Flink, of the version that the session cluster runs, or the manifest names."""
+        """Flink in the version of the session cluster or the manifest."""
         cluster = self._manifest.spec.get("deploymentName")
         if cluster is not None:
             found = self._api.find("FlinkDeployment", str(cluster))
             if found is None:
-                raise TargetError(f"{self} has no FlinkDeployment {cluster!r}, which is to run the jobs")
+                raise TargetError(f"{self} has no FlinkDeployment {cluster!r}, which must run the jobs")
             version = ((found.get("status") or {}).get("clusterInfo") or {}).get("flink-version")
             if version:
                 return EngineInfo("flink", str(version))
             with self._jobmanager(str(cluster)) as jobmanager:
                 return EngineInfo("flink", jobmanager.version())
         if self._manifest.flink_version is None:
-            raise TargetError("the manifest names no flinkVersion: write the one of its image, v2_0 say")
+            raise TargetError("the manifest sets no flinkVersion. Set the version of its image, for example v2_0")
         return EngineInfo("flink", self._manifest.flink_version)
 
     def status(self, job: JobRef) -> JobStatus | None:
-        """The job's status by its JobManager, else by the operator.
+        """The job's status from its JobManager, or else from the operator.
 
-        A resource runs one job at a time, so a job that another one has replaced has ended. A job that is refused for
-        good is ``FAILING``: the operator retries it as long as its resource exists. Raises DeployRefused if somebody
-        edited the resource since this target saw the job.
+        A resource runs one job at a time, so a replaced job has ended. A permanently refused job is ``FAILING``,
+        because the operator retries it as long as its resource exists. Raises DeployRefused if someone edited the
+        resource after this target saw the job.
         """
         current = self._find(resource_of(job))
         if current is None:
@@ -102,9 +102,9 @@ class KubernetesJobs(Closing):
             edited = job == f"{current.name}/{current.request}" and not current.ended
             if edited and current.flink_job is not None and self._seen.get(job) == current.flink_job:
                 raise DeployRefused(
-                    f"somebody edited {self._manifest.kind} {current.name} while job {job} was verified: the "
-                    "running version is not the deployed one, and was left unchanged. Record it "
-                    "(`flinkcompat ledger adopt`), or undo the edit, then deploy again"
+                    f"someone edited {self._manifest.kind} {current.name} while job {job} was verified, so the "
+                    "running version differs from the deployed version. Nothing was changed. Record the running "
+                    "version (`flinkcompat ledger adopt`), or undo the edit. Then deploy again"
                 )
             state = "FINISHED" if current.note(STOPPED).get("job") == job else "CANCELED"
             return JobStatus(job, current.job_name, state, completed_checkpoints=None)
@@ -118,7 +118,7 @@ class KubernetesJobs(Closing):
         return replace(status, job_id=current.ref, name=current.job_name, fault=status.fault or fault_of(current.error))
 
     def _flink_status(self, current: FlinkResource) -> JobStatus | None:
-        """The JobManager's status of a job; None if there is none, or the JobManager is absent."""
+        """The JobManager's status of a job, or None without such a job or without a JobManager."""
         if current.flink_job is None or not (current.reconciled or current.wants_suspended):
             return None
         try:
@@ -131,7 +131,7 @@ class KubernetesJobs(Closing):
             raise
 
     def _over(self, current: FlinkResource) -> bool:
-        """True if no job of it runs, by the operator and by the JobManager if that knows more."""
+        """True if no job of the resource runs, according to the operator or its JobManager."""
         if current.ended and current.reconciled:
             return True
         if not current.ended and not (current.reconciled and not current.wants_suspended):
@@ -145,7 +145,7 @@ class KubernetesJobs(Closing):
         return current.ended if status is None else status.terminal
 
     def running(self, name: str) -> tuple[JobRef, ...]:
-        """The jobs of this name that have not ended; a foreign resource is also found by its own name."""
+        """The jobs with this name that have not ended. Foreign resources are also found by resource name."""
         return tuple(
             each.ref
             for each in self._resources()
@@ -158,15 +158,15 @@ class KubernetesJobs(Closing):
         proof = jobs.restored_from(id_)
         if proof.snapshot is not None and current is not None and current.drops_state:
             raise TargetError(
-                f"{self._manifest.kind} {current.name}: {_DROPS_STATE}: somebody else changed its restore "
-                "settings. Set it to false there, and look at the job's rows before you record it "
+                f"{self._manifest.kind} {current.name}: {_DROPS_STATE}. Someone else changed the restore settings. "
+                "Set the field to false in the resource, and check the job's rows before you record the job "
                 "(`flinkcompat ledger adopt`)"
             )
         return proof
 
     # ------------------------------------------------------------------------------------------------- capabilities
     def deployed(self, name: str) -> Deployed | None:
-        """The job that the resource of this name describes, as long as it has not ended."""
+        """The job of the resource with this name, or None if it has ended."""
         for each in self._resources():
             if name not in (each.job_name, each.name) or self._over(each):
                 continue
@@ -174,7 +174,7 @@ class KubernetesJobs(Closing):
             plural, _, file = (mounted_file(each.spec) or "").partition("/")
             if script is None and plural == "configmaps":
                 script = self._api.file(file, SCRIPT_FILE)
-            # By the record of the last start, even if somebody edited the resource since, so that the edit shows.
+            # Use the keys in the record of the last start. So later edits of the resource are visible as differences.
             keys = each.note(STARTED).get("settings")
             settings = (
                 None if keys is None else {key: each.configuration[key] for key in keys if key in each.configuration}
@@ -185,7 +185,8 @@ class KubernetesJobs(Closing):
     def carried_over(self, job: JobRef) -> Snapshot | None:
         """The savepoint that the operator recorded when it upgraded the resource.
 
-        It also records ``initialSavepointPath`` there: of a re-created resource, and of ``savepointRedeployNonce``.
+        The operator also records ``initialSavepointPath`` in this field, for a re-created resource and for
+        ``savepointRedeployNonce``. The method does not return such an initial savepoint.
         """
         current = self._of(job)
         if current is None or current.began_with(current.upgrade_savepoint):
@@ -193,7 +194,7 @@ class KubernetesJobs(Closing):
         return current.upgrade_savepoint
 
     def edits(self, job: JobRef) -> str | None:
-        """Differences between its resource and the manifest, or other handling of its state."""
+        """Differences between the job's resource and the manifest, and restore settings that drop state."""
         current = self._of(job)
         if current is None:
             return None
@@ -213,7 +214,7 @@ class KubernetesJobs(Closing):
         )
 
     def job_history(self, job: JobRef) -> JobHistory:
-        """The history of a job from its JobManager; empty for a job that was never accepted."""
+        """The history of a job from its JobManager, empty for a job that was never accepted."""
         current = self._of(job)
         refused = current is not None and current.in_vain and not (current.reconciled and current.flink_job)
         if current is not None and (refused or current.unaccepted):
@@ -241,7 +242,7 @@ class KubernetesJobs(Closing):
         try:
             return self._jobs_of(current).snapshot_stats(JobRef(str(flink_job)), kind)
         except ApiError:
-            if ended:  # the session cluster may have forgotten it
+            if ended:  # the session cluster may have forgotten the job
                 return None
             raise
 
@@ -254,7 +255,7 @@ class KubernetesJobs(Closing):
         return jobs.source_offsets(id_)
 
     def page_of(self, job: JobRef, ui_url: str) -> str | None:
-        """The job's page under ``ui_url``, with ``{namespace}`` and ``{cluster}`` replaced for an Ingress."""
+        """The job's page under ``ui_url``. ``{namespace}`` and ``{cluster}`` in the address are replaced."""
         current = self._of(job)
         if current is None:
             return None
@@ -276,11 +277,11 @@ class KubernetesJobs(Closing):
         return FlinkResource(found)
 
     def _unchanged_seconds(self, resource: FlinkResource) -> float:
-        """Seconds for which a resource has been unchanged as of the latest look."""
+        """Seconds for which a resource has been unchanged at its latest read."""
         return time.monotonic() - self._first_seen[resource.name][1]
 
     def _of(self, job: JobRef) -> FlinkResource | None:
-        """The resource that describes exactly this job; a name without a request means its present job."""
+        """The resource that describes this job, or None. A name without a request means its present job."""
         found = self._find(resource_of(job))
         return found if found is not None and job in (found.ref, found.name) else None
 
@@ -301,27 +302,27 @@ class KubernetesJobs(Closing):
         return self._in_flink_of(job, self._of(job))
 
     def _in_flink_of(self, job: JobRef, current: FlinkResource | None) -> tuple[JobManagerJobs, JobRef]:
-        """The job in Flink, by its resource."""
+        """The JobManager and the Flink job id of a job. Raises TargetError."""
         if current is None or current.flink_job is None:
-            raise TargetError(f"job {job} {CANNOT_TELL}: the operator names no Flink job for it{self._why(current)}")
+            raise TargetError(f"job {job} {CANNOT_TELL}: the operator reports no Flink job for it{self._why(current)}")
         return self._jobs_of(current), JobRef(current.flink_job)
 
     def _why(self, resource: FlinkResource | None) -> str:
-        """The operator's error, as an addition to a message."""
+        """The operator's error in parentheses for messages, or ""."""
         why = resource.why(self._runner.redactor) if resource is not None else None
         return f" ({why})" if why else ""
 
 
 def resource_of(job: JobRef) -> str:
-    """The resource whose job it is."""
+    """The name of the resource that runs a job."""
     return job.partition("/")[0]
 
 
 def located(url: str, namespace: str, cluster: str) -> str:
-    """An address with ``{namespace}`` and ``{cluster}`` replaced by those of a JobManager."""
+    """Replace ``{namespace}`` and ``{cluster}`` in an address."""
     return url.replace("{cluster}", cluster).replace("{namespace}", namespace)
 
 
 def _cluster_of(resource: FlinkResource) -> str:
-    """The name of the ``FlinkDeployment`` whose JobManager runs its job."""
+    """The name of the ``FlinkDeployment`` whose JobManager runs the resource's job."""
     return str(resource.spec.get("deploymentName") or resource.name)

@@ -1,9 +1,10 @@
-"""The manifest of a resource, and the placeholder through which it receives the script.
+"""The manifest of a resource, with a placeholder for the script.
 
-A manifest is a ``FlinkSessionJob`` or ``FlinkDeployment`` in YAML. One placeholder in its ``spec.job.args`` marks the
-place of the script: ``{script}`` (its text), ``{script_base64}``, ``{statements}`` (for the runner of this package),
-``{script_uri}`` or ``{statements_uri}`` (a file of either, mounted from a ConfigMap or, with resolved placeholders,
-from a Secret), ``{script_path}`` or ``{statements_path}`` (the same as a plain path).
+A manifest is a ``FlinkSessionJob`` or ``FlinkDeployment`` in YAML. The manifest's ``spec.job.args`` contain one
+placeholder for the script. ``{script}`` is the script's text, ``{script_base64}`` its base64 form, and ``{statements}``
+the argument for this package's runner. ``{script_uri}`` and ``{statements_uri}`` are URIs of a file, mounted from a
+ConfigMap or, with secrets filled in, from a Secret. ``{script_path}`` and ``{statements_path}`` are plain paths of the
+same files.
 """
 
 from __future__ import annotations
@@ -32,14 +33,14 @@ _SCRIPTS, _STATEMENTS = ("{script_uri}", "{script_path}"), ("{statements_uri}", 
 _MOUNTED = (*_SCRIPTS, *_STATEMENTS)
 _PLACEHOLDERS = ("{script}", "{script_base64}", "{statements}", *_MOUNTED)
 _LARGEST_BYTES = 300_000
-# Maximum size of all values of a ConfigMap or Secret.
+# Maximum size of all values in a ConfigMap or Secret.
 _LARGEST_FILE_BYTES = 1024 * 1024
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,43}[a-z0-9])?")
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """Template of a new resource; ``args`` hold the placeholder of the script."""
+    """Template of a new resource; ``args`` contain the placeholder for the script."""
 
     kind: str
     spec: Mapping[str, Any]
@@ -48,14 +49,14 @@ class Manifest:
 
     @classmethod
     def of(cls, settings: Mapping[str, Any], place: str) -> Manifest:
-        """The manifest of a connection: ``manifest`` (YAML, or its path), or ``session_cluster`` alone."""
+        """The manifest of a connection, from ``manifest`` (YAML or its path) or from ``session_cluster``."""
         manifest, cluster = settings.get("manifest"), settings.get("session_cluster")
         if manifest:
             return cls._read(manifest, f"{place}: manifest")
         if not cluster:
             raise DeployError(
-                f"{place}: the target kubernetes needs session_cluster (the name of a FlinkDeployment that runs jobs), "
-                "or manifest (a FlinkSessionJob or FlinkDeployment in YAML, or a path of one)"
+                f"{place}: the target kubernetes requires session_cluster (the name of a FlinkDeployment that runs "
+                "jobs), or manifest (a FlinkSessionJob or FlinkDeployment in YAML, or the path of such a file)"
             )
         job = {"entryClass": DRIVER, "args": ["--script", "{script}"]}
         return cls("FlinkSessionJob", {"deploymentName": str(cluster), "job": job}, tuple(job["args"]), {})
@@ -70,54 +71,54 @@ class Manifest:
         except (OSError, ValueError, yaml.YAMLError) as error:
             raise DeployError(f"{place} cannot be read: {error}") from None
         if not isinstance(document, Mapping) or document.get("kind") not in PLURALS:
-            raise DeployError(f"{place} is no {' or '.join(PLURALS)}")
+            raise DeployError(f"{place} is not a {' or '.join(PLURALS)}")
         spec = dict(document.get("spec") or {})
         args = tuple(str(each) for each in (spec.get("job") or {}).get("args") or ())
         if sum(arg.count(each) for arg in args for each in _PLACEHOLDERS) != 1:
             raise DeployError(
-                f"{place}: one of spec.job.args must contain the place of the script, as one of "
+                f"{place}: spec.job.args must contain exactly one placeholder for the script: "
                 f"{', '.join(_PLACEHOLDERS)}"
             )
         found = cls(str(document["kind"]), spec, args, dict(document.get("metadata") or {}))
         if found.mounts and found.kind == "FlinkSessionJob":
             raise DeployError(
-                f"{place}: {', '.join(_MOUNTED)} mount a file into the JobManager, which a FlinkSessionJob does not "
-                "have of its own: use {script} or {statements}, or a FlinkDeployment"
+                f"{place}: {', '.join(_MOUNTED)} mount a file into the JobManager, but a FlinkSessionJob has no "
+                "separate JobManager. Use {script} or {statements}, or a FlinkDeployment"
             )
         return found
 
     @property
     def mounts(self) -> bool:
-        """True if the script is a file in the JobManager."""
+        """True if the script is mounted as a file into the JobManager."""
         return any(each in arg for arg in self.args for each in _MOUNTED)
 
     @property
     def reads_script_file(self) -> bool:
-        """True if the script's own text is read from a file, not its statements."""
+        """True if the program reads the script's text from a file."""
         return any(each in arg for arg in self.args for each in _SCRIPTS)
 
     @property
     def _reads_statements(self) -> bool:
-        """True if that file contains the statements for the runner of this package."""
+        """True if the program reads statements for this package's runner from a file."""
         return any(each in arg for arg in self.args for each in _STATEMENTS)
 
     @property
     def flink_version(self) -> str | None:
-        """The version of Flink that it names (``v1_20`` is 1.20); None without one, as in a session job."""
+        """The Flink version in the manifest (``v1_20`` is 1.20), or None, as in a session job."""
         found = re.fullmatch(r"v(\d+)_(\d+)", str(self.spec.get("flinkVersion", "")))
         return f"{found[1]}.{found[2]}" if found else None
 
     @property
     def needs_sql_driver(self) -> bool:
-        """True if Flink's own ``SqlDriver`` runs the script, which Flink 1.x lacks."""
+        """True if Flink's own ``SqlDriver`` runs the script. Flink 1.x has no ``SqlDriver``."""
         return (self.spec.get("job") or {}).get("entryClass") == DRIVER
 
     def differing(self, spec: Mapping[str, Any], *, of_job: bool = False) -> str:
-        """Engine fields (``of_job``: and the program) that differ from this manifest; empty if none."""
+        """Text about engine fields (with ``of_job``, also the program) that differ from this manifest, or ""."""
         engine = (("image", "flinkVersion", "deploymentName"), spec, self.spec)
         runner = (("jarURI", "entryClass"), spec.get("job") or {}, self.spec.get("job") or {})
         found = [
-            f"{key} is {there.get(key)!r} there and {here[key]!r} in the manifest"
+            f"{key} is {there.get(key)!r} in the resource but {here[key]!r} in the manifest"
             for keys, there, here in (engine, *([runner] if of_job else []))
             for key in keys
             if key in here and there.get(key) != here[key]
@@ -132,18 +133,17 @@ class Manifest:
                 job[key] = self.spec["job"][key]
         if sum(len(arg.encode()) for arg in job["args"]) > _LARGEST_BYTES:
             raise ScriptRefused(
-                f"the script has more than {_LARGEST_BYTES // 1000} kB, and the resource keeps it several times: let "
-                "it travel as a file, by {script_uri} in the manifest of a FlinkDeployment"
+                f"the script has more than {_LARGEST_BYTES // 1000} kB, but the resource stores it several times. "
+                "Pass the script as a file, with {script_uri} in the manifest of a FlinkDeployment"
             )
         spec["job"] = job
         if self.mounts:
             if (size := sum(len(each.encode()) for each in self.files(text).values())) > _LARGEST_FILE_BYTES:
                 raise ScriptRefused(
-                    f"the file of the script has {size} bytes, and a ConfigMap or Secret can contain "
-                    f"{_LARGEST_FILE_BYTES} (1 MiB) at most: split the script, or move its longest texts "
-                    "into the image"
+                    f"the script's file has {size} bytes, but a ConfigMap or Secret can contain at most "
+                    f"{_LARGEST_FILE_BYTES} (1 MiB). Split the script, or move its longest texts into the image"
                     + (
-                        " ({script_uri} needs less than half the space of {statements_uri})"
+                        " ({script_uri} requires less than half the space of {statements_uri})"
                         if self._reads_statements
                         else ""
                     )
@@ -168,13 +168,13 @@ class Manifest:
         return found
 
     def files(self, text: str) -> dict[str, str]:
-        """The mounted files of a script: itself, and its statements if the runner of this package reads them."""
+        """The mounted files of a script: the script, and its statements if this package's runner reads them."""
         if not self.mounts:
             return {}
         return {SCRIPT_FILE: text, **({_STATEMENTS_FILE: encode_script(text)} if self._reads_statements else {})}
 
     def script_of(self, args: Iterable[str]) -> str | None:
-        """The script in arguments; None if they differ from the manifest's or contain none."""
+        """The script in a resource's arguments, or None if they contain no script or do not fit the manifest."""
         passed = tuple(args)
         if len(passed) != len(self.args):
             return None
@@ -206,11 +206,11 @@ def _placeholder_of(arg: str) -> str | None:
 
 
 def require_name(name: str) -> str:
-    """The name of a resource. Raises ScriptRefused if Kubernetes does not accept it."""
+    """Check a resource name. Raises ScriptRefused if Kubernetes does not accept the name."""
     if not _NAME.fullmatch(name):
         raise ScriptRefused(
-            f"{name!r} cannot be the name of a Kubernetes resource of Flink (small letters, digits and '-', 45 at "
-            "most): give the deployment such a name"
+            f"{name!r} is not a valid name for Flink's Kubernetes resources. Use a deployment name with at most 45 "
+            "lower-case letters, digits and '-'"
         )
     return name
 
@@ -232,7 +232,7 @@ def _mounting(template: Mapping[str, Any], file: str, *, secret: bool) -> dict[s
 
 
 def mounted_file(spec: Mapping[str, Any]) -> str | None:
-    """ConfigMap or Secret from which a spec mounts its script (``configmaps/NAME``); None without one."""
+    """ConfigMap or Secret from which a spec mounts its script (``configmaps/NAME``), or None."""
     volumes = ((spec.get("podTemplate") or {}).get("spec") or {}).get("volumes") or ()
     ours: Mapping[str, Any] = next((each for each in volumes if each.get("name") == _VOLUME), {})
     if found := (ours.get("configMap") or {}).get("name"):

@@ -1,7 +1,7 @@
-"""Repository content for a resource of Argo CD or Flux, with which the operator upgrades its job.
+"""Planned changes for a resource that Argo CD or Flux writes, executed by the operator's upgrade.
 
-One merge is the operator's own upgrade in one step. Its modes and options are therefore written such that it takes a
-savepoint or does nothing, and its outcome is judged afterwards.
+A merge of the plan makes the operator upgrade the job in one step. Therefore the plan sets modes and options so that
+the operator either takes a savepoint or does nothing. The outcome is verified afterwards.
 """
 
 from __future__ import annotations
@@ -27,27 +27,27 @@ from airflow_flinkcompat.deploy.targets.kubernetes.resource import KEPT, REQUEST
 from airflow_flinkcompat.model import JobSpec, StartMode
 from airflow_flinkcompat.secrets import placeholders
 
-# Fields of a job that a deployment sets; `parallelism` only if its settings contain one.
+# Fields of a job that a deployment sets. `parallelism` is set only if the settings contain it.
 _JOB_KEYS = ("jarURI", "entryClass", "args", "state", "upgradeMode", "allowNonRestoredState")
 _PARALLELISM = "parallelism.default"
 
 
 def require_plannable(manifest: Manifest, job: JobSpec) -> None:
-    """Raise ScriptRefused for a placeholder that only the runner of this package could read from a Secret."""
+    """Raise ScriptRefused for a script with placeholders, unless the program reads a mounted script."""
     found = next(iter(placeholders(job.script)), None)
     if found is not None and not manifest.reads_script_file:
         raise ScriptRefused(
-            f"{job.source}: {found} would have to be filled in before the repository gets the script, and stand there "
-            "for everybody to read: let the script travel by {script_uri}, as a Secret that you make"
+            f"{job.source}: {found} would be filled in before the script is written to the repository, where "
+            "everybody could read its value. Pass the script with {script_uri}, from a Secret that you create"
         )
 
 
 def upgrading(
     manifest: Manifest, job: JobSpec, base: FlinkResource | None, mode: StartMode, request_id: str
 ) -> dict[str, Any]:
-    """The whole resource as it is once the plan is carried out."""
+    """The complete resource after the plan is carried out."""
     body = starting(manifest, job, job.script, base, request_id, None, ())
-    if base is not None and "initialSavepointPath" in base.job:  # read only at the first start
+    if base is not None and "initialSavepointPath" in base.job:  # the operator reads this field only at the first start
         body["spec"]["job"]["initialSavepointPath"] = base.job["initialSavepointPath"]
     if base is not None and mode is StartMode.STATELESS:
         body["spec"]["job"]["upgradeMode"] = "stateless"
@@ -69,7 +69,7 @@ def plan_of(
     body: Mapping[str, Any],
     namespace: str,
 ) -> ChangePlan:
-    """The plan of a resource that the API server accepts."""
+    """The plan of a change that the API server has accepted in a dry run."""
     name, kind = name_of(job), manifest.kind
     place = f"{kind} {name} of namespace {namespace}"
     file = file_of(manifest, job, job.script, body["metadata"]["labels"][REQUEST])
@@ -89,7 +89,7 @@ def plan_of(
     before = base.note(STARTED).get("settings") or () if base is not None else ()
     gone = sorted(({*before} - {*job.settings}).intersection(base.configuration if base is not None else ()))
     notes = [
-        f"Plan of flinkcompat for {place}: merge it into the manifests of its repository.",
+        f"Plan of flinkcompat for {place}. Merge it into the manifests of the repository.",
         *_upgrade(base, mode),
     ]
     if gone:
@@ -97,9 +97,9 @@ def plan_of(
     if file.secret:
         filled = ", ".join(sorted({str(each) for each in placeholders(job.script)}))
         notes.append(
-            f"Before the merge, create the Secret {file.name} in namespace {namespace} with the key "
-            f"{SCRIPT_FILE}: the script with {filled} filled in (for example by an ExternalSecret or a "
-            "SealedSecret). No document here contains it."
+            f"Before the merge, create the Secret {file.name} in namespace {namespace}. Its key {SCRIPT_FILE} must "
+            f"contain the script with {filled} filled in (for example by an ExternalSecret or a SealedSecret). No "
+            "document here contains this script."
         )
     return ChangePlan(
         place,
@@ -110,22 +110,21 @@ def plan_of(
 
 
 def _require_no_secret(manifest: Manifest, resource: Mapping[str, Any], place: str, base: FlinkResource | None) -> None:
-    """Raise DeployRefused for a secret, because a plan goes to a log, to XCom and to a repository."""
+    """Raise DeployRefused for a secret, because a plan is written to a log, to XCom and to a repository."""
     spec = resource["spec"]
-    # The script was already checked for secrets.
+    # Skip the script, which was already checked for secrets.
     looked = {**spec, "job": {**spec["job"], "args": list(manifest.args)}}
     if found := secret_places({**resource, "spec": looked}):
         source = "the manifest of the connection" if base is None else "the resource"
         raise DeployRefused(
-            f"{place}: {', '.join(found)} would be readable by everybody in the plan. Remove it from "
-            f"{source}, and have Flink read it from a Secret (an environment variable with "
-            "valueFrom.secretKeyRef, a file that is mounted, a service account's own role), or add it in "
-            "the repository itself; then plan again"
+            f"{place}: everybody could read {', '.join(found)} in the plan. Remove this secret from {source}, and let "
+            "Flink read it from a Secret (an environment variable with valueFrom.secretKeyRef, a mounted file, a "
+            "service account's role), or add it in the repository itself. Then plan again"
         )
 
 
 def _ours(manifest: Manifest, job: JobSpec, spec: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a spec that a deployment sets."""
+    """Only the fields of a spec that a deployment sets."""
     keys = [*_JOB_KEYS, *(["parallelism"] if _PARALLELISM in job.settings else [])]
     configuration = spec["flinkConfiguration"]
     ours = {
@@ -136,32 +135,32 @@ def _ours(manifest: Manifest, job: JobSpec, spec: Mapping[str, Any]) -> dict[str
 
 
 def _upgrade(base: FlinkResource | None, mode: StartMode) -> list[str]:
-    """Effects of the merge through the operator, and the parts unchecked until then."""
-    after = "The next run of the deployment records it once the job runs and Flink reports"
+    """Notes on the effects of the merge, and on the verification after it."""
+    after = "The next run of the deployment records the change when the job runs and Flink reports"
     if base is None:
         return [
-            "The operator starts the job, without state.",
+            "The operator starts the job without state.",
             f"{after} that it started empty (latest.restored).",
         ]
     if mode is StartMode.STATELESS:
         return [
-            "One merge, one step: the operator cancels the job WITHOUT a savepoint and starts the script "
-            "empty. To return to the present state, you need a savepoint that you take before the merge.",
+            "After the merge, the operator cancels the job WITHOUT a savepoint and starts the script empty, in one "
+            "step. To be able to return to the present state, take a savepoint before the merge.",
             f"{after} that it started empty (latest.restored).",
-            "upgradeMode: stateless stays in the repository: set it to savepoint with a second merge, or "
-            "the next change by anybody also starts the job empty. The next plan of flinkcompat sets it.",
+            "upgradeMode: stateless stays in the repository. Set it to savepoint with a second merge. Otherwise the "
+            "next change by anybody also starts the job empty. The next plan of flinkcompat sets it to savepoint.",
         ]
     return [
-        "One merge, one step: the operator stops the job with a savepoint and starts the script from it. "
-        "Nothing checks that savepoint before the start, and nothing rolls back to the former script: if "
-        "the job does not run, revert the merge, and compare Flink's restore error with the savepoint.",
-        "The last-state fallback is off: if the savepoint fails, the job keeps running, and the operator tries again.",
+        "After the merge, the operator stops the job with a savepoint and starts the script from it, in one step. "
+        "Nothing checks the savepoint before the start, and nothing rolls back to the former script. If the job does "
+        "not run, revert the merge, and compare Flink's restore error with the savepoint.",
+        "The last-state fallback is off. If the savepoint fails, the job keeps running, and the operator tries again.",
         f"{after} that it was restored from the savepoint that the operator recorded (latest.restored).",
     ]
 
 
 class _Dumper(yaml.SafeDumper):
-    """YAML dumper that writes texts of several lines as such."""
+    """YAML dumper that writes multi-line texts as blocks."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True

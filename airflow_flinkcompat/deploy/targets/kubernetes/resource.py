@@ -1,7 +1,8 @@
-"""One ``FlinkSessionJob`` or ``FlinkDeployment``: its job's status, for operators 1.7 to 1.15.
+"""A ``FlinkSessionJob`` or ``FlinkDeployment`` and its job's status, for operators 1.7 to 1.15.
 
-Field history (the operator's releases): before 1.8 the reconciled generation is in ``lastReconciledSpec`` alone; before
-1.10 the savepoint of a stop is ``savepointInfo.lastSavepoint``, later ``upgradeSavepointPath``.
+Fields differ between releases of the operator. Before 1.8, only ``lastReconciledSpec`` contains the reconciled
+generation. Before 1.10, ``savepointInfo.lastSavepoint`` is the savepoint of a stop. Since 1.10, the field is
+``upgradeSavepointPath``.
 """
 
 from __future__ import annotations
@@ -19,22 +20,22 @@ from airflow_flinkcompat.deploy.target import TERMINAL, JobRef, Snapshot, same_s
 
 PREFIX = "flinkcompat/"
 REQUEST = f"{PREFIX}request"
-"""Label: the request of the start whose job the resource describes."""
+"""Label with the request id of the start whose job the resource describes."""
 STARTED, STOPPED, REFUSED = f"{PREFIX}started", f"{PREFIX}stopped", f"{PREFIX}refused"
-"""Annotations in JSON: records of the last start and stop, and the start that was refused last."""
+"""JSON annotations: records of the last start, the last stop, and the last refused start."""
 FILES = f"{PREFIX}files"
-"""Annotation, JSON: the ConfigMaps and Secrets of its scripts, the latest first."""
+"""JSON annotation: the ConfigMaps and Secrets of the resource's scripts, latest first."""
 SUSPENDED, RUNNING = "suspended", "running"
 FALLBACK = "kubernetes.operator.job.upgrade.last-state-fallback.enabled"
-"""The option that allows a stop with savepoint to become a stop without one."""
+"""The option that lets a stop with savepoint fall back to a stop without savepoint."""
 KEPT = {
     FALLBACK: "false",
     "kubernetes.operator.savepoint.cleanup.enabled": "false",
     "kubernetes.operator.savepoint.dispose-on-delete": "false",
 }
-"""Operator options that prevent fallbacks of a stop, and deletion of savepoints the ledger may use."""
+"""Operator options that prevent a fallback of a stop, and the deletion of savepoints in the ledger."""
 _NO_PATH = "KUBERNETES_OPERATOR_LAST_STATE"
-# Fields that do not identify a job, or only determine how it stops or begins.
+# Fields that do not identify a job, because they only affect its stop or start.
 _INCIDENTAL = frozenset(
     {
         "state",
@@ -46,11 +47,11 @@ _INCIDENTAL = frozenset(
         "autoscalerResetNonce",
     }
 )
-# Options of the operator and the autoscaler, which change the running job.
+# Options of the operator and the autoscaler, which do not identify a job.
 _NOT_OF_THE_JOB = ("kubernetes.operator.", "job.autoscaler.")
 _PARALLELISM = "parallelism.default"
 _COMING_UP = frozenset({"", "RECONCILING", "INITIALIZING", "CREATED"})
-# Operator errors for a job that Flink or Kubernetes refused, so that the operator's retries cannot succeed.
+# Errors of jobs that Flink or Kubernetes refused, so that the operator's retries cannot succeed.
 _IN_VAIN = re.compile(
     r"ProgramInvocationException|ValidationException|SqlParserException|TableException|CalciteContextException|"
     r"Failed to rollback to checkpoint|Cannot map checkpoint|Could not execute application|"
@@ -73,7 +74,7 @@ _CONTROLLERS = {
 
 @dataclass(frozen=True)
 class FlinkResource:
-    """A custom resource with a job, as it was read."""
+    """A custom resource with a job, as read from the API server."""
 
     document: Mapping[str, Any]
 
@@ -92,7 +93,7 @@ class FlinkResource:
 
     @property
     def revision(self) -> tuple[str, int]:
-        """Identity of this spec of this resource."""
+        """Identity of a resource's spec."""
         return str(self.metadata.get("uid")), self.generation
 
     @property
@@ -101,12 +102,12 @@ class FlinkResource:
 
     @property
     def job(self) -> Mapping[str, Any]:
-        """The requested job; empty for a session cluster."""
+        """The requested job, empty for a session cluster."""
         return self.spec.get("job") or {}
 
     @property
     def wants_suspended(self) -> bool:
-        """True if the spec asks for no running job."""
+        """True if the spec requests a suspended job."""
         return bool(self.job.get("state", RUNNING) == SUSPENDED)
 
     @property
@@ -117,8 +118,8 @@ class FlinkResource:
     def digest(self) -> str:
         """Digest of the spec's fields that identify a job, without scaling and the operator's own fields.
 
-        The operator rewrites a resource once for its finalizer and with its defaults (measured on 1.7.0: ``parallelism:
-        0``, and the ``kind`` of a pod template).
+        The operator once rewrites a resource to add its finalizer and defaults (measured on 1.7.0: ``parallelism: 0``,
+        and the ``kind`` of a pod template).
         """
         spec = {key: value for key, value in self.spec.items() if key != "restartNonce"}
         spec["job"] = {key: value for key, value in self.job.items() if key not in _INCIDENTAL}
@@ -140,7 +141,7 @@ class FlinkResource:
         return sha256(json.dumps(_without_empty(spec), sort_keys=True).encode()).hexdigest()
 
     def note(self, annotation: str) -> Mapping[str, Any]:
-        """The record of a start or stop; empty if there was none."""
+        """The record in an annotation, such as a start or stop, or empty."""
         text = (self.metadata.get("annotations") or {}).get(annotation)
         try:
             found = json.loads(text) if text else {}
@@ -150,13 +151,13 @@ class FlinkResource:
 
     @property
     def started(self) -> Mapping[str, Any]:
-        """The record of this spec's start; empty if somebody else has changed the spec since."""
+        """The record of this spec's start, empty if someone else has changed the spec since then."""
         note = self.note(STARTED)
         return note if note.get("spec") == self.digest else {}
 
     @property
     def ref(self) -> JobRef:
-        """The job that it describes: by the request of its start, or by the spec if others wrote it."""
+        """The job that the resource describes, identified by request id, or by spec if others wrote it."""
         if request := self.started.get("request"):
             return JobRef(f"{self.name}/{request}")
         return JobRef(f"{self.name}/{self.metadata.get('uid', '')[:8]}-{self.digest[:8]}")
@@ -172,28 +173,28 @@ class FlinkResource:
 
     @property
     def session_job(self) -> bool:
-        """True if its job runs on a cluster that outlives it."""
+        """True if the job runs on a session cluster, which outlives the job."""
         return "deploymentName" in self.spec
 
     @property
     def template(self) -> dict[str, Any]:
-        """The document that re-creates the resource."""
+        """A document that re-creates the resource."""
         metadata = {key: dict(self.metadata.get(key) or {}) for key in ("labels", "annotations")}
         kept = {key: self.document[key] for key in ("apiVersion", "kind") if key in self.document}
         return {**kept, "metadata": {"name": self.name, **metadata}, "spec": dict(self.spec)}
 
     def require_its_own(self) -> None:
-        """Raise DeployRefused if the resource that owns this one would undo any change of it."""
+        """Raise DeployRefused if an owner resource would undo changes."""
         kind = self.document.get("kind")
         for each in self.metadata.get("ownerReferences") or ():
             if each.get("controller"):
                 raise DeployRefused(
-                    f"{kind} {self.name} is made and changed by {each.get('kind')} {each.get('name')}, which "
-                    "would undo any change made here. Nothing was changed: deploy with another resource"
+                    f"{kind} {self.name} is created and changed by {each.get('kind')} {each.get('name')}, which would "
+                    "undo any other change. Nothing was changed. Deploy with a different resource"
                 )
 
     def require_ours(self) -> None:
-        """Raise DeployRefused if a GitOps controller or an owner resource would undo our changes."""
+        """Raise DeployRefused if a GitOps controller or an owner resource would undo changes."""
         self.require_its_own()
         kind = self.document.get("kind")
         marks = {**(self.metadata.get("labels") or {}), **(self.metadata.get("annotations") or {})}
@@ -206,16 +207,16 @@ class FlinkResource:
         if owner is None and managing is not None:
             owner = _CONTROLLERS[managing]
             clear = (
-                f" (metadata.managedFields name {managing}; after you remove it there, run "
-                f"kubectl patch {kind} {self.name} "
+                f" (metadata.managedFields contains {managing}. After the removal, run kubectl patch {kind} "
+                f"{self.name} "
                 """--type=merge -p '{"metadata":{"managedFields":[{}]}}')"""
             )
         raise DeployRefused(
-            f"{kind} {self.name} belongs to {owner}, which would undo any change made here. Nothing was "
-            f"changed. Remove it from {owner} (Argo CD: remove it from the application, because "
-            "ignoreDifferences is not enough; Flux: annotate it with kustomize.toolkit.fluxcd.io/reconcile: "
-            f"disabled and remove its labels){clear}, or keep it there and write the change as a pull "
-            "request to its repository (plan_only=True of the deployment)"
+            f"{kind} {self.name} belongs to {owner}, which would undo any other change. Nothing was changed. Remove "
+            f"the resource from {owner} (Argo CD: remove it from the application, because ignoreDifferences is not "
+            "enough; Flux: annotate it with kustomize.toolkit.fluxcd.io/reconcile: disabled and remove its "
+            f"labels){clear}. Or keep it in {owner}, and write the change as a pull request to its repository "
+            "(plan_only=True of the deployment)"
         )
 
     # ------------------------------------------------------------------------------------------------ what became of it
@@ -229,12 +230,12 @@ class FlinkResource:
 
     @property
     def job_name(self) -> str:
-        """The name of the job in Flink, from the record of the start or from the operator."""
+        """The job's name in Flink, from the record of the start or from the operator."""
         return str(self.started.get("name") or self.job_status.get("jobName") or self.name)
 
     @property
     def flink_job(self) -> str | None:
-        """The id of the job in Flink; None while there is none."""
+        """The job's id in Flink, or None if there is no job yet."""
         found = self.job_status.get("jobId")
         return str(found) if found else None
 
@@ -248,12 +249,12 @@ class FlinkResource:
         return sha256(self.error.encode()).hexdigest()[:12] if self.error else None
 
     def why(self, redactor: Callable[[str], str]) -> str | None:
-        """The last error in one line; None if there is none."""
+        """The operator's last error as one line, or None."""
         return condense(_trace(self.error), redactor) if self.error else None
 
     @property
     def in_vain(self) -> bool:
-        """True if the error recurs with every retry of the operator."""
+        """True if the error will recur with every retry of the operator."""
         return self.error is not None and _IN_VAIN.search(self.error) is not None
 
     @property
@@ -262,7 +263,7 @@ class FlinkResource:
 
     @cached_property
     def _last(self) -> Mapping[str, Any]:
-        """The operator's last reconciled or pending spec; empty if there is none."""
+        """The operator's last reconciled or pending spec, or empty."""
         try:
             found = json.loads(self._reconciliation.get("lastReconciledSpec") or "{}")
         except ValueError:
@@ -271,37 +272,37 @@ class FlinkResource:
 
     @property
     def last_job(self) -> Mapping[str, Any]:
-        """The job as last reconciled; its state is ``suspended`` until a submission was accepted."""
+        """The last reconciled job, whose state is ``suspended`` until a submission is accepted."""
         return (self._last.get("spec") or {}).get("job") or {}
 
     @property
     def reconciled_generation(self) -> int:
-        """The generation that the operator has reconciled; 0: none yet."""
+        """The generation that the operator has reconciled, or 0 if none."""
         observed = self.status.get("observedGeneration")
         metadata = (self._last.get("resource_metadata") or {}).get("metadata") or {}
         return int(observed if observed is not None else metadata.get("generation", 0) or 0)
 
     @property
     def reconciled(self) -> bool:
-        """True if the status of the job refers to this spec."""
+        """True if the job's status refers to this spec."""
         return self.reconciled_generation >= self.generation and self._reconciliation.get("state") == "DEPLOYED"
 
     @property
     def noticed(self) -> bool:
-        """True if the operator works on this spec, or has finished it."""
+        """True if the operator has begun or finished the reconciliation of this spec."""
         return self.reconciled_generation >= self.generation or self._reconciliation.get("state") != "DEPLOYED"
 
     @property
     def unaccepted(self) -> bool:
-        """True if no job of this spec was ever accepted, and none of a former one is left."""
+        """True if no job of this spec was ever accepted, and no job of a former spec remains."""
         return bool(not self.reconciled and self.last_job.get("state", SUSPENDED) == SUSPENDED)
 
     @property
     def ended(self) -> bool:
-        """True if the operator knows that no job of it runs, and none will by this spec.
+        """True if the operator reports that no job of the resource runs, and none will start.
 
-        If it is not ``reconciled``, its JobManager must confirm that. From 1.10 on the operator cancels a session job
-        in the background and never marks that spec as reconciled.
+        If the resource is not ``reconciled``, its JobManager must confirm the end of the job. Since 1.10, the operator
+        cancels a session job in the background and never marks the spec as reconciled.
         """
         if not self.job:
             return True
@@ -310,7 +311,7 @@ class FlinkResource:
         return self.reconciled and self.job_state in TERMINAL
 
     def resumes_from(self, savepoint: Snapshot) -> bool:
-        """True if the operator would start the suspended resource from this savepoint, in any mode."""
+        """True if the operator would certainly start the suspended resource from this savepoint."""
         last = self.last_job
         return bool(
             self.wants_suspended
@@ -322,37 +323,37 @@ class FlinkResource:
         )
 
     def began_with(self, savepoint: Snapshot | None) -> bool:
-        """True if it is the savepoint that the resource names as its first, now or when last reconciled."""
+        """True if the savepoint is the resource's ``initialSavepointPath``, now or when last reconciled."""
         named = (job.get("initialSavepointPath") for job in (self.job, self.last_job))
         return any(each and same_snapshot(each, savepoint) for each in named)
 
     @property
     def drops_state(self) -> bool:
-        """True if its job may drop unclaimed state, as requested or as last reconciled."""
+        """True if the job may drop unclaimed state, now or when last reconciled."""
         return any(job.get("allowNonRestoredState") for job in (self.job, self.last_job))
 
     @property
     def final_state(self) -> str:
-        """The end state of a job that its JobManager no longer knows."""
+        """The final state of a job that its JobManager no longer knows."""
         if self.job_state in TERMINAL:
             return self.job_state
         return "FINISHED" if self.last_job.get("upgradeMode") == "savepoint" else "CANCELED"
 
     @property
     def coming_up(self) -> bool:
-        """True if its JobManager may not answer yet: the operator saw neither readiness nor a running job."""
+        """True if the JobManager may not answer yet, because the operator saw no ready JobManager or job."""
         if self.session_job:
             return self.job_state in _COMING_UP
         return self.job_state in _COMING_UP or self.status.get("jobManagerDeploymentStatus") != "READY"
 
     @property
     def job_state(self) -> str:
-        """The state of the job that the operator saw last; empty if it saw none."""
+        """The job state that the operator saw last, or ""."""
         return str(self.job_status.get("state") or "")
 
     @property
     def upgrade_savepoint(self) -> Snapshot | None:
-        """The savepoint from which the operator would resume."""
+        """The savepoint from which the operator would resume, or None."""
         if found := self.job_status.get("upgradeSavepointPath"):
             return Snapshot(str(found)) if found != _NO_PATH else None
         last = (self.job_status.get("savepointInfo") or {}).get("lastSavepoint") or {}
@@ -360,7 +361,7 @@ class FlinkResource:
 
 
 def _trace(error: str) -> str:
-    """An error of the operator as one stack trace; it is JSON with truncated texts."""
+    """Convert an operator error (JSON with truncated texts) to one stack trace."""
     try:
         found = json.loads(error)
         parts = [found, *(found.get("throwableList") or ())]
@@ -371,7 +372,7 @@ def _trace(error: str) -> str:
 
 
 def _plain_template(part: Mapping[str, Any]) -> dict[str, Any]:
-    """A part of a spec, whose pod template lacks its ``kind``."""
+    """A part of a spec, without ``apiVersion`` and ``kind`` in its pod template."""
     template = part.get("podTemplate")
     if not template:
         return dict(part)
@@ -379,7 +380,7 @@ def _plain_template(part: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _without_empty(value: Any) -> Any:
-    """A part of a spec without empty values: zeros, empty texts, lists and objects."""
+    """Remove empty values from a spec: zeros, empty texts, lists and objects."""
     if isinstance(value, Mapping):
         parts = {key: _without_empty(part) for key, part in value.items()}
         return {key: part for key, part in parts.items() if part}

@@ -1,9 +1,10 @@
-"""Savepoints of jobs that are custom resources: taken of running jobs, found, and deleted.
+"""Savepoints of jobs that are custom resources: taken from running jobs, found, and deleted.
 
-They are requested from the JobManager under the caller's own trigger id, so that a repeated request refers to the same
-savepoint. Neither way of the operator is used. ``savepointTriggerNonce`` is a patch of the spec whose answer names no
-request, and ``FlinkStateSnapshot`` (1.10 and later) needs another definition and another right. The operator ignores
-such a savepoint, and a later suspension takes and records its own (run on 1.7.0).
+The JobManager takes these savepoints with the caller's trigger id, so that a repeated request refers to the same
+savepoint. The operator's own methods are not used. ``savepointTriggerNonce`` is a patch of the spec whose answer
+contains no request id. ``FlinkStateSnapshot`` (since 1.10) requires an additional resource definition and permission.
+The operator ignores savepoints that the JobManager took. A later suspension takes and records a separate savepoint
+(measured on 1.7.0).
 """
 
 from __future__ import annotations
@@ -23,18 +24,18 @@ _MASKED = "******"
 
 
 class KubernetesSavepoints(SavepointPaths, KubernetesJobs):
-    """Operations of a target on the savepoints of its resources."""
+    """Part of the target that takes, finds and deletes savepoints."""
 
     def savepoint(self, job: JobRef, request_id: str, directory: str | None) -> Operation:
-        """Ask the JobManager, by default into the ``state.savepoints.dir`` of the resource or its cluster."""
+        """Request a savepoint, by default in ``state.savepoints.dir`` of the resource or its cluster."""
         current = self._of(job)
         jobs, id_ = self._in_flink_of(job, current)
         own = savepoint_directory(current.configuration) if current is not None else None
         jobs.savepoint(id_, request_id, directory or own)
         return Operation(Verb.SAVEPOINT, request_id, job, directory=directory)
 
-    def _taken(self, asked: Operation) -> Operation:
-        """A savepoint of a running job from its JobManager; also if the job has ended since."""
+    def _poll_savepoint(self, asked: Operation) -> Operation:
+        """Poll a savepoint at the JobManager, even if the job has ended since the request."""
         assert asked.job is not None
         current = self._find(resource_of(asked.job))
         flink_job = self._flink_job(asked.job, current)
@@ -43,7 +44,7 @@ class KubernetesSavepoints(SavepointPaths, KubernetesJobs):
         return replace(self._jobs_of(current).poll(replace(asked, job=flink_job)), job=asked.job)
 
     def _flink_job(self, job: JobRef, current: FlinkResource | None) -> JobRef | None:
-        """The Flink id of a job, including one that was stopped or replaced; None if unknown."""
+        """The Flink job id of a job, even if it was stopped or replaced, or None if unknown."""
         if current is not None and job in (current.ref, current.name) and current.flink_job is not None:
             return JobRef(current.flink_job)
         stopped = current.note(STOPPED) if current is not None else {}
@@ -51,11 +52,11 @@ class KubernetesSavepoints(SavepointPaths, KubernetesJobs):
         return None if found is None else JobRef(found)
 
     def savepoint_root(self) -> str | None:
-        """None, because the operator writes the savepoint of a stop only into the folder of the resource."""
+        """Always None, because the operator writes a stop's savepoint only into the resource's folder."""
         return None
 
     def final_savepoint(self, job: JobRef) -> Snapshot | None:
-        """The savepoint of a job's stop: as recorded, else from the JobManager of a session cluster."""
+        """The savepoint of a job's stop, from the record or from the JobManager of a session cluster."""
         current = self._find(resource_of(job))
         if current is None:
             return None
@@ -67,19 +68,19 @@ class KubernetesSavepoints(SavepointPaths, KubernetesJobs):
         return self._jobs_of(current).final_savepoint(flink_job) if flink_job and current.session_job else None
 
     def dispose(self, snapshot: Snapshot) -> None:
-        """Delete it by the JobManager of the session cluster, or of an application with the same folder."""
+        """Delete a savepoint by the session cluster's JobManager, or by an application with the same folder."""
         self._keeper(snapshot).dispose(snapshot)
 
     def _keeper(self, snapshot: Snapshot) -> JobManagerJobs:
-        """The JobManager that can reach a savepoint. Raises TargetError if none runs now."""
+        """A JobManager that can access a savepoint. Raises TargetError if no JobManager runs."""
         cluster = self._manifest.spec.get("deploymentName")
         if cluster is not None:
             return self._jobs_at(str(cluster))
         ready = [each for each in self._resources() if each.status.get("jobManagerDeploymentStatus") == "READY"]
         if not ready:
             raise TargetError(
-                f"{snapshot} cannot be deleted: only a JobManager can delete it, and none of {self} is "
-                "ready; delete it by hand"
+                f"{snapshot} cannot be deleted, because only a JobManager can delete it, and no JobManager of {self} "
+                "is ready. Delete the savepoint manually"
             )
 
         def shared(resource: FlinkResource) -> int:
@@ -89,7 +90,7 @@ class KubernetesSavepoints(SavepointPaths, KubernetesJobs):
         return self._jobs_of(max(ready, key=shared))
 
     def cluster_options(self, job: JobRef | None = None) -> Mapping[str, str]:
-        """Flink's options in the job's resource, or the manifest, over those of the session cluster."""
+        """Flink's options of the session cluster, overridden by the job's resource or the manifest."""
         current = self._find(resource_of(job)) if job else None
         spec = current.spec if current is not None else self._manifest.spec
         cluster = spec.get("deploymentName")

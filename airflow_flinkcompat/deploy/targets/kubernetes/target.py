@@ -1,10 +1,12 @@
-"""Deploying by custom resources of the Flink Kubernetes Operator: suspend with savepoint, then start.
+"""The target ``kubernetes``: the Flink Kubernetes Operator suspends and starts custom resources.
 
-The operator's own upgrade in one step is never used: it chooses the state itself, and falls back silently. The outcome
-of a request is in the resource. Its label and annotations are written in the same patch as its spec, under the
-``resourceVersion`` that was read, so a patch has landed whole or not at all. A resource is resumed in place only if the
-operator would start it from exactly the requested state. Otherwise it is deleted and re-created. The spec for that is
-stored before, so that a run that dies in between loses nothing.
+The operator's own one-step upgrade is never used, because it chooses the state itself and falls back silently. Each
+request is recorded in the resource. The same patch writes the label, the annotations and the spec, for the
+``resourceVersion`` that was read. So a patch is applied completely or not at all.
+
+A resource is resumed in place only if the operator would start it from exactly the requested state. Otherwise the
+resource is deleted and re-created. Before the deletion, the new spec is stored, so that nothing is lost if the run dies
+in between.
 """
 
 from __future__ import annotations
@@ -74,27 +76,27 @@ _SETTINGS = ("namespace", "session_cluster", "manifest", "jobmanager_url")
 _ATTEMPTS = 5
 _END_SECONDS = 120.0
 _SETTLE_SECONDS = 30.0
-# Seconds after which an error from before a stop counts as one of that stop, if the operator still reports it.
+# Seconds after which an earlier error is attributed to a stop, if the operator still reports the error.
 _STALE_SECONDS = 60.0
-# Seconds for which a start waits until the operator begins; a later begin is not awaited.
+# Maximum seconds that a start waits until the operator begins.
 _SEEN_SECONDS = 5.0
-# The request of a dry run.
+# Request id of a dry run.
 _NO_REQUEST = "0" * 32
 _SHARED = "get, patch and create"
 _NOT_PLANNED = (
-    "the script was checked for statements that cannot be deployed, and the API server validated the "
-    "resource; Flink did not plan it (flinkcompat check --explain-plan uses a SQL Gateway)"
+    "the script was checked for statements that cannot be deployed, and the API server validated the resource, but "
+    "Flink did not plan the script (flinkcompat check --explain-plan uses a SQL Gateway)"
 )
 
 
 class KubernetesTarget(KubernetesSavepoints):
-    """Custom resources of one kind in one namespace; ``quiet_seconds``: pause after a suspension, by kind."""
+    """Custom resources of one kind in a namespace; ``quiet_seconds``: pause after a suspension, by kind."""
 
     quiet_seconds: Mapping[str, float] = {"FlinkDeployment": 1.0, "FlinkSessionJob": 0.25}
 
     @classmethod
     def connect(cls, access: Access) -> Self:
-        """The target of a connection, or of variables such as ``FLINKCOMPAT_NAMESPACE``."""
+        """Open the target from a connection, or from variables such as ``FLINKCOMPAT_NAMESPACE``."""
         settings = access.settings
         if settings is None:
             settings = settings_from_environment(_SETTINGS)
@@ -113,8 +115,8 @@ class KubernetesTarget(KubernetesSavepoints):
 
     # ------------------------------------------------------------------------------------------------- validate, start
     def validate(self, job: JobSpec, start: Start) -> str:
-        """Check the script, and have the API server validate the resource (a dry run)."""
-        current, base = self._checked(job)
+        """Check the script, and let the API server validate the resource in a dry run."""
+        current, base = self._check_resource(job)
         if current is not None:
             current.require_ours()
         body = self._body(job, base, _NO_REQUEST, start.savepoint)
@@ -123,19 +125,19 @@ class KubernetesTarget(KubernetesSavepoints):
         return _NOT_PLANNED
 
     def _try_files(self, job: JobSpec, body: Mapping[str, Any], base: FlinkResource | None) -> None:
-        """Check with a dry run that the files of a start and a rollback can be written. Raises TargetError."""
+        """Check in a dry run that files for a start and a rollback can be written. Raises TargetError."""
         name, file = name_of(job), self._file(job, _NO_REQUEST)
         if self._manifest.mounts:
-            with self._tried(job, "the start stores its script in", file.place):
+            with self._try_write(job, "the start stores its script in", file.place):
                 self._keep_script(file, name, dry_run=True)
         if base is not None:
             found = secret_places(body)
             place, rights = (f"secrets/{SECRET}", _SHARED) if found else (f"configmaps/{next_of(name)}", "create")
-            with self._tried(job, "a rollback keeps the spec of the resource in", place, rights, found):
+            with self._try_write(job, "a rollback stores the resource's spec in", place, rights, found):
                 Following(self._api).keep(name, body, "", dry_run=True)
 
     @contextmanager
-    def _tried(
+    def _try_write(
         self, job: JobSpec, what: str, place: str, rights: str = "create", found: Sequence[str] = ()
     ) -> Iterator[None]:
         try:
@@ -145,30 +147,32 @@ class KubernetesTarget(KubernetesSavepoints):
                 raise
             plural, _, name = place.partition("/")
             places = ", ".join(found)
-            otherwise = f"; or remove {places} from the resource and have Flink read it from a Secret" if found else ""
+            otherwise = f". Or remove {places} from the resource, and let Flink read it from a Secret" if found else ""
             raise TargetError(
                 f"{job.source}: {error}. Nothing was changed: {what} {plural}/{name} of namespace "
-                f"{self._api.namespace}, so the right to {rights} {plural} is needed "
-                f"(docs/targets/kubernetes-rbac.yaml), and free space in the namespace's quota{otherwise}"
+                f"{self._api.namespace}, which requires permission to {rights} {plural} "
+                f"(docs/targets/kubernetes-rbac.yaml) and free space in the namespace's quota{otherwise}"
             ) from None
 
     def plan(self, job: JobSpec, mode: StartMode, request_id: str) -> ChangePlan:
-        """The resource for its repository, validated by the API server (a dry run)."""
-        current, base = self._checked(job)
+        """Plan the resource for its repository. The API server validates it in a dry run."""
+        current, base = self._check_resource(job)
         name = name_of(job)
         if current is None and base is not None:
-            raise DeployRefused(f"{self._manifest.kind} {name} is being re-created by a redeploy: run that again first")
+            raise DeployRefused(
+                f"{self._manifest.kind} {name} is being re-created by a redeploy. Run the redeploy again first"
+            )
         if current is not None:
             current.require_its_own()
             if current.deleting:
-                raise DeployRefused(f"{self._manifest.kind} {name} is being deleted: plan once it is gone")
+                raise DeployRefused(f"{self._manifest.kind} {name} is being deleted. Plan again after the deletion")
         require_plannable(self._manifest, job)
         body = upgrading(self._manifest, job, current, mode, request_id)
         note_digest(body, self._dry_run(current, body))
         return plan_of(self._manifest, job, current, mode, body, self._api.namespace)
 
-    def _checked(self, job: JobSpec) -> tuple[FlinkResource | None, FlinkResource | None]:
-        """A job's resource, and the next one's spec; raises ScriptRefused or TargetError if it cannot run."""
+    def _check_resource(self, job: JobSpec) -> tuple[FlinkResource | None, FlinkResource | None]:
+        """A job's resource and the spec to start from. Raises ScriptRefused, TargetError."""
         self._check(job)
         self._check_driver()
         name = name_of(job)
@@ -177,13 +181,13 @@ class KubernetesTarget(KubernetesSavepoints):
         if base is not None and (differing := self._manifest.differing(base.spec)):
             where = f"{self._manifest.kind} {name}" if current is not None else f"ConfigMap {next_of(name)}"
             raise TargetError(
-                f"{where} is the resource that the deployment updates, and it differs from the manifest: "
-                f"{differing}. The manifest determines its engine: edit one of them so that they agree"
+                f"{where} is the resource that the deployment updates, but it differs from the manifest: {differing}. "
+                "The manifest determines the engine. Edit the manifest or the resource so that they agree"
             )
         return current, base
 
     def start(self, job: JobSpec, start: Start, request_id: str) -> Operation:
-        """Have the operator start the script from exactly this state, in a resource of the deployment's name."""
+        """Let the operator start the script from exactly this state, in the deployment's resource."""
         self._check(job)
         name = name_of(job)
         with _unknown_where_unanswered(job):
@@ -201,7 +205,9 @@ class KubernetesTarget(KubernetesSavepoints):
                 self._await_gone(current)
                 current = None
             elif not current.unaccepted and not self._over(current):
-                raise TargetError(f"job {current.ref} of {self._manifest.kind} {name} has not ended: stop it first")
+                raise TargetError(
+                    f"job {current.ref} of {self._manifest.kind} {name} has not ended. Stop the job first"
+                )
         if current is None:
             base = self._following_spec(name) or base
         file = self._file(job, request_id)
@@ -210,34 +216,34 @@ class KubernetesTarget(KubernetesSavepoints):
         body = self._body(job, base, request_id, start.savepoint, [*dict.fromkeys([*files, *older])])
         note_digest(body, self._dry_run(current, body))
         if current is not None and current.wants_suspended:
-            current = self._settled(current)
+            current = self._await_settled(current)
         try:
             if self._manifest.mounts:
                 self._keep_script(file, name)
             self._bring_about(current, start, body)
         except DeployError as error:
-            if not error.unanswered:  # otherwise the start may have taken effect, and is tried again under this request
+            if not error.unanswered:  # otherwise the start may have taken effect, and is repeated with this request id
                 self._drop_unnamed(file, name)
             raise
         if base is not None:
             self._drop_next(name)
 
     def _bring_about(self, current: FlinkResource | None, start: Start, body: Mapping[str, Any]) -> None:
-        """Make a resource match the wanted one: changed in place, or re-created."""
+        """Change a resource in place to match ``body``, or re-create it."""
         if current is not None and start.savepoint is not None:
-            current = self._resumed(current, start.savepoint, body)
+            current = self._resume(current, start.savepoint, body)
             if current is None:
                 return
         if current is not None:
             self._remove(current, body)
         self._create(body)
 
-    def _settled(self, current: FlinkResource) -> FlinkResource | None:
-        """A suspended resource once the operator has recorded the suspension; None if it is gone.
+    def _await_settled(self, current: FlinkResource) -> FlinkResource | None:
+        """Wait until the operator has recorded a suspension. Return the resource, or None if deleted.
 
-        The operator reports a job as suspended before it has finished, which for an application means before its
-        JobManager is gone. If the resource is written in between, the operator treats its own status as foreign and
-        forgets the stop. It then asks an absent JobManager until that times out, or starts no job (measured on
+        The operator reports a job as suspended before it has finished, for an application even before its JobManager
+        has ended. If the resource is written in between, the operator regards its own status as foreign and forgets the
+        stop. As a result, the operator queries an absent JobManager until a timeout, or starts no job (measured on
         1.7.0 and 1.15.0).
         """
         quiet = self.quiet_seconds[self._manifest.kind]
@@ -249,25 +255,25 @@ class KubernetesTarget(KubernetesSavepoints):
             return poll(lambda: self._find(current.name), changes, timeout=_SETTLE_SECONDS)
         except Overdue as overdue:
             kind = self._manifest.kind
-            _log.warning("%s %s keeps changing, and is started in its present form", kind, current.name)
+            _log.warning("%s %s keeps changing, so it is started as it is", kind, current.name)
             return overdue.last if isinstance(overdue.last, FlinkResource) else current
 
-    def _resumed(self, current: FlinkResource, savepoint: Snapshot, body: Mapping[str, Any]) -> FlinkResource | None:
-        """Resume the resource in place; if the operator does not, return the resource that must be re-created."""
+    def _resume(self, current: FlinkResource, savepoint: Snapshot, body: Mapping[str, Any]) -> FlinkResource | None:
+        """Resume the resource in place. If the operator does not, return the resource to re-create."""
 
         def patch(seen: FlinkResource) -> Mapping[str, Any] | None:
             return patch_of(seen.document, body) if seen.resumes_from(savepoint) else None
 
-        if not self._patched(current, patch):
+        if not self._patch(current, patch):
             return current
         return self._forgotten(current) if current.session_job and current.flink_job else None
 
     def _forgotten(self, suspended: FlinkResource) -> FlinkResource | None:
-        """A session job that the operator considers started without starting it; None if it works on it.
+        """A session job that the operator regards as started although it is not. None if it is starting.
 
-        The operator writes a status up to three times. If the resource changes before the last one, it continues with
-        its knowledge from before the stop: the job runs, and the start has nothing to do (measured on 1.7.0, in 1 of 40
-        starts).
+        The operator writes a status up to three times. If the resource changes before the last write, the operator
+        still believes that the job from before the stop runs. In this case, the start does nothing (measured on 1.7.0,
+        in 1 of 40 starts).
         """
 
         def same_job(seen: FlinkResource) -> bool:
@@ -280,7 +286,7 @@ class KubernetesTarget(KubernetesSavepoints):
             seen = poll(lambda: self._find(suspended.name), waits, timeout=_SEEN_SECONDS)
             if seen is not None and same_job(seen):
                 _log.warning(
-                    "the operator considered the start of %s done and started nothing: the resource is re-created",
+                    "the operator regarded the start of %s as done, but started no job. The resource is re-created",
                     seen.name,
                 )
                 return seen
@@ -288,7 +294,7 @@ class KubernetesTarget(KubernetesSavepoints):
 
     # ---------------------------------------------------------------------------------------------------------- stop
     def stop(self, job: JobRef, request_id: str, directory: str | None) -> Operation:
-        """Have the operator suspend the job with a savepoint in the resource's ``state.savepoints.dir``."""
+        """Let the operator suspend the job with a savepoint in the resource's ``state.savepoints.dir``."""
         operation = Operation(Verb.STOP, request_id, job, directory=directory)
         current = self._of(job)
         if current is None:
@@ -300,7 +306,7 @@ class KubernetesTarget(KubernetesSavepoints):
             return operation
         if directory is not None:
             raise DeployRefused(
-                "the operator writes savepoints to 'state.savepoints.dir' of the resource: set it in "
+                "the operator writes savepoints only to 'state.savepoints.dir' of the resource. Set this option in "
                 f"{self._manifest.kind} {current.name}, and pass no savepoint directory"
             )
         current.require_ours()
@@ -314,13 +320,13 @@ class KubernetesTarget(KubernetesSavepoints):
             job_spec = {"state": SUSPENDED, "upgradeMode": "savepoint"}
             return asking({"job": job_spec, "flinkConfiguration": KEPT}, {STOPPED: note})
 
-        self._patched(current, patch)
+        self._patch(current, patch)
         return operation
 
     def poll(self, operation: Operation) -> Operation:
         if operation.verb is Verb.START:
             made = self._api.all(self._manifest.kind, f"{REQUEST}={operation.request_id}")
-            # A copied resource has the same labels.
+            # Ignore copied resources, which have the same labels.
             found = [each for each in made if each["metadata"]["labels"].get(DEPLOYMENT) == _name(each)]
             if not found:
                 return replace(operation, job=None)
@@ -328,27 +334,29 @@ class KubernetesTarget(KubernetesSavepoints):
             return replace(operation, job=JobRef(f"{_name(found[0])}/{operation.request_id}"))
         assert operation.job is not None
         if operation.verb is Verb.SAVEPOINT:
-            return self._taken(operation)
-        return replace(operation, snapshot=self._left(operation.job, operation.request_id))
+            return self._poll_savepoint(operation)
+        return replace(operation, snapshot=self._savepoint_of_stop(operation.job, operation.request_id))
 
-    def _left(self, job: JobRef, request_id: str) -> Snapshot | None:
-        """The savepoint by which a job was suspended; None while it is being suspended. Raises StopFailed."""
+    def _savepoint_of_stop(self, job: JobRef, request_id: str) -> Snapshot | None:
+        """The savepoint of a suspended job, or None until it is suspended. Raises StopFailed."""
         name = resource_of(job)
         current = self._find(name)
         described = current or self._following_spec(name)
         note = described.note(STOPPED) if described is not None else {}
-        if note.get("request") == request_id and note.get("savepoint"):  # its successor was started since
+        if note.get("request") == request_id and note.get("savepoint"):  # the next job was started since then
             return Snapshot(str(note["savepoint"]))
         if current is None:
-            raise StopFailed(f"{self._manifest.kind} {name} is gone, and its savepoint is unknown")
+            raise StopFailed(f"{self._manifest.kind} {name} was deleted, and its savepoint is unknown")
         if note.get("request") != request_id:
             if current.ref == job and not current.ended:
-                return None  # it was not requested yet
-            raise StopFailed(f"job {job} ended, and not by this stop")
+                return None  # the stop was not requested yet
+            raise StopFailed(f"job {job} ended for another reason than this stop")
         if note.get("failed"):
             raise StopFailed(str(note["failed"]))
         if not current.wants_suspended:
-            raise StopFailed(f"somebody set {self._manifest.kind} {name} to {RUNNING} again while it was suspended")
+            raise StopFailed(
+                f"someone set {self._manifest.kind} {name} to {RUNNING} again while it was being suspended"
+            )
         if not current.ended:
             self._take_back_failed(current, note)
             return None
@@ -356,19 +364,19 @@ class KubernetesTarget(KubernetesSavepoints):
             return found
         found = current.upgrade_savepoint
         if found is None or same_snapshot(found, note.get("before")):
-            raise StopFailed(f"the operator suspended job {job} and recorded no savepoint{self._why(current)}")
-        # The job failed before it was stopped, or the operator did not notice that its savepoint was complete.
+            raise StopFailed(f"the operator suspended job {job}, but recorded no savepoint{self._why(current)}")
+        # The job failed before the stop, or the operator did not notice that the savepoint was complete.
         flink_job = note.get("flink_job")
         final = self._jobs_of(current).final_savepoint(JobRef(flink_job)) if current.session_job and flink_job else None
         if final is None:
             raise StopFailed(
-                f"job {job} ended before it could be stopped with a savepoint{self._why(current)}; the "
-                f"operator names its checkpoint {found}, which Flink may delete"
+                f"job {job} ended before it could be stopped with a savepoint{self._why(current)}. The operator "
+                f"reports its checkpoint {found}, which Flink may delete"
             )
         return final
 
     def _take_back_failed(self, current: FlinkResource, note: Mapping[str, Any]) -> None:
-        """Withdraw a failed stop, which the operator would retry for ever. Raises StopFailed if the job runs."""
+        """Withdraw a failed stop, which the operator would retry forever. Raises StopFailed if the job runs."""
 
         def failed(seen: FlinkResource) -> bool:
             lasting = seen.error_digest != note.get("error") or time.time() - float(note.get("at", 0)) > _STALE_SECONDS
@@ -378,11 +386,11 @@ class KubernetesTarget(KubernetesSavepoints):
             return
         reason = f"the operator could not stop job {note.get('job')} with a savepoint{self._why(current)}"
         body = asking({"job": {"state": RUNNING}}, {STOPPED: {**note, "failed": reason}})
-        if self._patched(current, lambda seen: body if failed(seen) else None):
+        if self._patch(current, lambda seen: body if failed(seen) else None):
             raise StopFailed(reason)
 
     def cancel(self, job: JobRef) -> None:
-        """Have the operator suspend the job without a savepoint, and wait for it; withdraw one never accepted."""
+        """Let the operator suspend the job without a savepoint, and wait; delete a job that it never accepted."""
         current = self._of(job)
         if current is None or self._over(current):
             return
@@ -392,17 +400,17 @@ class KubernetesTarget(KubernetesSavepoints):
                 self._withdraw(current)
                 return
             spec = {"job": {"state": SUSPENDED, "upgradeMode": "stateless"}}
-            self._patched(current, lambda _: asking(spec, {}))
+            self._patch(current, lambda _: asking(spec, {}))
             poll(lambda: self._of(job), lambda seen: seen is not None and not self._over(seen), timeout=_END_SECONDS)
         except Overdue:
             raise TargetError(
-                f"job {job} has not ended after {_END_SECONDS:.0f} s{self._why(self._of(job))}: check that "
-                "the operator runs"
+                f"job {job} has not ended after {_END_SECONDS:.0f} s{self._why(self._of(job))}. Check that the "
+                "operator runs"
             ) from None
 
     # ------------------------------------------------------------------------------------------------------ resources
     def _withdraw(self, current: FlinkResource) -> None:
-        """Delete a resource without an accepted job: the operator would retry even a suspended one for ever."""
+        """Delete a resource without an accepted job, which the operator would retry even if suspended."""
         following = None
         files: list[str] = list(current.note(FILES).get("names") or ())
         if not current.note(STARTED).get("first"):
@@ -412,28 +420,29 @@ class KubernetesTarget(KubernetesSavepoints):
                 annotations[REFUSED] = json.dumps({"job": current.ref})
             own = mounted_file(current.spec) if self._manifest.mounts else None
             others = [each for each in files if each != own]
-            # A single ConfigMap also belongs to the former start, because the script is the same.
+            # If there is only one ConfigMap, it also belongs to the former start, because the script is the same.
             dropped = own in files and (bool(others) or str(own).startswith("secrets/"))
             files = [str(own)] if dropped else []
             if dropped:
-                # Still listed after that of the former start, so that the next start deletes it if this run dies first.
+                # List this file after the former start's file, so that the next start deletes it if this run dies
+                # first.
                 annotations[FILES] = json.dumps({"names": [*others, own]})
         self._remove(current, following)
         for each in files:
             self._drop(each)
 
     def _never_ran(self, current: FlinkResource) -> bool:
-        """True if Flink itself reports that no task of the refused job ran.
+        """True if Flink reports that no task of the refused job ran.
 
-        Only the operator's first error shows it. Each further try is refused because a job of this id was submitted
-        already (measured on 1.7.0).
+        Only the operator's first error shows if a task ran. All later attempts are refused because a job with this id
+        was already submitted (measured on 1.7.0).
         """
         if current.error is None or current.flink_job is None or not current.session_job:
             return False
         return self._jobs_of(current).ever_ran(JobRef(current.flink_job)) is False
 
     def _remove(self, current: FlinkResource, following: Mapping[str, Any] | None) -> None:
-        """Keep ``following``, the next spec; then delete a resource and await its end. Raises Overdue."""
+        """Store the next spec (``following``), delete a resource, and wait for its end. Raises Overdue."""
         if following is not None:
             Following(self._api).keep(current.name, following, str(current.metadata["uid"]))
 
@@ -441,25 +450,25 @@ class KubernetesTarget(KubernetesSavepoints):
             self._api.delete(self._manifest.kind, seen.name, seen.metadata)
             return True
 
-        seen = self._observed(current)
+        seen = self._await_observed(current)
         try:
-            self._written(seen, delete)
+            self._write(seen, delete)
         except DeployRefused:
             if (other := self._find(current.name)) is not None:
                 self._drop_followed(other)
             raise
         self._await_gone(seen)
 
-    def _observed(self, current: FlinkResource) -> FlinkResource:
-        """A resource whose session job has ended, once the operator knows that. Raises Overdue.
+    def _await_observed(self, current: FlinkResource) -> FlinkResource:
+        """Wait until the operator knows that a session job has ended. Raises Overdue.
 
-        Otherwise the operator would cancel that job for ever and never release the resource (measured on 1.7.0). It
-        looks upon a request, so a suspension is requested, which no longer has an effect.
+        Otherwise the operator would try to cancel the job forever and never release the resource (measured on 1.7.0). A
+        request makes the operator observe the job. So a suspension is requested, which has no other effect.
         """
         if not current.session_job or current.ended or current.unaccepted or not self._over(current):
             return current
         spec = {"job": {"state": SUSPENDED, "upgradeMode": "savepoint"}}
-        self._patched(current, lambda _: asking(spec, {}))
+        self._patch(current, lambda _: asking(spec, {}))
         seen = poll(
             lambda: self._find(current.name),
             lambda seen: seen is not None and seen.job_state not in TERMINAL,
@@ -468,12 +477,12 @@ class KubernetesTarget(KubernetesSavepoints):
         return seen or current
 
     def _await_gone(self, current: FlinkResource) -> None:
-        """Wait until a resource is gone and its JobManager reports no job of it. Raises Overdue."""
+        """Wait until a resource is deleted and its JobManager reports none of its jobs. Raises Overdue."""
         flink_jobs = {current.flink_job}
 
         def look() -> FlinkResource | None:
             seen = self._find(current.name)
-            if seen is not None:  # the operator may have had one accepted at the last moment
+            if seen is not None:  # Flink may have accepted another job at the last moment
                 flink_jobs.add(seen.flink_job)
             return seen
 
@@ -483,24 +492,26 @@ class KubernetesTarget(KubernetesSavepoints):
             poll(partial(jobs.status, id_), lambda seen: seen is not None and not seen.terminal, timeout=_END_SECONDS)
 
     def _following_spec(self, name: str) -> FlinkResource | None:
-        """The spec for the next resource of a name, if the former one was deleted."""
+        """The stored spec of a resource to re-create, or None."""
         return Following(self._api).find(name)
 
     def _drop_followed(self, current: FlinkResource) -> None:
-        """Drop the spec of a resource, if the start that created the resource died or got no answer."""
-        with suppress(ApiError):  # it is no longer needed, and the next start of another resource replaces it
+        """Delete the stored spec of a resource that was re-created, if its start died or got no answer."""
+        with suppress(ApiError):  # the spec is no longer required, and the next re-creation replaces it
             follows = Following(self._api).follows(current.name)
-            if follows is not None and follows != current.metadata["uid"]:  # otherwise it is being deleted now
+            if (
+                follows is not None and follows != current.metadata["uid"]
+            ):  # otherwise the resource is being deleted now
                 self._drop_next(current.name)
 
     def _drop_next(self, name: str) -> None:
         try:
             Following(self._api).drop(name)
         except ApiError as error:
-            _log.warning("%s of namespace %s is left over: %s", next_of(name), self._api.namespace, error)
+            _log.warning("%s of namespace %s could not be deleted: %s", next_of(name), self._api.namespace, error)
 
-    def _patched(self, read: FlinkResource, patch: Callable[[FlinkResource], Mapping[str, Any] | None]) -> bool:
-        """Apply ``patch`` of the present state to the spec that was read; False if it returns None."""
+    def _patch(self, read: FlinkResource, patch: Callable[[FlinkResource], Mapping[str, Any] | None]) -> bool:
+        """Patch the spec that was read, with a patch for its present state. False if ``patch`` returns None."""
 
         def write(seen: FlinkResource) -> bool:
             body = patch(seen)
@@ -509,10 +520,10 @@ class KubernetesTarget(KubernetesSavepoints):
                 self._api.patch(self._manifest.kind, seen.name, {**body, "metadata": metadata})
             return body is not None
 
-        return self._written(read, write)
+        return self._write(read, write)
 
-    def _written(self, read: FlinkResource, write: Callable[[FlinkResource], bool]) -> bool:
-        """Write to the spec that was read, again after each Conflict with the operator's status."""
+    def _write(self, read: FlinkResource, write: Callable[[FlinkResource], bool]) -> bool:
+        """Write to the spec that was read, and retry after each conflict with a status update."""
         seen = read
         for _ in range(_ATTEMPTS):
             try:
@@ -521,14 +532,14 @@ class KubernetesTarget(KubernetesSavepoints):
                 again = self._find(read.name)
                 if again is None or again.revision != read.revision:
                     raise DeployRefused(
-                        f"somebody else changed {self._manifest.kind} {read.name} at the same time "
-                        f"({conflict.reason}): its change was not overwritten"
+                        f"someone else changed {self._manifest.kind} {read.name} at the same time "
+                        f"({conflict.reason}). The change was not overwritten. Check the change, then deploy again"
                     ) from None
                 seen = again
-        raise TargetError(f"{self._manifest.kind} {read.name} keeps changing, so it could not be written: try again")
+        raise TargetError(f"{self._manifest.kind} {read.name} keeps changing, so it could not be written. Try again")
 
     def _dry_run(self, current: FlinkResource | None, body: Mapping[str, Any]) -> FlinkResource:
-        """The resource as the API server would store it, even if another run creates one of its name now."""
+        """The resource as the API server would store it, even if a different run creates it meanwhile."""
         if current is None:
             try:
                 return FlinkResource(self._api.create(body, dry_run=True))
@@ -548,26 +559,26 @@ class KubernetesTarget(KubernetesSavepoints):
 
     # ------------------------------------------------------------------------------------------------------- scripts
     def _check(self, job: JobSpec) -> None:
-        """Raise ScriptRefused if the script, or its form in a resource, is not accepted."""
+        """Raise ScriptRefused if the script cannot be deployed in a resource."""
         prepare_job(job)
         require_name(name_of(job))
         if found := next(iter(placeholders("\n".join(job.settings.values()))), None):
             raise ScriptRefused(
-                f"{job.source}: {found} in a setting would be readable by everybody in the resource: SET it "
-                "in the script"
+                f"{job.source}: everybody could read {found} of a setting in the resource. Write the setting into the "
+                "script as a SET statement"
             )
         if not self._manifest.mounts and (found := next(iter(placeholders(job.script)), None)):
             raise ScriptRefused(
-                f"{job.source}: {found} would stand in the resource for everybody to read: let the script travel as a "
-                "file, by {script_uri} in the manifest of a FlinkDeployment, which keeps it in a Secret"
+                f"{job.source}: everybody could read {found} in the resource. Pass the script as a file, with "
+                "{script_uri} in the manifest of a FlinkDeployment, which stores the script in a Secret"
             )
 
     def _check_driver(self) -> None:
-        """Raise TargetError if the cluster's Flink lacks the program that runs the script."""
+        """Raise TargetError if the cluster's Flink lacks the ``SqlDriver`` that the manifest uses."""
         if self._manifest.needs_sql_driver and (version := self.engine().version).startswith("1."):
             raise TargetError(
-                f"the manifest (or session_cluster alone) has Flink's own SqlDriver run scripts, and Flink {version} "
-                "has none: write a manifest with entryClass flinkcompat.SqlRunner, the jarURI of "
+                f"the manifest (or session_cluster alone) uses Flink's SqlDriver to run scripts, but Flink {version} "
+                "has no SqlDriver. Write a manifest with entryClass flinkcompat.SqlRunner, the jarURI of "
                 'flinkcompat-sql-runner.jar and args ["--statements", "{statements}"]'
             )
 
@@ -581,30 +592,30 @@ class KubernetesTarget(KubernetesSavepoints):
         self._api.keep(file.name, file.texts, {DEPLOYMENT: name}, secret=file.secret, dry_run=dry_run)
 
     def _drop_unnamed(self, file: ScriptFile, name: str) -> None:
-        """Delete the file of a refused start, unless a resource names it."""
+        """Delete the script file of a refused start, unless a resource refers to it."""
         if not self._manifest.mounts:
             return
         try:
             described = self._find(name) or self._following_spec(name)
         except ApiError as error:
-            _log.warning("%s of namespace %s may be left over: %s", file.place, self._api.namespace, error)
+            _log.warning("%s of namespace %s may not have been deleted: %s", file.place, self._api.namespace, error)
             return
         if described is None or file.place not in (described.note(FILES).get("names") or ()):
             self._drop(file.place)
 
     def _drop_older(self, base: FlinkResource | None, request_id: str, file: ScriptFile) -> list[str]:
-        """Delete the files of scripts before the former one; return the remaining ones."""
+        """Delete script files that are older than the former script's. Return the remaining files."""
         names: list[str] = list(base.note(FILES).get("names") or ()) if base is not None else []
-        if base is not None and base.request == request_id:  # an earlier try did
+        if base is not None and base.request == request_id:  # an earlier attempt deleted them
             return names
         return names[:1] + [each for each in names[1:] if each == file.place or not self._drop(each)]
 
     def _drop(self, place: str) -> bool:
-        """Delete an unneeded file; return False if that fails."""
+        """Delete an unneeded file. Return False if the deletion fails."""
         try:
             self._api.drop(place)
         except ApiError as error:
-            _log.warning("%s of namespace %s is left over: %s", place, self._api.namespace, error)
+            _log.warning("%s of namespace %s could not be deleted: %s", place, self._api.namespace, error)
             return False
         return True
 
@@ -625,7 +636,7 @@ def _name(document: Mapping[str, Any]) -> str:
 
 @contextmanager
 def _unknown_where_unanswered(job: JobSpec) -> Iterator[None]:
-    """Report the outcome of a start without an answer as unknown."""
+    """Raise SubmissionUnknown if a start gets no answer."""
     try:
         yield
     except ApiError as error:

@@ -1,8 +1,8 @@
-"""Deployments, job instances and savepoints of the platform, and the fields written into a deployment.
+"""Deployments, job instances and savepoints of the platform, and the written fields of deployments.
 
-The platform has no token for a request. It copies the configuration of the deployment at the start into every job
-instance. A start therefore leaves its request id there, and in a label by which the deployment is found. A stop leaves
-its id in a label too, with the number of failed stops of that job before it.
+The platform has no request ids. At a start, it copies the deployment's configuration into the new job instance.
+Therefore a start writes its request id into the configuration, and also into a label that identifies the deployment. A
+stop also writes its request id into a label, with the number of earlier failed stops of the same job.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ STOPPED_BY = "STOP_WITH_SAVEPOINT"
 COMPLETED, SAVEPOINT_FAILED = "COMPLETED", "FAILED"
 SQL = "SQLSCRIPT"
 _FOLDER = "savepoint-"
-# Number of folders at the end of a path that identify deployment and savepoint.
+# Number of path components at the end of a path that identify deployment and savepoint.
 _TAIL = 3
 
 _MARKS = frozenset({REQUEST, OWN_KEYS})
 _STATES = {"STARTING": "INITIALIZING", "CANCELLED": "CANCELED"}
-# Fields that a person sets in the console; the platform fills in the rest of a deployment.
+# Fields that users set in the console. The platform fills in all other fields of a deployment.
 _CONFIGURABLE = (
     "name",
     "description",
@@ -43,12 +43,12 @@ _CONFIGURABLE = (
     "streaming_resource_setting",
     "batch_resource_setting",
 )
-# Fields of a new deployment; the platform completes the others.
+# Fields of a new deployment that the platform never completes.
 _ALWAYS_KEPT = ("name", "artifact", "engine_version")
 
 
 def state_of(job: Any) -> str:
-    """The state of a job instance, as Flink names it."""
+    """The state of a job instance in Flink's terms."""
     state = str(job.status.current_job_status if job.status else "UNKNOWN")
     return _STATES.get(state, state)
 
@@ -66,18 +66,18 @@ def by_age(jobs: Iterable[Any]) -> list[Any]:
 
 
 def of_request(jobs: Iterable[Any], request_id: str) -> Any | None:
-    """The oldest job instance with a request's configuration: later ones were started by hand."""
+    """The oldest job instance with this request id. Later instances were started manually."""
     return next((job for job in by_age(jobs) if configuration(job).get(REQUEST) == request_id), None)
 
 
 def configuration(of: Any) -> dict[str, str]:
-    """The Flink configuration of a deployment or a job instance, as text."""
+    """The Flink configuration of a deployment or a job instance, with values as text."""
     own = getattr(of, "user_flink_conf", None) or {}
     return {str(key): _text(value) for key, value in {**(of.flink_conf or {}), **own}.items()}
 
 
 def start_settings(of: Any) -> dict[str, str] | None:
-    """The settings that a start wrote into a deployment or job instance; None without a known start."""
+    """The settings that a start wrote into a deployment or job instance, or None without such a start."""
     found = configuration(of)
     if OWN_KEYS not in found:
         return None
@@ -85,19 +85,19 @@ def start_settings(of: Any) -> dict[str, str] | None:
 
 
 def is_sql(deployment: Any) -> bool:
-    """True if a deployment runs a SQL script, not a jar or program."""
+    """True if a deployment runs a SQL script instead of a jar or program."""
     return deployment.artifact is not None and deployment.artifact.kind == SQL
 
 
 def script_of(of: Any) -> str | None:
-    """The script of a deployment or a job instance; None if it is not a SQL job."""
+    """The script of a deployment or a job instance, or None if it is no SQL job."""
     sql = of.artifact.sql_artifact if of.artifact else None
     return None if sql is None or sql.sql_script is None else str(sql.sql_script)
 
 
 @dataclass(frozen=True)
 class StopMark:
-    """The request that stops a deployment's job, and the number of failed stops of that job before it."""
+    """The request id of a stop, and the number of earlier failed stops of the same job."""
 
     request_id: str
     failed_before: int
@@ -107,13 +107,13 @@ class StopMark:
 
     @classmethod
     def of(cls, deployment: Any) -> StopMark | None:
-        """The request in the label of a deployment."""
+        """Read the mark from the label of a deployment."""
         request_id, _, before = str((deployment.labels or {}).get(STOP_LABEL, "")).partition("-")
         return cls(request_id, int(before)) if request_id and before.isdigit() else None
 
 
 def stop_savepoints(savepoints: Iterable[Any], mark: StopMark | None, request_id: str) -> list[Any]:
-    """Savepoints of one job instance's stops, latest first, without those that failed before this request."""
+    """Savepoints of a job instance's stops, latest first, without failures before this request."""
     before = mark.failed_before if mark is not None and mark.request_id == request_id else 0
     stops = sorted((each for each in savepoints if each.savepoint_origin == STOPPED_BY), key=_created_at)
     failed = [each for each in stops if savepoint_state(each) == SAVEPOINT_FAILED][before:]
@@ -132,22 +132,22 @@ def _created_at(savepoint: Any) -> int:
 
 
 def savepoint_state(savepoint: Any) -> str:
-    """The state of a savepoint: STARTED, COMPLETED or FAILED."""
+    """The state of a savepoint: STARTED, COMPLETED, FAILED, or "" if unknown."""
     return str(savepoint.status.state if savepoint.status else "")
 
 
 def failure_of(status: Any) -> str:
-    """The platform's reason for the failure of a job instance or a savepoint."""
+    """The reason that the platform reports for a failed job instance or savepoint."""
     failure = getattr(status, "failure", None)
     reason = (failure.message or failure.reason) if failure else None
     return str(reason or "no reason reported")
 
 
 def same_location(one_path: str | None, path: str | None) -> bool:
-    """True if a place shown by the platform and a Flink path belong to the same savepoint.
+    """True if a location shown by the platform and a Flink path denote the same savepoint.
 
-    The platform may write the bucket differently (``https://oss/bucket`` for ``oss://bucket``), or name the folder that
-    contains Flink's own, which is called ``savepoint-<job>-<12 random digits>``.
+    The platform may write the bucket differently (``https://oss/bucket`` instead of ``oss://bucket``). The platform may
+    also show the parent of Flink's folder, which is called ``savepoint-<job>-<12 random digits>``.
     """
     one, other = (re.sub(r"^\w+://", "", each or "").strip("/").split("/") for each in (one_path, path))
     if one == other or (one[-1] == other[-1] and one[-1].startswith(_FOLDER)):
@@ -157,9 +157,10 @@ def same_location(one_path: str | None, path: str | None) -> bool:
 
 
 def configured(models: Any, deployment: Any, **changes: Any) -> Any:
-    """A deployment with changes, complete in the fields that a person can set.
+    """A deployment with changes, and with all other fields that users can set.
 
-    The changes alone are not enough: the SDK always sends the list of variables, and an empty one would clear them.
+    The changes alone are not enough, because the SDK always sends the list of variables. An empty list would clear the
+    variables.
     """
     copy = models.Deployment().from_map(deployment.to_map())
     fields = {name: changes.get(name, getattr(copy, name)) for name in _CONFIGURABLE}
@@ -169,7 +170,7 @@ def configured(models: Any, deployment: Any, **changes: Any) -> Any:
 def with_settings(
     deployment: Any | None, settings: Mapping[str, str], request_id: str
 ) -> tuple[dict[str, Any], frozenset[str]]:
-    """The configuration with these settings, and the keys of an earlier start that it loses."""
+    """The configuration with these settings, and the removed keys of an earlier start."""
     own = {key: value for key, value in settings.items() if key != JOB_NAME}
     before = {} if deployment is None else dict(deployment.flink_conf or {})
     gone = frozenset(start_settings(deployment) or {}) - own.keys() if deployment is not None else frozenset()
@@ -178,7 +179,7 @@ def with_settings(
 
 
 def not_as_written(before: Any | None, wanted: Any, found: Any, gone: frozenset[str] = frozenset()) -> Sequence[str]:
-    """Fields that differ from the written ones; in maps, only written and removed keys count."""
+    """Fields that differ from the written fields. In maps, only written and removed keys are compared."""
     differing = []
     for name in _CONFIGURABLE:
         asked, got = getattr(wanted, name), getattr(found, name)
@@ -194,7 +195,7 @@ def not_as_written(before: Any | None, wanted: Any, found: Any, gone: frozenset[
 
 
 def _plain(value: Any) -> Any:
-    """A model as values; an empty text, list or map counts as nothing."""
+    """Convert a model to values. Empty texts, lists and maps become None."""
     if isinstance(value, list):
         return [_plain(each) for each in value] or None
     if hasattr(value, "to_map"):

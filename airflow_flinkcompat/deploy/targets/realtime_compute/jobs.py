@@ -1,4 +1,4 @@
-"""The reading half of the target: deployments, job instances, and JobManagers through the proxy."""
+"""The reading part of the target: deployments, job instances, and JobManagers through the proxy."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _CANCEL_SECONDS = 120.0
 
 
 class RealtimeComputeJobs(Closing):
-    """Job instances of a namespace: their status, and their ends."""
+    """Status and cancellation of job instances in a namespace."""
 
     def __init__(self, api: OpenApi) -> None:
         self._api = api
@@ -46,7 +46,7 @@ class RealtimeComputeJobs(Closing):
             jobmanager.close()
 
     def engine(self) -> EngineInfo:
-        """VVR, in the version of the settings, else the one that all deployments of the namespace use."""
+        """VVR, in the version of the settings or, if unset, the version of all deployments in the namespace."""
         pinned = self._api.settings.engine_version
         if pinned is not None:
             return EngineInfo("vvr", version_of(pinned, "engine_version"))
@@ -55,14 +55,14 @@ class RealtimeComputeJobs(Closing):
         }
         if len(found) > 1:
             raise TargetError(
-                f"deployments of {self} run on {', '.join(sorted(found))}: set engine_version of "
+                f"deployments of {self} run on {', '.join(sorted(found))}. Set engine_version of "
                 f"{self._api.settings.place} to the version for this connection"
             )
         name = next(iter(found), None) or self._api.default_engine_version()
         return EngineInfo("vvr", version_of(name, f"the engine version of {self}"))
 
     def status(self, job: JobRef) -> JobStatus | None:
-        """The job instance by the platform, and its tasks, checkpoints and failures by its JobManager."""
+        """The status from the platform, with tasks, checkpoints and failures from the JobManager."""
         found = self._api.job(job)
         if found is None:
             return None
@@ -79,21 +79,21 @@ class RealtimeComputeJobs(Closing):
             if error.unanswered:
                 raise
             return _by_the_platform(seen, found) if error.status == _FORBIDDEN else seen
-        if look is None or look.terminal:  # it is starting, or the platform has not noticed its end yet
+        if look is None or look.terminal:  # the job is starting, or the platform has not noticed its end yet
             return seen
         return replace(look, job_id=job, name=seen.name)
 
     def running(self, name: str) -> tuple[JobRef, ...]:
-        """The job instances of the deployment of this name that have not ended, the oldest first."""
+        """The job instances of the deployment ``name`` that have not ended, oldest first."""
         return tuple(JobRef(job.job_id) for job in self._active(self._deployment(name)))
 
     def deployed(self, name: str) -> Deployed | None:
-        """Script, settings and engine version of the running job instance; its deployment's may differ."""
+        """Script, settings and engine version of the running job instance, not of its deployment."""
         active = self._active(self._deployment(name))
         if len(active) > 1:
             both = " and ".join(job.job_id for job in active)
             raise DeployRefused(
-                f"the deployment {name!r} of {self} has several job instances that have not ended, {both}: stop all "
+                f"the deployment {name!r} of {self} has several job instances that have not ended: {both}. Stop all "
                 "but one in the console"
             )
         if not active:
@@ -104,9 +104,10 @@ class RealtimeComputeJobs(Closing):
         return Deployed(JobRef(job.job_id), instances.script_of(job), instances.start_settings(job), engine)
 
     def restored_from(self, job: JobRef) -> Proof:
-        """The state that Flink's checkpoint statistics name, else the one requested from the platform.
+        """The restored state from Flink's checkpoint statistics, or else the state requested at the start.
 
-        If they name a savepoint outside the platform's places, the platform declares which one it is.
+        If the statistics show a savepoint that the platform does not know by its path, the requested state is also
+        used.
         """
         try:
             if flink := self._flink(job):
@@ -146,7 +147,7 @@ class RealtimeComputeJobs(Closing):
         return job_reports.source_offsets(flink.jobmanager, flink.job_id) if flink else {}
 
     def cancel(self, job: JobRef) -> None:
-        """Stop the job instance without a savepoint, and wait for its end."""
+        """Cancel the job instance without a savepoint, and wait for its end."""
         if self._runs(job):
             try:
                 self._api.stop(job, "NONE")
@@ -159,11 +160,11 @@ class RealtimeComputeJobs(Closing):
             raise TargetError(f"job {job} of {self} has not ended {_CANCEL_SECONDS:.0f} s after its stop") from None
 
     def _deployment(self, name: str) -> Any | None:
-        """The deployment of a name. Raises TargetError if there are several."""
+        """The deployment with this name, or None. Raises TargetError if there are several."""
         found = [each for each in self._api.deployments(name=name) if each.name == name]
         if len(found) > 1:
             ids = ", ".join(each.deployment_id for each in found)
-            raise TargetError(f"{self} has several deployments named {name!r} ({ids}): rename all but one")
+            raise TargetError(f"{self} has several deployments named {name!r} ({ids}). Rename all but one")
         return found[0] if found else None
 
     def _active(self, deployment: Any | None) -> list[Any]:
@@ -177,21 +178,21 @@ class RealtimeComputeJobs(Closing):
         return found is not None and instances.is_active(found)
 
     def _savepoint_at(self, job: JobRef, path: str) -> Snapshot:
-        """The platform's name of the savepoint at a path; the path itself for a checkpoint."""
+        """The platform's id of the savepoint at a path, or the path itself if the platform does not know it."""
         found = self._api.job(job)
         known = self._api.savepoints(deployment_id=found.deployment_id) if found is not None else []
         named = (each.savepoint_id for each in known if instances.same_location(each.savepoint_location, path))
         return Snapshot(next(named, path))
 
     def _flink(self, job: JobRef) -> _FlinkJob | None:
-        """The job in its JobManager; None if it has none yet. Raises JobManagerError."""
+        """The job in its JobManager, or None if Flink has no job yet. Raises JobManagerError."""
         if job not in self._jobmanagers:
             self._jobmanagers[job] = proxied_jobmanager(self._api, job)
         found = flink_job(self._jobmanagers[job])
         return None if found is None else _FlinkJob(self._jobmanagers[job], found)
 
     def _readable_flink(self, job: JobRef) -> _FlinkJob | None:
-        """Like the method above, but None too if the JobManager is gone or the access key may not query it."""
+        """Like ``_flink``, but also None if the JobManager has ended or the access key may not query it."""
         try:
             return self._flink(job)
         except JobManagerError as error:
@@ -202,7 +203,7 @@ class RealtimeComputeJobs(Closing):
 
 @dataclass(frozen=True)
 class _FlinkJob:
-    """A job in Flink, by its Flink id."""
+    """A job in Flink, with its Flink job id."""
 
     jobmanager: JobManager
     job_id: str
@@ -212,13 +213,13 @@ class _FlinkJob:
 
 
 def _by_the_platform(seen: JobStatus, job: Any) -> JobStatus:
-    """A running job whose JobManager may not be queried, with Flink's state from the platform."""
+    """Status of a running job from the platform alone, because the JobManager may not be queried."""
     running = job.status.running
     restarts = int(running.observed_flink_job_restarts or 0) if running else 0
     return replace(
         seen,
         tasks_running=running is not None and running.observed_flink_job_status == "RUNNING",
-        failure=f"the platform restarted it {restarts} times" if restarts else None,
+        failure=f"the platform restarted the job {restarts} times" if restarts else None,
     )
 
 
@@ -226,16 +227,16 @@ _REFUSED = 500
 
 
 class _ProxyTransport(httpx.BaseTransport):
-    """Transport of the requests of a JobManager's client as calls of ``FlinkApiProxy``."""
+    """HTTP transport that sends a JobManager client's requests through ``FlinkApiProxy``."""
 
     def __init__(self, api: OpenApi, job_id: str) -> None:
         self._api = api
         self._job_id = job_id
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """The JobManager's answer; a refusal by the service is an error of the JobManager."""
+        """Return the JobManager's answer. A refusal by the service becomes an error answer."""
         if request.method != "GET":
-            raise httpx.UnsupportedProtocol(f"the proxy of {self._api.place} passes GET requests on only")
+            raise httpx.UnsupportedProtocol(f"the proxy of {self._api.place} accepts only GET requests")
         try:
             text = self._api.flink(self._job_id, request.url.raw_path.decode())
         except RealtimeComputeError as error:
@@ -246,12 +247,12 @@ class _ProxyTransport(httpx.BaseTransport):
 
 
 def proxied_jobmanager(api: OpenApi, job_id: str) -> JobManager:
-    """A client, not yet connected, of the JobManager that runs a job instance."""
+    """A client of the JobManager that runs a job instance, not yet connected."""
     place = Endpoint(f"{api.settings.scheme}://{api.settings.host}", timeout=api.settings.timeout)
     return JobManager(place, transport=_ProxyTransport(api, job_id))
 
 
 def flink_job(jobmanager: JobManager) -> str | None:
-    """The id that Flink itself gave the one job of a JobManager."""
+    """Flink's id of the only job of a JobManager, or None."""
     found = list(jobmanager.jobs())
     return found[0] if len(found) == 1 else None

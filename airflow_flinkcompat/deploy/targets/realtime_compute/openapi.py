@@ -1,6 +1,7 @@
-"""The calls of Realtime Compute's OpenAPI (version 2022-07-18) through the vendor's SDK.
+"""Calls of Realtime Compute's OpenAPI (version 2022-07-18) through the vendor's SDK.
 
-Nearly every answer is HTTP 200, with a success flag inside. Values are the SDK's own models, which have no annotations.
+Almost every answer has HTTP status 200 and contains a success flag. Values are models of the SDK, which have no type
+annotations.
 """
 
 from __future__ import annotations
@@ -22,15 +23,15 @@ _OK, _UNAUTHORIZED, _FORBIDDEN = 200, 401, 403
 _PAGE = 100
 _ATTEMPTS = 4
 _THROTTLED = "Throttling"
-# Codes of Alibaba Cloud's gateway, in front of every service.
+# Error codes of Alibaba Cloud's API gateway, which is common to all services.
 _WRONG_KEY = re.compile("InvalidAccessKey|SignatureDoesNotMatch|IncompleteSignature|InvalidSecurityToken|MissingAccess")
 _NO_RIGHT = re.compile("Forbidden|NoPermission|AccessDenied|Unauthorized", re.IGNORECASE)
-# The service's own codes are undocumented, so a missing object is recognised by the message.
+# The service's own error codes are undocumented, so a missing object is recognized by the message.
 _ABSENT = re.compile(r"not[\s_-]?(?:be[\s_-]?)?(?:found|exist)|no such|不存在", re.IGNORECASE)
 
 
 class RealtimeComputeError(ApiError):
-    """A failed call; ``code`` is the service's own, if it answered."""
+    """A call failed; ``code`` is the service's error code, or "" without an answer."""
 
     def __init__(self, message: str, status: int | None = None, reason: str = "", code: str = "") -> None:
         super().__init__(message, status, reason)
@@ -38,12 +39,12 @@ class RealtimeComputeError(ApiError):
 
     @property
     def unanswered(self) -> bool:
-        """True if the outcome of the call is unknown, as after an error of the service's own servers."""
+        """True if the outcome of the call is unknown, for example after a server error."""
         return self.status is None or self.status >= 500
 
     @property
     def throttled(self) -> bool:
-        """True if the call exceeded the rate limit, so that nothing was done."""
+        """True if the call exceeded the rate limit, so that it had no effect."""
         return self.code.startswith(_THROTTLED)
 
     @property
@@ -57,7 +58,7 @@ class RealtimeComputeError(ApiError):
 
 
 class OpenApi(Closing):
-    """Calls to one namespace of one workspace; raises DeployError if the SDK is not installed."""
+    """Calls for a namespace of a workspace. Raises DeployError if the SDK is not installed."""
 
     def __init__(self, settings: WorkspaceSettings) -> None:
         self.settings = settings
@@ -91,7 +92,7 @@ class OpenApi(Closing):
 
     # ------------------------------------------------------------------------------------------------- deployments
     def deployments(self, **filters: str) -> list[Any]:
-        """Deployments by the service's own filters (``name``, ``label_key``, ``label_value_array``)."""
+        """Deployments that match the service's filters (``name``, ``label_key``, ``label_value_array``)."""
         return self._pages("ListDeployments", **filters)
 
     def deployment(self, deployment_id: str) -> Any:
@@ -116,20 +117,20 @@ class OpenApi(Closing):
         return self._pages("ListJobs", deployment_id=deployment_id)
 
     def job(self, job_id: str) -> Any | None:
-        return self._found("GetJob", job_id)
+        return self._get("GetJob", job_id)
 
     def start(self, parameters: Any) -> Any:
-        """Start a job instance; return the new instance."""
+        """Start a job instance and return it."""
         request = self.models.StartJobWithParamsRequest(body=parameters)
         return self.call("StartJobWithParams", request=request, repeat=False).data
 
     def stop(self, job_id: str, strategy: str) -> None:
-        """Ask a job instance to stop, by the strategy ``NONE`` or ``STOP_WITH_SAVEPOINT``."""
+        """Request a stop of a job instance, with the strategy ``NONE`` or ``STOP_WITH_SAVEPOINT``."""
         body = self.models.StopJobRequestBody(stop_strategy=strategy)
         self.call("StopJob", job_id, request=self.models.StopJobRequest(body=body), repeat=False)
 
     def flink(self, job_id: str, path: str) -> str:
-        """Answer of a JobManager's REST API to a single GET."""
+        """The answer of a JobManager's REST API to a GET request."""
         request = self.models.FlinkApiProxyRequest(
             flink_api_path=path, namespace=self.settings.namespace, resource_id=job_id, resource_type="jobs"
         )
@@ -141,25 +142,27 @@ class OpenApi(Closing):
         return self._pages("ListSavepoints", **filters)
 
     def savepoint(self, savepoint_id: str) -> Any | None:
-        return self._found("GetSavepoint", savepoint_id)
+        return self._get("GetSavepoint", savepoint_id)
 
     def create_savepoint(self, deployment_id: str, description: str) -> None:
-        """Ask for a savepoint, in the canonical format, of the job instance that a deployment runs."""
+        """Request a savepoint in canonical format of the job instance that a deployment runs."""
         request = self.models.CreateSavepointRequest(
             deployment_id=deployment_id, description=description, native_format=False
         )
         self.call("CreateSavepoint", request=request, repeat=False)
 
     # --------------------------------------------------------------------------------------------------------- calls
-    def _found(self, action: str, name: str) -> Any | None:
-        """One object by its name; None if the service reports that there is none."""
+    def _get(self, action: str, name: str) -> Any | None:
+        """An object, or None if the service reports that it does not exist."""
         try:
             found = self.call(action, name).data
         except RealtimeComputeError as error:
             if error.absent:
                 return None
             raise
-        return found if found is not None and any(found.to_map().values()) else None  # an empty model is none
+        return (
+            found if found is not None and any(found.to_map().values()) else None
+        )  # an empty model means that the object does not exist
 
     def _pages(self, action: str, **filters: str) -> list[Any]:
         found: list[Any] = []
@@ -172,7 +175,7 @@ class OpenApi(Closing):
                 return found
 
     def call(self, action: str, *path: str, request: Any = None, namespace: bool = True, repeat: bool = True) -> Any:
-        """A call of the SDK by the name of its action."""
+        """Call an action of the SDK by name."""
         method = getattr(self._client, re.sub(r"(?<!^)(?=[A-Z])", "_", action).lower() + "_with_options")
         arguments = [self.settings.namespace] * namespace + [*path] + [request] * (request is not None)
 
@@ -180,7 +183,7 @@ class OpenApi(Closing):
             headers = getattr(self.models, f"{action}Headers")(workspace=self.settings.workspace)
             try:
                 body = method(*arguments, headers, self._runtime()).body
-            except Exception as error:  # the SDK has several families of errors, and wraps those of its HTTP client
+            except Exception as error:  # the SDK has several error hierarchies, and wraps errors of its HTTP client
                 raise self._error(action, error) from None
             if body is None or body.success is not True:
                 raise self._refused(action, body)
@@ -198,7 +201,7 @@ class OpenApi(Closing):
         return repeating(ask)
 
     def _refused(self, action: str, body: Any) -> RealtimeComputeError:
-        """An answer without a statement of success."""
+        """The error for an answer without success."""
         if body is None or body.success is None:
             return RealtimeComputeError(f"{self.place} answered {action} without a success flag")
         code, reason = str(body.error_code or ""), self._masked(str(body.error_message or "no reason reported"))
@@ -211,7 +214,7 @@ class OpenApi(Closing):
         if not isinstance(status, int):
             why = self._masked(str(error)) or type(error).__name__
             return RealtimeComputeError(
-                f"{self.place} does not answer {action} ({why}): check endpoint or region of {self.settings.place}"
+                f"{self.place} does not answer {action} ({why}). Check endpoint or region of {self.settings.place}"
             )
         reason = self._masked(str(getattr(error, "message", None) or error))
         message = f"{self.place} answered {action} with {status} {code}: {reason}{self._remedy(status, code)}"
@@ -223,7 +226,7 @@ class OpenApi(Closing):
         if status == _FORBIDDEN or _NO_RIGHT.search(code):
             return (
                 ". Attach the RAM policy of docs/targets/realtime-compute.md to the user of the access key, and make "
-                f"it a member of namespace {self.settings.namespace}"
+                f"the user a member of namespace {self.settings.namespace}"
             )
         return ""
 

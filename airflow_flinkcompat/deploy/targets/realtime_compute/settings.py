@@ -1,6 +1,6 @@
 """Workspace of Realtime Compute and its access key, from a connection or the environment.
 
-The access key is in the settings themselves, or in a connection of type ``alibaba_cloud`` that they name.
+The settings contain the access key, or name a connection of type ``alibaba_cloud`` that contains it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _KEYS = (
     "access_key_secret",
     "security_token",
 )
-# Variables in which the vendor's own tools look for an access key.
+# Environment variables from which the vendor's own tools read an access key.
 _CREDENTIALS = {
     "access_key_id": "ALIBABA_CLOUD_ACCESS_KEY_ID",
     "access_key_secret": "ALIBABA_CLOUD_ACCESS_KEY_SECRET",
@@ -41,7 +41,7 @@ _ENGINE_VERSION = re.compile(r"vvr-(?P<version>\d+(?:\.\d+)+)-flink-\d+\.\d+.*")
 
 @dataclass(frozen=True)
 class Credential:
-    """An access key; ``token``: for a temporary key of the Security Token Service."""
+    """An access key; ``token`` is set for temporary keys of the Security Token Service."""
 
     key_id: str
     key_secret: str = field(repr=False)
@@ -52,8 +52,9 @@ class Credential:
 class WorkspaceSettings:
     """A namespace of a workspace.
 
-    ``engine_version``: version of every deployment, as the platform names it; None: its present one.
-    ``deployment_target``: the queue in which missing deployments are created; None: none is created.
+    ``engine_version`` is the platform's name of the version for all deployments. None keeps the version of each
+    deployment. ``deployment_target`` is the queue in which missing deployments are created. None creates no
+    deployments.
     """
 
     host: str
@@ -88,11 +89,11 @@ class WorkspaceSettings:
 
 
 def version_of(engine_version: str, place: str) -> str:
-    """The version of VVR in a name of the platform: ``8.0.9`` of ``vvr-8.0.9-flink-1.17``."""
+    """The version of VVR in the platform's version name: ``8.0.9`` in ``vvr-8.0.9-flink-1.17``."""
     found = _ENGINE_VERSION.fullmatch(engine_version)
     if found is None:
         raise ApiError(
-            f"{place} is {engine_version!r}: write a version of the platform, for example vvr-8.0.9-flink-1.17"
+            f"{place} is {engine_version!r}. Write the platform's name of the version, for example vvr-8.0.9-flink-1.17"
         )
     return found["version"]
 
@@ -116,7 +117,7 @@ class _Reader:
     def required(self, key: str, what: str) -> str:
         found = self.text(key)
         if found is None:
-            raise ApiError(f"{self.access.place}: {self.named(key)} is missing: it is {what}")
+            raise ApiError(f"{self.access.place}: {self.named(key)} is missing. Set {self.named(key)} to {what}")
         return found
 
     def endpoint(self) -> tuple[str, str]:
@@ -124,13 +125,13 @@ class _Reader:
         value = self.text("endpoint") or (f"ververica.{region}.aliyuncs.com" if region else None)
         if value is None:
             raise ApiError(
-                f"{self.access.place}: set {self.named('endpoint')} (ververica.<region>.aliyuncs.com), or "
-                f"{self.named('region')} (eu-central-1)"
+                f"{self.access.place}: the endpoint is missing. Set {self.named('endpoint')} "
+                f"(ververica.<region>.aliyuncs.com), or {self.named('region')} (eu-central-1)"
             )
         found = _ENDPOINT.fullmatch(value)
         if found is None:
             raise ApiError(
-                f"{self.access.place}: {self.named('endpoint')} {value!r} is not an endpoint: write "
+                f"{self.access.place}: {self.named('endpoint')} {value!r} is not an endpoint. Write "
                 "ververica.<region>.aliyuncs.com"
             )
         return found["scheme"] or "https", found["host"]
@@ -154,7 +155,7 @@ class _Reader:
             secret = self.text("access_key_secret") or self.text("password")
             if key_id is None or secret is None:
                 raise ApiError(
-                    f"{self.access.place}: the access key is missing: set {self.named('access_key_id')} and "
+                    f"{self.access.place}: the access key is missing. Set {self.named('access_key_id')} and "
                     f"{self.named('access_key_secret')}"
                     + ("" if self.access.settings is None else ", login and password, or alibaba_conn_id")
                 )
@@ -164,21 +165,21 @@ class _Reader:
         return found
 
     def _borrowed(self, conn_id: str) -> Credential:
-        """The access key of a connection of type ``alibaba_cloud``, by its hook or its two extras."""
+        """The access key in a connection of type ``alibaba_cloud``, from its hook or its extras."""
         if self.access.hook is not None:
             try:
                 hook = self.access.hook(conn_id)
-            except Exception:  # without the provider Airflow has no hook of this type
+            except Exception:  # without the provider, Airflow has no hook of this type
                 hook = None
             if hasattr(hook, "get_access_key_credential"):
                 try:
                     key_id, secret = hook.get_access_key_credential()
-                except ValueError as error:  # the message names the missing one of the two
+                except ValueError as error:  # the message names the missing part of the key
                     raise ApiError(f"{self.access.place}: the connection {conn_id!r}: {error}") from None
                 return Credential(str(key_id), str(secret))
         if self.access.lookup is None:
             raise ApiError(
-                f"{self.access.place}: alibaba_conn_id {conn_id!r} cannot be opened outside of Airflow: set "
+                f"{self.access.place}: alibaba_conn_id {conn_id!r} cannot be used outside Airflow. Set "
                 f"{self.named('access_key_id')} and {self.named('access_key_secret')}"
             )
         try:

@@ -1,6 +1,6 @@
-"""Deployments of Realtime Compute as a target: found by name, with job instances as jobs.
+"""The target for Realtime Compute: deployments are found by name, and jobs are job instances.
 
-Start and stop are two phases, each with an explicit state, never with the one that the platform considers the latest.
+Start and stop are separate requests. Each request uses an explicit savepoint, never the platform's latest state.
 """
 
 from __future__ import annotations
@@ -42,19 +42,19 @@ from airflow_flinkcompat.secrets.placeholders import placeholders_in_script
 
 _log = logging.getLogger(__name__)
 _STREAMING = "STREAMING"
-# Seconds that a job may take until all its tasks run, before it is stopped anyway.
+# Maximum seconds to wait until all tasks of a job run, before the job is stopped anyway.
 _UP_SECONDS = 60.0
 
 
 class RealtimeComputeTarget(RealtimeComputeJobs):
-    """One namespace of a workspace of Realtime Compute for Apache Flink; close it to end its connections.
+    """A namespace of Realtime Compute for Apache Flink. Closing the target ends its connections.
 
     Args:
         api: The OpenAPI of the namespace.
     """
 
     settle_seconds = 10.0
-    """Seconds for which the list of savepoints may lag after the end of the job that made the last one."""
+    """Seconds after a job's end for which the list of savepoints may lack the job's last savepoint."""
 
     @classmethod
     def connect(cls, access: Access) -> Self:
@@ -70,7 +70,7 @@ class RealtimeComputeTarget(RealtimeComputeJobs):
 
     # ------------------------------------------------------------------------------------------------------- starts
     def validate(self, job: JobSpec, start: Start) -> str:
-        """Validate the script with its settings by the platform; nothing is written."""
+        """Let the platform validate script and settings. Nothing is written."""
         name = self._name(job, self._prepared(job))
         deployment = self._deployment(name)
         if deployment is None:
@@ -88,23 +88,23 @@ class RealtimeComputeTarget(RealtimeComputeJobs):
         found = self._api.validate(asked)
         if not _is_valid(found):
             raise TargetError(self._invalid(job, found))
-        return "the platform validated the script; its API does not check before the start that a savepoint fits"
+        return "the platform validated the script, but its API cannot check before the start that the savepoint fits"
 
     def start(self, job: JobSpec, start: Start, request_id: str) -> Operation:
-        """Write the script into the deployment, read it back, and start a job instance from a state."""
+        """Write the script into the deployment, read the deployment back, and start a job instance."""
         name = self._name(job, self._prepared(job))
         found = self._deployment(name)
         if found is not None and (own := self._instance(found, request_id)) is not None:
             return Operation(Verb.START, request_id, own)
         if start.savepoint is not None:
             self._require_savepoint(start.savepoint)
-        deployment = self._written(found, name, job, request_id)
-        # Once more, because time has passed, and a retry may have resumed a run that is late.
-        started = self._instance(deployment, request_id) or self._started(deployment, job, start, request_id)
+        deployment = self._write(found, name, job, request_id)
+        # Check again, because a retry of a late run may have started the job instance meanwhile.
+        started = self._instance(deployment, request_id) or self._start_instance(deployment, job, start, request_id)
         return Operation(Verb.START, request_id, started)
 
     def _instance(self, deployment: Any, request_id: str) -> JobRef | None:
-        """The job instance of an earlier start. Raises TargetError if one of another start has not ended."""
+        """The job instance of this request. Raises TargetError if an instance of a different start runs."""
         jobs = self._api.jobs(deployment.deployment_id)
         if (own := instances.of_request(jobs, request_id)) is not None:
             return JobRef(own.job_id)
@@ -122,34 +122,34 @@ class RealtimeComputeTarget(RealtimeComputeJobs):
             named += [f"{each} of the setting {key!r}" for each in placeholders(value)]
         if named:
             raise ScriptRefused(
-                f"{job.source}: the platform stores and shows the text of scripts and settings, so "
-                f"placeholders are not filled in: {', '.join(named)}. Create a variable of the namespace in "
-                "the console, and write ${secret_values.<name>} in its place"
+                f"{job.source}: the platform stores and shows the text of scripts and settings, so placeholders are "
+                f"not filled in: {', '.join(named)}. Create a namespace variable in the console, and write "
+                "${secret_values.<name>} instead"
             )
         return prepared
 
     def _name(self, job: JobSpec, prepared: Prepared) -> str:
         name = prepared.job_name or job.settings.get(JOB_NAME)
         if not name:
-            raise ScriptRefused(f"{job.source}: the deployment has no name: set '{JOB_NAME}'")
+            raise ScriptRefused(f"{job.source}: the deployment has no name. Set '{JOB_NAME}'")
         return name
 
     def _require_queue(self, name: str) -> str:
         queue = self._api.settings.deployment_target
         if queue is None:
             raise TargetError(
-                f"there is no deployment {name!r} in {self}: create it in the console, with its resources, "
-                f"or set deployment_target of {self._api.settings.place} to the queue in which to create it"
+                f"there is no deployment {name!r} in {self}. Create the deployment with its resources in the console, "
+                f"or set deployment_target of {self._api.settings.place} to the queue for new deployments"
             )
         return queue
 
     def _require_fitting(self, deployment: Any) -> None:
-        """Raise TargetError unless it is a SQL streaming deployment."""
+        """Raise TargetError unless the deployment is a SQL streaming deployment."""
         if not instances.is_sql(deployment) or (deployment.execution_mode or _STREAMING) != _STREAMING:
             kind = deployment.artifact.kind if deployment.artifact else "unknown"
             raise TargetError(
-                f"the deployment {deployment.name!r} of {self} is of kind {kind}, {deployment.execution_mode}: only "
-                f"{instances.SQL}, {_STREAMING} is deployed here"
+                f"the deployment {deployment.name!r} of {self} is of kind {kind}, {deployment.execution_mode}, but "
+                f"this target only supports {instances.SQL}, {_STREAMING}"
             )
 
     def _engine_version(self, deployment: Any | None) -> str:
@@ -158,7 +158,7 @@ class RealtimeComputeTarget(RealtimeComputeJobs):
 
     def _require_savepoint(self, savepoint: Snapshot) -> None:
         found = self._api.savepoint(savepoint)
-        state = "not there" if found is None else instances.savepoint_state(found)
+        state = "missing" if found is None else instances.savepoint_state(found)
         if state != instances.COMPLETED:
             raise StateRefused(f"the savepoint {savepoint} of {self} is {state}", StateFault.GONE)
 
@@ -173,8 +173,8 @@ class RealtimeComputeTarget(RealtimeComputeJobs):
             reason = f"{reason} (settings: {', '.join(map(str, details.invalidflink_conf))})"
         return f"{place}: the platform refused the script: {condense(str(reason), self._api.redactor)}"
 
-    def _written(self, found: Any | None, name: str, job: JobSpec, request_id: str) -> Any:
-        """The deployment to start, read back from the platform. Raises TargetError."""
+    def _write(self, found: Any | None, name: str, job: JobSpec, request_id: str) -> Any:
+        """Write the deployment and read it back from the platform. Raises TargetError."""
         models = self._api.models
         before = None if found is None else self._api.deployment(found.deployment_id)
         settings, gone = instances.with_settings(before, job.settings, request_id)
@@ -198,13 +198,14 @@ class RealtimeComputeTarget(RealtimeComputeJobs):
         written = self._api.deployment(deployment_id)
         if differing := instances.not_as_written(before, wanted, written, gone):
             raise TargetError(
-                f"the deployment {name!r} of {self} differs from the written one: {', '.join(differing)}. It "
-                "was not started. Somebody else may be changing it: try again, or check it in the console"
+                f"the deployment {name!r} of {self} differs from the written deployment: {', '.join(differing)}. The "
+                "deployment was not started. Someone else may be changing it. Try again, or check the deployment in "
+                "the console"
             )
         return written
 
     def _new(self, name: str, job: JobSpec, settings: Mapping[str, Any], request_id: str) -> Any:
-        """A new deployment, with the default size of the console."""
+        """A new deployment with the console's default resources."""
         models, parallelism = self._api.models, job.settings.get("parallelism.default", "1")
         size = models.BasicResourceSettingSpec(cpu=1.0, memory="4Gi")
         basic = models.BasicResourceSetting(
@@ -225,7 +226,7 @@ class RealtimeComputeTarget(RealtimeComputeJobs):
             ),
         )
 
-    def _started(self, deployment: Any, job: JobSpec, start: Start, request_id: str) -> JobRef:
+    def _start_instance(self, deployment: Any, job: JobSpec, start: Start, request_id: str) -> JobRef:
         """Start a job instance. Raises SubmissionUnknown, StateRefused, TargetError."""
         models = self._api.models
         strategy = models.DeploymentRestoreStrategy(
@@ -248,11 +249,11 @@ class RealtimeComputeTarget(RealtimeComputeJobs):
                 raise refusal(f"{job.source}: {error}", error.reason) from None
             return JobRef(own.job_id)
         if made is None or not made.job_id:
-            raise SubmissionUnknown(f"{job.source}: {self} started a job instance but named none")
-        return self._only(deployment, made.job_id, request_id)
+            raise SubmissionUnknown(f"{job.source}: {self} started a job instance, but returned no id")
+        return self._only_instance(deployment, made.job_id, request_id)
 
-    def _only(self, deployment: Any, made: str, request_id: str) -> JobRef:
-        """The one job instance of a request, because an earlier call may have started one first."""
+    def _only_instance(self, deployment: Any, made: str, request_id: str) -> JobRef:
+        """The only job instance of a request. Cancels a second instance if an earlier call started the first."""
         jobs = [each for each in self._api.jobs(deployment.deployment_id) if instances.is_active(each)]
         first = instances.of_request((each for each in jobs if each.job_id != made), request_id)
         if first is None:
@@ -262,7 +263,7 @@ class RealtimeComputeTarget(RealtimeComputeJobs):
 
     # ----------------------------------------------------------------------------------- stops, savepoints, requests
     def stop(self, job: JobRef, request_id: str, directory: str | None) -> Operation:
-        """Request the stop unless one runs or has failed. A label stores its id."""
+        """Request the stop unless it already runs or failed. A label stores the request id."""
         operation = Operation(Verb.STOP, request_id, job, directory=directory)
         if directory is not None:
             _log.warning("%s: the workspace stores its savepoints, not %s", self, directory)
@@ -290,7 +291,7 @@ class RealtimeComputeTarget(RealtimeComputeJobs):
         return operation
 
     def savepoint(self, job: JobRef, request_id: str, directory: str | None) -> Operation:
-        """Request a savepoint of the job instance that its deployment runs. The description stores its id."""
+        """Request a savepoint of a running job instance. The description stores the request id."""
         found = self._api.job(job)
         if found is None or not instances.is_active(found):
             raise TargetError(f"job {job} of {self} {'is unknown' if found is None else 'has ended'}")
@@ -299,12 +300,12 @@ class RealtimeComputeTarget(RealtimeComputeJobs):
         return Operation(Verb.SAVEPOINT, request_id, job, directory=directory)
 
     def poll(self, operation: Operation) -> Operation:
-        """The outcome by labels, configurations of job instances, and savepoints of the platform."""
+        """The outcome, from labels, job instances' configurations, and the platform's savepoints."""
         match operation.verb:
             case Verb.START:
                 return replace(operation, job=self._job_of(operation.request_id))
             case Verb.STOP:
-                return replace(operation, snapshot=self._stopped(operation))
+                return replace(operation, snapshot=self._savepoint_of_stop(operation))
         assert operation.job is not None
         found = self._api.job(operation.job)
         savepoint = self._savepoint_of(found.deployment_id, operation.request_id) if found else None
@@ -316,7 +317,7 @@ class RealtimeComputeTarget(RealtimeComputeJobs):
         return replace(operation, snapshot=Snapshot(savepoint.savepoint_id) if complete else None)
 
     def _job_of(self, request_id: str) -> JobRef | None:
-        """The job instance that a request started, under any name of its deployment."""
+        """The job instance that this request started, even if the deployment was renamed."""
         labelled = self._api.deployments(label_key=instances.START_LABEL, label_value_array=request_id)
         for deployment in labelled:
             if (deployment.labels or {}).get(instances.START_LABEL) == request_id:
@@ -325,13 +326,13 @@ class RealtimeComputeTarget(RealtimeComputeJobs):
                     return JobRef(found.job_id)
         return None
 
-    def _stopped(self, stop: Operation) -> Snapshot | None:
-        """The savepoint once it has ended the job; None while the stop runs. Raises StopFailed."""
+    def _savepoint_of_stop(self, stop: Operation) -> Snapshot | None:
+        """The savepoint of a stop, or None until the job has ended. Raises StopFailed."""
         job = stop.job
         assert job is not None
 
         def look() -> tuple[Any, list[Any]]:
-            # The job first, because the last savepoint is in the list once the job has ended.
+            # Read the job before the savepoints, because the list is complete only after the job's end.
             found = self._api.job(job)
             mark = instances.StopMark.of(self._api.deployment(found.deployment_id)) if found else None
             return found, instances.stop_savepoints(self._api.savepoints(job_id=job), mark, stop.request_id)
@@ -364,7 +365,7 @@ class RealtimeComputeTarget(RealtimeComputeJobs):
 
 
 def _is_valid(found: Any) -> bool:
-    """The platform's judgement of a script; its ``success`` concerns the call only, as documented."""
+    """True if the platform accepts a script. As documented, ``success`` only concerns the call itself."""
     if found is None or found.success is not True:
         return False
     details = found.error_details

@@ -22,7 +22,7 @@ def gateway_down_before(stage: DeploymentFixture) -> str:
         way.shut()
         kind, message = stage.fails(target)
         assert (kind.__name__, f"the SQL Gateway at {way.url} does not answer" in message) == ("GatewayError", True)
-        assert "check that it runs and that the address is correct" in message
+        assert "check that the server runs and that the address is correct" in message
         stage.is_untouched()
         way.open()
         assert stage.run(target).kind == "deployed"

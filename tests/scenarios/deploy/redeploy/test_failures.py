@@ -43,7 +43,7 @@ def _savepoint_cannot_be_written(stage: DeploymentFixture, place: Path, **option
 
 
 def _goes_on(stage: DeploymentFixture, message: str) -> str:
-    assert "It keeps running as before; nothing was started. Remove the cause, then deploy again" in message
+    assert "The job keeps running, and nothing was started. Remove the cause, then deploy again" in message
     stage.goes_on(stage.first.job_id)
     assert stage.run().kind == "deployed", "with the cause mended the same run goes through"
     return message
@@ -105,8 +105,8 @@ def full_with_nothing_left(stage: DeploymentFixture) -> str:
     with _full(stage.root / "full") as place:
         message = _savepoint_cannot_be_written(stage, place)
     assert "is FAILED" in message
-    assert f"its checkpoints were deleted with it, because '{RETENTION}' does not retain them" in message
-    assert "The only choice left is a stateless start, with ended jobs allowed" in message
+    assert f"the job's checkpoints were deleted at its end, because '{RETENTION}' does not retain them" in message
+    assert "The only remaining choice is a stateless start, with ended jobs allowed" in message
     assert stage.running == ()
     return message
 
@@ -152,7 +152,7 @@ def _no_savepoint(stage: DeploymentFixture, harm: Callable[[Path], object], reas
     assert stage.kinds[-3:] == ["failed", "rolling-back", "failed"]
     assert len(re.findall(reason, message)) >= 2, f"both reasons: {message}"
     for part in (
-        "Rolling back failed too",
+        "The rollback also failed",
         remedy,
         f"No job of {stage.name} runs now",
         str(savepoint),
@@ -174,7 +174,7 @@ def savepoint_deleted(stage: DeploymentFixture) -> str:
         stage,
         shutil.rmtree,
         "FileNotFoundException",
-        "put it back first, or start stateless with ended jobs allowed",
+        "Restore its files first, or start stateless with ended jobs allowed",
     )
 
 
@@ -183,7 +183,7 @@ def savepoint_truncated(stage: DeploymentFixture) -> str:
     def cut(savepoint: Path) -> None:
         os.truncate(savepoint / "_metadata", 100)
 
-    return _no_savepoint(stage, cut, "EOFException", "replace it with a complete copy first, or start stateless")
+    return _no_savepoint(stage, cut, "EOFException", "Replace it with a complete copy first, or start stateless")
 
 
 @case("savepoint that holds something else at the retry")
@@ -192,7 +192,7 @@ def savepoint_overwritten(stage: DeploymentFixture) -> str:
         (savepoint / "_metadata").write_bytes(b"no savepoint at all, " * 100)
 
     return _no_savepoint(
-        stage, overwrite, "Unexpected magic number", "replace it with a complete copy first, or start stateless"
+        stage, overwrite, "Unexpected magic number", "Replace it with a complete copy first, or start stateless"
     )
 
 
@@ -244,7 +244,7 @@ def slots_missing(stage: DeploymentFixture) -> str:
     assert kind is RolledBack
     # Which of the two depends on how long the cluster lets a job wait.
     assert re.search(
-        r"NoResourceAvailableException|not every task runs \(check that there are slots for all of them\)", message
+        r"NoResourceAvailableException|not every task runs \(check that the cluster has enough task slots\)", message
     )
     assert "No task of the new job ever ran, so no row was written twice" in message
     assert stage.kinds[-3:] == ["failed", "rolling-back", "rolled-back"]
@@ -294,8 +294,8 @@ def cancelled_while_stopping(stage: DeploymentFixture) -> str:
     assert kind is StartFailed
     assert f"job {stage.first.job_id} could not be stopped with a savepoint and is CANCELED" in message
     assert f"No job of {stage.name} runs now" in message
-    assert f"its checkpoints were deleted with it, because '{RETENTION}' does not retain them" in message
-    assert "The only choice left is a stateless start, with ended jobs allowed" in message
+    assert f"the job's checkpoints were deleted at its end, because '{RETENTION}' does not retain them" in message
+    assert "The only remaining choice is a stateless start, with ended jobs allowed" in message
     assert stage.kinds == ["deploying", "stopping", "failed"]
     assert stage.running == ()
     allowed = replace(OPTIONS, allow_ended=True)
@@ -336,7 +336,7 @@ def two_runs(stage: DeploymentFixture) -> str:
     assert "deployed" in outcomes, said
     (lost,) = set(outcomes) - {"deployed"}
     assert lost in ("DeployRefused", "LedgerConflict"), said
-    assert re.search("at the same time|is deploying|another run wrote to the ledger", outcomes[lost])
+    assert re.search("at the same time|is deploying|a different run wrote to the ledger", outcomes[lost])
     assert stage.kinds.count("deployed") == stage.kinds.count("stopping") == 1
     head = stage.ledger.head()
     assert head is not None

@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.nightly, pytest.mark.timeout(1800)]
 
 case = Cases("high-availability", "Redeploys in which a highly available JobManager is killed")
 PATIENT = replace(OPTIONS, start_timeout=240, stop_timeout=240)
-NO_ANSWER = re.compile(r"does not answer|answered 503|is not known yet")
+NO_ANSWER = re.compile(r"does not answer|answered 503|It is unknown if")
 
 
 def _recovering(stage: DeploymentFixture) -> RecoveringFlink:

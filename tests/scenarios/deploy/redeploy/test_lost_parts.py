@@ -54,7 +54,7 @@ def taskmanager_lost(stage: DeploymentFixture) -> str:
         head = stage.ledger.head()
         assert head is not None
         began = f"started again as job {head.job_id} from {head.start.savepoint}"
-        for part in (began, "was not verified", "look at it"):
+        for part in (began, "was not verified", "Check the job manually"):
             assert part in message
     finally:
         flink.revive("taskmanager")

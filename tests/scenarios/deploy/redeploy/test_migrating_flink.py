@@ -123,7 +123,7 @@ def test_metrics_change_places_and_the_open_window_keeps_both(
     assert (entry.start.savepoint, entry.start.migrated_from) == (done.migrated_to, stopped)
     assert target.restored_from(str(entry.job_id)).snapshot == done.migrated_to
     assert done.migration["kept"] == "whole"
-    assert done.evidence == ("rehearsed: a job of the new script was restored from it",)
+    assert done.evidence == ("rehearsed: a job of the new script was restored from the savepoint",)
     assert target.running(ledger.deployment) == (entry.job_id,)
     assert sum(not job.terminal for job in target.jobs()) == 1, "neither template nor rehearsal runs on"
     assert after_minute_1(files) == [MINUTE_0, MINUTE_1_NEW]
@@ -222,7 +222,7 @@ def test_where_history_cannot_be_read_nothing_is_stopped(
     known = KnownHistory({"orders": (files.root / "nowhere").as_uri()})
     with (
         ExitStack() as opened,
-        pytest.raises(DeployRefused, match="the job keeps running, because its state is not computed"),
+        pytest.raises(DeployRefused, match="the job keeps running, because its state cannot be computed"),
     ):
         migrated(local_flink, target, ledger, script(files, **OLD), history=known, hold=opened.enter_context)
     assert target.running(ledger.deployment) == (entry.job_id,)
@@ -238,7 +238,7 @@ def test_a_restart_begins_with_all_state_that_history_says(
     said = started_warm(local_flink, target, ledger, files)
     assert "windows over table orders that end by 2026-01-01T00:01:10.001 count as emitted" in "\n".join(said)
     (done,) = [each for each in ledger.entries() if isinstance(each, MigratedEntry)]
-    assert done.evidence == ("rehearsed: a job of the new script was restored from it",)
+    assert done.evidence == ("rehearsed: a job of the new script was restored from the savepoint",)
     assert after_minute_1(files) == ['ann,15,"2026-01-01 00:00:00",7', MINUTE_0]
 
 

@@ -308,7 +308,7 @@ def test_statement_set_is_one_job(
     sinks = "CREATE TABLE a (x STRING) WITH ('connector' = 'blackhole');CREATE TABLE b LIKE a;"
     source = "CREATE TABLE s (x STRING) WITH ('connector' = 'datagen', 'rows-per-second' = '1');"
     inserts = "INSERT INTO a SELECT x FROM s; INSERT INTO b SELECT UPPER(x) FROM s;"
-    with pytest.raises(ScriptRefused, match="wrap them in EXECUTE STATEMENT SET"):
+    with pytest.raises(ScriptRefused, match="wrap the statements in EXECUTE STATEMENT SET"):
         run(Side(sinks + source + inserts))
     entry = run(Side(f"{sinks}{source}{opening} {inserts} END;"))
     assert target.running(ledger.deployment) == (entry.job_id,)

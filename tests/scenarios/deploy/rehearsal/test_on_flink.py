@@ -116,7 +116,7 @@ def test_the_live_job_goes_on_as_if_alone(
             "Source: orders",
         ]
         assert (unchanged.dropped, unchanged.begun) == ((), ())
-        assert [each.name for each in unchanged.unclaimed or ()] == ["StreamingFileWriter"], "sinks are stand-ins"
+        assert [each.name for each in unchanged.unclaimed or ()] == ["StreamingFileWriter"], "sinks have stand-ins"
         assert unchanged.live == "RUNNING, no restart meanwhile"
 
         filtered = side(files.script(where=" WHERE amount > 1"), "new.sql")
@@ -129,7 +129,7 @@ def test_the_live_job_goes_on_as_if_alone(
 
         mistaken = rehearse(cluster(gateway, jobs), job_id, filtered, old, QUICK, log=print)
         assert mistaken.finding is RehearsalFinding.INCONCLUSIVE
-        assert "must be its script" in mistaken.reason
+        assert "is the job's script" in mistaken.reason
 
         assert of_rehearsals(jobs) == []
         assert savepoints(local_flink) == before

@@ -35,7 +35,7 @@ def test_statements_travel_as_one_line() -> None:
 
 
 def test_a_script_without_statements_is_refused() -> None:
-    with pytest.raises(ValueError, match="write at least its INSERT"):
+    with pytest.raises(ValueError, match="Write at least an INSERT"):
         encode_statements([])
 
 

@@ -242,7 +242,7 @@ def test_state_is_given_up_unasked_only_where_the_planner_says_that_none_can_be_
     [
         (script() + "SELEC 1;\n", r"orders\.sql:8:1: Expected a query"),
         (script().replace("'/in'", "'/in', 'password' = 'hunter2-plain'"), r"orders\.sql:2:\d+: password is a secret"),
-        (script() + QUERY.format(size=5), "the script makes 2 jobs"),
+        (script() + QUERY.format(size=5), "the script defines 2 jobs"),
         ("SELECT 1;\n", "a bare query has no sink"),
     ],
 )
@@ -776,7 +776,7 @@ def test_the_gate_restores_what_the_last_savepoint_holds(
     stored = {each.id for each in parse_metadata(b64decode(restored)).operators}
     assert (stored >= job.stateful) == read
     warnings = shown.ledger.read_report(run.pushed["check", "summary"]["report"])[0]["warnings"]
-    unread = [each for each in warnings if "the stored state was not read" in each]
+    unread = [each for each in warnings if "the stored state cannot be read" in each]
     assert len(unread) == (not read)
     assert all("s3-not-here/_metadata cannot be read from here (FileNotFoundError)" in each for each in unread)
     asked.clear()

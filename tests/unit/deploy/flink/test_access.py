@@ -122,19 +122,19 @@ def test_wrong_credentials_say_whose_they_are(client: Any, given: dict[str, str]
         message = refused(server.url, given, client=client)
         assert len(server.seen) == 1, "the same credentials are not tried again"
     assert f"{server.url} answered 401" in message
-    assert "it rejects the credentials; check login and password of connection 'flink_prod'" in message
+    assert "the server rejects the credentials. Check login and password of connection 'flink_prod'" in message
 
 
 def test_missing_credentials_say_where_they_belong() -> None:
     with rest_server(authorization="Bearer x") as server:
-        assert f"set login and password of {PLACE} (a password alone is a bearer token)" in refused(server.url, {})
+        assert f"Set login and password of {PLACE} (a password alone is a bearer token)" in refused(server.url, {})
 
 
 def test_a_user_without_rights() -> None:
     with rest_server(authorization="Bearer x", refuse=403) as server:
         message = refused(server.url, LOGIN)
     assert "answered 403" in message
-    assert f"grant it there, or set another user in login and password of {PLACE}" in message
+    assert f"Grant access on the server, or set a different user in login and password of {PLACE}" in message
 
 
 def test_an_endpoint_of_ones_own_has_a_remedy_too() -> None:
@@ -146,10 +146,10 @@ def test_the_jobmanager_may_know_others() -> None:
     given = {**LOGIN, "jobmanager_password": "planted-jm-token"}
     with rest_server(authorization="Bearer planted-jm-token") as server:
         ask(JobManager, endpoint(server.url, given, PLACE, jobmanager=True))
-        assert "check" in refused(server.url, given), "these are the Gateway's"
+        assert "Check" in refused(server.url, given), "these are the Gateway's"
     with rest_server(authorization="Bearer x") as server, pytest.raises(ApiError) as caught:
         ask(JobManager, endpoint(server.url, given, PLACE, jobmanager=True))
-    assert f"check jobmanager_login and jobmanager_password of {PLACE}" in str(caught.value)
+    assert f"Check jobmanager_login and jobmanager_password of {PLACE}" in str(caught.value)
 
 
 # --- certificates -----------------------------------------------------------------------------------------------------
@@ -163,12 +163,12 @@ def test_an_authority_of_ones_own(client: Any, https: Running, certificates: Cer
 def test_a_wrong_authority_is_named(https: Running, certificates: Certificates) -> None:
     other = certificates.path("other.pem")
     message = refused(https.url, {"ca_file": other})
-    assert f"no authority in {other!r} signed its certificate: ca_file of {PLACE} must be" in message
+    assert f"no authority in {other!r} signed the server's certificate. Set ca_file of {PLACE} to" in message
     assert "CERTIFICATE_VERIFY_FAILED" in message
 
 
 def test_no_authority_is_asked_for(https: Running) -> None:
-    assert f"name the PEM file of the authority that did in ca_file of {PLACE}" in refused(https.url, {})
+    assert f"Set ca_file of {PLACE} to the PEM file of the authority that signed it" in refused(https.url, {})
 
 
 def test_verification_can_be_switched_off(https: Running, certificates: Certificates, mutual: Running) -> None:
@@ -179,13 +179,13 @@ def test_verification_can_be_switched_off(https: Running, certificates: Certific
 def test_a_certificate_for_another_name(certificates: Certificates) -> None:
     with rest_server(tls=certificates.server(name="flink.example.com")) as server:
         message = refused(server.url, {"ca_file": certificates.path("ca.pem")})
-    assert "its certificate is for another host name" in message
+    assert "certificate is for a different host name" in message
 
 
 def test_a_server_without_tls() -> None:
     with rest_server() as server:
         message = refused(server.url.replace("http:", "https:"), {})
-    assert f"it does not use TLS there: write http instead of https in {PLACE} if" in message
+    assert f"does not use TLS at this address. If this is intended, write http instead of https in {PLACE}" in message
 
 
 @pytest.mark.parametrize("client", CLIENTS)
@@ -208,7 +208,7 @@ def test_a_client_certificate_that_is_missing_or_foreign(
 ) -> None:
     given = {"client_cert": certificates.path(file)} if file else {}
     message = refused(mutual.url, {"ca_file": certificates.path("ca.pem"), **given})
-    assert f"it {words} client certificate: check client_cert and client_key of {PLACE}" in message
+    assert f"the server {words} client certificate. Check client_cert and client_key of {PLACE}" in message
 
 
 # --- proxies ----------------------------------------------------------------------------------------------------------
@@ -250,13 +250,13 @@ def test_a_proxy_that_does_not_know_us(
         message = refused(url, given)
         assert (len(proxy.seen), plain.seen) == (1, [])
     assert "407" in message
-    assert f"the proxy requires authentication: check proxy_login and proxy_password of {PLACE}" in message
+    assert f"the proxy requires authentication. Check proxy_login and proxy_password of {PLACE}" in message
 
 
 def test_a_proxy_that_cannot_reach_the_server(certificates: Certificates) -> None:
     with proxy_server() as proxy:
         message = refused("https://localhost:1", {"proxy": proxy.url})
-    assert f"the proxy refused the connection; check proxy of {PLACE}" in message
+    assert f"the proxy refused the connection: check proxy of {PLACE}" in message
     assert "502" in message
 
 
@@ -294,15 +294,15 @@ def test_the_jobmanager_may_have_a_proxy_of_its_own() -> None:
         ({"timeout": "nan"}, "timeout 'nan' is not a number"),
         ({"verify": "maybe"}, "verify 'maybe' must be true or false"),
         ({"ca_file": "/no/such.pem"}, "ca_file '/no/such.pem' cannot be used: No such file"),
-        ({"ca_file": __file__}, "a PEM file is needed"),
+        ({"ca_file": __file__}, "Set the path of a PEM file"),
         ({"client_cert": "/no/such.pem"}, "client_cert '/no/such.pem' cannot be used: No such file"),
-        ({"client_cert": __file__}, "set PEM files of a certificate and its key"),
-        ({"client_key": "/k.pem"}, "client_key needs client_cert as well"),
+        ({"client_cert": __file__}, "Set PEM files of a certificate and its key"),
+        ({"client_key": "/k.pem"}, "client_key also requires client_cert"),
         ({"proxy": "proxy:3128"}, "proxy 'proxy:3128' is not a proxy address"),
-        ({"proxy": "socks5://proxy:1"}, "write http://host:port"),
+        ({"proxy": "socks5://proxy:1"}, "Write http://host:port"),
         ({"proxy": "http://[::1"}, "is not a proxy address"),
-        ({"proxy": "http://me:planted@proxy:1"}, "use proxy_login and proxy_password"),
-        ({"proxy_login": "me"}, "proxy_login needs proxy as well"),
+        ({"proxy": "http://me:planted@proxy:1"}, "Use proxy_login and proxy_password"),
+        ({"proxy_login": "me"}, "proxy_login also requires proxy"),
     ],
 )
 def test_settings_that_cannot_be_right(given: dict[str, Any], words: str) -> None:
@@ -352,5 +352,5 @@ def test_the_command_line_asks_with_what_the_environment_says(monkeypatch: pytes
     with rest_server(authorization="Bearer other") as server, pytest.raises(InputError) as caught:
         cli.main([*arguments, server.url], standalone_mode=False)
     assert server.authorizations == ["Bearer planted-token"]
-    assert "check FLINKCOMPAT_LOGIN and FLINKCOMPAT_PASSWORD of the environment" in str(caught.value)
+    assert "Check FLINKCOMPAT_LOGIN and FLINKCOMPAT_PASSWORD of the environment" in str(caught.value)
     assert "planted" not in str(caught.value)

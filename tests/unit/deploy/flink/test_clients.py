@@ -116,7 +116,7 @@ def test_client_errors_are_not_repeated() -> None:
 
 
 def test_something_else_answers() -> None:
-    with pytest.raises(GatewayError, match="something other than JSON"):
+    with pytest.raises(GatewayError, match="with JSON"):
         gateway(Server({INFO: [httpx.Response(200, text="<html>")]})).info()
     with pytest.raises(GatewayError, match="is not a SQL Gateway"):
         gateway(Server({INFO: [httpx.Response(200, json=["x"])]})).info()

@@ -173,10 +173,10 @@ def test_columns_of_one_name_are_told_apart(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("statement", "said"),
     [
-        ("UPDATE totals SET total = 1;", "runs a job of its own"),
-        ("CALL sys.compact();", "a procedure may run a job"),
+        ("UPDATE totals SET total = 1;", "runs a separate job"),
+        ("CALL sys.compact();", "a procedure may run a separate job"),
         ("TRUNCATE TABLE totals;", "changes data"),
-        ("CREATE TABLE copy WITH ('connector' = 'print') AS SELECT * FROM orders;", "makes a job of its own"),
+        ("CREATE TABLE copy WITH ('connector' = 'print') AS SELECT * FROM orders;", "starts a separate job"),
         ("EXECUTE PLAN '/plan.json';", "a compiled plan cannot be deployed"),
     ],
 )
@@ -203,7 +203,9 @@ def test_a_connector_the_client_lacks_is_told_with_its_remedy(tmp_path: Path) ->
 
 
 def test_a_plan_that_cannot_be_seen(tmp_path: Path) -> None:
-    with pytest.raises(PlansUnavailable, match="this machine cannot read: name a folder that both can access"):
+    with pytest.raises(
+        PlansUnavailable, match=r"this machine cannot read that folder\. Name a folder that both can access"
+    ):
         planner(Scripted(writes=None)).compile_plans(side(TABLES + SUMS), str(tmp_path))
 
 

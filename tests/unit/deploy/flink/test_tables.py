@@ -152,11 +152,11 @@ def test_a_stand_in_is_keyed_where_rows_are_kept_in_front_of_the_sink(mode: dict
     ("tables", "declaration", "words"),
     [
         (Tables((), {path("t"): frozenset()}), table("t", "mysql-cdc"), r"t \(mysql-cdc\) .* one server id"),
-        (Tables((), {path("t"): frozenset()}), table("t", "db2-cdc"), "may admit one reader only"),
+        (Tables((), {path("t"): frozenset()}), table("t", "db2-cdc"), "may allow only one reader"),
         (
             Tables((), {path("t"): frozenset()}),
             table("t", "homemade"),
-            ("it is unknown if it admits a second reader"),
+            ("it is unknown if the connector allows a second reader"),
         ),
         (Tables((), {path("t"): frozenset()}), table("t", "paimon", consumer_id="me"), "would share consumer-id"),
         (
@@ -164,7 +164,7 @@ def test_a_stand_in_is_keyed_where_rows_are_kept_in_front_of_the_sink(mode: dict
             table("t", "kafka"),
             "would share properties.group.id with the live job",
         ),
-        (Tables((path("t"),), {path("t"): frozenset()}), table("t", "kafka"), "t is both read and written"),
+        (Tables((path("t"),), {path("t"): frozenset()}), table("t", "kafka"), "both reads and writes t"),
         (Tables((), {path("t"): frozenset()}), "CREATE VIEW t AS SELECT 1", "cannot read the declaration"),
     ],
 )

@@ -230,9 +230,9 @@ def test_a_kind_that_a_later_release_adds_takes_no_part(tmp_path: Path) -> None:
     ("change", "why"),
     [
         ({"script": ""}, "it contains no job"),
-        ({"engine": "spark"}, "engine 'spark' is not one of"),
+        ({"engine": "spark"}, "engine 'spark' is unknown"),
         ({"functions": [{"kind": "scalar"}]}, "'name'"),
-        ({"catalog": "CREATE TABLE t"}, "its sha256 does not match its job: a later version of flinkcompat"),
+        ({"catalog": "CREATE TABLE t"}, "its sha256 does not match its job, so a later release of flinkcompat"),
     ],
 )
 def test_a_job_that_cannot_be_understood_is_told_and_never_passed_over(

@@ -146,7 +146,7 @@ class Writers(RuleBasedStateMachine):
 
     @rule()
     def begins_a_snapshot(self) -> None:
-        if (view := self.index._read(self.index._listed())) is not None:
+        if (view := self.index._read(self.index._list_files())) is not None:
             self.views.append(view)
 
     @rule()
@@ -248,7 +248,7 @@ def test_a_store_that_denies_the_index_takes_every_entry_and_says_so(
     ledger = Ledger(tmp_path, "orders")
     assert [ledger.append(DEPLOYED).number, ledger.append(CHECKED).number] == [1, 2]
     assert "Cannot announce entry 1 of orders to the index" in caplog.text
-    assert "`flinkcompat ledger index` rebuilds it" in caplog.text
+    assert "`flinkcompat ledger index` rebuilds the index" in caplog.text
     assert deployment_rows(tmp_path) == {"orders": ledger.row()}
 
 

@@ -85,7 +85,7 @@ def test_entries_come_back_as_written(ledger: Ledger) -> None:
 
 def test_append_after_an_entry_that_is_no_longer_the_last(ledger: Ledger) -> None:
     ledger.append(ENTRY, after=0)
-    with pytest.raises(LedgerConflict, match=r"another run wrote to the ledger of orders-v1\.eu during this one"):
+    with pytest.raises(LedgerConflict, match=r"a different run wrote to the ledger of orders-v1\.eu during this run"):
         ledger.append(ENTRY, after=0)
     ledger.append(ENTRY, after=1)
     assert len(ledger.entries()) == 2
@@ -109,9 +109,9 @@ def test_place_that_cannot_be_used() -> None:
     [
         ("[]", "'list' object has no attribute"),
         ('{"schema": \n}', "Expecting value"),
-        ('{"schema": "flinkcompat-ledger/2"}', "this version reads 'flinkcompat-ledger/1'"),
+        ('{"schema": "flinkcompat-ledger/2"}', "this release reads 'flinkcompat-ledger/1'"),
         ('{"schema": "flinkcompat-ledger/1"}', "kind or number is missing"),
-        ('{"schema": "flinkcompat-ledger/1", "kind": "rejected", "number": 7}', "its content is numbered 7"),
+        ('{"schema": "flinkcompat-ledger/1", "kind": "rejected", "number": 7}', "its content has the number 7"),
     ],
 )
 def test_unreadable_entry_is_told_and_never_passed_over(content: str, why: str, tmp_path: Path) -> None:
@@ -119,7 +119,9 @@ def test_unreadable_entry_is_told_and_never_passed_over(content: str, why: str, 
     ledger.append(ENTRY)
     (tmp_path / "orders" / "000002.json").write_text(content)
     for read in (ledger.entries, ledger.head):
-        with pytest.raises(LedgerError, match=r"000002\.json cannot be read: .*restore it from a backup") as caught:
+        with pytest.raises(
+            LedgerError, match=r"000002\.json cannot be read: .*Restore the file from a backup"
+        ) as caught:
             read()
         assert why in str(caught.value)
 
@@ -176,7 +178,7 @@ def test_missing_entry_is_an_error(tmp_path: Path) -> None:
         ledger.append(ENTRY)
     second.unlink()
     for call in (ledger.entries, ledger.head, lambda: ledger.append(ENTRY)):
-        with pytest.raises(LedgerError, match=r"000002\.json is missing.*restore it from a backup"):
+        with pytest.raises(LedgerError, match=r"000002\.json is missing.*Restore the file from a backup"):
             call()
 
 

@@ -72,8 +72,8 @@ def test_the_entry_is_what_is_deployed(take: Adopt, ledger: Ledger, cluster: Job
     assert done.warnings == ()
     assert done.compared == (
         "name: the script's pipeline.name is 'order totals', the job's name 'order totals'",
-        "tables that it reads: the job's orders, the script's orders",
-        "tables that it writes: the job's totals, the script's totals",
+        "tables that the job reads: orders on the cluster, orders in the script",
+        "tables that the job writes: totals on the cluster, totals in the script",
     )
     assert {request.split()[0] for request in cluster.asked} == {"GET"}, "the job is not touched"
 
@@ -81,9 +81,9 @@ def test_the_entry_is_what_is_deployed(take: Adopt, ledger: Ledger, cluster: Job
 def test_differences_are_told(take: Adopt, cluster: JobManagerStandIn) -> None:
     cluster.job(JOB, "nightly", "Source: payments[1] -> Calc[2]", "Sink: sums[3]")
     assert take().warnings == (
-        "the job is named 'nightly', and the script names it 'order totals'",
-        "the job reads payments, which the script does not",
-        "the job writes sums, which the script does not",
+        "the job's name is 'nightly', but the script names it 'order totals'",
+        "the job reads payments, but the script does not",
+        "the job writes sums, but the script does not",
     )
 
 
@@ -92,15 +92,15 @@ def test_what_cannot_be_compared_is_said(take: Adopt, cluster: JobManagerStandIn
     done = take()
     assert done.warnings == ()
     assert done.compared[1:] == (
-        "tables that it reads: could not be compared",
-        ("tables that it writes: could not be compared"),
+        "tables that the job reads: cannot be compared",
+        ("tables that the job writes: cannot be compared"),
     )
 
 
 @pytest.mark.parametrize("state", ["RESTARTING", "FAILED", "FINISHED", "CANCELED", "CREATED"])
 def test_job_that_does_not_run(state: str, take: Adopt, ledger: Ledger, cluster: JobManagerStandIn) -> None:
     cluster.job(JOB, "order totals", state=state)
-    with pytest.raises(DeployRefused, match=f"is {state}: only a job that is RUNNING can be adopted"):
+    with pytest.raises(DeployRefused, match=f"is {state}, but only a RUNNING job can be adopted"):
         take()
     assert ledger.entries() == ()
 
@@ -113,7 +113,7 @@ def test_batch_job(take: Adopt, cluster: JobManagerStandIn) -> None:
 
 def test_unknown_job(take: Adopt, cluster: JobManagerStandIn) -> None:
     cluster.job("c" * 32, "ended", state="FINISHED")
-    with pytest.raises(DeployRefused, match=rf"has no job {OTHER}; .* not ended: {JOB} \(order totals, RUNNING\)$"):
+    with pytest.raises(DeployRefused, match=rf"has no job {OTHER}\. .* not ended: {JOB} \(order totals, RUNNING\)$"):
         take(job_id=OTHER)
 
 
@@ -133,7 +133,8 @@ def test_what_is_no_job_id(job_id: str, take: Adopt) -> None:
 def test_what_is_deployed_already(take: Adopt) -> None:
     take()
     with pytest.raises(
-        DeployRefused, match=r"recorded by entry 1 of the ledger of orders \(adopted\): there is nothing to adopt"
+        DeployRefused,
+        match=r"entry 1 of the ledger of orders \(adopted\) already records job .* there is nothing to adopt",
     ):
         take()
 
@@ -150,7 +151,7 @@ def test_running_deployment_is_not_replaced(take: Adopt, ledger: Ledger, cluster
 
 def test_former_job_nobody_knows(take: Adopt, ledger: Ledger) -> None:
     ledger.append(DeployedEntry(job=SIDE, start=JobStart(job_id=OTHER)))
-    with pytest.raises(DeployRefused, match=r"is unknown to .* it may run elsewhere. .*--former-ended"):
+    with pytest.raises(DeployRefused, match=r"is unknown to .* may run elsewhere\. .*--former-ended"):
         take()
     assert take(former_ended=True).entry.number == 2
 
@@ -159,7 +160,7 @@ def test_redeploy_under_way(take: Adopt, ledger: Ledger, cluster: JobManagerStan
     ledger.append(DeployedEntry(job=SIDE, start=JobStart(job_id=OTHER)))
     ledger.append(StartedEntry(job=SIDE, start=JobStart(job_id=JOB), owner="bob"))
     cluster.job(OTHER, "order totals", state="FINISHED")
-    with pytest.raises(DeployRefused, match=r"the redeploy of bob has not ended .entry 2 .*started"):
+    with pytest.raises(DeployRefused, match=r"the redeploy of bob is unfinished .entry 2 .*started"):
         take()
     assert take(former_ended=True).entry.number == 3
 

@@ -68,7 +68,7 @@ def test_a_claim_outlasts_the_waits_of_whoever_holds_it(
     with pytest.raises(Waiting):
         run(Slow(), ledger, "one", patience=0, **timeouts)
     later(minutes=minutes, seconds=-1)
-    with pytest.raises(DeployRefused, match=r"one is deploying orders \(entry 3, stopping, .* taken over in 1 s"):
+    with pytest.raises(DeployRefused, match=r"one is deploying orders \(entry 3, stopping, .* take over in 1 s"):
         run(FakeCluster(), ledger, "another")
     later(minutes=minutes, seconds=1)
     assert run(FakeCluster(), ledger, "another").kind == "deployed"
@@ -77,7 +77,7 @@ def test_a_claim_outlasts_the_waits_of_whoever_holds_it(
 def test_a_claim_of_an_earlier_release_holds_for_a_quarter_of_an_hour(ledger: Ledger, later: Later) -> None:
     ledger.append(DeployingEntry(job=V2, owner="one"))
     later(minutes=15, seconds=-1)
-    with pytest.raises(DeployRefused, match="taken over in 1 s"):
+    with pytest.raises(DeployRefused, match="take over in 1 s"):
         run(FakeCluster(), ledger, "another")
     later(minutes=15, seconds=1)
     assert run(FakeCluster(), ledger, "another").kind == "deployed"
@@ -103,7 +103,7 @@ def test_a_long_stop_in_another_process_is_not_taken_over(ledger: Ledger, later:
     finally:
         process.kill()
         process.join(30)
-    with pytest.raises(DeployRefused, match="if it died, its run can be taken over in 2940 s"):
+    with pytest.raises(DeployRefused, match="If it died, this run can take over in 2940 s"):
         run(FakeCluster(), ledger, "another")
     assert [entry.kind for entry in ledger.entries()] == ["deployed", "deploying", "stopping"]
     later(minutes=65, seconds=1)

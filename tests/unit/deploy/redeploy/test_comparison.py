@@ -77,7 +77,7 @@ def test_an_operator_of_the_same_name_that_was_kept_is_not_the_one_that_is_gone(
 def test_what_is_not_shown_is_not_compared() -> None:
     for saved, first in ((None, SAVED), (SAVED, None), (SAVED, SnapshotStats("p")), (SnapshotStats("p"), SAVED)):
         assert compare_state(saved, first) == (
-            ("state sizes: not compared, the target does not show them",), "",
+            ("state sizes: not compared, because the target does not show them",), "",
         )  # fmt: skip
 
 

@@ -114,7 +114,7 @@ def test_savepoints_that_lie_nowhere_are_said_before_anything_is_touched(ledger:
     first = deploy(target, ledger, V1, checked_old_sha256=None, **given)
     with pytest.raises(
         DeployRefused,
-        match=r"no state .* can be migrated: the path of a savepoint cannot be determined on this target \(the fake",
+        match=r"the state .* cannot be migrated: the path of a savepoint cannot be determined on this target \(the",
     ):
         deploy(
             target, ledger, V2, start_mode="migrated", checked_old_sha256=first.sha256, migration=migration,
@@ -210,13 +210,13 @@ def test_the_sizes_of_rewritten_state_say_nothing(target: FakeCluster, ledger: L
     target.states["job-2", "completed"] = SnapshotStats("c", {"w": VertexState("sum", 1, 0)})
     target.states["job-1", "savepoint"] = SnapshotStats("s", {"v": VertexState("sum", 1, 100)})
     entry = migrated(target, ledger, Rewriting())
-    assert "state sizes: not compared, because the state of the former job was rewritten" in entry.evidence
+    assert "state sizes: not compared, because the former job's state was rewritten" in entry.evidence
 
 
 def test_start_mode_and_migration_belong_together(target: FakeCluster, ledger: Ledger) -> None:
-    with pytest.raises(DeployRefused, match="start mode migrated needs a migration"):
+    with pytest.raises(DeployRefused, match="start mode migrated requires a migration"):
         run(target, ledger, V2, start_mode="migrated")
-    with pytest.raises(DeployRefused, match="and no other start mode accepts one"):
+    with pytest.raises(DeployRefused, match="and no other start mode accepts a migration"):
         run(target, ledger, V2, start_mode="savepoint", migration=Rewriting())
 
 

@@ -55,10 +55,10 @@ def test_another_script_is_refused_and_nothing_touched(target: FakeTarget, ledge
         deployed(target, ledger, CHANGED)
     number = first.number
     assert str(refused.value).splitlines() == [
-        f"on the fake target, job job-1 runs another script than entry {number} records, and the ledger of orders "
-        f"records job job-1 (entry {number}): somebody else deployed. Nothing was changed. Record the running version "
+        f"on the fake target, job job-1 runs a different script than entry {number} records, but the ledger of orders "
+        f"records job job-1 (entry {number}): someone else deployed. Nothing was changed. Record the running version "
         "(`flinkcompat ledger adopt orders --job-id job-1 --script FILE`), or restore the version of entry "
-        f"{number} there; then check the change again",
+        f"{number} there. Then check the change again",
         f"--- script of entry {number}",
         "+++ script of the running version",
         "@@ -3,4 +3,4 @@",
@@ -77,7 +77,9 @@ def test_other_settings_are_shown_and_what_is_secret_of_them_is_not(target: Fake
     first = deployed(target, ledger)
     others = {"parallelism.default": "8", "s3.secret-key": "planted-in-the-console"}
     changed_by_somebody(target, first.start.job_ref, settings={**BY_HAND.settings, **others})
-    with pytest.raises(DeployRefused, match=r"runs other settings \(parallelism\.default, s3\.secret-key\)") as refused:
+    with pytest.raises(
+        DeployRefused, match=r"runs different settings \(parallelism\.default, s3\.secret-key\)"
+    ) as refused:
         deployed(target, ledger, CHANGED)
     assert str(refused.value).splitlines()[1:] == [
         f"--- settings of entry {first.number}",
@@ -94,7 +96,7 @@ def test_a_secret_that_alone_differs_is_not_shown(target: FakeTarget, ledger: Le
     first = deployed(target, ledger, SCRIPT.replace("'blackhole'", "'blackhole', 'password' = '${conn.shop.password}'"))
     typed = first.job.script.replace("${conn.shop.password}", "typed-by-hand")
     changed_by_somebody(target, first.start.job_ref, script=typed)
-    with pytest.raises(DeployRefused, match="another script") as refused:
+    with pytest.raises(DeployRefused, match="a different script") as refused:
         deployed(target, ledger, CHANGED)
     assert "'password' = '***'" in str(refused.value)
     assert "typed-by-hand" not in str(refused.value)
@@ -126,14 +128,14 @@ def test_a_job_that_the_ledger_does_not_know_is_refused(target: FakeTarget, ledg
     target.cancel(first.start.job_ref)
     target.start(BY_HAND, Start(), new_id())
     with pytest.raises(
-        DeployRefused, match="job job-2 runs under the name 'orders', and the ledger of orders records job"
+        DeployRefused, match="job job-2 runs under the name 'orders', but the ledger of orders records job"
     ):
         deployed(target, ledger, CHANGED)
 
 
 def test_so_is_one_where_nothing_is_deployed(target: FakeTarget, ledger: Ledger) -> None:
     target.start(BY_HAND, Start(), new_id())
-    with pytest.raises(DeployRefused, match="the ledger of orders records no deployment: somebody else deployed"):
+    with pytest.raises(DeployRefused, match="the ledger of orders records no deployment: someone else deployed"):
         deployed(target, ledger)
 
 
@@ -150,11 +152,13 @@ def test_a_job_changed_in_its_place_is_taken_over_with_what_it_runs(target: Fake
     """By the platform's own word; with any other script it is not."""
     first = deployed(target, ledger)
     changed_by_somebody(target, first.start.job_ref, script=CHANGED)
-    with pytest.raises(DeployRefused, match=r"on the fake target, job job-1 runs another script than contract\.sql"):
+    with pytest.raises(
+        DeployRefused, match=r"on the fake target, job job-1 runs a different script than contract\.sql"
+    ):
         adopt(target, ledger, Side.of(side(SCRIPT)), first.start.job_ref, owner="ann")
     entry = adopt(target, ledger, Side.of(side(CHANGED)), first.start.job_ref, owner="ann").entry
     assert entry.message == "script supplied by ann, confirmed by the platform"
-    assert "tables that it reads and writes: cannot be determined on this target" in entry.evidence
+    assert "tables that the job reads and writes: cannot be determined on this target" in entry.evidence
     with pytest.raises(DeployRefused, match="there is nothing to adopt"):
         adopt(target, ledger, Side.of(side(CHANGED)), first.start.job_ref, owner="ann")
     assert deployed(target, ledger).job_id == "job-2"
@@ -195,5 +199,5 @@ def test_another_spec_without_a_job_is_refused(ledger: Ledger) -> None:
     first = deployed(target, ledger)
     target.cancel(first.start.job_ref)
     target.spec = Deployed(None, CHANGED)
-    with pytest.raises(DeployRefused, match="'orders' is deployed with another script than entry 4 records"):
+    with pytest.raises(DeployRefused, match="'orders' is deployed with a different script than entry 4 records"):
         deployed(target, ledger, CHANGED)

@@ -57,8 +57,8 @@ def test_a_program_is_adopted_with_its_language_and_variables(target: JobManager
     assert done.warnings == ()
     assert done.compared == (
         "name: the script's pipeline.name is 'order totals', the job's name 'order totals'",
-        "tables that it reads: the job's orders, the script's orders",
-        "tables that it writes: the job's totals, the script's totals",
+        "tables that the job reads: orders on the cluster, orders in the script",
+        "tables that the job writes: totals on the cluster, totals in the script",
     )
     assert head.sha256 == replace(JOB_PY, engine_version=head.job.engine_version).sha256
 
@@ -89,7 +89,7 @@ def test_a_target_is_never_given_a_program(ledger: Ledger) -> None:
     cluster = FakeCluster()
     with pytest.raises(
         ScriptRefused,
-        match=r"and pretended runs SQL scripts only: .*flink run -py.*flinkcompat ledger adopt orders --job-id ID",
+        match=r"but pretended runs only SQL scripts.*flink run -py.*flinkcompat ledger adopt orders --job-id ID",
     ):
         deploy(cluster, ledger, JOB_PY, start_mode="stateless", checked_old_sha256=None)
     assert (ledger.entries(), cluster.calls) == ((), [])
@@ -100,7 +100,7 @@ def test_a_script_after_a_program_has_no_way_back_and_says_so(target: JobManager
     cluster = FakeCluster()
     with pytest.raises(
         DeployRefused,
-        match=r"entry 1 of the ledger of orders deployed a program, which pretended cannot start again .*roll_back=",
+        match=r"entry 1 of the ledger of orders deployed a program, which pretended cannot restart .*roll_back=",
     ):
         deploy(cluster, ledger, SIDE, start_mode="savepoint", checked_old_sha256=head.sha256, options=Options())
     assert len(ledger.entries()) == 1

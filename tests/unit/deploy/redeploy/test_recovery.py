@@ -119,7 +119,7 @@ def test_a_submission_that_may_still_arrive_is_waited_for(target: FakeCluster, l
 def test_two_jobs_are_for_a_person_to_choose_from(stays: str, target: FakeCluster, ledger: Ledger) -> None:
     killed(target, ledger, "submitted")
     target.end("job-1", "RUNNING")
-    with pytest.raises(DeployRefused, match=r"job-2 of entry 8, .* runs too: .*Cancel one of them") as caught:
+    with pytest.raises(DeployRefused, match=r"job-2 of entry 8, .* also runs\. .*Cancel one of the jobs") as caught:
         run(target, ledger, V2)
     assert "No job of orders runs now" not in str(caught.value)
     target.end("job-2" if stays == "job-1" else "job-1", "CANCELED")
@@ -185,7 +185,7 @@ def test_a_stranger_beside_a_start_that_is_taken_up(target: FakeCluster, ledger:
     killed(target, ledger, "submit")
     target.run("by-hand")
     with pytest.raises(
-        DeployRefused, match="job by-hand named 'orders' runs on the cluster and is not the job of the ledger"
+        DeployRefused, match="job by-hand named 'orders' runs on the cluster, but is not the ledger's job"
     ):
         run(target, ledger, V2)
     assert "job-2" not in target.jobs
@@ -197,7 +197,7 @@ def test_a_run_of_the_same_name_and_other_contents_is_another(target: FakeCluste
     entry = run(target, ledger, V2, checked_old_sha256=V1.sha256)
     assert run(target, ledger, V2, checked_old_sha256=V1.sha256) == entry, "the same run, once more"
     for other in ({"start_mode": "stateless"}, {"checked_old_sha256": None}):
-        with pytest.raises(DeployRefused, match="check the change again, against the deployed version"):
+        with pytest.raises(DeployRefused, match="Check the change again, against the deployed version"):
             run(target, ledger, V2, **{"checked_old_sha256": V1.sha256, **other})
     again = run(target, ledger, V2, checked_old_sha256=V2.sha256, start_mode="stateless")
     assert again.job_id not in (first.job_id, entry.job_id), "checked against what it deployed itself: a redeploy"

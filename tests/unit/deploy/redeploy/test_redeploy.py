@@ -128,14 +128,14 @@ def test_savepoints_lie_where_they_are_wanted_a_folder_for_each_stop(target: Fak
 def test_first_deployment_has_no_savepoint_to_start_from(target: FakeCluster, ledger: Ledger) -> None:
     with pytest.raises(DeployRefused, match="was never deployed"):
         run(target, ledger, V1, start_mode="savepoint")
-    with pytest.raises(DeployRefused, match="contains no deployment: make sure that it is the right ledger"):
+    with pytest.raises(DeployRefused, match=r"contains no deployment\. Make sure that this is the right ledger"):
         run(target, ledger, V1, checked_old_sha256="ab" * 32)
     assert target.calls == []
 
 
 def test_check_was_for_another_version(target: FakeCluster, ledger: Ledger) -> None:
     target.version = "2.2.1"
-    with pytest.raises(DeployRefused, match=r"checked for flink 2\.3\.0, and the target is flink 2\.2\.1"):
+    with pytest.raises(DeployRefused, match=r"checked for flink 2\.3\.0, but the target is flink 2\.2\.1"):
         run(target, ledger, V1)
     for version in ("2.3.7", "2.3"):
         target.version = version
@@ -175,15 +175,25 @@ def test_every_step_is_an_entry(target: FakeCluster, ledger: Ledger) -> None:
 @pytest.mark.parametrize(
     ("state", "retained", "checkpoint", "said"),
     [
-        ("CANCELED", True, "file:/chk-8", r"its latest checkpoint is file:/chk-8\. .*recovery\.path' = 'file:/chk-8'"),
+        (
+            "CANCELED",
+            True,
+            "file:/chk-8",
+            r"the job's latest checkpoint is file:/chk-8\. .*recovery\.path' = 'file:/chk-8'",
+        ),
         (
             "CANCELED",
             False,
             "file:/chk-8",
-            "deleted with it, because 'execution.*does not retain them.* is a stateless start",
+            "deleted at its end, because 'execution.*does not retain them.* is a stateless start",
         ),
-        ("FAILED", True, None, "it had no checkpoint.* is a stateless start, with ended jobs allowed"),
-        (None, True, None, r"its latest checkpoint was file:/chk-7 \(look next to it for a later one\)"),
+        ("FAILED", True, None, "the job had no checkpoint.* is a stateless start, with ended jobs allowed"),
+        (
+            None,
+            True,
+            None,
+            r"the job's latest known checkpoint is file:/chk-7 \(look for a later checkpoint in the same folder\)",
+        ),
     ],
 )
 def test_job_that_ends_while_it_is_stopped(
@@ -253,7 +263,9 @@ def test_job_that_fails_over_its_stop_is_left_where_nothing_is_to_be_rolled_back
 ) -> None:
     run(target, ledger, V1)
     fails_over_the_stop(target)
-    with pytest.raises(StartFailed, match=r"is file:/chk-8\. To resume from it by hand[^$]*path' = 'file:/chk-8'"):
+    with pytest.raises(
+        StartFailed, match=r"is file:/chk-8\. To resume from this checkpoint manually[^$]*path' = 'file:/chk-8'"
+    ):
         run(target, ledger, V2, options={"roll_back": False})
     assert target.running("orders") == ()
 
@@ -264,7 +276,7 @@ def test_checkpoint_of_a_job_that_failed_over_its_stop_may_be_no_start_either(
     run(target, ledger, V1)
     fails_over_the_stop(target)
     target.start = lambda *_, **__: (_ for _ in ()).throw(DeployError("no such file"))  # type: ignore[method-assign]
-    with pytest.raises(StartFailed, match="Rolling back failed too: the job was refused: no such file") as caught:
+    with pytest.raises(StartFailed, match="The rollback also failed: the job was refused: no such file") as caught:
         run(target, ledger, V2)
     assert "deploy the script of ledger entry 4 again with start mode 'checkpoint'" in str(caught.value)
     del target.start  # type: ignore[method-assign]
@@ -284,7 +296,8 @@ def test_run_that_is_overtaken_says_so(at: str, target: FakeCluster, ledger: Led
 
     target.before["validate"] = overtake
     with pytest.raises(
-        DeployRefused, match=r"another deploys orders at the same time \(entry 10, deployed\): wait for it"
+        DeployRefused,
+        match=r"another deploys orders at the same time \(entry 10, deployed\)\. Wait until that run has ended",
     ):
         run(target, ledger, V2, owner="me")
     assert target.now["job-2"] == "RUNNING"
@@ -294,7 +307,7 @@ def test_savepoint_of_whoever_stopped_the_job_is_named(target: FakeCluster, ledg
     run(target, ledger, V1)
     target.end("job-1", "FINISHED")
     target.final_savepoint = lambda _: "file:/by-hand"  # type: ignore[method-assign]
-    with pytest.raises(DeployRefused, match=r"except file:/by-hand, left by whoever stopped it: .* ledger adopt"):
+    with pytest.raises(DeployRefused, match=r"except file:/by-hand from a stop outside this deployment.* ledger adopt"):
         run(target, ledger, V2)
 
 
@@ -331,7 +344,7 @@ def test_savepoint_of_a_stop_that_was_done_twice_is_the_later_one(tmp_path: Path
     os.utime(tmp_path / "savepoint-c" / "_metadata", (1e9, 1e9))
     found, words = find_savepoint(tmp_path.as_uri())
     assert found is None
-    assert re.search("is unknown: .*savepoint-b, .*savepoint-c", words)
+    assert re.search("which of these savepoints is the latest: .*savepoint-b, .*savepoint-c", words)
 
 
 def test_stop_that_fails_leaves_the_old_job(target: FakeCluster, ledger: Ledger) -> None:
@@ -339,7 +352,7 @@ def test_stop_that_fails_leaves_the_old_job(target: FakeCluster, ledger: Ledger)
     target.fail, target.stops["job-2"] = "result", ""  # the cluster knows the stop and does not do it
     with pytest.raises(
         StartFailed,
-        match=r"job job-1 could not be stopped with a savepoint and is RUNNING: .*\nIt keeps running",
+        match=r"job job-1 could not be stopped with a savepoint and is RUNNING: .*\nThe job keeps running",
     ):
         run(target, ledger, V2)
     assert kinds(ledger)[4:] == ["deploying", "stopping", "failed"]
@@ -381,7 +394,7 @@ def test_start_that_fails_is_rolled_back(where: str, target: FakeCluster, ledger
     assert "Rolled back: the script of entry 4 runs again as job job-3" in message
     assert f"restored from {STOPPED_AT} and verified" in message
     assert ("No task of the new job ever ran" in message) == (where == "submit")
-    assert ("may be written again" in message) == (where == "restore")
+    assert ("may again write the rows" in message) == (where == "restore")
     steps = ["deploying", "stopping", "stopped", "starting", "started", "failed", "rolling-back", "rolled-back"]
     assert kinds(ledger)[4:] == [kind for kind in steps if where == "restore" or kind != "started"]
     failed = next(entry for entry in ledger.entries() if entry.kind == "failed")
@@ -421,7 +434,7 @@ def test_start_and_way_back_that_fail_tell_what_to_do(target: FakeCluster, ledge
 def test_without_roll_back_the_way_back_is_told(target: FakeCluster, ledger: Ledger) -> None:
     run(target, ledger, V1)
     target.fail = "submit"
-    with pytest.raises(StartFailed, match=r"its state is safe in\n  file:/sp/orders/job-2/job-1"):
+    with pytest.raises(StartFailed, match=r"Its state is safe in\n  file:/sp/orders/job-2/job-1"):
         run(target, ledger, V2, options={"roll_back": False})
     assert kinds(ledger)[-2:] == ["starting", "failed"]
     target.fail = ""
@@ -464,7 +477,7 @@ def test_way_back_waits_for_a_cluster_that_does_not_answer(target: FakeCluster, 
 
     target.cancel = cancel  # type: ignore[method-assign]
     with pytest.raises(
-        DeployError, match=r"instead of .*\nRolling back to entry \d has to wait: the JobManager"
+        DeployError, match=r"instead of .*\nThe rollback to entry \d must wait: the JobManager"
     ) as caught:
         run(target, ledger, V2)
     assert not isinstance(caught.value, StartFailed)
@@ -486,7 +499,7 @@ def test_submission_without_an_answer_is_neither_failed_nor_doubled(target: Fake
     assert target.running("orders") == ("job-2",)
 
     target.fail = "submit"
-    with pytest.raises(DeployError, match=r"It is not known yet if job job-3 was accepted") as caught:
+    with pytest.raises(DeployError, match=r"It is unknown if job job-3 was accepted") as caught:
         run(target, ledger, V1, owner="later")
     assert not isinstance(caught.value, StartFailed)
     assert kinds(ledger)[-1] == "starting"
@@ -501,10 +514,10 @@ def test_refusal_after_a_submission_without_an_answer_is_none_while_that_may_be_
     """Else the former job would be started, and the one that nobody heard of would come beside it."""
     run(target, ledger, V1)
     target.fail, target.error = "submit", unknown
-    with pytest.raises(DeployError, match=r"It is not known yet if job job-2 was accepted"):
+    with pytest.raises(DeployError, match=r"It is unknown if job job-2 was accepted"):
         run(target, ledger, V2)
     target.error = DeployError  # the Gateway has no room for another session, a catalog is away
-    with pytest.raises(DeployError, match=r"It is not known yet if job job-2 was accepted") as caught:
+    with pytest.raises(DeployError, match=r"It is unknown if job job-2 was accepted") as caught:
         run(target, ledger, V2)
     assert not isinstance(caught.value, StartFailed)
     target.run("job-2", savepoint=target.stops["job-2"])  # it was at work all the time
@@ -512,7 +525,7 @@ def test_refusal_after_a_submission_without_an_answer_is_none_while_that_may_be_
     assert target.running("orders") == ("job-2",)
 
     target.error = unknown
-    with pytest.raises(DeployError, match=r"It is not known yet if job job-3 was accepted"):
+    with pytest.raises(DeployError, match=r"It is unknown if job job-3 was accepted"):
         run(target, ledger, V1, owner="later")
     target.error = DeployError
     monkeypatch.setattr("airflow_flinkcompat.deploy.redeploy.submitting.age_of", lambda _entry: 301.0)
@@ -525,7 +538,7 @@ def test_state_that_does_not_fit_is_refused_at_once_whatever_was_heard_before(
 ) -> None:
     run(target, ledger, V1)
     target.fail, target.error = "submit", unknown
-    with pytest.raises(DeployError, match=r"not known yet"):
+    with pytest.raises(DeployError, match=r"It is unknown if"):
         run(target, ledger, V2)
 
     def refused(_message: str) -> DeployError:
@@ -552,7 +565,7 @@ def test_refusal_while_nobody_can_ask_the_cluster_is_no_refusal(target: FakeClus
         target.running = down  # type: ignore[method-assign]
 
     target.fail, target.before["submit"] = "submit", goes_down
-    with pytest.raises(DeployError, match=r"It is not known yet if job job-2 was accepted"):
+    with pytest.raises(DeployError, match=r"It is unknown if job job-2 was accepted"):
         run(target, ledger, V2)
     assert kinds(ledger)[-1] == "starting"
     target.fail, target.running = "", asked  # type: ignore[method-assign]
@@ -561,7 +574,7 @@ def test_refusal_while_nobody_can_ask_the_cluster_is_no_refusal(target: FakeClus
 
 def test_checkpoint_is_for_compatible_changes_of_jobs_that_keep_theirs(target: FakeCluster, ledger: Ledger) -> None:
     run(target, ledger, V1)
-    with pytest.raises(DeployRefused, match="for compatible changes only"):
+    with pytest.raises(DeployRefused, match="only for compatible changes"):
         run(target, ledger, V2, start_mode="checkpoint", review=Review("partial"))
     target.states["job-1", "completed"] = SnapshotStats("file:/chk-7", {"v": VertexState("a", 1, 100)})
     with pytest.raises(DeployRefused, match="does not retain checkpoints when cancelled"):
@@ -629,7 +642,7 @@ def test_statistics_of_another_savepoint_are_not_compared(target: FakeCluster, l
     run(target, ledger, V1)
     target.states["job-1", "savepoint"] = SnapshotStats("file:/sp/older", {"v": VertexState("sum", 1, 1)})
     target.states["job-2", "completed"] = SnapshotStats("c", {"w": VertexState("sum", 1, 0)})
-    assert "state sizes: not compared, the target does not show them" in run(target, ledger, V2).evidence
+    assert "state sizes: not compared, because the target does not show them" in run(target, ledger, V2).evidence
 
 
 def test_checkpoint_that_came_while_the_job_was_cancelled_is_the_one(target: FakeCluster, ledger: Ledger) -> None:
@@ -706,7 +719,8 @@ def test_unfinished_run_keeps_others_out_for_a_while(target: FakeCluster, ledger
     run(target, ledger, V1)
     ledger.append(DeployingEntry(job=V2, owner="other"))
     with pytest.raises(
-        DeployRefused, match=r"other is deploying orders \(entry 5, deploying, \d+ s ago\): wait for it"
+        DeployRefused,
+        match=r"other is deploying orders \(entry 5, deploying, \d+ s ago\)\. Wait until the run of other has ended",
     ):
         run(target, ledger, V2)
     log: list[str] = []
@@ -722,7 +736,7 @@ def test_started_job_of_another_version_must_go_first(target: FakeCluster, ledge
     target.run("jobX")
     ledger.append(StoppedEntry(job=V2, stop=JobStop("job-1", savepoint=STOPPED_AT), owner="me"))
     ledger.append(StartedEntry(job=V2, start=JobStart(job_id="jobX"), owner="me"))
-    with pytest.raises(DeployRefused, match="job jobX of entry 6 runs another version"):
+    with pytest.raises(DeployRefused, match="job jobX of entry 6 runs a different version"):
         run(target, ledger, V1)
     target.end("jobX", "CANCELED")
     run(target, ledger, V1)
@@ -769,7 +783,7 @@ def test_a_stop_that_takes_too_long_is_waited_for_again(target: FakeCluster, led
     run(target, ledger, V1)
     results = target.stop_result
     target.stop_result = lambda job_id, trigger_id: None  # type: ignore[method-assign]
-    with pytest.raises(DeployError, match="still writing to file:/sp/orders/job-2: nothing else was done") as caught:
+    with pytest.raises(DeployError, match=r"still writes to file:/sp/orders/job-2\. Nothing else was done") as caught:
         run(target, ledger, V2, options={"stop_timeout": 0.02})
     assert not isinstance(caught.value, StartFailed)
     assert kinds(ledger)[-1] == "stopping"
@@ -790,7 +804,9 @@ def test_former_job_that_only_takes_its_time_is_left_running(target: FakeCluster
         return job_id
 
     target.run = slow  # type: ignore[method-assign]
-    with pytest.raises(RolledBack, match=r"job job-3 from .* and still runs, but it was not verified within 0 s: its"):
+    with pytest.raises(
+        RolledBack, match=r"job job-3 from .* and still runs, but the job was not verified within 0 s: its"
+    ):
         run(target, ledger, V2)
     head = ledger.head()
     assert head is not None
@@ -819,12 +835,12 @@ def test_a_checkpoint_without_a_place_is_no_start(target: FakeCluster, ledger: L
 def test_a_start_without_state_is_not_taken_up_by_a_resume(target: FakeCluster, ledger: Ledger) -> None:
     run(target, ledger, V1)
     target.fail, target.error = "submit", unknown
-    with pytest.raises(DeployError, match="is not known yet if"):
+    with pytest.raises(DeployError, match="It is unknown if"):
         run(target, ledger, V2, start_mode="stateless")
     target.fail = ""
-    with pytest.raises(DeployRefused, match="began a start in mode stateless, and this run is to start in mode savepo"):
+    with pytest.raises(DeployRefused, match="began a start in mode stateless, but this run must start in mode savepo"):
         run(target, ledger, V2, start_mode="savepoint")
-    with pytest.raises(DeployRefused, match=r"another version .* may still be accepted: wait for \d+ s") as caught:
+    with pytest.raises(DeployRefused, match=r"a different version .* may still be accepted\. Wait for \d+ s") as caught:
         run(target, ledger, V1, start_mode="savepoint")
     assert "No job of orders runs now" in str(caught.value)
     assert run(target, ledger, V2, start_mode="stateless").job_id == "job-2"
@@ -835,7 +851,7 @@ def test_a_job_of_another_name_that_an_earlier_run_left_is_a_stranger(target: Fa
     target.fail = "restore"
     target.cancel = lambda job_id: (_ for _ in ()).throw(DeployError("no answer"))  # type: ignore[method-assign]
     other = dataclasses.replace(V2, settings={"pipeline.name": "orders-v2"})
-    with pytest.raises(StartFailed, match=r"could not be cancelled \(no answer\)[^$]*Cancel it by hand first"):
+    with pytest.raises(StartFailed, match=r"could not be cancelled \(no answer\)[^$]*Cancel that job manually first"):
         run(target, ledger, other)
     with pytest.raises(DeployRefused, match="job job-2 named 'orders' runs on the cluster"):
         run(target, ledger, V1)

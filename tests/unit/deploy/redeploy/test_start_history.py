@@ -89,7 +89,7 @@ def test_a_job_that_failed_long_after_its_start_was_deployed(target: FakeCluster
     assert (entry.kind, entry.job_id, entry.start.savepoint) == ("deployed", "job-2", STOPPED_AT)
     assert entry.evidence[0] == f"restored from {STOPPED_AT}"
     assert any(
-        line.startswith("after its settle time it failed 1 time, first at 20")
+        line.startswith("after its settle time, the job failed 1 time, first at 20")
         and line.endswith(f"and is RUNNING now, restored from its own checkpoint {CHECKPOINT}: a task died")
         for line in entry.evidence
     )
@@ -166,7 +166,7 @@ def test_a_job_that_was_recovered_with_its_jobmanager(target: FakeCluster, ledge
     fails(target, recovered)
     target.jobs["job-2"] = replace(target.jobs["job-2"], failure=None)
     entry = run(target, ledger, V2, options=OPTIONS)
-    assert any("it was recovered at 20" in line for line in entry.evidence)
+    assert any("the job was recovered at 20" in line for line in entry.evidence)
     assert target.running("orders") == ("job-2",)
 
 

@@ -112,7 +112,7 @@ def test_running_from_another_state_is_no_proof(savepoint: str | None, restored:
 @pytest.mark.parametrize(
     ("seen", "said"),
     [
-        (None, "it never appeared"),
+        (None, "the cluster never listed it"),
         (job("RUNNING", tasks=False), "not every task runs"),
         (job(checkpoints=0), "no checkpoint has completed"),
     ],

@@ -36,7 +36,7 @@ def test_slots_that_are_missing_are_named() -> None:
         {**overview, "GET /jobmanager/config": [httpx.Response(200, json=[{"key": "rest.port", "value": 1}])]}
     )
     assert missing_slots(of(fixed), 1) == ""
-    assert missing_slots(of(fixed), 3).startswith("it needs 3 free slots, the cluster has 1 of 8")
+    assert missing_slots(of(fixed), 3).startswith("3 free slots required, but the cluster has 1 of 8")
     row = {"key": "kubernetes.cluster-id", "value": "x"}
     growing = Server({**overview, "GET /jobmanager/config": [httpx.Response(200, json=[row])]})
     assert missing_slots(of(growing), 3) == ""
@@ -83,18 +83,21 @@ def test_what_a_reader_sees(name: str, snapshot: SnapshotAssertion) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["a.sql", "b.sql", "--job-id", JOB], "'sql-gateway' is reached by its gateway, whose address is missing"),
-        (["a.sql", "b.sql", "--job-id", JOB, "--gateway", "http://g:1"], "missing: add --jobmanager URL"),
-        (["a.sql", "b.sql", "--job-id", JOB, "--target", "gatway"], "there is no target 'gatway'; installed targets: "),
+        (["a.sql", "b.sql", "--job-id", JOB], "'sql-gateway' requires the address of its gateway"),
+        (["a.sql", "b.sql", "--job-id", JOB, "--gateway", "http://g:1"], "its jobmanager: add --jobmanager URL"),
+        (["a.sql", "b.sql", "--job-id", JOB, "--target", "gatway"], "there is no target 'gatway'. Installed targets: "),
         (
             ["a.sql", "b.sql", "--job-id", JOB, "--target", "jobmanager", "--jobmanager", "http://j:1"],
-            "nothing can be rehearsed on the JobManager at http://j:1",
+            "rehearsals are not possible on the JobManager at http://j:1",
         ),
         (
             ["a.sql", "b.sql", "--job-id", JOB, "--gateway", "nowhere", "--jobmanager", "http://j:1"],
             "is not the address",
         ),
-        (["a.sql", "c.sql", "--job-id", JOB, "--gateway", "http://g:1", "--jobmanager", "http://j:1"], "makes no job"),
+        (
+            ["a.sql", "c.sql", "--job-id", JOB, "--gateway", "http://g:1", "--jobmanager", "http://j:1"],
+            "defines no job",
+        ),
     ],
 )
 def test_bad_input_is_told(arguments: list[str], words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

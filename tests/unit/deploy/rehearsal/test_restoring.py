@@ -122,13 +122,13 @@ ENDS = {
     "failed before": (
         Place(FAILED),
         Inconclusive,
-        ("failed before it ran, and not because of its state: it does not fit"),
+        ("failed before it ran, but not because of its state: it does not fit"),
     ),
-    "cancelled": (Place(replace(FAILED, state="CANCELED")), Inconclusive, "somebody else cancelled the job"),
+    "cancelled": (Place(replace(FAILED, state="CANCELED")), Inconclusive, "someone else cancelled the job"),
     "never up": (
         Place(JobStatus(JobRef("job-7"), "n", "CREATED")),
         Inconclusive,
-        "it is CREATED, 0 of 2 slots are free",
+        "The job is CREATED, and 0 of 2 slots are free",
     ),
     "never saved": (Place(written=False), TargetError, "the savepoint of job job-7 did not complete within 0 s"),
 }

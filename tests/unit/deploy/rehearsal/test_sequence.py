@@ -237,7 +237,7 @@ INCONCLUSIVE = {
     "no savepoint": (PlannedRestoreTest(unsaved=JobManagerError("disk full")), "disk full"),
     "control refused": (
         PlannedRestoreTest(control=RestoreRefused("Cannot map", "submit")),
-        "make sure that job",
+        "Make sure that job",
     ),
     "control drops": (
         PlannedRestoreTest(control=frozenset({WRITER, AGGREGATE})),
@@ -247,7 +247,10 @@ INCONCLUSIVE = {
         PlannedRestoreTest(stored={"control": (SOURCE, OTHER)}),
         r"does not restore all .*Rank\[3\]",
     ),
-    "control is another query": (PlannedRestoreTest(queries={CONTROL: (":TableSourceScan(t)",)}), "must be its script"),
+    "control is another query": (
+        PlannedRestoreTest(queries={CONTROL: (":TableSourceScan(t)",)}),
+        "is the job's script",
+    ),
     "metadata unreadable": (PlannedRestoreTest(stored={"saved": None}), "savepoint directory readable"),
     "neither log nor metadata": (PlannedRestoreTest(log=False, stored={"control": None}), "restored state is unknown"),
     "new timed out": (PlannedRestoreTest(new=Inconclusive("the job did not come up")), "did not come up"),
@@ -305,7 +308,7 @@ def test_only_leftovers_of_this_job_are_cancelled(monkeypatch: pytest.MonkeyPatc
 def test_wrong_input_is_refused_before_anything(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(DeployRefused, match="has no job"):
         rehearse(Cluster(PlannedRestoreTest()), "9" * 32, OLD_SIDE, NEW_SIDE)  # type: ignore[arg-type]
-    with pytest.raises(ScriptRefused, match="makes no job"):
+    with pytest.raises(ScriptRefused, match="defines no job"):
         rehearse(Cluster(PlannedRestoreTest()), LIVE, OLD_SIDE, Script("SET 'a' = 'b';", {}, "new.sql"))  # type: ignore[arg-type]
 
 
@@ -315,8 +318,10 @@ def test_a_target_on_which_nothing_can_be_rehearsed_is_named_with_what_it_lacks(
         JobManagerTarget("http://jobs.test:8081") as target,
         pytest.raises(
             DeployRefused,
-            match=r"^nothing can be rehearsed on the JobManager at http://jobs\.test:8081: it cannot replace the "
-            r"tables that a job would share with the live one\. If a SQL Gateway of the same cluster runs",
+            match=(
+                r"^rehearsals are not possible on the JobManager at http://jobs\.test:8081, because it cannot replace "
+                r"the tables that a job would share with the live job\. If the same cluster has a SQL Gateway"
+            ),
         ),
     ):
         rehearse(Cluster(target), LIVE, OLD_SIDE, NEW_SIDE)

@@ -102,7 +102,7 @@ def test_a_savepoint_that_cannot_be_read_from_here(place: TemplatePlace, tmp_pat
 
 def test_a_source_of_one_reader(place: TemplatePlace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object, **__: object) -> None:
-        raise CannotRehearse("a replication slot has one reader")
+        raise CannotRehearse("a replication slot allows only one reader")
 
     monkeypatch.setattr(place, "restore_test", refuse)
     with pytest.raises(CannotRehearse, match="one reader"):

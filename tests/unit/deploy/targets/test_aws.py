@@ -205,13 +205,13 @@ def test_a_start_is_found_among_applications_of_others(account: Account) -> None
 @pytest.mark.parametrize(
     ("script", "settings", "words"),
     [
-        (SECRET, {}, r"contains \$\{conn.sink.password\}, and every user who may describe .* set script_s3"),
+        (SECRET, {}, r"contains \$\{conn.sink.password\}, but every user who may describe .* Set script_s3"),
         (SCRIPT, {"x": "${conn.sink.password}"}, "the setting 'x' contains"),
         (SCRIPT, {"x": ""}, "the setting 'x' has 0 characters"),
         (SCRIPT, {"x": "y" * 2049}, "the setting 'x' has 2049 characters"),
         (SCRIPT, {f"k{number}": "v" for number in range(50)}, "the job has 52 settings"),
         (SCRIPT, {"pipeline.name": "my orders"}, "the job is named 'my orders'"),
-        (f"-- {'x' * 102_400}\n{SCRIPT}", {}, "a property group accepts 102400: set script_s3"),
+        (f"-- {'x' * 102_400}\n{SCRIPT}", {}, r"a property group accepts only 102400\. Set script_s3"),
     ],
 )
 def test_a_job_that_the_service_cannot_hold_is_refused(
@@ -225,8 +225,8 @@ def test_a_job_that_the_service_cannot_hold_is_refused(
 @pytest.mark.parametrize(
     ("name", "runtime", "more", "words"),
     [
-        ("none", None, {}, r"has no application 'none', which has the deployment's name: create it first"),
-        ("old", "FLINK-1_20", {}, "has runtime environment FLINK-1_20, and the connection names FLINK-2_3"),
+        ("none", None, {}, r"has no application 'none' \(the deployment's name\)\. Create the application first"),
+        ("old", "FLINK-1_20", {}, "has runtime environment FLINK-1_20, but the connection names FLINK-2_3"),
         ("bare", "FLINK-2_3", NO_SNAPSHOTS, "has snapshots disabled"),
         ("back", "FLINK-2_3", ROLLBACK, "has system rollback enabled"),
     ],
@@ -243,7 +243,7 @@ def test_an_application_that_cannot_be_redeployed_is_refused(
 
 def test_a_second_job_is_not_started_beside_the_first(account: Account) -> None:
     run = account.started()
-    with pytest.raises(TargetError, match=f"application orders is RUNNING and runs {run}: stop that first"):
+    with pytest.raises(TargetError, match=rf"application orders is RUNNING and runs {run}\. Stop that job first"):
         account.target().start(job(), Start(), new_id())
 
 
@@ -268,9 +268,7 @@ def test_a_version_that_somebody_else_made_is_refused(account: Account) -> None:
             account.orders.configuration["EnvironmentProperties"] = other
 
     account.server.fails = meanwhile
-    with pytest.raises(
-        TargetError, match=r"Somebody else may have changed the application \(version 1, now 7, READY\)"
-    ):
+    with pytest.raises(TargetError, match=r"Someone else may have changed the application \(version 1, now 7, READY\)"):
         account.target().start(job(), Start(), new_id())
     assert account.orders.configuration["EnvironmentProperties"] == other
     assert account.server.calls["StartApplication"] == 0
@@ -301,7 +299,7 @@ def test_a_start_that_failed_says_why(account: Account) -> None:
 def test_a_stop_that_failed_leaves_the_job_and_can_be_tried_again(account: Account, tmp_path: Path) -> None:
     first = account.deploy(tmp_path, SCRIPT)
     account.jobs.stop_fails = "the savepoint timed out"
-    with pytest.raises(StartFailed, match=r"StopApplication FAILED: the savepoint timed out\nIt keeps running"):
+    with pytest.raises(StartFailed, match=r"StopApplication FAILED: the savepoint timed out\nThe job keeps running"):
         account.deploy(tmp_path, CHANGED)
     assert account.target().running("orders") == (first.job_id,)
     account.jobs.stop_fails = ""
@@ -325,7 +323,7 @@ def test_a_snapshot_that_is_being_written_is_waited_for(account: Account) -> Non
     status = target.status(run)
     assert status is not None
     assert status.state == "CANCELLING"
-    with pytest.raises(TargetError, match="stop that first"):
+    with pytest.raises(TargetError, match="Stop that job first"):
         target.start(job(), Start(), new_id())
 
 
@@ -333,7 +331,7 @@ def test_a_snapshot_that_is_being_written_is_waited_for(account: Account) -> Non
 def test_only_an_application_that_runs_is_stopped(status: str, account: Account) -> None:
     run = account.started()
     account.orders.status = status
-    with pytest.raises(StopFailed, match=f"is {status}, and only a RUNNING application"):
+    with pytest.raises(StopFailed, match=f"is {status}, but only a RUNNING application"):
         account.target().stop(run, new_id(), None)
     seen = account.target().status(run)
     assert seen is not None
@@ -343,7 +341,7 @@ def test_only_an_application_that_runs_is_stopped(status: str, account: Account)
 def test_a_job_whose_snapshots_were_disabled_is_not_stopped(account: Account) -> None:
     run = account.started()
     account.orders.configuration.update(NO_SNAPSHOTS)
-    with pytest.raises(StopFailed, match="would lose the state: enable them"):
+    with pytest.raises(StopFailed, match=r"would lose the state\. Enable snapshots"):
         account.target().stop(run, new_id(), None)
     assert account.server.calls["StopApplication"] == 0
 
@@ -382,7 +380,7 @@ def test_a_restore_that_nobody_here_asked_for_is_rolled_back(account: Account, t
 def test_a_script_that_was_changed_on_the_platform_stops_the_redeploy(account: Account, tmp_path: Path) -> None:
     first = account.deploy(tmp_path, SCRIPT)
     groups(account)["flinkcompat"]["script.1"] = MISFIT
-    with pytest.raises(DeployRefused, match=f"job {first.job_id} runs another script than entry") as refused:
+    with pytest.raises(DeployRefused, match=f"job {first.job_id} runs a different script than entry") as refused:
         account.deploy(tmp_path, CHANGED)
     assert "\n+INSERT INTO counts SELECT n, COUNT(DISTINCT n) FROM numbers GROUP BY n;" in str(refused.value)
     assert account.target().running("orders") == (first.job_id,)
@@ -391,8 +389,8 @@ def test_a_script_that_was_changed_on_the_platform_stops_the_redeploy(account: A
 @pytest.mark.parametrize(
     ("code", "words"),
     [
-        ("AccessDeniedException", "See docs/targets/aws-iam-policy.json for the permissions"),
-        ("ExpiredTokenException", "The credentials of the AWS connection have expired: renew them"),
+        ("AccessDeniedException", "See docs/targets/aws-iam-policy.json for the required permissions"),
+        ("ExpiredTokenException", "The credentials of the AWS connection have expired. Renew them"),
     ],
 )
 def test_what_the_account_may_not_do_names_the_remedy(code: str, words: str, account: Account) -> None:
@@ -439,7 +437,7 @@ def test_credentials_that_are_missing_are_named(account: Account, monkeypatch: p
         ({"settings_property_group": "flinkcompat"}, "settings_property_group 'flinkcompat' is not a valid group id"),
         ({"script_s3": "bucket/x"}, "script_s3 'bucket/x' must have the form"),
         ({"poll_interval": "often"}, "poll_interval 'often' is not a number"),
-        ({"aws_conn_id": "aws"}, "aws_conn_id 'aws' names an Airflow connection, and this process has none"),
+        ({"aws_conn_id": "aws"}, "aws_conn_id 'aws' names an Airflow connection, but this process has no connections"),
     ],
 )
 def test_a_wrong_setting_is_told_with_its_place(settings: dict[str, Any], words: str, account: Account) -> None:
@@ -483,7 +481,7 @@ def test_airflows_connection_opens_it_and_the_providers_waiter_follows_a_stop(
         target.cancel(run)
         assert target.running("orders") == ()
     assert waited == ["application_stop_complete"]
-    with pytest.raises(DeployError, match="set endpoint_url in the extra of connection 'aws_test'"):
+    with pytest.raises(DeployError, match="endpoint_url must be set in the extra of connection 'aws_test'"):
         ManagedFlinkTarget.connect(
             Access(lambda _: "", {**settings, "endpoint_url": "x"}, "connection 'f'", hook=BaseHook.get_hook)
         )
@@ -529,7 +527,7 @@ def test_a_script_in_an_object_is_named_by_its_digest(account: Account) -> None:
     assert groups(account)["flinkcompat"] == {"script.uri": uri}
     assert target.deployed("orders") == Deployed(run, SCRIPT, groups(account)["flinkcompat.settings"])
     bucket.objects.clear()
-    with pytest.raises(TargetError, match="The application reads its script there: put the object back"):
+    with pytest.raises(TargetError, match=r"The application reads its script from this object\. Restore the object"):
         target.deployed("orders")
 
 
@@ -606,7 +604,7 @@ def test_a_record_that_somebody_else_wrote_is_told(value: str) -> None:
 
 def test_other_groups_may_leave_no_room() -> None:
     many = {f"g{number}": {"a": "b"} for number in range(50)}
-    with pytest.raises(DeployError, match="52 property groups, and the service accepts 50"):
+    with pytest.raises(DeployError, match="52 property groups, but the service accepts only 50"):
         PropertyLayout().groups(many, {"script.1": "x"}, {}, RunRecord("r"))
     full = {"flinkcompat": {f"k{number}": "v" for number in range(50)}}
     with pytest.raises(DeployError, match="would hold 51 properties"):

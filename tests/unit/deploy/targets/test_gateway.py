@@ -116,6 +116,6 @@ def test_another_job_than_the_one_asked_for_is_cancelled() -> None:
         }
     )
     test = target(Explaining(starts="b" * 32), cluster).restore_test(JOB, "private")
-    with pytest.raises(TargetError, match=f"started job {'b' * 32} instead of {REQUEST}; it was cancelled"):
+    with pytest.raises(TargetError, match=f"started job {'b' * 32} instead of {REQUEST}, so the job was cancelled"):
         test.start("n", Snapshot("s"), REQUEST, ignore_unclaimed=True)
     assert cluster.count(f"PATCH /jobs/{'b' * 32}") == 1

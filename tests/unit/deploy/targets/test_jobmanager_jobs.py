@@ -97,7 +97,7 @@ def test_another_job_than_the_one_that_was_asked_for_is_ended(monkeypatch: pytes
 
 def test_an_answer_without_a_job_leaves_open_whether_it_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     there, _ = runs_as({}, monkeypatch)
-    with pytest.raises(SubmissionUnknown, match="named no job"):
+    with pytest.raises(SubmissionUnknown, match="returned no job id"):
         there.start(JobSpec(SCRIPT), Start(), JOB)
 
 

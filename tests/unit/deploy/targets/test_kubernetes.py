@@ -187,7 +187,7 @@ def test_what_somebody_else_edits_at_this_moment_is_not_written_over(orders: Dep
             orders.resource["metadata"] |= {"generation": 7, "resourceVersion": "edited"}
 
     orders.stand_in.at = edit
-    with pytest.raises(DeployRefused, match="somebody else changed FlinkSessionJob orders at the same time"):
+    with pytest.raises(DeployRefused, match="someone else changed FlinkSessionJob orders at the same time"):
         orders.deploy(CHANGED, owner="second")
     assert len(orders.runs) == 1
     assert orders.resource["spec"]["job"]["state"] == "running"
@@ -212,7 +212,7 @@ def test_another_spec_is_another_job(orders: Deployments) -> None:
     """Somebody scaled it by hand: what runs is not what the ledger says, and that is refused before anything stops."""
     with orders.target() as target:
         target._api.patch("FlinkSessionJob", "orders", {"spec": {"job": {"parallelism": 3}}})
-    with pytest.raises(DeployRefused, match="somebody else deployed"):
+    with pytest.raises(DeployRefused, match="someone else deployed"):
         orders.deploy(CHANGED, owner="second")
     assert len(orders.runs) == 1
 
@@ -276,7 +276,7 @@ def test_a_script_that_flink_refuses_is_rolled_back(orders: Deployments) -> None
 def test_an_operator_that_does_nothing(orders: Deployments) -> None:
     """The stop is waited for, and a later call goes on with it."""
     orders.stand_in.stopped = True
-    with pytest.raises(DeployError, match="did not complete within 1 s and is still writing"):
+    with pytest.raises(DeployError, match="did not complete within 1 s and still writes"):
         orders.deploy(CHANGED, owner="second", options=Options(settle_seconds=0.0, stop_timeout=1.0))
     orders.stand_in.stopped = False
     orders.deploy(CHANGED, owner="second")
@@ -337,7 +337,7 @@ def test_a_running_resource_is_taken_over_by_its_name(stand_in: KubernetesStandI
 
 def test_a_secret_never_stands_in_a_resource(orders: Deployments) -> None:
     """Inline it would: that is refused before anything is touched."""
-    with pytest.raises(ScriptRefused, match="for everybody to read: let the script travel as a file"):
+    with pytest.raises(ScriptRefused, match="Pass the script as a file"):
         orders.deploy(WITH_SECRET, owner="second")
     assert orders.stand_in.calls == []
 
@@ -379,13 +379,16 @@ def test_an_old_definition_is_told_apart_by_strict_validation() -> None:
 @pytest.mark.parametrize(
     ("settings", "says"),
     [
-        ({}, "needs session_cluster"),
+        ({}, "requires session_cluster"),
         ({"manifest": "kind: Pod\nspec: {}"}, "is no FlinkSessionJob or FlinkDeployment"),
         (
             {"manifest": "kind: FlinkDeployment\nspec: {job: {args: [--script]}}"},
-            ("must contain the place of the script"),
+            ("must contain exactly one placeholder for the script"),
         ),
-        ({"manifest": "kind: FlinkSessionJob\nspec: {job: {args: ['{script_uri}']}}"}, "does not have of its own"),
+        (
+            {"manifest": "kind: FlinkSessionJob\nspec: {job: {args: ['{script_uri}']}}"},
+            "a FlinkSessionJob has no separate JobManager",
+        ),
         ({"manifest": "/no/such/file.yaml"}, "cannot be read"),
     ],
 )
@@ -442,7 +445,7 @@ def test_what_somebody_edited_is_shown(orders: Deployments) -> None:
         target._api.patch(
             "FlinkSessionJob", "orders", {"spec": {"job": {"args": args}, "flinkConfiguration": settings}}
         )
-    with pytest.raises(DeployRefused, match="somebody else deployed") as refused:
+    with pytest.raises(DeployRefused, match="someone else deployed") as refused:
         orders.deploy(CHANGED, owner="second")
     shown = str(refused.value).splitlines()
     assert "-INSERT INTO counts SELECT n, COUNT(*) FROM numbers GROUP BY n;" in shown

@@ -81,7 +81,9 @@ def recorded(orders: Deployments) -> DeployedEntry | None:
 
 
 def test_a_redeploy_of_what_gitops_owns_is_refused_with_both_ways_out(orders: Deployments) -> None:
-    with pytest.raises(DeployRefused, match=r"Remove it from Argo CD .*, or keep it there and .* \(plan_only=True of"):
+    with pytest.raises(
+        DeployRefused, match=r"Remove the resource from Argo CD .* Or keep it in .* \(plan_only=True of"
+    ):
         orders.deploy(CHANGED, owner="second")
     assert orders.stand_in.calls == []
 
@@ -94,7 +96,7 @@ def test_a_plan_touches_nothing(orders: Deployments) -> None:
     assert [job.restored for job in orders.runs] == [None]
     assert [each.kind for each in orders.ledger.entries()][-1] == "planned"
     assert orders.ledger.entries()[-1] == planned.entry
-    assert planned.entry.message == "planned for FlinkSessionJob orders of namespace default; nothing was touched"
+    assert planned.entry.message == "planned for FlinkSessionJob orders of namespace default; nothing was changed"
 
 
 def test_a_plan_is_what_the_repository_should_hold_and_nothing_else(orders: Deployments) -> None:
@@ -131,12 +133,12 @@ def test_a_plan_is_what_the_repository_should_hold_and_nothing_else(orders: Depl
     assert [line for line in planned.plan.text.splitlines() if line.startswith("#")] == [
         "# Plan of flinkcompat for FlinkSessionJob orders of namespace default: merge it into the manifests "
         "of its repository.",
-        "# One merge, one step: the operator stops the job with a savepoint and starts the script from it. "
-        "Nothing checks that savepoint before the start, and nothing rolls back to the former script: if "
-        "the job does not run, revert the merge, and compare Flink's restore error with the savepoint.",
-        "# The last-state fallback is off: if the savepoint fails, the job keeps running, and the operator tries "
+        "# After the merge, the operator stops the job with a savepoint and starts the script from it, in one step. "
+        "Nothing checks the savepoint before the start, and nothing rolls back to the former script. If the job does "
+        "not run, revert the merge, and compare Flink's restore error with the savepoint.",
+        "# The last-state fallback is off. If the savepoint fails, the job keeps running, and the operator tries "
         "again.",
-        "# The next run of the deployment records it once the job runs and Flink reports that it was "
+        "# The next run of the deployment records the change when the job runs and Flink reports that it was "
         "restored from the savepoint that the operator recorded (latest.restored).",
     ]
 
@@ -156,7 +158,10 @@ def test_what_was_merged_is_recognised_and_proved(orders: Deployments) -> None:
     assert (job.restored, entry.start.savepoint) == ("file:/savepoints/savepoint-1",) * 2
     assert entry.job_id == f"orders/{planned.entry.start.request_id}"
     assert entry.evidence[0] == "restored from file:/savepoints/savepoint-1"
-    assert entry.message == (f"RUNNING, verified; somebody else carried out what entry {planned.entry.number} planned")
+    assert entry.message == (
+        f"RUNNING, verified; the change that entry {planned.entry.number} planned was carried out outside this "
+        "deployment"
+    )
     head = orders.ledger.head()
     assert head is not None
     assert (head, head.job.script) == (entry, CHANGED)
@@ -196,7 +201,7 @@ def test_another_script_than_was_planned_is_not_recorded(orders: Deployments) ->
     planned = plan(orders, CHANGED)
     merge(orders.stand_in, planned.plan.documents.replace("COUNT(*) + 1", "COUNT(*) + 2"))
     assert recorded(orders) is None
-    with pytest.raises(DeployRefused, match="somebody else deployed") as refused:
+    with pytest.raises(DeployRefused, match="someone else deployed") as refused:
         plan(orders, CHANGED)
     assert "+INSERT INTO counts SELECT n, COUNT(*) + 2 FROM numbers GROUP BY n;" in str(refused.value)
 
@@ -204,10 +209,7 @@ def test_another_script_than_was_planned_is_not_recorded(orders: Deployments) ->
 def test_a_redeploy_before_it_is_recorded_says_so(orders: Deployments) -> None:
     planned = plan(orders, CHANGED)
     merge(orders.stand_in, planned.plan.documents)
-    words = (
-        rf"runs the version that entry {planned.entry.number} of the ledger of orders planned: the plan was carried out"
-    )
-    words += " and is not"
+    words = rf"runs the version that entry {planned.entry.number} of the ledger of orders planned, but the ledger does"
     with pytest.raises(DeployRefused, match=words):
         orders.deploy(MISFIT, owner="second")
     with pytest.raises(DeployRefused, match=words):
@@ -250,7 +252,7 @@ def test_a_merged_plan_whose_state_does_not_fit_is_a_failure(orders: Deployments
     planned = plan(orders, MISFIT)
     merge(orders.stand_in, planned.plan.documents)
     with pytest.raises(
-        DeployRefused, match=r"Failed to rollback to checkpoint.*revert the merge \(the script of entry"
+        DeployRefused, match=r"Failed to rollback to checkpoint.*Revert the merge \(the script of entry"
     ):
         recorded(orders)
     assert [each.kind for each in orders.ledger.entries()][-1] == "failed"
@@ -269,7 +271,9 @@ def test_a_merge_that_ended_the_job_with_a_checkpoint_is_not_taken_for_a_success
     said = orders.resource["status"]["jobStatus"]
     job.restored = said["savepointInfo"]["lastSavepoint"]["location"] = "file:/checkpoints/chk-20"
     said.pop("upgradeSavepointPath", None)
-    with pytest.raises(DeployRefused, match="with its checkpoint file:/checkpoints/chk-20 instead of a savepoint"):
+    with pytest.raises(
+        DeployRefused, match="from the former job's checkpoint file:/checkpoints/chk-20 instead of a savepoint"
+    ):
         recorded(orders)
 
 
@@ -294,7 +298,7 @@ def test_a_resource_made_anew_from_an_old_savepoint_is_not_taken_for_a_success(o
         target.running("orders")
     (job,) = orders.runs
     assert job.restored == "file:/savepoints/of-last-year"
-    refused(orders, "names no savepoint from the stop of the former job of job .*, or only one that the plan named")
+    refused(orders, "reports no savepoint from the stop before job .*, or only a savepoint that the plan named")
 
 
 @pytest.mark.parametrize("stand_in", ["1.10"], indirect=True)
@@ -305,7 +309,7 @@ def test_a_redeploy_from_an_old_savepoint_is_not_taken_for_a_success(orders: Dep
     (document,) = yaml.safe_load_all(planned.plan.documents)
     document["spec"]["job"] |= {"savepointRedeployNonce": 1, "initialSavepointPath": "file:/savepoints/of-last-year"}
     merge(orders.stand_in, yaml.safe_dump(document))
-    refused(orders, "names no savepoint from the stop of the former job of job .*, or only one that the plan named")
+    refused(orders, "reports no savepoint from the stop before job .*, or only a savepoint that the plan named")
     (job,) = orders.runs
     assert job.restored == "file:/savepoints/of-last-year"
 
@@ -323,7 +327,8 @@ def test_the_savepoint_of_an_earlier_upgrade_is_not_taken_for_that_of_the_merge(
     merge(orders.stand_in, planned.plan.documents)
     refused(
         orders,
-        "took no savepoint of the former job .* names file:/savepoints/savepoint-1, which the former job started from",
+        "took no savepoint of the job before job .* reports file:/savepoints/savepoint-1, which the former job "
+        "started from",
     )
     (job,) = orders.runs
     assert job.restored == "file:/savepoints/savepoint-1"
@@ -338,7 +343,7 @@ def test_so_is_the_one_that_stood_there_when_it_was_planned(orders: Deployments)
     job.state = "FAILED"
     orders.stand_in.reconcile()
     merge(orders.stand_in, planned.plan.documents)
-    refused(orders, "names file:/savepoints/theirs, which existed when this was planned")
+    refused(orders, "reports file:/savepoints/theirs, which existed when this was planned")
 
 
 @pytest.mark.parametrize(("merged", "other"), [("stateless", "savepoint"), ("savepoint", "stateless")])
@@ -367,7 +372,7 @@ def test_which_of_two_plans_of_one_script_it_is_cannot_be_told_without_a_request
         target.running("orders")
     assert recorded(orders) is None
     with pytest.raises(
-        DeployRefused, match=r"somebody else deployed\. .*flinkcompat ledger adopt orders --job-id orders/"
+        DeployRefused, match=r"someone else deployed\. .*flinkcompat ledger adopt orders --job-id orders/"
     ):
         plan(orders, MISFIT)
 
@@ -396,11 +401,11 @@ def test_what_flink_says_of_a_secret_is_masked(stand_in: KubernetesStandIn, tmp_
 @pytest.mark.parametrize(
     ("edit", "words"),
     [
-        ({"image": "flink:1.17"}, "image is 'flink:1.17' there and 'flink:1.18' in the manifest"),
-        ({"flinkVersion": "v1_17"}, "flinkVersion is 'v1_17' there and 'v1_18' in the manifest"),
+        ({"image": "flink:1.17"}, "image is 'flink:1.17' in the resource but 'flink:1.18' in the manifest"),
+        ({"flinkVersion": "v1_17"}, "flinkVersion is 'v1_17' in the resource but 'v1_18' in the manifest"),
         (
             {"job": {"entryClass": "com.example.Other"}},
-            "entryClass is 'com.example.Other' there and 'com.example.SqlRu",
+            "entryClass is 'com.example.Other' in the resource but 'com.example.SqlRu",
         ),
         (
             {"job": {"allowNonRestoredState": True}},
@@ -449,7 +454,7 @@ def test_a_plan_for_another_version_of_the_engine_is_refused(orders: Deployments
     session = copy.deepcopy(orders.stand_in.objects["flinkdeployments", "session"])
     session["status"]["clusterInfo"]["flink-version"] = "2.4.0"
     orders.stand_in.objects["flinkdeployments", "session"] = session
-    refused(orders, r"the change was checked for flink 2\.3, and the target is flink 2\.4\.0")
+    refused(orders, r"the change was checked for flink 2\.3, but the target is flink 2\.4\.0")
 
 
 def merged_job(orders: Deployments, mode: str = "savepoint") -> FlinkJob:
@@ -470,7 +475,7 @@ def test_a_job_that_failed_after_its_settle_time_was_carried_out_right(orders: D
     entry = recorded(orders)
     assert entry is not None
     assert (entry.start.savepoint, entry.start.job_id) == ("file:/savepoints/savepoint-1", orders.ledger.head().job_id)  # type: ignore[union-attr]
-    assert any(line.startswith("after its settle time it failed 1 time, first at ") for line in entry.evidence)
+    assert any(line.startswith("after its settle time, the job failed 1 time, first at ") for line in entry.evidence)
 
 
 def test_an_empty_start_is_proved_although_it_went_on_from_its_own_checkpoint(orders: Deployments) -> None:
@@ -489,7 +494,7 @@ def test_an_empty_start_is_proved_although_it_went_on_from_its_own_checkpoint(or
         ({118: 3500, 120: 3610}, "its history does not prove that it started from file:/savepoints/savepoint-1"),
         (
             {900: 9000, 901: 9010},
-            "its start time is unknown, and Flink does not show the checkpoints before its first failure",
+            "the job's start time is unknown, and Flink does not show the checkpoints before the first failure",
         ),
     ],
 )
@@ -501,14 +506,14 @@ def test_what_cannot_be_told_any_more_is_left_to_a_person(
     job.failure, job.failed_at = "java.lang.Exception: TaskManager lost", now + 3600
     job.restored = f"file:/checkpoints/{job.id}/chk-118"
     job.checkpoints = {number: now + at for number, at in shown.items()}
-    with pytest.raises(DeployError, match=rf"{words}.*flinkcompat ledger adopt .*; if not, revert the merge") as error:
+    with pytest.raises(DeployError, match=rf"{words}.*flinkcompat ledger adopt .*Otherwise revert the merge") as error:
         recorded(orders)
     assert not isinstance(error.value, DeployRefused)
     assert [each.kind for each in orders.ledger.entries()][-1] == "planned"
     assert len(pending_plans(orders.ledger.entries())) == 1
 
 
-@pytest.mark.parametrize("moment", ["runs the version that entry", "watching it"])
+@pytest.mark.parametrize("moment", ["runs the version that entry", "watching the job"])
 def test_a_plan_that_is_overtaken_while_it_is_verified_is_not_noted_as_failed(orders: Deployments, moment: str) -> None:
     merged_job(orders)
     other = plan_of_another(orders)
@@ -583,7 +588,7 @@ def test_an_operator_that_is_not_there_leaves_the_plan_pending(orders: Deploymen
     orders.stand_in.stopped = True
     planned = plan(orders, CHANGED)
     merge(orders.stand_in, planned.plan.documents)
-    with pytest.raises(DeployError, match=r"is not running after 3 s: the plan is not verified yet"):
+    with pytest.raises(DeployError, match=r"does not run after 3 s, so the plan is not verified yet"):
         recorded(orders)
     assert pending_plans(orders.ledger.entries()) == (planned.entry,)
 
@@ -632,9 +637,9 @@ def test_a_secret_is_named_and_never_in_a_plan(stand_in: KubernetesStandIn, tmp_
     name = _secret_of(planned)
     assert SECRET not in f"{planned}{orders.ledger.entries()}"
     assert (
-        f"Before the merge, create the Secret {name} in namespace default with the key script.sql: the script with "
-        f"{PLACEHOLDER} filled in (for example by an ExternalSecret or a "
-        "SealedSecret). No document here contains it."
+        f"Before the merge, create the Secret {name} in namespace default. Its key script.sql must contain the script "
+        f"with {PLACEHOLDER} filled in (for example by an ExternalSecret or a "
+        "SealedSecret). No document here contains this script."
     ) in planned.plan.notes
     merge(stand_in, f"{_kept(name)}---\n{planned.plan.documents}")
     entry = recorded(orders)
@@ -658,7 +663,7 @@ def _kept(name: str) -> str:
 def test_a_secret_among_statements_is_refused(stand_in: KubernetesStandIn, tmp_path: Path) -> None:
     manifest = MOUNTED.replace("{script_uri}", "{statements_uri}")
     orders = Deployments(stand_in, tmp_path, {"manifest": manifest})
-    with pytest.raises(ScriptRefused, match=r"let the script travel by \{script_uri\}, as a Secret that you make"):
+    with pytest.raises(ScriptRefused, match=r"Pass the script with \{script_uri\}, from a Secret that you create"):
         plan(orders, WITH_SECRET)
 
 
@@ -680,14 +685,14 @@ def test_what_another_resource_makes_cannot_be_planned(orders: Deployments) -> N
 def test_a_job_that_ended_cannot_be_gone_on_from(orders: Deployments) -> None:
     (job,) = orders.runs
     job.state = "FAILED"
-    with pytest.raises(DeployRefused, match="does not run, so the platform cannot take a savepoint of it"):
+    with pytest.raises(DeployRefused, match="does not run, so the platform cannot take a savepoint of the job"):
         plan(orders, CHANGED)
     assert plan(orders, CHANGED, "stateless").entry.start.start_mode == StartMode.STATELESS
 
 
 def test_a_redeploy_that_is_not_at_its_end_comes_first(orders: Deployments) -> None:
     orders.ledger.append(DeployingEntry(job=JobSpec(CHANGED, SETTINGS), owner="somebody"))
-    with pytest.raises(DeployRefused, match="the redeploy of somebody has not ended"):
+    with pytest.raises(DeployRefused, match="the redeploy of somebody is unfinished"):
         plan(orders, CHANGED)
 
 

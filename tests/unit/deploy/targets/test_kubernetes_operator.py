@@ -322,9 +322,14 @@ def test_a_script_in_the_resource_touches_no_secret(orders: Deployments) -> None
 @pytest.mark.parametrize(
     ("settings", "script", "refused", "says"),
     [
-        ({"session_cluster": "session"}, SCRIPT, "configmaps/orders-flinkcompat-next", "a rollback keeps the spec"),
+        (
+            {"session_cluster": "session"},
+            SCRIPT,
+            "configmaps/orders-flinkcompat-next",
+            "a rollback stores the resource's spec",
+        ),
         ({"manifest": MOUNTED}, SCRIPT, "configmaps/orders-sql-", "the start stores its script in configmaps/"),
-        ({"manifest": MOUNTED}, WITH_SECRET, "secrets/orders-sql-", "the right to create secrets is needed"),
+        ({"manifest": MOUNTED}, WITH_SECRET, "secrets/orders-sql-", "requires permission to create secrets"),
     ],
 )
 def test_what_a_start_would_have_to_write_is_tried_before_the_stop(
@@ -400,7 +405,7 @@ def test_a_script_too_large_for_its_file_is_refused_before_the_stop(
         orders.deploy(longer, owner="second")
         longer = longer.replace("x" * 500_000, "x" * 1_000_000)
     stand_in.calls.clear()
-    with pytest.raises(ScriptRefused, match=r"the file of the script has \d{7} bytes.*\(1 MiB\) at most"):
+    with pytest.raises(ScriptRefused, match=r"the script's file has \d{7} bytes.*\(1 MiB\) at most"):
         orders.deploy(longer, owner="third")
     assert stand_in.calls == []
     assert len(orders.runs) == 1
@@ -534,7 +539,7 @@ def test_what_somebody_else_edits_is_not_deleted(orders: Deployments) -> None:
                 orders.resource["metadata"] |= {"generation": 7, "resourceVersion": "edited"}
 
         orders.stand_in.at = touch
-        with pytest.raises(DeployRefused, match="somebody else changed FlinkSessionJob orders at the same time"):
+        with pytest.raises(DeployRefused, match="someone else changed FlinkSessionJob orders at the same time"):
             target.start(JOB, Start(), new_id())
     assert orders.stand_in.calls == ["patch flinksessionjobs", "delete flinksessionjobs", "delete flinksessionjobs"]
     assert orders.resource["metadata"]["generation"] == 7
@@ -543,7 +548,7 @@ def test_what_somebody_else_edits_is_not_deleted(orders: Deployments) -> None:
 def test_a_manifest_that_is_not_what_runs(application: Deployments) -> None:
     """The engine is told by it."""
     application.settings = {"manifest": APPLICATION.replace("v1_18", "v1_20").replace("flink:1.18", "flink:1.20")}
-    with pytest.raises(DeployError, match=r"image is 'flink:1\.18' there and 'flink:1\.20' in the manifest"):
+    with pytest.raises(DeployError, match=r"image is 'flink:1\.18' in the resource but 'flink:1\.20' in the manifest"):
         application.deploy(CHANGED, owner="second")
     assert application.stand_in.calls == []
 
@@ -552,7 +557,9 @@ def test_a_cluster_without_sql_driver(orders: Deployments, monkeypatch: pytest.M
     """Flink 1.x has none: that is said before anything is stopped."""
     session = orders.stand_in.objects["flinkdeployments", "session"]
     monkeypatch.setitem(session, "status", {"clusterInfo": {"flink-version": "1.20.1"}})
-    with pytest.raises(DeployError, match=r"Flink 1\.20\.1 has none: write a manifest with entryClass flinkcompat"):
+    with pytest.raises(
+        DeployError, match=r"Flink 1\.20\.1 has no SqlDriver\. Write a manifest with entryClass flinkcompat"
+    ):
         orders.deploy(CHANGED, owner="second")
     assert orders.stand_in.calls == []
 
@@ -612,7 +619,7 @@ def test_an_edit_while_a_job_is_verified(orders: Deployments) -> None:
         assert target.status(job) is not None
         orders.stand_in.stopped = True
         target._api.patch("FlinkSessionJob", "orders", {"spec": {"job": {"parallelism": 3}}})
-        with pytest.raises(DeployRefused, match="somebody edited FlinkSessionJob orders while"):
+        with pytest.raises(DeployRefused, match="someone edited FlinkSessionJob orders while"):
             target.status(job)
     assert len(orders.runs) == 1
 

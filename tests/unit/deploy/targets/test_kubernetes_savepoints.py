@@ -150,7 +150,9 @@ def test_an_application_deletes_what_lies_in_its_folder(stand_in: KubernetesStan
     manifest = APPLICATION + "  flinkConfiguration: {state.savepoints.dir: 'file:/savepoints'}\n"
     orders = Deployments(stand_in, tmp_path, {"manifest": manifest})
     with orders.target() as target:
-        with pytest.raises(TargetError, match=r"savepoint-9 cannot be deleted: .* is ready; delete it by hand"):
+        with pytest.raises(
+            TargetError, match=r"savepoint-9 cannot be deleted, .* is ready\. Delete the savepoint manually"
+        ):
             target.dispose(Snapshot("file:/savepoints/savepoint-9"))
         orders.deploy(SCRIPT)
         target.dispose(Snapshot("file:/savepoints/savepoint-9"))

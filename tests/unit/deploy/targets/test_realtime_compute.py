@@ -316,7 +316,7 @@ def test_what_was_edited_and_restarted_in_the_console_stops_a_redeploy(
     service.stop_job({"stopStrategy": "NONE"}, first.job_id)
     deployment["artifact"]["sqlArtifact"]["sqlScript"] = CHANGED
     by_hand = service.start_job({"deploymentId": deployment["deploymentId"], "restoreStrategy": {"kind": "NONE"}})
-    with pytest.raises(DeployRefused, match=f"job {by_hand['jobId']} runs under the name 'orders'.*somebody") as no:
+    with pytest.raises(DeployRefused, match=f"job {by_hand['jobId']} runs under the name 'orders'.*someone") as no:
         deployed(target, ledger, CHANGED)
     assert "\n+INSERT INTO counts SELECT n, COUNT(*) + 1 FROM numbers GROUP BY n;" in str(no.value)
     assert active(service) == [by_hand["jobId"]]
@@ -331,7 +331,7 @@ def test_an_instance_on_another_version_of_the_engine_stops_a_redeploy(
     ledger = Ledger(tmp_path, NAME)
     first = deployed(target, ledger, SCRIPT, engine_version="8.0")
     service.jobs[first.job_id]["engineVersion"] = "vvr-11.1-flink-1.20"
-    with pytest.raises(DeployRefused, match=r"runs another version of its engine \(11\.1, not 8\.0\) than entry 4"):
+    with pytest.raises(DeployRefused, match=r"runs a different engine version \(11\.1, not 8\.0\) than entry 4"):
         deployed(target, ledger, CHANGED, engine_version="8.0")
 
 
@@ -364,7 +364,7 @@ def test_two_jobs_of_one_deployment_are_told(service: Service, target: RealtimeC
     (deployment,) = service.deployments
     second = service.start_job({"deploymentId": deployment, "restoreStrategy": {"kind": "NONE"}})["jobId"]
     assert set(target.running(NAME)) == {first, second}
-    with pytest.raises(DeployRefused, match=r"several job instances that have not ended.*stop all but one"):
+    with pytest.raises(DeployRefused, match=r"several job instances that have not ended.*Stop all but one"):
         target.deployed(NAME)
 
 
@@ -386,7 +386,7 @@ def test_what_does_not_read_back_as_written_is_not_started(
 ) -> None:
     service.add(NAME)
     service.drops.add(field)
-    with pytest.raises(TargetError, match=rf"differs from the written one: .*{named}.*It was not started"):
+    with pytest.raises(TargetError, match=rf"differs from the written deployment: .*{named}.* was not started"):
         started(target)
     assert service.jobs == {}
 
@@ -416,7 +416,9 @@ def test_a_jar_is_not_made_into_a_script(service: Service, target: RealtimeCompu
     service.add(
         NAME, artifact={"kind": "JAR", "jarArtifact": {"jarUri": "oss://b/a.jar", "additionalDependencies": []}}
     )
-    with pytest.raises(TargetError, match="is of kind JAR, STREAMING: only SQLSCRIPT, STREAMING is deployed here"):
+    with pytest.raises(
+        TargetError, match="is of kind JAR, STREAMING, but this target only supports SQLSCRIPT, STREAMING"
+    ):
         started(target)
 
 

@@ -29,7 +29,7 @@ SOURCE = Path(__file__).parents[4] / "airflow_flinkcompat" / "deploy" / "targets
 
 def test_the_policy_grants_what_is_called_and_nothing_else() -> None:
     (statement,) = json.loads((DOCS / "realtime-compute-ram-policy.json").read_text("utf-8"))["Statement"]
-    called = set(re.findall(r'self\.(?:call|_pages|_found)\(\s*"(\w+)"', SOURCE.read_text("utf-8")))
+    called = set(re.findall(r'self\.(?:call|_pages|_get)\(\s*"(\w+)"', SOURCE.read_text("utf-8")))
     assert set(statement["Action"]) == {f"stream:{action}" for action in called}
     assert called == set(ROUTES) - {"DeleteDeployment"}, "the clearing up of the users' contract is granted apart"
 

@@ -57,19 +57,19 @@ def test_login_and_password_are_an_access_key() -> None:
 @pytest.mark.parametrize(
     ("without", "more", "words"),
     [
-        (["region"], {}, r"set endpoint \(ververica\.<region>\.aliyuncs\.com\), or region"),
-        (["workspace"], {}, "workspace is missing: it is the id"),
+        (["region"], {}, r"the endpoint is missing\. Set endpoint \(ververica\.<region>\.aliyuncs\.com\), or region"),
+        (["workspace"], {}, r"workspace is missing\. Set workspace to the id"),
         (["namespace"], {}, "namespace is missing"),
-        (["access_key_secret"], {}, "the access key is missing: set access_key_id and access_key_secret, login"),
+        (["access_key_secret"], {}, r"the access key is missing\. Set access_key_id and access_key_secret, login"),
         ([], {"endpoint": "ftp://x"}, "endpoint 'ftp://x' is not an endpoint"),
         ([], {"timeout": "soon"}, "timeout 'soon' is not a number of seconds"),
         ([], {"timeout": -1}, "timeout '-1' is not a number"),
         (
             [],
             {"engine_version": "8.0.11"},
-            r"engine_version is '8\.0\.11': write a version of the platform, for example vvr-8",
+            r"engine_version is '8\.0\.11'\. Write the platform's name of the version, for example vvr-8",
         ),
-        ([], {"alibaba_conn_id": "ali"}, "alibaba_conn_id 'ali' cannot be opened outside of Airflow"),
+        ([], {"alibaba_conn_id": "ali"}, "alibaba_conn_id 'ali' cannot be used outside Airflow"),
     ],
 )
 def test_what_is_missing_or_wrong_is_named(without: list[str], more: dict[str, Any], words: str) -> None:
@@ -80,7 +80,7 @@ def test_what_is_missing_or_wrong_is_named(without: list[str], more: dict[str, A
 def test_outside_of_airflow_the_environment_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
     for key in ("region", "workspace", "namespace"):
         monkeypatch.setenv(f"FLINKCOMPAT_{key.upper()}", GIVEN[key])
-    with pytest.raises(ApiError, match=r"set FLINKCOMPAT_ACCESS_KEY_ID and FLINKCOMPAT_ACCESS_KEY_SECRET$"):
+    with pytest.raises(ApiError, match=r"Set FLINKCOMPAT_ACCESS_KEY_ID and FLINKCOMPAT_ACCESS_KEY_SECRET$"):
         WorkspaceSettings.of(Access(no_address))
     monkeypatch.setenv("ALIBABA_CLOUD_ACCESS_KEY_ID", "id")
     monkeypatch.setenv("ALIBABA_CLOUD_ACCESS_KEY_SECRET", "secret")
@@ -144,7 +144,7 @@ def test_the_version_is_that_of_the_settings_else_of_all_deployments() -> None:
             service.add("one", engineVersion="vvr-8.0.9-flink-1.17")
             assert (target.engine().engine, target.engine().version) == ("vvr", "8.0.9")
             service.add("other", engineVersion="vvr-11.1-flink-1.20")
-            both = r"run on vvr-11\.1-flink-1\.20, vvr-8\.0\.9-flink-1\.17: set engine_version of connection"
+            both = r"run on vvr-11\.1-flink-1\.20, vvr-8\.0\.9-flink-1\.17\. Set engine_version of connection"
             with pytest.raises(DeployError, match=both):
                 target.engine()
         with RealtimeComputeTarget.connect(standing_in(url, engine_version="vvr-11.1-flink-1.20")) as target:

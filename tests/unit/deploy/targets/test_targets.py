@@ -34,7 +34,7 @@ def test_the_shipped_ones_are_found() -> None:
 
 
 def test_a_name_that_is_none_is_told_with_those_there_are() -> None:
-    with pytest.raises(DeployError, match=r"there is no target 'gatway'; installed targets: .*sql-gateway"):
+    with pytest.raises(DeployError, match=r"there is no target 'gatway'\. Installed targets: .*sql-gateway"):
         target_class("gatway")
 
 
