@@ -211,7 +211,7 @@ def read(
 
 
 def split(text: str, file: str, names: Collection[str] = ("given", "case", "old", "new")) -> list[FixtureSection]:
-    """The file's head, then one section for each ``---`` line. Only a case has a title."""
+    """The file's head, then one section for each ``---`` line. Only a section ``case`` has a title."""
     sections = [FixtureSection("head", "", 1)]
     for number, line in enumerate(text.splitlines(), start=1):
         if not line.startswith("---"):

@@ -117,7 +117,7 @@ def _running(target: Target, job_id: JobRef) -> tuple[JobStatus, Sequence[JobVer
 
 
 def _verified(target: Target, job: JobStatus, side: Side) -> bool:
-    """True if the platform confirms script and settings. Raises DeployRefused if they differ."""
+    """True if the platform confirms script and settings. Raises DeployRefused for a difference."""
     found = target.deployed(job.name) if isinstance(target, ReadsBack) else None
     if found is None or found.script is None or side.language != "sql":
         return False

@@ -254,8 +254,8 @@ class Run:
         """Append the next step. Raises LedgerConflict if a different run deploys at the same time.
 
         A conflict ends this run. The run's intentions are then not written, because the other run would regard them as
-        done. The stop of the former job is still written, so that its savepoint is not lost. The stop is not written if
-        the other run already knows it.
+        done. The stop of the former job is still written, so that its savepoint is not lost, unless the other run has
+        already recorded this stop.
         """
         if isinstance(entry, RunEntry) and entry.is_open:
             entry = replace(entry, claim_seconds=self.options.longest_silence)

@@ -295,7 +295,7 @@ def _operators(vertex: VertexState) -> Counter[str]:
 
 
 def compare_offsets(before: Mapping[str, int], after: Mapping[str, int]) -> tuple[tuple[str, ...], str]:
-    """Compare source positions before the stop and now. Return lines and a fault or ""."""
+    """Compare source positions before the stop with current positions. Return lines, and a fault or ""."""
     known = {key: (before[key], offset) for key, offset in after.items() if offset >= 0 and before.get(key, -1) >= 0}
     if not known:
         return ("source offsets: not compared, because no connector shows them before and after the stop",), ""

@@ -1,7 +1,7 @@
 """The target ``jobmanager``: a JobManager that runs scripts without a SQL Gateway.
 
 The call ``POST /jars/{id}/run`` starts a class of a jar on the JobManager. Since Flink 2.0, the started class is
-Flink's own ``SqlDriver`` on the JobManager's class path. The driver finds the Gateway's jar there or in
+Flink's own ``SqlDriver`` on the JobManager's class path. The driver finds the Gateway's jar on the class path or in
 ``FLINK_OPT_DIR``, so the uploaded jar is empty. On Flink 1.x, the class is the runner in this package. The runner's
 source is ``runner/SqlRunner.java``, and ``scripts/build_sql_runner.py`` builds its jar reproducibly. The runner
 executes ``SET`` and ``RESET`` itself, and passes all other statements to Flink (1.19, 1.20 and 2.x).
