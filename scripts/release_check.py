@@ -28,7 +28,7 @@ from email.parser import HeaderParser
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-# Links of the README are addresses in what is uploaded; for a try any address will do.
+# The README's links become absolute. For a test, any address works.
 EXAMPLE = "https://github.com/OWNER/airflow-flinkcompat"
 SCRIPTS = ROOT / "tests" / "fixtures" / "readme"
 TARGET = "from airflow_flinkcompat.deploy.targets import target_class as t; print(t({!r}))"
@@ -101,7 +101,7 @@ TRIES: dict[str, tuple[Try, ...]] = {
     "docs": (Try(("mkdocs", "--version"), said="mkdocs, version 1."),),
     "all": (python(MODULES, "modules"),),
 }
-# For those who work on the package: `make test` tries it.
+# An extra for developers of the package; `make test` tests it.
 NOT_TRIED = {"dev"}
 
 
@@ -219,7 +219,7 @@ def try_extra(wheel: Path, extra: str) -> tuple[int, int]:
 def require(each: Try, home: Path, extra: str) -> None:
     """Raise ReleaseError if the exit code or the output is not as expected."""
     path = home / "environment" / "bin"
-    # Nothing of the caller's settings, and outside of the checkout.
+    # Run without the caller's settings, and outside of the checkout.
     own = {"PATH": f"{path}:/usr/bin:/bin", "HOME": str(home), "LC_ALL": "C.UTF-8", "AIRFLOW_HOME": str(home / "home")}
     command = [str(path / each.command[0]), *each.command[1:]]
     done = subprocess.run(command, cwd=home, env=own, capture_output=True, text=True, timeout=600, check=False)

@@ -26,13 +26,13 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 ENVIRONMENTS = ROOT / ".matrix"
 AIRFLOWS = ("3.1", "3.2", "3.3")
-# What operators, hooks and DAGs ask of Airflow; with the newest Airflow also what asks something of Python alone.
+# Tests that depend on Airflow (operators, hooks, DAGs); for the newest Airflow also those that depend on Python.
 OF_AIRFLOW = (
     *(f"tests/unit/airflow/{name}" for name in ("operators", "sensors", "triggers", "hooks", "tasks")),
     "tests/unit/airflow/test_cli.py", "tests/unit/airflow/test_links.py",
     "tests/unit/deploy/targets/test_aws.py", "tests/repository/test_dags.py",
 )  # fmt: skip
-# Airflow's own API server, in the process of the tests: slow, and without a JVM.
+# Airflow's own API server in the process of the tests: slow, but without a JVM.
 OF_PAGES = ("tests/unit/airflow/plugin",)
 OF_PYTHON = (
     *(f"tests/unit/{name}" for name in ("model", "secrets", "project", "fleet", "sql", "plan", "exec_graph", "cli")),

@@ -114,7 +114,7 @@ def results(costs: dict[str, Cost], number: int, alone: int, loads: list[float])
     for name, cost in costs.items():
         many = judged_by[name]
         rate, each = many / cost.wall, cost.cpu / many
-        # Nobody waits for the processes in which Spark's Python runs, so that theirs is not known.
+        # Nobody waits for Spark's Python processes, so their processor time is unknown.
         used = f"{each * 1000:.1f} ms | {each / (first.cpu / alone):.2f} times |"
         yield (
             f"| {name} | {many:,} | {rate:.0f} | {cost.wall:.0f} s | {rate / (alone / first.wall):.2f} times as fast "

@@ -109,7 +109,7 @@ CASES = (
 )
 LARGE = Case("HOP 2/10 min, 100M rows", "HOP", 2, 10, rows=100_000_000)
 
-# Times with all three digits, nothing in quotes.
+# Times with three digits of milliseconds, no quoted values.
 _WRITTEN = {
     "parquet": "FORMAT parquet",
     "csv": "FORMAT csv, HEADER false, QUOTE '', ESCAPE '', TIMESTAMPFORMAT '%Y-%m-%d %H:%M:%S.%g'",

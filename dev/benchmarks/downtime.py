@@ -43,7 +43,7 @@ from dev.measure.pairs import home
 from dev.tools import benchmark_parser, publish
 
 RATIO_GOAL = 1.2
-# A cumulating window writes what it holds at every step, whether rows came since or not (datagen's come once a second).
+# A cumulating window emits its rows at every step, even without new rows (datagen emits once a second).
 JOB = (
     "INSERT INTO totals SELECT SUM(amount), CAST(CURRENT_ROW_TIMESTAMP() AS STRING)\n"
     "FROM TABLE(CUMULATE(TABLE orders, DESCRIPTOR(seen), INTERVAL '0.02' SECOND, INTERVAL '1' HOUR))\n"
@@ -257,7 +257,7 @@ def measure_on_kubernetes(rig: Rig, runner: Path, root: Path, rounds: int) -> It
     def job_of(name: str, former: str = "") -> str:
         """The running job with this name that replaced another job."""
         (job,) = poll(lambda: rig.flink_jobs(name), lambda seen: not seen or former in seen, timeout=_SECONDS)
-        # While it is INITIALIZING nothing is known of its checkpoints.
+        # While the job is INITIALIZING, its checkpoints are unknown.
         status = f"{rig.place.jobmanager_url}/jobs/{job}/status"
         cluster.until(lambda: cluster.call("GET", status)["status"] == "RUNNING")
         return job

@@ -38,9 +38,9 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 FOLDER = CHECKOUT / ".flinkcompat" / "up"
 _READY_SECONDS = 7200.0
 _STOP_SECONDS = 90.0
-# The ports people know; another one where one of them is taken.
+# Well-known ports; a different port if one of them is in use.
 _WANTED = {"airflow": 8080, "jobmanager": 8081, "gateway": 8083}
-# A file every five seconds, each twenty seconds of event time further on.
+# One file every five seconds, each 20 seconds of event time later.
 _PAUSE_SECONDS = 5.0
 FAILURES = (DemoError, DeployError, AirflowError, AirflowApiError, OSError)
 

@@ -15,7 +15,7 @@ TERMINAL_RUN = frozenset({"success", "failed"})
 AWAITING = frozenset({"awaiting_input", "deferred"})
 _POLL_SECONDS = 0.5
 _ANSWERS = 3
-# What a server that is starting or busy answers now and then.
+# Status codes of a server that is starting or busy.
 _TRANSIENT = frozenset({500, 502, 503, 504})
 
 T = TypeVar("T")

@@ -198,7 +198,7 @@ class AirflowStandalone:
             "AIRFLOW__API__HOST": LOOPBACK,
             "AIRFLOW__API__PORT": str(port),
             "AIRFLOW__API__BASE_URL": f"http://{LOOPBACK}:{port}",
-            # A file that changed is read at once all the same.
+            # A changed file is still parsed immediately.
             "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "60",
             "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "5",
             "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.5",

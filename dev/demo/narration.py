@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from textwrap import wrap
 from typing import Any, TextIO, TypeVar
 
-# How long nothing may move, and how long a single wait may take in all: a busy machine is slow, not wrong.
+# Seconds without a change, and for a whole wait, before a timeout. They are long because a busy machine is slow.
 QUIET_SECONDS = 300.0
 LIMIT_SECONDS = 1800.0
-# The pause between two looks grows with the wait: looks cost processor time that the work itself needs.
+# The pause between two checks grows with the wait, because checks cost processor time that the work needs.
 _LEAST_PAUSE, _MOST_PAUSE, _SHARE_OF_WAIT = 0.2, 2.0, 0.05
 _LOOK_SECONDS = 5.0  # between two looks at what moves: they cost more than a look at what is waited for
 _REMIND_SECONDS = 15.0

@@ -66,7 +66,7 @@ def totals(
     for (start, item), prices in groups.items():
         known = [price for price in prices if price is not None]
         total, count = sum(known), len(prices)
-        # SUM passes NULL over, COUNT(*) counts it; a sum of nothing is NULL, which csv writes as nothing.
+        # SUM ignores NULL, COUNT(*) counts it. A sum without values is NULL, which csv writes as an empty field.
         values = [str(total), str(count), str(total // count)] if known else ["", str(count), ""]
         values = values if average else values[:2]
         values += [str(max(known)) if known else ""] if highest else []

@@ -149,7 +149,7 @@ class Parts:
             if len(running) != 1:
                 return None
             vertices = self.jobs.get(f"jobs/{running[0]}")["vertices"]
-            # The first vertex is the source and has no input of its own.
+            # The first vertex is the source and has no input.
             rows = [
                 row for v in vertices[1:] for row in self.jobs.get(f"jobs/{running[0]}/vertices/{v['id']}/watermarks")
             ]

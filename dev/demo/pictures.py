@@ -48,7 +48,7 @@ STORY = (
     ),
     Picture("end", "dag-graph", "dags/{dag}/runs/{run}", "backfill", graph=True, height=620),
 )
-# The left panel wide enough for the runs of the story.
+# The left panel is wide enough for the runs of the story.
 _PANELS = """localStorage.setItem('react-resizable-panels:grid-ltr',
     '{"details-panel,main-panel":{"expandToSizes":{},"layout":[23,77]}}')"""
 
@@ -104,7 +104,7 @@ class Photographer:
                 self.page.get_by_role("button", name="Fit View").click()
             for key in picture.keys:
                 self.page.keyboard.press(key)
-            # Panels slide in and graphs are laid out after their texts are there.
+            # Panels and graphs are laid out only after their texts are visible.
             self.page.wait_for_timeout(2000)
             target = self._folder / f"{picture.name}.png"
             self.page.screenshot(path=str(target))

@@ -16,15 +16,15 @@ from dev.demo.world import BOUNDARY, DAG_ID, World, result_rows
 
 RESUME = "Resume from savepoint"
 MIGRATE = "Migrate the state"
-# Event times at which the versions are proposed: in the middle of a minute, so that a window is open.
+# Event times of the proposed versions: in the middle of a minute, so that a window is open.
 PROPOSE_V2, AFTER_V2 = START + 2 * MINUTE + timedelta(seconds=40), START + 4 * MINUTE
 PROPOSE_V3, AFTER_V3 = START + 5 * MINUTE + timedelta(seconds=40), START + 7 * MINUTE
 PROPOSE_V4 = BOUNDARY + MINUTE
-# Two windows of five minutes that the live job computes alone, and the watermark's delay.
+# Two windows of five minutes of the live job alone, plus the watermark's delay.
 END = BOUNDARY + 11 * MINUTE
 COMPARED = BOUNDARY + 10 * MINUTE
 PROPOSE_V5, AFTER_V5 = COMPARED + 2 * MINUTE + timedelta(seconds=40), COMPARED + 7 * MINUTE
-# The window of ten minutes that is open then has begun before the window of five that is.
+# The open window of ten minutes begins before the open window of five minutes.
 PROPOSE_V6, AFTER_V6 = COMPARED + 8 * MINUTE + timedelta(seconds=40), COMPARED + 12 * MINUTE
 
 Moment = Callable[[str, str], None]
@@ -383,7 +383,7 @@ class Story:
     def _expect(self, wanted: list[Row], found: Callable[[], list[Row]], what: str) -> list[Row]:
         def complete() -> list[Row] | None:
             rows = found()
-            # What is committed stays: a row too many never becomes right, a missing one may still come.
+            # Committed rows stay: a surplus row never becomes right, but a missing row may still arrive.
             require(
                 not Counter(rows) - Counter(wanted),
                 f"{what}: the rows are not those added up by hand:\n{differences(rows, wanted)}",

@@ -16,11 +16,11 @@ DEPLOYMENT = "orders"
 DAG_ID = "flink_gated_deploy"
 DAGS = Path(__file__).resolve().parents[2] / "dags"
 VERSIONS = (1, 2, 3, 4, 5, 6)
-# History and live job meet here: the backfill owns the windows that end at or before it, the job those after it.
+# Hand-over: the backfill publishes the windows that end up to this time, and the job the later windows.
 BOUNDARY = START.replace(minute=10)
 _SCRIPTS = Path(__file__).resolve().parent / "scripts"
 _BACKFILL_FILES = "backfill-"
-# What a team adds to its DAG where the rows that its job reads stay where they are.
+# Arguments that a team adds to its DAG if the rows of the job stay in their folder.
 _HISTORY = ("deploy=json.loads", 'check={"history": {"orders": ""}},\n            deploy=json.loads')
 
 

@@ -49,7 +49,7 @@ def _find_go() -> str:
     go = shutil.which("go")
     if go is None:
         raise KubernetesUnavailable(f"no Go to build Kubernetes' API server with: {_REMEDY}")
-    # Inside of the module, where Go may change to the toolchain that the module asks for.
+    # Run inside the module, where Go may switch to the toolchain of the module.
     answer = subprocess.run([go, "env", "GOVERSION"], cwd=MODULE, capture_output=True, text=True, check=False)
     version = re.match(r"go(\d+)\.(\d+)", answer.stdout)
     if answer.returncode or not version or (int(version[1]), int(version[2])) < _GO:

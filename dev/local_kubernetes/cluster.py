@@ -32,18 +32,18 @@ from dev.local_kubernetes.binary import control_plane
 
 NAMESPACE = "default"
 GROUP, GROUP_VERSION = "flink.apache.org", "v1beta1"
-# Of those that Flink's native mode needs: pods of a Deployment, and the end of what a deleted owner leaves behind.
+# Controllers for Flink's native mode: pods of Deployments, and the deletion of dependents.
 _CONTROLLERS = ("deployment-controller", "replicaset-controller", "garbage-collector-controller")
 _OPERATOR_OPTIONS = {
-    # A test waits for what the operator sees, so it looks more often than it does by default (15 s to a minute).
+    # Tests wait for the operator, so it checks more often than by default (15 s to a minute).
     "kubernetes.operator.reconcile.interval": "2 s",
     "kubernetes.operator.observer.progress-check.interval": "1 s",
     "kubernetes.operator.observer.rest-ready.delay": "1 s",
     "kubernetes.operator.resource.cleanup.timeout": "60 s",
-    # By default the sixth look at a resource within 15 s waits until these are over.
+    # By default, the sixth reconciliation of a resource within 15 s is delayed.
     "kubernetes.operator.rate-limiter.limit": "1000",
     "kubernetes.operator.health.probe.enabled": "false",
-    # From 1.15 on the operator fetches jars by https alone, unless it is told otherwise.
+    # From 1.15 on, the operator fetches jars only by https, unless it is configured otherwise.
     "kubernetes.operator.user.artifacts.allowed-schemes": "file;http;https",
 }
 # Who wrote what into a resource, and when: two writers of one status are told by nothing else.
@@ -147,7 +147,7 @@ class LocalKube:
         """End everything: TERM, then KILL. Does nothing if nothing runs."""
         operator, self._operator = self._operator, None
         children, self._children = self._children, ()
-        # In this order, or the operator would log errors of an API server that is gone for as long as it has to end.
+        # The operator ends first, or it would log errors about the missing API server.
         stop_all([operator] if operator else [])
         stop_all(children[::-1])
         if self._api is not None:
@@ -202,7 +202,7 @@ class LocalKube:
             "HOSTNAME": "operator",
             "WATCH_NAMESPACES": NAMESPACE,
         }
-        # With it, the operator would look for its pod's own credentials, and for JobManagers behind Services.
+        # With this variable, the operator would use its pod's credentials, and JobManagers behind Services.
         environment.pop("KUBERNETES_SERVICE_HOST", None)
         log = self.logs / "operator.out"
         log.unlink(missing_ok=True)  # what an earlier one said would be taken for this one's
@@ -330,9 +330,9 @@ class LocalKube:
             "--service-account-issuer=https://kubernetes.default.svc",
             f"--service-account-key-file={certs / 'server.key'}",
             f"--service-account-signing-key-file={certs / 'server.key'}",
-            # Nobody makes tokens for service accounts here, and pods that need one would be refused.
+            # No controller creates tokens for service accounts here, so pods that need one would be refused.
             "--disable-admission-plugins=ServiceAccount",
-            # The Service "kubernetes" may not have a loopback address behind it.
+            # The Service "kubernetes" must not have a loopback address.
             "--endpoint-reconciler-type=none",
             f"--audit-policy-file={self.work_dir / 'audit.yaml'}",
             f"--audit-log-path={self.logs / 'audit.log'}",
@@ -357,7 +357,7 @@ class LocalKube:
     def _spawn(self, name: str, command: Sequence[str], environment: Mapping[str, str]) -> Child:
         output = self.logs / f"{name}.out"
         pid_file = self.work_dir / "pids" / name
-        # All of it goes to the output: a log file of its own there is none.
+        # Everything is logged to the output, because there is no separate log file.
         log = output.with_suffix(".log")
         return spawn(name, command, output=output, log=log, pid_file=pid_file, environment=environment)
 
@@ -396,7 +396,7 @@ class LocalKube:
             conditions = extensions.read_custom_resource_definition(name).status.conditions or ()
             if not any(each.type == "Established" and each.status == "True" for each in conditions):
                 return f"{name} is not established"
-        # A moment after that the API server answers for it, and before that knows nothing of the group.
+        # The API server serves the new group only a moment later.
         try:
             served = {each.name for each in self._custom().get_api_resources(GROUP, GROUP_VERSION).resources}
         except client.ApiException as error:

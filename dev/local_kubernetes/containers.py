@@ -25,7 +25,7 @@ from dev.local_kubernetes.cluster import CONSOLE_LOG, NAMESPACE
 NODE = "local"
 CONTAINER = "flink-main-container"
 _CONF = "/opt/flink/conf"
-# Main class and heap by the command of Flink's image. The real scripts give the heap that the resources ask for.
+# Main class and heap by the command of Flink's image. The real scripts compute the heap from the resources.
 _PROGRAMS = {
     "kubernetes-application": (
         "org.apache.flink.kubernetes.entrypoint.KubernetesApplicationClusterEntrypoint",
@@ -70,7 +70,7 @@ class Container:
             self._mount(volumes[mount.name], mount.sub_path, place)
             paths[mount.mount_path] = str(place)
         conf = self.folder / "root" / _CONF.lstrip("/")
-        # Flink passes the place of its configuration on to the pods that it asks for, where it is the container's.
+        # Flink passes the container's configuration path to the pods that it requests.
         paths.pop(_CONF, None)
         for file in conf.glob("*.yaml"):
             file.write_text(_replace(file.read_text(encoding="utf-8"), paths), encoding="utf-8")
@@ -78,7 +78,7 @@ class Container:
         (self.folder / "tmp").mkdir(exist_ok=True)
         words = [_replace(word, paths) for word in (*(container.command or ()), *(container.args or ()))]
         environment = {**os.environ, **self._environment(container)}
-        # With it, Flink would look for the credentials of a real pod.
+        # With this variable, Flink would look for the credentials of a real pod.
         environment.pop("KUBERNETES_SERVICE_HOST", None)
         folders = {f"FLINK_{name.upper()}_DIR": str(home / name) for name in ("lib", "opt", "plugins")}
         environment |= {**folders, "FLINK_CONF_DIR": str(conf), "KUBECONFIG": str(kubeconfig)}
@@ -94,7 +94,7 @@ class Container:
             "jobmanager.bind-host": self.address,
             "taskmanager.host": self.address,
             "taskmanager.bind-host": self.address,
-            # Where an operator outside of the cluster looks for it.
+            # The path at which an operator outside of the cluster looks for the file.
             "rest.bind-address": LOOPBACK,
             "kubernetes.config.file": str(kubeconfig),
             "io.tmp.dirs": str(self.folder / "tmp"),

@@ -46,7 +46,7 @@ _STANDALONE = "flink-kubernetes-standalone"
 _POM_NAMESPACE = "{http://maven.apache.org/POM/4.0.0}"
 # Of the checks that are left out, the last one fetches older CRDs.
 _LEFT_OUT = ("skipTests", "checkstyle.skip", "spotless.check.skip", "rat.skip", "maven.antrun.skip")
-# Without it, an operator as old as 1.10.0 has no HTTP client; the release's own image is built with it, too.
+# Without it, operator 1.10.0 has no HTTP client. The release's own image is also built with it.
 _HTTP_CLIENT = "-Dfabric8.httpclient.impl=okhttp"
 _POM = """\
 <project xmlns="http://maven.apache.org/POM/4.0.0">
@@ -125,7 +125,7 @@ def build(source: Path) -> Path:
     _builds().mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=_builds()) as temporary:
         tree, made = Path(temporary, "source"), Path(temporary, str(version))
-        # A build puts CRDs of its own making into the place of the release's.
+        # A build replaces the release's CRDs with generated CRDs.
         shutil.copytree(source, tree, ignore=shutil.ignore_patterns("target", ".git"))
         shutil.copytree(source / "helm" / "flink-kubernetes-operator" / "crds", made / "crds")
         options = [*(f"-D{each}" for each in _LEFT_OUT), _HTTP_CLIENT]

@@ -117,12 +117,12 @@ class ProcessKubelet:
         self._addresses += 1
         folder = self.kube.work_dir / "pods" / f"{name}-{pod.metadata.uid[:8]}"
         folder.mkdir(parents=True, exist_ok=True)
-        # A loopback address of its own, so that two JobManagers may listen on the ports that are Flink's defaults.
+        # Each pod has its own loopback address, so that two JobManagers can use Flink's default ports.
         address = f"127.0.{1 + self._addresses // 250}.{1 + self._addresses % 250}"
         self._runs[pod.metadata.uid] = _Run(name, pod.metadata.labels or {}, address, folder)
         if pod.spec.node_name is None:
             binding = {"metadata": {"name": name}, "target": {"apiVersion": "v1", "kind": "Node", "name": NODE}}
-            # The client cannot read the answer, which has no target.
+            # The client cannot parse the answer, which has no target.
             self._core.create_namespaced_pod_binding(name, NAMESPACE, binding, _preload_content=False)
 
     def _keep(self, pod: Any, run: _Run) -> None:
@@ -211,7 +211,7 @@ class ProcessKubelet:
             "conditions": conditions,
             "containerStatuses": [{**container, "ready": ready, "started": ready, "state": dict(state)}],
         }
-        # Not the client's own choice, a strategic merge, which would keep the former state beside the new one.
+        # The client's default, a strategic merge, would keep the former state next to the new one.
         merge = "application/merge-patch+json"
         self._core.patch_namespaced_pod_status(run.name, NAMESPACE, {"status": status}, _content_type=merge)
         run.reported = said
@@ -239,7 +239,7 @@ class ProcessKubelet:
             behind = [each.address for each in self._runs.values() if selector and selector <= each.labels.items()]
             if name.endswith("-rest"):  # where the JobManager's REST API was told to listen
                 behind = [LOOPBACK]
-            # The newest: of an upgrade's two JobManagers the older one is about to go.
+            # Use the newest JobManager: during an upgrade, the older one is about to end.
             lines += [f"{address} {name} {name}.{NAMESPACE}" for address in behind[-1:]]
         file.write_text("\n".join(lines) + "\n", encoding="utf-8")
 

@@ -16,7 +16,7 @@ from dev.services.csv_job import Files, wait_for
 
 Resource = dict[str, Any]
 
-# With it the operator would take a checkpoint in the savepoint's place where the job is not healthy.
+# With last-state fallback, the operator would use a checkpoint instead of the savepoint of an unhealthy job.
 NO_FALLBACK = {"kubernetes.operator.job.upgrade.last-state-fallback.enabled": "false"}
 _INTERVAL = "SET 'execution.checkpointing.interval' = '500 ms'"
 

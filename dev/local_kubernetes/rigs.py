@@ -99,7 +99,7 @@ def application_rig(work: Path, home: Path, runner_jar: Path, args: Sequence[str
     """``FlinkDeployment``s in application mode, whose pods are processes."""
     (port,) = choose_ports({"JobManagers": None}).values()
     manifest = application("any", job_spec(args, f"local://{RUNNER}"), port, work / "state")
-    # Else a script that is refused is a JobManager that ends and is started again, and nobody says why.
+    # Otherwise a refused script restarts the JobManager repeatedly, without a reported reason.
     manifest["spec"]["flinkConfiguration"]["execution.submit-failed-job-on-application-error"] = "true"
     with (
         LocalKube(work / "kube", controllers=True) as kube,

@@ -75,7 +75,7 @@ def write() -> Path:
 
 def upgrades_text() -> str:
     """The shipped table of upgrades."""
-    # What ends badly is blamed on what the job stores: only where nothing but the line changed.
+    # A bad outcome is attributed to the stored contents only if nothing but the line changed.
     ours = (each for path in results.upgrades() for each in measured.load(str(path)) if each.is_unchanged)
     table = upgrades((*measured.connectors(), *ours))
     parts = (f" {json.dumps(lines)}: {text(table[lines]).rstrip()}" for lines in table)

@@ -124,7 +124,7 @@ def _script(pair: Mapping[str, Any], data: Mapping[str, Any], side: str, wrap: b
         return ";\n".join([*setup, pair[side]]) + ";\n"
     script = ";\n".join([*setup, pair[side]]) + ";\n"
     keys = sink[side] if sink else ()
-    # Hundreds of scripts declare the same tables, which are parsed once.
+    # Hundreds of scripts declare the same tables, so they are parsed only once.
     tables_alone = _declared(";\n".join(data["tables"].values()))
     out = _sink(Side(script, engine="flink", beside=tables_alone), keys, sink["connector"] if sink else "print")
     return ";\n".join([*setup, out, f"INSERT INTO Result\n{pair[side]}"]) + ";\n"

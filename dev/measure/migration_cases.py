@@ -67,7 +67,7 @@ def load(line: str, only: str = "", old_line: str = "") -> list[Migrated]:
     every = [*map(Migrated, own), *variants(own)]
     if not old_line:
         every += _not_taken(load_pairs(line), line, "flink")
-    # A run that ends early has something of everything.
+    # Mix the kinds of changes, so that a run that ends early contains some of each.
     every.sort(key=lambda each: sha256(each.pair.id.encode()).digest())
     if line == "2.3" and not old_line:
         every = [*measured(), *every]
@@ -123,7 +123,7 @@ def measured() -> list[Migrated]:
 
 
 def _measured(restore: Restore) -> Migrated:
-    # These hand on an older watermark than their sources have, or none.
+    # These operators emit an older watermark than their sources, or none.
     kinds = {node.kind for side in planned()[restore.id] for plan in side for node in plan.nodes}
     untimed = restore.old.count("WATERMARK FOR") < restore.old.count("CREATE TABLE")
     held_back = "interval-join" in kinds or ("union" in kinds and untimed)

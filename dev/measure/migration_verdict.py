@@ -355,7 +355,7 @@ def _values_fault(runs: Runs, columns: Columns, kept: Sequence[int]) -> str:
         key, found = tuple(_taken(values, kept)), tuple(_taken(values, columns.values))
         lacks = any(value in _NOTHING for value in found)
         stored_before = lacks and (key not in known or left[key + found] <= of_stored[key])
-        # Each side of a join may have been stored by itself.
+        # Each side of a join may have been stored separately.
         stored_before = stored_before and any(
             key == whole
             and all(value in _NOTHING or value == other for value, other in zip(found, others, strict=True))

@@ -56,7 +56,7 @@ from dev.measure.results import SETTINGS, Measured
 from dev.measure.services import Lakes, Services
 
 CLUSTER = {
-    # What is looked at is never older than this (ms).
+    # Maximum age of observed values (ms).
     "web.refresh-interval": "100",
     "metrics.fetcher.update-interval": "100",
 }
@@ -206,7 +206,7 @@ class PairRunner:
     def taken(self, pair: Pair) -> Savepoint:
         """Savepoint of the old side, shared with other pairs if they do not interfere."""
         old = self.complete(pair.old)
-        # What one restore brings or writes must not stand there before the next: then the savepoint is not shared.
+        # If a restore adds rows or writes to servers, the next restore must not see them: do not share the savepoint.
         alone = pair.id if _fillers(pair.new) or _leaves_rows(old) or _leaves_rows(pair.new) else ""
         return self._once(("savepoint", old, alone), lambda: self.savepoint(old))
 
@@ -372,7 +372,7 @@ class PairRunner:
         due = arrival(side.script, phase, fresh, partitions).beyond(read)
         found = wait_read(self._jobs, job_id, due, self._filling(side, folder, phase))
         if self._services is not None:
-            # What a sink's committer was told to commit is committed by the time of the next checkpoint.
+            # At the next checkpoint, a sink's committer has committed all earlier data.
             checkpoint(self._jobs, job_id)
         return found
 
@@ -395,7 +395,7 @@ class PairRunner:
     def attempt(self, new: Side, old: Savepoint) -> Restored:
         """Start the side from a savepoint while the later rows arrive."""
         run = next(self._numbers)
-        # Of tables that the old SQL did not declare.
+        # Rows of tables that the old SQL did not declare.
         fresh = _feeds(new) - _feeds(old.old) - self._fed[old.folder]
         for phase in ("before", "after"):
             self._arrive(fresh, old.folder, phase)

@@ -63,7 +63,7 @@ class Pair:
 
 def pairs(line: str) -> Iterator[Pair]:
     """Every pair whose new side runs on a line."""
-    # Bare queries are planned in front of a sink of their own schema.
+    # Bare queries are planned with a sink of their own schema.
     older = (each for each in measured.everything() if not each.version.startswith("2.3"))
     bare = (*measured.narrow(), *measured.load(measured.WIDE), *older)
     for name, found in (("restores", bare), ("connectors", measured.connectors())):

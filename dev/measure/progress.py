@@ -165,7 +165,7 @@ def arrival(script: str, phase: str, fresh: Collection[Feed] = (), partitions: i
             for feed in feeds
             for rows_of_one in feed.in_turn(phase, 1 if feed.filled else partitions)
         )
-        # A watermark of the time itself stands one millisecond before the latest row.
+        # A watermark without delay is one millisecond before the latest row.
         if waited_for and _TIME.match(latest):
             ends[table] = epoch_millis(latest) - delays.get(table, 0) * 1000 - 1
     if partitions > 1 and ends:  # the rows of a table end in another time each, and the slowest one holds the sink back
@@ -255,7 +255,7 @@ def progress(jobs: JobManager, job_id: str) -> Progress:
         names = [metric["id"] for metric in jobs.get(path)]
         sources = [(source["table"], name) for name in names if (source := _SOURCE_ROWS.fullmatch(name))]
         for table in _SOURCE.findall(vertex["name"]):
-            # A source that does not count yet has read nothing.
+            # A source without a counter has read no rows yet.
             counts = [_metric(jobs, path, name, "sum") for counted, name in sources if counted == table]
             rows.setdefault(table, []).extend(counts or [0])
         watermarks.extend(_metric(jobs, path, name, "min") for name in names if _SINK_WATERMARK.fullmatch(name))

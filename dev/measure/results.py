@@ -37,7 +37,7 @@ OUTCOMES = {
 """The outcomes, and their effect for the operator of the job."""
 SETTINGS = {
     "parallelism.default": "1",
-    # Checkpoints come when they are asked for: each then covers all that was read before.
+    # Checkpoints are taken only on request, so each covers all rows that were read before.
     "execution.checkpointing.interval": "1 h",
     "pipeline.auto-watermark-interval": "20 ms",
 }

@@ -47,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     unsafe = False
     for path in paths:
-        # Measured and written first: what check says of it may change, and may be asked again at any time.
+        # Write the results first: the predictions can be computed again at any time.
         data = results.renew(path)
         results.write(data, path)
         print(f"\n{results.report(data)}\n{path}")
@@ -155,7 +155,7 @@ def _measured(
     """Measure, and write each result immediately; returns errors of pairs that could not be run."""
     late = deadline(options.minutes)
     with ExitStack() as stack:
-        # Asked first: without the environment nothing else is started in vain.
+        # Check the environment first, so that nothing is started in vain.
         pyflink = stack.enter_context(PyFlink(folder / "pyflink")) if options.programs else None
         beside = (lake_jars(), None) if options.lakes else beside_flink(stack, folder, options.connectors)
         bench = stack.enter_context(bench_of(options.flink, folder, *beside, pyflink, lakes=options.lakes))

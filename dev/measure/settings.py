@@ -138,7 +138,7 @@ class Flink:
         classes = f"{self._classes}:{self._planner}"
         if command != "parts":
             return [str(find_java()), *_OPENED, "-cp", classes, str(_SOURCE), command]
-        # Connectors may connect while they are planned. Without the loader a plan takes half of the time.
+        # Connectors may open connections during planning. Without the loader, planning takes half the time.
         classes = ":".join(path for path in classes.split(":") if _LOADER not in path)
         arguments = [*_OPENED, *_FAST, "-cp", classes, str(_SOURCE), command]
         folder = str(Path(self._planner).parent)

@@ -214,7 +214,7 @@ class Stacked:
         """The job over the tables that it names."""
         below, query = queries(LOWERS[self.lower], UPPERS[self.upper], self.below, self.above)
         read = {table for table in TABLES if table in f"{below} {query}".replace(",", " ").split()}
-        # It hands on older watermarks than it gets.
+        # The operator emits older watermarks than it receives.
         held_back = f"  {HELD_BACK}\n" if self.lower == "interval join" else ""
         options = {table: _FILES.format(table.removeprefix("timed_")) for table in read}
         tables = "".join(
@@ -228,7 +228,7 @@ def queries(under: Kind, over: Kind, below: Mapping[str, str], above: Mapping[st
     lower = filled(under.query, below)
     if "windows" in under.gives and over.needs == "time":  # a second window_start would be ambiguous
         lower = f"SELECT k, g, v, w, x, ts FROM ({lower})"
-    # A join hands on no watermark where one side has none.
+    # A join emits no watermark if one side has none.
     timed = "untimed" not in lower
     side = ("timed_clicks" if timed else "untimed_clicks") if under.orders else "untimed_thirds"
     upper = over.query

@@ -27,11 +27,11 @@ _CONFIGURATION = {
     "taskmanager.memory.network.max": "16mb",
     "taskmanager.memory.managed.size": "64mb",
 }
-# Checkpoints commit what the file sink has written; an interval of 0 emits a watermark with each row that moves it.
+# The file sink commits at checkpoints. An interval of 0 emits a watermark with each row that advances it.
 _STREAMING = {"execution.checkpointing.interval": "1 s", "pipeline.auto-watermark-interval": "0"}
 
 
-# PySpark, once started in this process, takes every error of py4j for one of its own JVM and asks Spark about it.
+# If PySpark was started in this process, it treats every py4j error as an error of its own JVM.
 _ERRORS_OF_PY4J = mock.patch("py4j.java_gateway.get_return_value", protocol.get_return_value)
 
 

@@ -79,7 +79,7 @@ class Broker:
         """Deletes the records of partitions below an offset, as retention does."""
         wanted, java = jvm.java.util.HashMap(), jvm.java.lang
         with self.admin(jvm) as admin:
-            # Py4J does not find a static method beside one of an instance that has its name.
+            # Py4J does not find a static method if an instance method has the same name.
             loader = admin.getClass().getClassLoader()
             kind = java.Class.forName("org.apache.kafka.clients.admin.RecordsToDelete", True, loader)
             named = [each for each in kind.getMethods() if each.getName() == "beforeOffset"]

@@ -41,9 +41,9 @@ class S3StandIn:
         self._counting = threading.Lock()
         self.manner = "honours"
         self.url = ""
-        # Method, path and whether a condition came with it, in the order of arrival.
+        # Method, path and True if the request had a condition, in the order of arrival.
         self.requests: list[tuple[str, str, bool]] = []
-        # Where the readers of objects wait for each other, if anywhere.
+        # Barrier at which readers of objects wait for each other; None if they do not wait.
         self.together: threading.Barrier | None = None
 
     def bucket(self) -> str:
@@ -98,7 +98,7 @@ class GcsStandIn:
         self._writing = threading.Lock()
         self.objects: dict[str, bytes] = {}
         self.url = ""
-        # The query of every upload, and what it was for.
+        # Query of every upload, and its purpose.
         self.uploads: list[dict[str, list[str]]] = []
         self.uploaded: list[str] = []
 
@@ -109,7 +109,7 @@ class GcsStandIn:
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         query = parse_qs(environ.get("QUERY_STRING", ""))
-        # The path as sent: names of objects hold encoded slashes.
+        # The path as sent, because object names contain encoded slashes.
         path = environ["RAW_URI"].partition("?")[0]
         if environ["REQUEST_METHOD"] == "POST" and path.startswith("/upload/"):
             return self._upload(environ, query, start_response)
