@@ -342,10 +342,10 @@ def _spec(number: str, operator: CompiledOperator, symbols: Symbols, compiled: C
     )
     name = _NAMES[kind](node)
     further = _after_in_sink(number, compiled.graph) if kind is StateKind.SINK else ()
-    told = StateSpec(kind, name, number, stored, meaning, unmeasured_properties, further)
+    spec = StateSpec(kind, name, number, stored, meaning, unmeasured_properties, further)
     stateful_downstream = compiled.stateful_downstream[node.place]
-    told = replace(
-        told,
+    spec = replace(
+        spec,
         sinks=frozenset(sink_identifier(each.node) for each in stateful_downstream if each.node.kind is ExecKind.SINK),
         rows=operator.facets.get((MEANING, "rows below")),
         compiled=(compiled.plan, node.place),
@@ -357,12 +357,12 @@ def _spec(number: str, operator: CompiledOperator, symbols: Symbols, compiled: C
             (_NAMES[_kind(each.node)](each.node), each.facets.get((MEANING, "rows below")))
             for each in stateful_downstream
         )
-        told = replace(told, reads=(operator.rows, frozenset(options.items()), frozenset(above.items())))
+        spec = replace(spec, reads=(operator.rows, frozenset(options.items()), frozenset(above.items())))
     if Trait.AGGREGATES in node.kind.traits:
-        told = _with_what_may_change(told, operator, symbols)
+        spec = _with_what_may_change(spec, operator, symbols)
     if node.kind is ExecKind.OVER_AGGREGATE or Trait.AGGREGATES in node.kind.traits:
-        return _with_outputs(told, operator, symbols, compiled.plan)
-    return _with_columns(told, operator, compiled.plan) if kind is StateKind.OPERATOR and operator.inputs else told
+        return _with_outputs(spec, operator, symbols, compiled.plan)
+    return _with_columns(spec, operator, compiled.plan) if kind is StateKind.OPERATOR and operator.inputs else spec
 
 
 def _composition(symbols: Symbols, meaning: Hashable) -> Composition | None:
@@ -375,7 +375,7 @@ def _composition(symbols: Symbols, meaning: Hashable) -> Composition | None:
     return symbols.composition(meaning)
 
 
-def _with_what_may_change(told: StateSpec, operator: CompiledOperator, symbols: Symbols) -> StateSpec:
+def _with_what_may_change(spec: StateSpec, operator: CompiledOperator, symbols: Symbols) -> StateSpec:
     """Add the meaning of an aggregation without its filter, and without its window."""
 
     def meaning(changed: str, change: Callable[[Hashable], Hashable]) -> Hashable:
@@ -386,7 +386,7 @@ def _with_what_may_change(told: StateSpec, operator: CompiledOperator, symbols: 
         )
 
     return replace(
-        told,
+        spec,
         meaning_without_filter=meaning(
             "rows below", lambda rows: symbols.meaning_without_filter(rows) if isinstance(rows, int) else rows
         ),
@@ -395,7 +395,7 @@ def _with_what_may_change(told: StateSpec, operator: CompiledOperator, symbols: 
     )
 
 
-def _with_outputs(told: StateSpec, operator: CompiledOperator, symbols: Symbols, plan: CompiledPlan) -> StateSpec:
+def _with_outputs(spec: StateSpec, operator: CompiledOperator, symbols: Symbols, plan: CompiledPlan) -> StateSpec:
     """Add to an operator the sets of aggregate calls from which one value is computed."""
     node, read = operator.node, operator.inputs[0].before or operator.inputs[0]
     over = node.config.get("overSpec")
@@ -403,40 +403,40 @@ def _with_outputs(told: StateSpec, operator: CompiledOperator, symbols: Symbols,
     first = len(read.types) if over else len(node.config["grouping"])
     asked = [call for group in over["groups"] for call in group["aggCalls"]] if over else node.config["aggCalls"]
     calls = {first + place: (call_function(call), call_over(call, read, symbols)) for place, call in enumerate(asked)}
-    told = _with_computed(told, node, calls, plan)
+    spec = _with_computed(spec, node, calls, plan)
     if not over:  # an aggregation stores no rows
-        return told
+        return spec
     columns: dict[int, Set[Hashable]] = {place: {symbol} for place, symbol in enumerate(read.symbols)}
     columns |= {first + place: {read.at(each) for each in columns_of_call(call)} for place, call in enumerate(asked)}
-    return _with_sink_columns(told, node, columns, plan)
+    return _with_sink_columns(spec, node, columns, plan)
 
 
-def _with_columns(told: StateSpec, operator: CompiledOperator, plan: CompiledPlan) -> StateSpec:
+def _with_columns(spec: StateSpec, operator: CompiledOperator, plan: CompiledPlan) -> StateSpec:
     """Add to an operator with stored rows the sets of columns from which one value is computed."""
     meanings = dict(enumerate(joined(operator.inputs).symbols))
-    told = _with_computed(told, operator.node, meanings, plan)
-    return _with_sink_columns(told, operator.node, {place: {each} for place, each in meanings.items()}, plan)
+    spec = _with_computed(spec, operator.node, meanings, plan)
+    return _with_sink_columns(spec, operator.node, {place: {each} for place, each in meanings.items()}, plan)
 
 
 def _with_sink_columns(
-    told: StateSpec, node: ExecNode, meanings: Mapping[int, Set[Hashable]], plan: CompiledPlan
+    spec: StateSpec, node: ExecNode, meanings: Mapping[int, Set[Hashable]], plan: CompiledPlan
 ) -> StateSpec:
     """Add each sink column with the stored columns from which it is computed."""
     outputs = (
         (name, frozenset[Hashable]().union(*(meanings.get(place, frozenset()) for place in columns)))
         for name, columns in outputs_of(plan, node)
     )
-    return replace(told, outputs=frozenset((name, of) for name, of in outputs if of))
+    return replace(spec, outputs=frozenset((name, of) for name, of in outputs if of))
 
 
-def _with_computed(told: StateSpec, node: ExecNode, meanings: Mapping[int, Hashable], plan: CompiledPlan) -> StateSpec:
+def _with_computed(spec: StateSpec, node: ExecNode, meanings: Mapping[int, Hashable], plan: CompiledPlan) -> StateSpec:
     """Add the stored values that downstream operators combine into one value or use as a filter."""
 
     def of(columns: Columns) -> frozenset[Hashable]:
         return frozenset(meanings[place] for place in columns if place in meanings)
 
     co_dependent_calls, filtering_calls = column_uses(plan, node)
-    return replace(told, co_dependent_calls=frozenset(map(of, co_dependent_calls)), filtering_calls=of(filtering_calls))
+    return replace(spec, co_dependent_calls=frozenset(map(of, co_dependent_calls)), filtering_calls=of(filtering_calls))
 
 
 def _after_in_sink(holder: str, graph: StreamGraph) -> tuple[str, ...]:

@@ -174,11 +174,11 @@ class StateLayout:
     retracting: bool = field(default=False, compare=False)
     carried_only: bool = field(default=False, compare=False)
 
-    def with_compositions(self, told: Callable[[Hashable], Composition | None]) -> StateLayout:
+    def with_compositions(self, composition_of: Callable[[Hashable], Composition | None]) -> StateLayout:
         """Add the composition of each field to the layout."""
 
         def fields(row: tuple[StateField, ...]) -> tuple[StateField, ...]:
-            return tuple(replace(each, composition=told(each.meaning)) for each in row)
+            return tuple(replace(each, composition=composition_of(each.meaning)) for each in row)
 
         def state(each: NamedState) -> NamedState:
             key = each.map_key and Stored(each.map_key.form, fields(each.map_key.fields))

@@ -207,7 +207,7 @@ def _pairs(
     inputs, segments = node.inputs, origin.segments
     united = isinstance(origin, OtherOperator) and origin.kind == OtherKind.UNION_ALL
     if united:
-        inputs, segments = tuple(_united(plan, node)), tuple(_flat(origin))
+        inputs, segments = tuple(_union_inputs(plan, node)), tuple(_union_branches(origin))
     elif node.kind is ExecKind.LOOKUP_JOIN:
         segments = segments[:1]
     kinds = frozenset({ExecKind.UNION}) if united else _kinds(origin)
@@ -244,20 +244,20 @@ def _kinds(operator: Operator) -> frozenset[ExecKind]:
     return frozenset()
 
 
-def _united(plan: CompiledPlan, union: ExecNode) -> Iterator[int]:
+def _union_inputs(plan: CompiledPlan, union: ExecNode) -> Iterator[int]:
     for place in union.inputs:
         below = _operator_node(plan, place)
         if below.kind is ExecKind.UNION:
-            yield from _united(plan, below)
+            yield from _union_inputs(plan, below)
         else:
             yield place
 
 
-def _flat(union: Operator) -> Iterator[StatelessSegment]:
+def _union_branches(union: Operator) -> Iterator[StatelessSegment]:
     for segment in union.segments:
         below = segment.origin
         if isinstance(below, OtherOperator) and below.kind == OtherKind.UNION_ALL:
-            yield from _flat(below)
+            yield from _union_branches(below)
         else:
             yield segment
 

@@ -27,11 +27,11 @@ from airflow_flinkcompat.exec_graph.matching import (
 )
 from airflow_flinkcompat.exec_graph.model import ExecGraph, RestoreEffect, StateKind, StateSpec
 from airflow_flinkcompat.exec_graph.nodes import FAMILIES
-from airflow_flinkcompat.exec_graph.nodes.aggregate import unmerged
+from airflow_flinkcompat.exec_graph.nodes.aggregate import merge_refusal
 from airflow_flinkcompat.exec_graph.rewriting import (
     StateRewrite,
     key_places,
-    mixed,
+    mixing_refusal,
     new_fields,
     reused_fields,
     stored_fields,
@@ -261,12 +261,12 @@ def migration(
     begin_anew = declared.restarted | (declared.moved.keys() if Accept.SOURCE_MOVED in accepted else set())
     moved: _Step = partial(_moved, declared=declared, begin_anew=begin_anew)
     converted: _Step = partial(_converted, declared=declared)
-    told: tuple[_Step, ...] = (converted, partial(_read_twice, jobs=(old, new)), moved, carried)
+    first_steps: tuple[_Step, ...] = (converted, partial(_read_twice, jobs=(old, new)), moved, carried)
     to_rewrite: tuple[_Step, ...] = (_rewritten, _merged, _windowed)
     on_request = (_refiltered,) if Accept.FILTER in accepted else ()
     aggregations = list(filter(aggregates, old.specs))
     steps: tuple[tuple[_Step, Sequence[StateSpec]], ...] = (
-        *((step, left) for step in (*told, *to_rewrite)),
+        *((step, left) for step in (*first_steps, *to_rewrite)),
         # If queries no longer share an operator, each new operator resumes from the shared state.
         *((partial(_shared, step=step), aggregations) for step in (carried, *to_rewrite)),
         *((step, left) for step in (*on_request, _impossible)),
@@ -573,9 +573,11 @@ def _rewriting(old: StateSpec, new: StateSpec) -> OperatorMigration | str:
         return states
     made = OperatorMigration(RestoreEffect.REWRITTEN, old, new, _SAME, key, states)
     what = "slice" if made.windows else "key"
-    if made.merges and (refused := unmerged(states, before, what) if aggregates(new) else "its keys changed"):
+    if made.merges and (refused := merge_refusal(states, before, what) if aggregates(new) else "its keys changed"):
         return refused
-    if refused := mixed(reused_fields(states), new_fields(states), new.co_dependent_calls, new.filtering_calls):
+    if refused := mixing_refusal(
+        reused_fields(states), new_fields(states), new.co_dependent_calls, new.filtering_calls
+    ):
         return refused
     if gone := ", ".join(words(made.dropped_keys)):
         return replace(made, reason=f"{gone} is no longer a key: values of keys that become equal are merged")

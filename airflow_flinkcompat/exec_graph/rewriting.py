@@ -179,7 +179,7 @@ def _exact(old: StateField, new: StateField, fields: Sequence[StateField]) -> bo
     return not (sum_changes(old, new) and new.meaning.null_at_first) or count_position(old, fields) is not None
 
 
-def mixed(
+def mixing_refusal(
     kept: Sequence[StateField],
     begun: Sequence[StateField],
     co_dependent_calls: Set[frozenset[Hashable]],
@@ -192,8 +192,8 @@ def mixed(
             old, new = (", ".join(words(field for field in fields if _is_of(field, calls))) for fields in (kept, begun))
             return f"a metric combines {old}, which would resume, and {new}, which would start empty"
     if of_all and filtering_calls & of_later:
-        told = ", ".join(words(field for field in begun if _is_of(field, filtering_calls)))
-        return f"{told}, which would start empty, decides which results are emitted"
+        filtering = ", ".join(words(field for field in begun if _is_of(field, filtering_calls)))
+        return f"{filtering}, which would start empty, decides which results are emitted"
     return ""
 
 

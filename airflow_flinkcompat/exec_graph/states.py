@@ -81,7 +81,7 @@ def operators(
             columns.append(stateless_output(node, inputs, symbols))
         else:
             facets = family_of(node.kind).meaning(node, inputs, symbols)
-            columns.append(_handed_up(node, inputs, facets, symbols))
+            columns.append(_output_columns(node, inputs, facets, symbols))
             found.append(CompiledOperator(node, facets, inputs=tuple(inputs)))
         columns[-1] = replace(columns[-1], appends=adds_only(node, [each.appends for each in inputs]))
     return found
@@ -91,7 +91,9 @@ _COLUMNS = frozenset(("aggregates", "stored columns"))
 """Facets that describe single columns of a row, not the set of rows."""
 
 
-def _handed_up(node: ExecNode, inputs: Sequence[ColumnMeanings], facets: Facets, symbols: Symbols) -> ColumnMeanings:
+def _output_columns(
+    node: ExecNode, inputs: Sequence[ColumnMeanings], facets: Facets, symbols: Symbols
+) -> ColumnMeanings:
     if Trait.AGGREGATES in node.kind.traits:
         op = rows_meaning("aggregate", facets, symbols, _COLUMNS)
         keys, calls = facets[MEANING, "keys"], facets[MEANING, "aggregates"]

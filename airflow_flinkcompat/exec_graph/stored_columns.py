@@ -68,9 +68,9 @@ class TableColumns:
 
     tables: tuple[Table, ...]
 
-    def named(self, told: Composition | None) -> Composition | None:
+    def named(self, value: Composition | None) -> Composition | None:
         """Replace the columns of a composition by their shared names; None if one is unknown."""
-        return told and together([replace(told, columns=frozenset()), *map(self._named, told.columns)])
+        return value and together([replace(value, columns=frozenset()), *map(self._named, value.columns)])
 
     def _named(self, column: Hashable) -> Composition | None:
         match column:
@@ -396,9 +396,9 @@ def _distinguished(wanted: Sequence[Composition | None], given: Sequence[Composi
         lambda part: part,
     )
     for by in tell:
-        told, own = ([by(each) for each in side if each is not None] for side in (wanted, given))
-        if len({*told}) == len(told) and {*told} == {*own}:
-            return {place: own.index(each) for place, each in enumerate(told)}
+        others, own = ([by(each) for each in side if each is not None] for side in (wanted, given))
+        if len({*others}) == len(others) and {*others} == {*own}:
+            return {place: own.index(each) for place, each in enumerate(others)}
     return None
 
 

@@ -33,12 +33,12 @@ def rows_meaning(kind: str, facets: Facets, symbols: Symbols, but: Container[str
     An operator's state may remain right after a change of its condition, join type or rank, but its output rows
     change.
     """
-    told = (
+    properties = (
         (name, value)
         for (effect, name), value in facets.items()
         if effect is not LAYOUT and name not in _SAME_ROWS and name not in but
     )
-    return symbols.of(kind, *told)
+    return symbols.of(kind, *properties)
 
 
 def facets_aside(node: ExecNode) -> Facets:

@@ -106,8 +106,8 @@ class Symbols:
             case ("window field", int() as window, int() as place) if place < len(_BOUNDS):
                 return self._of_window(self._values[window], _BOUNDS[place])
             case ("from", int() as op, str() as property) if property in _PROPERTIES:
-                told = [each for each in self._values[op][1:] if isinstance(each, tuple) and each[0] == "window"]
-                return self._of_window(told, _PROPERTIES[property])
+                windowing = [each for each in self._values[op][1:] if isinstance(each, tuple) and each[0] == "window"]
+                return self._of_window(windowing, _PROPERTIES[property])
             case ("of union", _, tuple() as of_inputs):
                 return together(map(self.composition, of_inputs))
         return None
@@ -120,11 +120,11 @@ class Symbols:
     def composition_of_call(self, call: Hashable) -> Composition | None:
         """The composition of an aggregate call."""
         assert isinstance(call, tuple)
-        told = dict(call)
-        condition = told.get("filterArg")
-        name = told.get("internalName")
+        parts = dict(call)
+        condition = parts.get("filterArg")
+        name = parts.get("internalName")
         called = Composition(functions=frozenset({_called(name)} if isinstance(name, str) else ()))
-        over = [*(told.get("argList") or ()), *([] if condition is None else [condition])]
+        over = [*(parts.get("argList") or ()), *([] if condition is None else [condition])]
         return together([called, *map(self.composition, over)])
 
     def filtered(self, rows: Symbol, conditions: frozenset[Symbol]) -> Symbol:

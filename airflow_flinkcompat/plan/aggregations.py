@@ -113,7 +113,7 @@ def group_window_aggregation(
     )
 
 
-def handed_up(keys: tuple[Expression, ...], calls: Calls) -> tuple[Expression, ...]:
+def result_columns(keys: tuple[Expression, ...], calls: Calls) -> tuple[Expression, ...]:
     """The result columns of an aggregation: its keys, then its calls in written order."""
     of_keys = [OperatorColumn(0, KeyOutput(normalize(key)), type=key.type, span=key.span) for key in keys]
     of_calls = [

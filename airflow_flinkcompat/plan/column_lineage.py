@@ -33,7 +33,7 @@ _Part = ColumnOrigin | str | Literal
 
 
 # Constructs whose output columns are their input columns.
-_HAND_ON = frozenset({OtherKind.UNION_ALL, OtherKind.LIMIT, OtherKind.TEMPORAL_SORT})
+_PASSING = frozenset({OtherKind.UNION_ALL, OtherKind.LIMIT, OtherKind.TEMPORAL_SORT})
 
 
 @dataclass(frozen=True)
@@ -58,11 +58,11 @@ class Composition:
 
 def together(parts: Iterable[Composition | None]) -> Composition | None:
     """Combine the compositions of several values; None if one of them is unknown."""
-    told = list(parts)
-    return None if None in told else reduce(or_, (each for each in told if each is not None), Composition())
+    known = list(parts)
+    return None if None in known else reduce(or_, (each for each in known if each is not None), Composition())
 
 
-class _Untold(Exception):
+class _HiddenOrigin(Exception):
     """Raised if a construct hides the origin of a column."""
 
 
@@ -75,7 +75,7 @@ def column_origins(sink: Sink, output: Output) -> Mapping[str, tuple[ColumnOrigi
     for name, column in zip(names, output.columns, strict=True):
         try:
             parts = dict.fromkeys(_of(column, output.segment))
-        except _Untold:
+        except _HiddenOrigin:
             continue
         found[name] = tuple(part for part in parts if isinstance(part, tuple))
     return found
@@ -85,7 +85,7 @@ def composition(value: Expression, segment: StatelessSegment) -> Composition | N
     """The composition of a value, traced through all lower operators; None if unknown."""
     try:
         parts = set(_of(value, segment))
-    except _Untold:
+    except _HiddenOrigin:
         return None
     return Composition(
         frozenset(part for part in parts if isinstance(part, tuple)),
@@ -114,15 +114,15 @@ def _of(value: Expression, segment: StatelessSegment) -> Iterator[_Part]:
             case SourceColumn(column=column) if isinstance(segment.origin, Source):
                 yield segment.origin.table, column
             case OperatorColumn(output=output) if isinstance(segment.origin, Operator):
-                yield from _handed_on(segment.origin, output)
+                yield from _output_origins(segment.origin, output)
             case WindowColumn(field=field, level=level) if level < len(segment.windows):
                 yield field.value
                 yield from _of(segment.windows[-1 - level].time, segment)
             case SourceColumn() | OperatorColumn() | WindowColumn() | InputRef():
-                raise _Untold
+                raise _HiddenOrigin
 
 
-def _handed_on(operator: Operator, output: object) -> Iterator[_Part]:
+def _output_origins(operator: Operator, output: object) -> Iterator[_Part]:
     """The origins of one output of an operator."""
     match output:
         case KeyOutput(key=inner):
@@ -135,10 +135,10 @@ def _handed_on(operator: Operator, output: object) -> Iterator[_Part]:
                 yield from _of(part, operator.segments[0])
         case WindowColumn():
             yield from _of(output, operator.segments[0])
-        case ColumnOutput(index=index) if isinstance(operator, OtherOperator) and operator.kind in _HAND_ON:
+        case ColumnOutput(index=index) if isinstance(operator, OtherOperator) and operator.kind in _PASSING:
             for row, segment in zip(operator.input_columns, operator.segments, strict=True):
                 yield from _of(row[index], segment)
         case RankNumber():
             return
         case _:
-            raise _Untold
+            raise _HiddenOrigin

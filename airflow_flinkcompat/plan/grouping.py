@@ -111,7 +111,7 @@ class Grouping:
                 name = window_property(found)
                 if name is not None and found not in fields:
                     if group_window(found, scalars) != (time, window):  # such as TUMBLE_START of a different window
-                        mismatched[normal_form(found, column=scalars.told_apart)] = None
+                        mismatched[normal_form(found, column=scalars.numbered_name)] = None
                     if name not in properties:
                         properties.append(name)
                         columns.append(property_column(name, time.type, attribute))

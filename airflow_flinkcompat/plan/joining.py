@@ -61,7 +61,7 @@ def join_operator(
         span=node.span,
     )
     if node.temporal is not None:
-        operator = _looked_up(operator, node, resolve)
+        operator = _temporal_or_lookup(operator, node, resolve)
     elif times:
         found = _bounded(parts, schema, len(node.left.schema))
         if found is None:
@@ -191,7 +191,7 @@ def _rejects_null(part: Expression) -> bool:
     return part.function == "IS NOT NULL" or part.function in (*FLIPPED, "=", "<>")
 
 
-def _looked_up(operator: JoinOperator, node: Join, resolve: Resolve) -> JoinOperator:
+def _temporal_or_lookup(operator: JoinOperator, node: Join, resolve: Resolve) -> JoinOperator:
     """An event-time temporal join, or a processing-time lookup in a table that is read directly."""
     time, form = node.temporal, JoinForm.JOIN
     clock = None

@@ -8,7 +8,13 @@ from typing import Any
 
 from airflow_flinkcompat.lazy import quick_init
 from airflow_flinkcompat.model import NormalForm
-from airflow_flinkcompat.plan.aggregations import Calls, aggregation, group_window_aggregation, handed_up, properties
+from airflow_flinkcompat.plan.aggregations import (
+    Calls,
+    aggregation,
+    group_window_aggregation,
+    properties,
+    result_columns,
+)
 from airflow_flinkcompat.plan.conditions import CONDITION_PASSES, normalize_predicate, simplified, split_conjuncts
 from airflow_flinkcompat.plan.expressions import (
     AggregateCall,
@@ -299,14 +305,14 @@ class _Resolver:
             used = (*keys, *(arg for call in calls.unique for arg in call.args))
             segment = _in_order_of_use(segment, segment.origin, used)
         operator = aggregation(node, segment, below.columns, keys, calls)
-        return _Stream(handed_up(keys, calls), StatelessSegment(operator))
+        return _Stream(result_columns(keys, calls), StatelessSegment(operator))
 
     def _group_window(self, node: GroupWindowAggregate) -> _Stream:
         below = self.stream(node.input)
         keys = tuple(self._resolve(key, below) for key in node.keys)
         calls, time = self._calls(node.aggregates, below), self._resolve(node.time, below)
         operator = group_window_aggregation(node, below.segment, below.columns, time, keys, calls)
-        return _Stream(handed_up(keys, calls) + properties(node), StatelessSegment(operator))
+        return _Stream(result_columns(keys, calls) + properties(node), StatelessSegment(operator))
 
     def _join(self, node: Join) -> _Stream:
         sides = (self.stream(node.left), self.stream(node.right))

@@ -375,7 +375,7 @@ class OtherKind(StrEnum):
     """A query that could not be analysed."""
 
 
-_HANDS_ON = frozenset({OtherKind.UNION_ALL, OtherKind.LIMIT, OtherKind.TEMPORAL_SORT})
+_PASSING = frozenset({OtherKind.UNION_ALL, OtherKind.LIMIT, OtherKind.TEMPORAL_SORT})
 """Constructs that pass rows on. Their rows are only retracted if their input is retracted."""
 
 
@@ -398,7 +398,7 @@ class OtherOperator(Operator):
     def appends(self) -> bool:
         if self.kind == OtherKind.MATCH_RECOGNIZE:
             return True
-        return self.kind in _HANDS_ON and all(map(appends, self.segments))
+        return self.kind in _PASSING and all(map(appends, self.segments))
 
     @property
     def expressions(self) -> tuple[Expression, ...]:

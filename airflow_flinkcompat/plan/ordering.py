@@ -213,7 +213,7 @@ def _frame(tree: exp.WindowSpec | None, binder: ScalarBinder) -> Frame:
     back = _bound(tree.args.get("start"), tree.args.get("start_side"), "PRECEDING", unit, binder)
     ahead = _bound(tree.args.get("end") or "CURRENT ROW", tree.args.get("end_side"), "FOLLOWING", unit, binder)
     if back is None or ahead is None or (ahead != (0,) and not through_table_api(binder.statement)):
-        return Frame(unit, None, normal_form(tree, column=binder.told_apart))
+        return Frame(unit, None, normal_form(tree, column=binder.numbered_name))
     return Frame(unit, *back, following=ahead[0])
 
 

@@ -90,7 +90,7 @@ def with_select_list(
     def pass_up(column: Expression) -> Expression:
         if _reads_number(column) or isinstance(column, Literal):
             return column
-        below = normalize(transform(column, _taken_in))
+        below = normalize(transform(column, _input_column))
         taken[below] = column.type
         return OperatorColumn(0, PassedOutput(0, below), type=column.type, span=column.span)
 
@@ -103,7 +103,7 @@ def with_select_list(
     return found, replace(segment, origin=wider)
 
 
-def _taken_in(leaf: Expression) -> Expression:
+def _input_column(leaf: Expression) -> Expression:
     if isinstance(leaf, OperatorColumn) and isinstance(leaf.output, PassedOutput):
         return leaf.output.column
     return leaf
@@ -188,7 +188,7 @@ def _in_planned_order(
     """
     scan = next((below for below in walk_nodes(node) if isinstance(below, Scan)), None)
     declared = [] if scan is None else [column.name for column in scan.table.columns]
-    handed_up = _handed_up(segment)
+    outputs_below = _outputs_below(segment)
 
     def place(column: Expression) -> tuple[int, ...]:
         match column:
@@ -199,13 +199,13 @@ def _in_planned_order(
             case OperatorColumn():
                 output = window_field(column) if is_key(column) else None
                 found = output or column.output
-                return (0, handed_up.index(found)) if found in handed_up else (2,)
+                return (0, outputs_below.index(found)) if found in outputs_below else (2,)
         return (2,)
 
     return tuple(sorted(types, key=place))
 
 
-def _handed_up(segment: StatelessSegment) -> list[object]:
+def _outputs_below(segment: StatelessSegment) -> list[object]:
     """The outputs of the lower operator in its order, if known; bare window fields by name."""
     below = segment.origin
     if isinstance(below, AggregateOperator):

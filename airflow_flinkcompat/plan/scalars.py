@@ -156,7 +156,7 @@ class ScalarBinder:
             bound = self._call("NOT", (bound,), tree)
         return bound if bound.span is not None else placed(bound, self.span(tree))
 
-    def told_apart(self, column: exp.Column) -> str | None:
+    def numbered_name(self, column: exp.Column) -> str | None:
         """The text of a column in a normal form: its name, and its number among columns of the same name."""
         name, qualifier = column.name, column.table or None
         index = self.scope.find(name, qualifier)

@@ -77,12 +77,12 @@ def _keeps_nothing_by_key(node: ExecNode) -> bool:
 
 def _with_time_to_live(node: ExecNode, made: StateLayout) -> StateLayout:
     """Add the node's time to live to its states: one for each side of a join, else one for all."""
-    told = [state["ttl"] != _NO_TIME for state in node.config.get("state") or ()]
+    expires = [state["ttl"] != _NO_TIME for state in node.config.get("state") or ()]
     if Trait.HIDES_TTL in node.kind.traits or not any(
-        told
+        expires
     ):  # such layouts already contain the effect of a time to live
         return made
-    of = told if len(told) == len(made.states) else [told[0]] * len(made.states)
+    of = expires if len(expires) == len(made.states) else [expires[0]] * len(made.states)
     states = (_expiring(state) if lives else state for state, lives in zip(made.states, of, strict=True))
     return replace(made, states=tuple(states))
 

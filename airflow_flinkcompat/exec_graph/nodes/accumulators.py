@@ -191,10 +191,10 @@ _RETRACTING: Mapping[str, _Made] = {
 
 
 def call_meaning(call: Mapping[str, Any], read: ColumnMeanings, symbols: Symbols) -> Hashable:
-    told = {key: part for key, part in call.items() if key != "type"}
+    parts = {key: part for key, part in call.items() if key != "type"}
     if call.get("filterArg", -1) >= 0 and symbols.is_true(read.at(call["filterArg"])):
-        told["filterArg"] = -1
-    return resolved(told, read, symbols)
+        parts["filterArg"] = -1
+    return resolved(parts, read, symbols)
 
 
 def accumulator_facet(call: Mapping[str, Any], read: ColumnMeanings) -> Hashable:
@@ -337,8 +337,8 @@ def compiled_calls(
 
 def call_over(call: Mapping[str, Any], read: ColumnMeanings, symbols: Symbols) -> Any:
     """The resolved input of a call: its arguments, DISTINCT and filter."""
-    told = {key: part for key, part in call.items() if key not in ("type", "internalName")}
-    over: Any = resolved(told, read, symbols)
+    parts = {key: part for key, part in call.items() if key not in ("type", "internalName")}
+    over: Any = resolved(parts, read, symbols)
     types = {plain(read.types[place]) for place in call["argList"] if place < len(read.types)}
     # AVG sums both FLOAT and DOUBLE values as DOUBLE, but the values differ.
     rounded = "FLOAT" in types and call_function(call) != "COUNT"

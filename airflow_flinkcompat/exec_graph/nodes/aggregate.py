@@ -180,7 +180,7 @@ def accumulator_states(before: StateLayout, after: StateLayout) -> tuple[StateRe
     return _refused(states, before, after) or states
 
 
-def unmerged(states: Sequence[StateRewrite], before: StateLayout, what: str) -> str:
+def merge_refusal(states: Sequence[StateRewrite], before: StateLayout, what: str) -> str:
     """The reason why values of several keys or slices cannot be merged; "" if they can."""
     if any(state.name == MERGED_SESSIONS.name for state in before.states):
         return "sessions of merged keys would have to include ended sessions, which are not stored"
@@ -235,9 +235,9 @@ def _refused(states: Sequence[StateRewrite], before: StateLayout, after: StateLa
     if after.retracting:
         return f"{', '.join(metrics)} would subtract retracted rows that it never added"
     fields = (field for state in states if state.new.value.form in ROWS for field in state.new_fields)
-    untold = {words([field])[0].partition("(")[0]: None for field in fields if field.begins is None}
-    if untold:
-        return f"the initial value of {', '.join(untold)} was not measured"
+    unmeasured = {words([field])[0].partition("(")[0]: None for field in fields if field.begins is None}
+    if unmeasured:
+        return f"the initial value of {', '.join(unmeasured)} was not measured"
     # Plans name a computed argument by its position, so the calls that use a view identify the view.
     going_on = {field.meaning.call for field in reused_fields(states) if isinstance(field.meaning, CallPart)}
     shared = (field for field in new_fields(states) if _users(field) & going_on)

@@ -32,9 +32,9 @@ def kept_row_facets(node: ExecNode, inputs: Sequence[ColumnMeanings], symbols: S
     join = config.get("joinType") if node.kind is ExecKind.JOIN else None
     calls = [call for group in config.get("groups") or () for call in group.pop("aggCalls")]
     facets: Facets = {}
-    told = {**config, AT_WINDOW_END: inputs[0].at_window_end}
+    conditions = {**config, AT_WINDOW_END: inputs[0].at_window_end}
     for key, part in sorted(config.items()):
-        effect = facet_effect(node.kind, key, told)
+        effect = facet_effect(node.kind, key, conditions)
         if effect is None or (key == "joinType" and join):
             continue
         columns = inputs[0] if key.startswith("left") else inputs[-1] if key.startswith("right") else every
@@ -49,7 +49,9 @@ def kept_row_facets(node: ExecNode, inputs: Sequence[ColumnMeanings], symbols: S
     if join:
         facets[LAYOUT, "join type"] = _SAME_STATE.get(join, join)
         facets[UNSURE, "join type"] = join
-    facets[facet_effect(node.kind, "rows below", told) or MEANING, "rows below"] = tuple(each.rows for each in inputs)
+    facets[facet_effect(node.kind, "rows below", conditions) or MEANING, "rows below"] = tuple(
+        each.rows for each in inputs
+    )
     facets[LAYOUT, "key types"] = types_at(every, _keys(config))
     if node.kind is not ExecKind.TEMPORAL_SORT:  # it sorts only when a watermark arrives (measured)
         facets[LAYOUT, "sort key types"] = types_at(every, _sort_keys(config))
@@ -60,7 +62,7 @@ def kept_row_facets(node: ExecNode, inputs: Sequence[ColumnMeanings], symbols: S
         ends = {config["orderBy"]["fields"][0]["index"]} if node.kind is ExecKind.TEMPORAL_SORT else set()
         kept = [i for i in range(len(every.types)) if i not in ends]
         facets[LAYOUT, "stored types"] = (*(len(each.types) for each in inputs), *(every.types[i] for i in kept))
-        effect = facet_effect(node.kind, "stored columns", told) or MEANING
+        effect = facet_effect(node.kind, "stored columns", conditions) or MEANING
         facets[effect, "stored columns"] = tuple(every.symbols[i] for i in kept)
     return {**facets, **facets_aside(node)}
 

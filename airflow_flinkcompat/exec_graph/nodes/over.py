@@ -118,8 +118,8 @@ def _with_constants(constants: Sequence[Mapping[str, Any]], below: ColumnMeaning
 
 
 def _of_sources(rows: Stored, symbols: Symbols) -> Stored:
-    told = (symbols.columns_of(field.meaning) for field in rows.fields)  # type: ignore[arg-type]
-    return replace(rows, fields=tuple(replace(f, sources=of) for f, of in zip(rows.fields, told, strict=True)))
+    origins = (symbols.columns_of(field.meaning) for field in rows.fields)  # type: ignore[arg-type]
+    return replace(rows, fields=tuple(replace(f, sources=of) for f, of in zip(rows.fields, origins, strict=True)))
 
 
 _ACCUMULATORS = "accState"

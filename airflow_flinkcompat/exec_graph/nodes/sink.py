@@ -216,11 +216,11 @@ def _has_rowtime(job: PlannedJob) -> bool:
         for table in job.program.tables
         if table.watermark is not None and isinstance(source, Source) and table.name == source.table
     }
-    bare = {_as_it_came(column) for column in job.output.columns}
+    bare = {_source_column_of(column) for column in job.output.columns}
     return bool(times & bare) or any(window_field(column) is WindowField.TIME for column in job.output.columns)
 
 
-def _as_it_came(column: Expression) -> str:
+def _source_column_of(column: Expression) -> str:
     """The source column that reaches the sink unchanged; "" for other columns."""
     if isinstance(column, OperatorColumn) and isinstance(column.output, PassedOutput) and column.output.input == 0:
         column = column.output.column

@@ -76,7 +76,7 @@ def scanned(
         match ability["type"]:
             case "ProjectPushDown":
                 paths = [tuple(path) for path in ability["projectedFields"]]
-                picked = [_picked(shown, path, stored, symbols) for path in paths]
+                picked = [_column_or_field(shown, path, stored, symbols) for path in paths]
                 names = tuple(shown.names[path[0]] if path[0] < len(shown.names) else "" for path in paths)
                 shown = replace(shown, symbols=tuple(picked), names=names)
             case "ReadingMetadata" | "WatermarkPushDown" | "SourceWatermark":
@@ -97,7 +97,7 @@ def scanned(
     return output_meanings(node, shown.symbols, shown.rows)
 
 
-def _picked(
+def _column_or_field(
     shown: ColumnMeanings, path: tuple[int, ...], stored: Sequence[Mapping[str, Any]], symbols: Symbols
 ) -> Symbol:
     """The meaning of a column or of a nested field, whose position is only valid within one row type."""

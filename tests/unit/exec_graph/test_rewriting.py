@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_flinkcompat.exec_graph.layout import CallPart, StateField
-from airflow_flinkcompat.exec_graph.rewriting import key_places, mixed, source_of, widens
+from airflow_flinkcompat.exec_graph.rewriting import key_places, mixing_refusal, source_of, widens
 
 
 def part(function: str, part: str, over: str = "b", type: str = "BIGINT") -> StateField:
@@ -80,8 +80,8 @@ def test_nothing_is_computed_of_what_goes_on_and_what_begins(
     def calls(fields: set[StateField]) -> frozenset[object]:
         return frozenset(each.meaning.call for each in fields if isinstance(each.meaning, CallPart))
 
-    assert mixed([SUM], [COUNT], frozenset(map(calls, together)), calls(set(deciding))) == reason  # type: ignore[arg-type]
+    assert mixing_refusal([SUM], [COUNT], frozenset(map(calls, together)), calls(set(deciding))) == reason  # type: ignore[arg-type]
 
 
 def test_half_an_average_is_none() -> None:
-    assert "AVG(b), which would start empty" in mixed(AVG[:1], AVG[1:], frozenset(), frozenset())
+    assert "AVG(b), which would start empty" in mixing_refusal(AVG[:1], AVG[1:], frozenset(), frozenset())
