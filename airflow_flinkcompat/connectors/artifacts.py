@@ -25,7 +25,11 @@ _OF_EVERY_SOURCE = frozenset(
     for name in ("alignment.group", "alignment.max-drift", "alignment.update-interval", "emit.strategy", "idle-timeout")
 )
 """Options that Flink's FactoryUtil accepts for every source."""
-_WORDS = {"ids": "ids of operators", "state": "what operators keep", "serializers": "the state of sources or sinks"}
+_WORDS = {
+    "ids": "the ids of operators",
+    "state": "the state of operators",
+    "serializers": "the state of sources or sinks",
+}
 
 
 @dataclass(frozen=True)

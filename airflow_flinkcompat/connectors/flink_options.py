@@ -38,8 +38,8 @@ class FlinkOption:
         names: The words that Flink accepts for an option of the type string.
         classes: The keywords that Flink accepts in addition to class names.
         use: ``source`` or ``sink`` if Flink restricts the value only for tables with this use.
-        when: A setting, optionally with values. Flink restricts the value only if this setting is present with
-            one of the values.
+        when: The setting under which Flink restricts the value of this option, optionally with the values of that
+            setting.
     """
 
     type: str

@@ -249,7 +249,7 @@ def _negated(part: Expression) -> tuple[Expression, ...]:
 
 
 def _no_value_left(conditions: Iterable[Expression]) -> bool:
-    """True if possibly no value satisfies all comparisons with constants."""
+    """True if there may be no value that satisfies all comparisons with constants."""
     bounds: dict[Expression, dict[str, list[object]]] = {}
     for part in conditions:
         match part:

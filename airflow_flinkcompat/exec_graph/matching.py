@@ -1,4 +1,4 @@
-"""Operators that correspond: those of two jobs, and those of a compiled plan and its script.
+"""Matching operators of two jobs, and of a compiled plan and its script.
 
 Two jobs' operators that may share state are matched by kind, rows and keys.
 """

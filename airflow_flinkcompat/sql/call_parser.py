@@ -1,4 +1,4 @@
-"""Expressions and calls: typed literals, named arguments, calls with keywords, JSON functions."""
+"""Parser of expressions and calls: typed literals, named arguments, keywords, JSON functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CREATE, ALTER and DROP, and their parts."""
+"""Parser of CREATE, ALTER and DROP, and of their clauses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Queries and relations: window TVFs, LATERAL TABLE, hints, FOR SYSTEM_TIME."""
+"""Parser of queries and relations: windowing functions, LATERAL TABLE, hints, FOR SYSTEM_TIME."""
 
 from __future__ import annotations
 

@@ -132,7 +132,7 @@ def aggregation_layout(node: ExecNode, below: ColumnMeanings, symbols: Symbols) 
 def incremental_layout(node: ExecNode, below: ColumnMeanings, symbols: Symbols) -> StateLayout | Unknown:
     """The layout of an incremental aggregation, which runs between a local and a global aggregation.
 
-    The operator stores only distinct values. Its accumulators exist only during a mini-batch.
+    An incremental aggregation stores only distinct values. Accumulators exist only during a mini-batch.
     """
     calls: list[Mapping[str, Any]] = node.config["partialOriginalAggCalls"]
     retracting: list[bool] = node.config["partialAggCallNeedRetractions"]

@@ -1,4 +1,4 @@
-"""Table sources: columns, facets, operators from the scan on, and normalization of changelogs."""
+"""Table sources: columns, facets, the operators after a scan, and normalization of changelogs."""
 
 from __future__ import annotations
 
