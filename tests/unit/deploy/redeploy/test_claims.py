@@ -103,7 +103,7 @@ def test_a_long_stop_in_another_process_is_not_taken_over(ledger: Ledger, later:
     finally:
         process.kill()
         process.join(30)
-    with pytest.raises(DeployRefused, match="If it died, this run can take over in 2940 s"):
+    with pytest.raises(DeployRefused, match="If that run died, this run can take over in 2940 s"):
         run(FakeCluster(), ledger, "another")
     assert [entry.kind for entry in ledger.entries()] == ["deployed", "deploying", "stopping"]
     later(minutes=65, seconds=1)

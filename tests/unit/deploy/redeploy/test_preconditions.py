@@ -58,7 +58,7 @@ def test_another_script_is_refused_and_nothing_touched(target: FakeTarget, ledge
         f"on the fake target, job job-1 runs a different script than entry {number} records, but the ledger of orders "
         f"records job job-1 (entry {number}): someone else deployed. Nothing was changed. Record the running version "
         "(`flinkcompat ledger adopt orders --job-id job-1 --script FILE`), or restore the version of entry "
-        f"{number} there. Then check the change again",
+        f"{number} on the platform. Then check the change again",
         f"--- script of entry {number}",
         "+++ script of the running version",
         "@@ -3,4 +3,4 @@",

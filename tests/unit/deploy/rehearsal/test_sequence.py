@@ -326,6 +326,7 @@ def test_a_target_on_which_nothing_can_be_rehearsed_is_named_with_what_it_lacks(
     ):
         rehearse(Cluster(target), LIVE, OLD_SIDE, NEW_SIDE)
     with pytest.raises(
-        DeployRefused, match=r"on the fake target: it does not show which state .*; does not show the plans of jobs"
+        DeployRefused,
+        match=r"on the fake target, because it does not show which state .*; does not show the plans",
     ):
         rehearse(Cluster(FakeTarget()), LIVE, OLD_SIDE, NEW_SIDE)

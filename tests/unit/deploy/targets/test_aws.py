@@ -607,7 +607,7 @@ def test_other_groups_may_leave_no_room() -> None:
     with pytest.raises(DeployError, match="52 property groups, but the service accepts only 50"):
         PropertyLayout().groups(many, {"script.1": "x"}, {}, RunRecord("r"))
     full = {"flinkcompat": {f"k{number}": "v" for number in range(50)}}
-    with pytest.raises(DeployError, match="would hold 51 properties"):
+    with pytest.raises(DeployError, match="would have 51 properties"):
         PropertyLayout().groups(full, {"script.1": "x"}, {}, RunRecord("r"))
 
 

@@ -380,7 +380,7 @@ def test_an_old_definition_is_told_apart_by_strict_validation() -> None:
     ("settings", "says"),
     [
         ({}, "requires session_cluster"),
-        ({"manifest": "kind: Pod\nspec: {}"}, "is no FlinkSessionJob or FlinkDeployment"),
+        ({"manifest": "kind: Pod\nspec: {}"}, "is not a FlinkSessionJob or FlinkDeployment"),
         (
             {"manifest": "kind: FlinkDeployment\nspec: {job: {args: [--script]}}"},
             ("must contain exactly one placeholder for the script"),

@@ -131,8 +131,8 @@ def test_a_plan_is_what_the_repository_should_hold_and_nothing_else(orders: Depl
     assert patch is not None
     assert patch["spec"] == {"job": {"args": ["--script", CHANGED]}}
     assert [line for line in planned.plan.text.splitlines() if line.startswith("#")] == [
-        "# Plan of flinkcompat for FlinkSessionJob orders of namespace default: merge it into the manifests "
-        "of its repository.",
+        "# Plan of flinkcompat for FlinkSessionJob orders of namespace default. Merge it into the manifests "
+        "of the repository.",
         "# After the merge, the operator stops the job with a savepoint and starts the script from it, in one step. "
         "Nothing checks the savepoint before the start, and nothing rolls back to the former script. If the job does "
         "not run, revert the merge, and compare Flink's restore error with the savepoint.",
@@ -569,7 +569,7 @@ def test_a_secret_of_the_manifest_is_in_no_plan(
 ) -> None:
     manifest = APPLICATION.replace("  serviceAccount: flink", f"  serviceAccount: flink\n  {more}")
     orders = Deployments(stand_in, tmp_path, {"manifest": manifest})
-    words = rf"{place} would be readable by everybody in the plan\. Remove it from the manifest of the connection"
+    words = rf"everybody could read {place} in the plan\. Remove this secret from the manifest of the connection"
     with pytest.raises(DeployRefused, match=words) as error:
         plan(orders, SCRIPT)
     assert "hunter2" not in str(error.value)
@@ -678,7 +678,7 @@ def test_what_another_resource_makes_cannot_be_planned(orders: Deployments) -> N
     orders.resource["metadata"]["ownerReferences"] = [
         {"kind": "FlinkBlueGreenDeployment", "name": "orders", "controller": True}
     ]
-    with pytest.raises(DeployRefused, match="made and changed by FlinkBlueGreenDeployment orders"):
+    with pytest.raises(DeployRefused, match="is created and changed by FlinkBlueGreenDeployment orders"):
         plan(orders, CHANGED)
 
 

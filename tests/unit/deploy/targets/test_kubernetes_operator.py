@@ -405,7 +405,7 @@ def test_a_script_too_large_for_its_file_is_refused_before_the_stop(
         orders.deploy(longer, owner="second")
         longer = longer.replace("x" * 500_000, "x" * 1_000_000)
     stand_in.calls.clear()
-    with pytest.raises(ScriptRefused, match=r"the script's file has \d{7} bytes.*\(1 MiB\) at most"):
+    with pytest.raises(ScriptRefused, match=r"the script's file has \d{7} bytes, .* at most 1048576 \(1 MiB\)"):
         orders.deploy(longer, owner="third")
     assert stand_in.calls == []
     assert len(orders.runs) == 1
@@ -454,7 +454,7 @@ def test_a_resource_with_a_secret_needs_the_right_to_keep_it(
     """With the Role of a former release that is said before the stop, and the place is named."""
     former = frozenset(each for each in RIGHTS if len(each) == 2)
     monkeypatch.setattr("tests.support.deploy.targets.kubernetes_stand_in.RIGHTS", former)
-    with pytest.raises(DeployError, match="the right to get, patch and create secrets") as refused:
+    with pytest.raises(DeployError, match="permission to get, patch and create secrets") as refused:
         keyed.deploy(CHANGED, owner="second")
     assert "remove spec.flinkConfiguration.s3.secret-key from the resource" in str(refused.value)
     assert KEY not in str(refused.value)
@@ -635,7 +635,7 @@ def test_an_edit_while_a_job_is_verified(orders: Deployments) -> None:
         ({"labels": {"argocd.argoproj.io/instance": "shop"}}, r"belongs to Argo CD"),
         (
             {"ownerReferences": [{"controller": True, "kind": "FlinkBlueGreenDeployment", "name": "shop"}]},
-            "made and changed by FlinkBlueGreenDeployment shop",
+            "is created and changed by FlinkBlueGreenDeployment shop",
         ),
     ],
 )
@@ -711,4 +711,4 @@ def test_a_resource_that_never_rests_is_started_as_it_is(
         target.quiet_seconds = dict.fromkeys(target.quiet_seconds, 60.0)
         target.start(JOB, Start(), new_id())
         assert len(target.running("orders")) == 1
-    assert "FlinkSessionJob orders keeps changing, and is started in its present form" in caplog.text
+    assert "FlinkSessionJob orders keeps changing, so it is started as it is" in caplog.text

@@ -62,12 +62,12 @@ def test_a_wrong_setting_is_told_with_its_place() -> None:
 
 
 CAPABILITIES = {
-    "the running version is read back before every redeploy": ReadsBack,
-    "plans compiled (`explain_plan`)": PlanCompiler,
+    "the running script is read before every redeploy": ReadsBack,
+    "compiles plans (`explain_plan`)": PlanCompiler,
     "rehearsal next to the live job": RestoreTests,
     "choice of source offsets": SourceTables,
     "start mode `checkpoint`": RetainedCheckpoints,
-    "savepoints found, migrated and disposed of": SavepointStore,
+    "finds, migrates and deletes savepoints": SavepointStore,
     "savepoints of running jobs": LiveSavepoints,
     "changes planned for GitOps (`plan_only`)": PlansChanges,
     "state sizes compared": CheckpointStatistics,
