@@ -196,7 +196,7 @@ def used(spec: Spec, method: str) -> None:
     if not spec.alias:
         call_order(spec, "alias")
         raise refused(
-            f"{NAMES[spec.kind]} has no alias", f"add at its end {_NEEDED['alias']}", f"Method {method} does not exist"
+            f"{NAMES[spec.kind]} has no alias", f"add {_NEEDED['alias']} at its end", f"Method {method} does not exist"
         )
 
 

@@ -194,7 +194,7 @@ def test_what_a_program_says_in_sql(body: str, sql: str | None) -> None:
     ],
 )
 def test_a_table_from_before_its_names_changed_is_not_read(body: str) -> None:
-    assert any("declared anew" in reason for reason in reasons(body))
+    assert any("declared again" in reason for reason in reasons(body))
 
 
 @pytest.mark.parametrize(

@@ -108,7 +108,7 @@ def test_what_a_text_says_in_sql(body: str, sql: str) -> None:
         ("tab.select('a, )", "1:16", "an expression is missing"),
         ("tab.select('a) + 1", "1:1", "not a constant"),
         ("x = #1\ntab.select('a).execute()", "1:5", "a character that is not supported"),
-        ('tab.select("a, b.sum +")', "1:5", "at character 11 of it"),
+        ('tab.select("a, b.sum +")', "1:5", "at character 11 of an old string expression"),
         ('tab.select("a\n).execute()', "1:12", "never closed"),
         ("/* tab.select('a)", "1:1", "never closed"),
         ("object Job {\n}", "1:1", "write the statements without it"),
@@ -116,7 +116,7 @@ def test_what_a_text_says_in_sql(body: str, sql: str) -> None:
         ("tab.select('a == 1)", "1:12", "write === or !=="),
         ("tab.select('c')", "1:12", "a single character"),
         ('tab.select(s"a")', "1:12", "put together"),
-        ("tab.toAppendStream", "1:5", "to_append_stream of a table is not read"),
+        ("tab.toAppendStream", "1:5", "to_append_stream of a table is not supported"),
         ("tab.window(w).groupBy('w).select('b.sum)", "1:5", "window of a table"),
         ("val w = # broken\ntab.window(w).groupBy('w).select('b.sum)", "1:9", "a character"),
         ("val x = tab.select('a)\nval y = tab.select('b)", "1:1", "one of several tables"),
@@ -267,18 +267,18 @@ def test_old_string_expressions(body: str, sql: str) -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("a +", "at character 4 of it: an expression is missing"),
-        ("a = b = c", "at character 7 of it: a comparison of a comparison"),
-        ("a b", "at character 3 of it: the expression goes on"),
-        ("a, ", "at character 4 of it"),
+        ("a +", "at character 4 of an old string expression: an expression is missing"),
+        ("a = b = c", "at character 7 of an old string expression: a comparison of a comparison"),
+        ("a b", "at character 3 of an old string expression: the expression continues"),
+        ("a, ", "at character 4 of an old string expression"),
         ("'x", "never closed"),
-        ("a.?(1, 2)", "is not read"),
-        ("Null(INT)", "is not read"),
-        ("a.cast(MAP(INT, INT))", "is not read"),
+        ("a.?(1, 2)", "is not supported"),
+        ("Null(INT)", "is not supported"),
+        ("a.cast(MAP(INT, INT))", "is not supported"),
         ("", "an expression is missing"),
         ("(" * 100 + "a" + ")" * 100, "nested too deeply"),
         ("-" * 100 + "a", "nested too deeply"),
-        ("1.5.minutes", "no whole number"),
+        ("1.5.minutes", "not a whole number"),
     ],
 )
 def test_what_is_not_read_of_an_old_string(text: str, reason: str) -> None:
@@ -289,12 +289,12 @@ def test_what_is_not_read_of_an_old_string(text: str, reason: str) -> None:
 
 def test_several_names_in_one_text_mean_another_thing_to_every_version() -> None:
     (found,) = (each.reason for each in parse_program(f"{HEAD}t.alias('a, b').execute()", "job.py").unread)
-    assert "one column to today's Flink" in found
+    assert "current Flink reads one column" in found
 
 
 def test_several_texts_are_not_one_old_string() -> None:
     (found,) = (each.reason for each in parse_program(f"{HEAD}t.select('a', 'b').execute()", "job.py").unread)
-    assert "an old string expression is one text" in found
+    assert "write an old string expression as one text" in found
 
 
 @pytest.mark.parametrize(

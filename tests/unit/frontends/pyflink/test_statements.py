@@ -17,7 +17,7 @@ o = t_env.from_path("o")
 """
 PASSED_OVER = "the program ignores an exception"
 LEFT = "a return, or the end of the program, inside of a try"
-HANDLED = "an exception is handled in a way"
+HANDLED = "an exception is handled in an unsupported way"
 UNREAD = {
     "a table that was another before": (
         """\
