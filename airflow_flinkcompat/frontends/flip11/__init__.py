@@ -122,7 +122,7 @@ class _StatementReader:
             except RecursionError:
                 self._report(start, parser.token.start, "it is nested too deeply")
             except TooMuch as error:
-                self._report(start, start, f"the program is not supported further: {error}")
+                self._report(start, start, f"the program is not read further: {error}")
                 break
         self._results()
         for inserts in self.session.sets:
@@ -170,7 +170,7 @@ class _StatementReader:
             except NotRead as error:
                 self.session.report(node, str(error))
             except TooMuch as error:
-                self.session.report(node, f"the program is not supported further: {error}")
+                self.session.report(node, f"the program is not read further: {error}")
                 return len(self.text)
         return at
 

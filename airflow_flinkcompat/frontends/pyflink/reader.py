@@ -96,9 +96,9 @@ def _read(text: str, source: str, given: Mapping[str, str], load: Loader, decide
         reason = str(error)
         session.report(error.node or module, reason if "give --" in reason else f"{reason}; {HINT}")
     except TooMuch as error:
-        session.report(reader.at, f"the program is not supported further: {error}")
+        session.report(reader.at, f"the program is not read further: {error}")
     except RecursionError:
-        session.report(reader.at, "the program is not supported further: it is nested too deeply")
+        session.report(reader.at, "the program is not read further: it is nested too deeply")
     for node, said in reader.passed:
         if session.counts[:3] != said:
             session.report(

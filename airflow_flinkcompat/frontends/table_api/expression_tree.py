@@ -89,7 +89,7 @@ def _tokens(pattern: re.Pattern[str], text: str, at: int) -> Iterator[Token]:
         left -= 1
         if not left:
             yield Token(
-                "unreadable", f"it is not supported further: it has over {TOKENS_LIMIT} words", at, at + 1, True
+                "unreadable", f"it is not read further: it has over {TOKENS_LIMIT} words", at, at + 1, True
             )
             break
         match = pattern.match(text, at)
