@@ -129,7 +129,7 @@ class TestGitHub:
         Path(environment["GITHUB_OUTPUT"]).unlink()
         done = self.step(jobs, {**environment, "AGAINST": "git:nowhere"})
         assert done.returncode == 2
-        assert "nowhere: there is no such revision" in done.stderr
+        assert "nowhere: is not a revision of this Git repository" in done.stderr
         assert Path(environment["GITHUB_OUTPUT"]).read_text() == "exit-code=2\n"
 
     @pytest.mark.parametrize("wrong", [{"AGAINST": "git:nowhere"}, {"AGAINST": "bogus"}, {"FAIL_ON": "100%\n::x"}])
