@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from airflow_flinkcompat.exec_graph.model import StateSpec
-    from airflow_flinkcompat.state import Savepoint
+    from airflow_flinkcompat.state import Savepoint, TableDifference
 
 _FILES = ("parquet", "arrow")
 _MAX_ROWS = 10_000
@@ -40,26 +40,28 @@ def state_command() -> None:
     """
 
 
-def _of_savepoint(command: Decorated) -> Decorated:
-    """Add the arguments of a command that opens a savepoint."""
+Opener = Callable[[str, str | None], "Savepoint"]
+
+
+def _opening(command: Decorated) -> Decorated:
+    """Add the options that name tables and columns; the command receives a function that opens a savepoint."""
 
     @wraps(command)
-    def called(*, savepoint: str, script: str | None, given: Given, planner: Planner, **others: Any) -> Any:
+    def called(*, given: Given, planner: Planner, **others: Any) -> Any:
         with command_errors("state", "state"):
             from airflow_flinkcompat.state import open_savepoint
-        specs = [] if script is None else _specs(script, savepoint, given, planner)
-        with state_errors():
-            opened = open_savepoint(savepoint, specs)
-        return command(savepoint=opened, **others)
+
+        def opened(savepoint: str, script: str | None) -> Savepoint:
+            specs = [] if script is None else _specs(script, savepoint, given, planner)
+            with state_errors():
+                return open_savepoint(savepoint, specs)
+
+        return command(opened=opened, **others)
 
     made: Decorated = planner_options(called)
-    for decorator in (
-        job_options("engine_version", "settings", "functions", "catalog", "planner", "jars", "config", "deployment"),
-        click.option("--script", metavar="JOB.sql", help="Script of the job that took the savepoint."),
-        click.argument("savepoint", metavar="SAVEPOINT"),
-    ):
-        made = decorator(made)
-    return made
+    names = ("engine_version", "settings", "functions", "catalog", "planner", "jars", "config", "deployment")
+    made = job_options(*names)(made)
+    return click.option("--script", metavar="JOB.sql", help="Script of the job that took the savepoint.")(made)
 
 
 def _specs(script: str, savepoint: str, given: Given, planner: Planner) -> list[StateSpec]:
@@ -74,13 +76,15 @@ def _specs(script: str, savepoint: str, given: Given, planner: Planner) -> list[
 
 
 @state_command.command("show", short_help="List the state in a savepoint.")
-@_of_savepoint
+@click.argument("path", metavar="SAVEPOINT")
+@_opening
 @format_option("text", "json")
-def show_command(savepoint: Savepoint, style: str) -> None:
+def show_command(path: str, script: str | None, opened: Opener, style: str) -> None:
     """List the tables of a savepoint with their operators, rows, columns and windows.
 
     Exit code 0: shown; 2: bad input.
     """
+    savepoint = opened(path, script)
     with state_errors():
         found = [{**table.describe(), "rows": table.count(), **_windows(table.windows())} for table in savepoint.tables]
     if style == "json":
@@ -105,8 +109,9 @@ def _windows(found: tuple[str, str] | None) -> dict[str, str | None]:
 
 
 @state_command.command("sql", short_help="Query the state in a savepoint.")
-@_of_savepoint
+@click.argument("path", metavar="SAVEPOINT")
 @click.argument("sql", metavar="QUERY")
+@_opening
 @click.option(
     "--format",
     "style",
@@ -118,7 +123,7 @@ def _windows(found: tuple[str, str] | None) -> dict[str, str | None]:
 @click.option(
     "--output", type=click.Path(dir_okay=False, path_type=Path), help="File to write; required for parquet and arrow."
 )
-def sql_command(savepoint: Savepoint, sql: str, style: str, output: Path | None) -> None:
+def sql_command(path: str, sql: str, script: str | None, opened: Opener, style: str, output: Path | None) -> None:
     """Run QUERY, in DuckDB's SQL, over the tables of a savepoint; state show lists them.
 
     Rows are read as the query needs them, a key group at a time.
@@ -129,10 +134,10 @@ def sql_command(savepoint: Savepoint, sql: str, style: str, output: Path | None)
         raise InputError(f"--format {style} writes a file: add --output FILE")
     if style == "table" and output is not None:
         raise InputError("--output needs another format than table: add --format csv, json, parquet or arrow")
-    from airflow_flinkcompat.state import QueryFailed, query
-
+    with command_errors("state", "state"):
+        from airflow_flinkcompat.state import QueryFailed, query
     try:
-        with state_errors(), query(savepoint, sql) as result:
+        with state_errors(), query(opened(path, script), sql) as result:
             if style == "table":
                 click.echo(result.text(_MAX_ROWS))
             else:
@@ -180,3 +185,80 @@ def _writer(schema: pa.Schema, style: str, file: Any) -> Iterator[Callable[[pa.R
 
 def _json_line(row: dict[str, Any]) -> str:
     return json.dumps(row, default=lambda value: value.hex() if isinstance(value, bytes) else str(value)) + "\n"
+
+
+@state_command.command("diff", short_help="Compare the state in two savepoints.")
+@click.argument("first", metavar="SAVEPOINT")
+@click.argument("second", metavar="OTHER")
+@_opening
+@click.option(
+    "--other-script", metavar="JOB.sql", help="Script of the job that took OTHER (default: that of --script)."
+)
+@click.option(
+    "--rows", type=click.IntRange(min=0), default=10, show_default=True, metavar="N", help="Rows to show of each table."
+)
+@format_option("text", "json")
+def diff_command(
+    first: str, second: str, script: str | None, other_script: str | None, opened: Opener, rows: int, style: str
+) -> None:
+    """Compare the tables of SAVEPOINT with those of OTHER: keys and windows that were added, removed or changed.
+
+    The last access time of values with a state TTL is not compared. Compare a savepoint with its migrated one by
+    --other-script.
+
+    Exit code 0: equal; 1: different; 2: bad input.
+    """
+    if other_script and not script:
+        raise InputError("--other-script needs --script, the script of SAVEPOINT")
+    with command_errors("state", "state"):
+        from airflow_flinkcompat.state import compare
+    one, other = opened(first, script), opened(second, other_script or script)
+    with state_errors():
+        found = compare(one, other, rows)
+    if style == "json":
+        print_json({"first": first, "second": second, "tables": [_difference_json(each) for each in found]})
+    else:
+        parts = ["\n".join(_difference_lines(each)) for each in found if each]
+        equal = [each.table for each in found if not each]
+        click.echo("\n\n".join([*parts, *([f"equal: {', '.join(equal)}"] if equal else [])]))
+    if any(found):
+        sys.exit(1)
+
+
+def _difference_json(difference: TableDifference) -> dict[str, Any]:
+    rows = [] if difference.rows is None else difference.rows.to_pylist()
+    return {
+        "table": difference.table,
+        "only_in": difference.only_in,
+        "added": difference.added,
+        "removed": difference.removed,
+        "changed": difference.changed,
+        "columns": dict(difference.columns),
+        "new_columns": list(difference.new_columns),
+        "old_columns": list(difference.old_columns),
+        "rows": [json.loads(_json_line(row)) for row in rows],
+    }
+
+
+def _difference_lines(difference: TableDifference) -> Iterator[str]:
+    """Lines about one table."""
+    if difference.only_in:
+        yield f"{difference.table}: only in the {difference.only_in} savepoint, with this key"
+        return
+    counts = [
+        f"{count:,} {words}"
+        for words, count in (
+            ("added", difference.added), ("removed", difference.removed), ("changed", difference.changed),
+        )
+        if count
+    ]  # fmt: skip
+    yield f"{difference.table}: {', '.join(counts) or 'rows equal'}"
+    if difference.columns:
+        yield f"  changed columns: {', '.join(f'{name} ({count:,})' for name, count in difference.columns.items())}"
+    for words, names in (("new", difference.new_columns), ("removed", difference.old_columns)):
+        if names:
+            yield f"  {words} columns: {', '.join(names)}"
+    if difference.rows is not None and difference.rows.num_rows:
+        from airflow_flinkcompat.state.query import text_table
+
+        yield from (f"  {line}" for line in text_table(difference.rows).splitlines())

@@ -1,6 +1,16 @@
 """The state in a canonical savepoint as tables, in Arrow and in SQL."""
 
+from airflow_flinkcompat.state.comparison import TableDifference, compare
 from airflow_flinkcompat.state.query import QueryFailed, QueryResult, query
 from airflow_flinkcompat.state.tables import Savepoint, StateTable, open_savepoint
 
-__all__ = ["QueryFailed", "QueryResult", "Savepoint", "StateTable", "open_savepoint", "query"]
+__all__ = [
+    "QueryFailed",
+    "QueryResult",
+    "Savepoint",
+    "StateTable",
+    "TableDifference",
+    "compare",
+    "open_savepoint",
+    "query",
+]

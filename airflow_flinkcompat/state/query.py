@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -32,7 +32,7 @@ class QueryResult:
     def text(self, limit: int) -> str:
         """The first rows as a table for a terminal."""
         found = self.relation.limit(limit).to_arrow_table()
-        return _table(found)
+        return text_table(found)
 
 
 @contextmanager
@@ -50,18 +50,31 @@ def query(savepoint: Savepoint, sql: str) -> Iterator[QueryResult]:
         QueryFailed: DuckDB refuses the statement.
         SavepointUnreadable: The savepoint is damaged; the message names the file.
     """
-    streams = [_Stream(table) for table in savepoint.tables]
+    with tables_in_sql({"main": savepoint}) as connection:
+        relation = connection.sql(sql)
+        if relation is None:
+            raise QueryFailed("the statement returns no rows: write a SELECT")
+        yield QueryResult(relation)
+
+
+@contextmanager
+def tables_in_sql(savepoints: Mapping[str, Savepoint]) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Open a database with the tables of savepoints as views, in a schema for each.
+
+    Errors of DuckDB in the block become QueryFailed, or the SavepointUnreadable of a damaged file.
+    """
+    streams: list[_Stream] = []
     with duckdb.connect(":memory:", config={"enable_external_access": "false"}) as connection:
-        for stream in streams:
-            name, averages = stream.table.name, stream.table.averages
-            connection.register(f"{name}__stored", stream)
-            computed = "".join(f', {expression} AS "{column}"' for column, expression in averages.items())
-            connection.execute(f'CREATE VIEW "{name}" AS SELECT *{computed} FROM "{name}__stored"')
+        for schema, savepoint in savepoints.items():
+            connection.execute(f'CREATE SCHEMA IF NOT EXISTS "{schema}"')
+            for table in savepoint.tables:
+                stored = f"{schema}__{table.name}__stored"
+                streams.append(_Stream(table))
+                connection.register(stored, streams[-1])
+                computed = "".join(f', {expression} AS "{column}"' for column, expression in table.averages.items())
+                connection.execute(f'CREATE VIEW "{schema}"."{table.name}" AS SELECT *{computed} FROM "{stored}"')
         try:
-            relation = connection.sql(sql)
-            if relation is None:
-                raise QueryFailed("the statement returns no rows: write a SELECT")
-            yield QueryResult(relation)
+            yield connection
         except (duckdb.Error, pa.ArrowException) as error:
             damaged = next((stream.error for stream in streams if stream.error is not None), None)
             if damaged is not None:
@@ -92,7 +105,7 @@ def _cell(value: object) -> str:
     return "NULL" if value is None else value.hex() if isinstance(value, bytes) else str(value)
 
 
-def _table(rows: pa.Table) -> str:
+def text_table(rows: pa.Table) -> str:
     """Rows in columns of equal width."""
     names = rows.schema.names
     cells = [[_cell(value) for value in column.to_pylist()] for column in rows.columns]

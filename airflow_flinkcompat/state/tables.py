@@ -32,6 +32,8 @@ _NAMESPACES = {
 _TIMERS = re.compile("^_timer_state/(event|processing)_")
 _VALUES = {"Int": "INT", "Long": "BIGINT"}
 _HIDDEN = "RAW("
+LAST_ACCESS = "last_access"
+"""Column with the time of the last access of a value with a state TTL."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,12 @@ class StateTable:
     def columns(self) -> tuple[str, ...]:
         """Names of the columns, computed ones included."""
         return (*self.form.schema.names, *self.averages)
+
+    @property
+    def identity(self) -> tuple[str, ...]:
+        """Names of the columns that identify a row: key, window, map key, time of a timer, and position."""
+        of_value = (Part.STAMP, Part.VALUE, Part.WHOLE)
+        return tuple(column.name for column in self.form.columns if column.part not in of_value)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Read all rows, a key group at a time.
@@ -229,11 +237,11 @@ def _entries(number: int, prefix: int, state: NamedState, layout: StateLayout) -
     map_arity = len(map_key.fields) if map_key is not None and map_key.form == "row" else 0
     has_rows = value.form in ROWS
     fields = [] if map_key is None else _named(map_key.fields, "map_key")
-    shown = {name for name, _ in _named(value.fields, "field")} if has_rows else set()
     part = Part.MAP_KEY if map_arity else Part.MAP_KEY_VALUE
-    columns += [StoredColumn(n, f.type, part, at) for at, (n, f) in enumerate(fields) if not f.words or n not in shown]
+    columns += [StoredColumn(name, each.type, part, at) for at, (name, each) in enumerate(fields)]
+    in_key = {column.name for column in columns}
     if state.time_to_live:
-        columns.append(StoredColumn("last_access", _MILLIS, Part.STAMP))
+        columns.append(StoredColumn(LAST_ACCESS, _MILLIS, Part.STAMP))
     framing = Rows.NONE
     if has_rows:
         listed = state.kind is KeyedStateKind.LIST
@@ -241,7 +249,7 @@ def _entries(number: int, prefix: int, state: NamedState, layout: StateLayout) -
         columns += [
             StoredColumn(name, each.type, Part.VALUE, at)
             for at, (name, each) in enumerate(_named(value.fields, "field"))
-            if not each.type.startswith(_HIDDEN)
+            if not each.type.startswith(_HIDDEN) and not (each.words and name in in_key)
         ]
         if ROWS[value.form]:
             matches = "INT" if ROWS[value.form] == 4 else "BOOLEAN"

@@ -69,12 +69,30 @@ def test_rows_in_files(run: Callable[..., Result]) -> None:
         (("sql", "savepoint", "SELECT 1", "--output", "x"), "--output needs another format than table"),
         (("show", "nowhere"), "nowhere/_metadata cannot be read from here (FileNotFoundError)"),
         (("show", "savepoint", "--script", "job.py"), "compiles SQL scripts, not programs"),
+        (("diff", "savepoint", "savepoint", "--other-script", "job.sql"), "--other-script needs --script"),
+        (("diff", "savepoint", "nowhere"), "nowhere/_metadata cannot be read from here"),
     ],
 )
 def test_errors_name_the_remedy(arguments: tuple[str, ...], message: str, run: Callable[..., Result]) -> None:
     error = run(*arguments).exception
     assert isinstance(error, InputError)
     assert message in str(error)
+
+
+def test_a_savepoint_equals_itself(run: Callable[..., Result]) -> None:
+    result = run("diff", "savepoint", "savepoint", "--script", "job.sql")
+    assert (result.exit_code, result.stdout) == (
+        0, "equal: printed, printed__processing_timers, printed__timers\n",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("style", ["text", "json"])
+def test_the_difference_of_two_savepoints(style: str, run: Callable[..., Result], snapshot: SnapshotAssertion) -> None:
+    other = FOLDER / "a-metric-is-added-to-a-tumbling-window" / "old"
+    shutil.copytree(other, "other")
+    result = run("diff", "savepoint", "other", "--rows", "3", "--format", style)
+    assert result.exit_code == 1, result.output
+    assert (json.loads(result.stdout) if style == "json" else result.stdout) == snapshot
 
 
 def test_a_damaged_file_names_itself(run: Callable[..., Result], tmp_path: Path) -> None:

@@ -1,0 +1,134 @@
+"""Comparison of the tables of two savepoints, row by row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+import duckdb
+import pyarrow as pa
+
+from airflow_flinkcompat.state.query import tables_in_sql
+from airflow_flinkcompat.state.tables import LAST_ACCESS, Savepoint, StateTable
+
+SHOWN = 10
+"""Number of differing rows that are shown of each table."""
+_SIDES = ("first", "second")
+
+
+@dataclass(frozen=True)
+class TableDifference:
+    """The difference of one table between two savepoints.
+
+    Attributes:
+        table: Name of the table.
+        added: Number of rows whose key, window and position only the second savepoint has.
+        removed: Number of rows that only the first one has.
+        changed: Number of rows with other values.
+        columns: Number of rows with another value, by column.
+        new_columns: Columns that only the second savepoint has.
+        old_columns: Columns that only the first one has.
+        rows: Some of the differing rows, each with its ``change`` and both values of each column.
+        only_in: ``first`` or ``second`` if only one savepoint has the table with this key; else "".
+    """
+
+    table: str
+    added: int = 0
+    removed: int = 0
+    changed: int = 0
+    columns: Mapping[str, int] = field(default_factory=dict)
+    new_columns: tuple[str, ...] = ()
+    old_columns: tuple[str, ...] = ()
+    rows: pa.Table | None = field(default=None, repr=False)
+    only_in: str = ""
+
+    def __bool__(self) -> bool:
+        counts = self.added or self.removed or self.changed
+        return bool(counts or self.new_columns or self.old_columns or self.only_in)
+
+
+def compare(first: Savepoint, second: Savepoint, shown: int = SHOWN) -> tuple[TableDifference, ...]:
+    """Compare the tables of two savepoints.
+
+    The last access time of values with a state TTL is not compared.
+
+    Args:
+        first: The first savepoint.
+        second: The second one; both are opened with scripts, or both without.
+        shown: Number of differing rows of each table to return.
+
+    Returns:
+        The difference of each table, in the order of the first savepoint.
+
+    Raises:
+        SavepointUnreadable: A savepoint is damaged; the message names the file.
+    """
+    of_both = {table.name: table for table in second.tables}
+    with tables_in_sql({"first": first, "second": second}) as connection:
+        return tuple(_differences(connection, first, of_both, shown))
+
+
+def _differences(
+    connection: duckdb.DuckDBPyConnection, first: Savepoint, second: dict[str, StateTable], shown: int
+) -> Iterator[TableDifference]:
+    for table in first.tables:
+        other = second.pop(table.name, None)
+        if other is None or other.identity != table.identity:
+            if other is not None:
+                second[table.name] = other
+            yield TableDifference(table.name, only_in="first")
+        else:
+            yield _difference(connection, table, other, shown)
+    for name in second:
+        yield TableDifference(name, only_in="second")
+
+
+def _difference(
+    connection: duckdb.DuckDBPyConnection, table: StateTable, other: StateTable, shown: int
+) -> TableDifference:
+    keys, stored, new = table.identity, _values(table), _values(other)
+    values = [name for name in stored if name in new]
+    changed = [f"(f.stored AND s.stored AND f.{_quoted(name)} IS DISTINCT FROM s.{_quoted(name)})" for name in values]
+    columns = [
+        "CASE WHEN f.stored IS NULL THEN 'added' WHEN s.stored IS NULL THEN 'removed' ELSE 'changed' END AS change",
+        *(f"coalesce(f.{_quoted(key)}, s.{_quoted(key)}) AS {_quoted(key)}" for key in keys),
+        *(
+            f"{side}.{_quoted(name)} AS {_quoted(f'{name} ({words})')}"
+            for name in values
+            for side, words in (("f", "first"), ("s", "second"))
+        ),
+        *(f"{condition} AS {_quoted(f'{name} differs')}" for name, condition in zip(values, changed, strict=True)),
+    ]
+    same = " AND ".join(f"f.{_quoted(key)} IS NOT DISTINCT FROM s.{_quoted(key)}" for key in keys) or "true"
+    sides = [f"(SELECT *, true AS stored FROM {side}.{_quoted(table.name)})" for side in _SIDES]
+    connection.execute(
+        f"CREATE OR REPLACE TEMP TABLE difference AS SELECT {', '.join(columns)} "
+        f"FROM {sides[0]} AS f FULL JOIN {sides[1]} AS s ON {same} "
+        f"WHERE {' OR '.join(('f.stored IS NULL', 's.stored IS NULL', *changed))}"
+    )
+    counts = dict(connection.execute("SELECT change, count(*) FROM difference GROUP BY ALL").fetchall())
+    differing = {}
+    for name in values:
+        condition = _quoted(f"{name} differs")
+        ((differing[name],),) = connection.execute(f"SELECT count(*) FROM difference WHERE {condition}").fetchall()
+    hidden = f" EXCLUDE ({', '.join(_quoted(f'{name} differs') for name in values)})" if values else ""
+    rows = connection.sql(f"SELECT *{hidden} FROM difference ORDER BY ALL LIMIT {shown}").to_arrow_table()
+    return TableDifference(
+        table.name,
+        counts.get("added", 0),
+        counts.get("removed", 0),
+        counts.get("changed", 0),
+        {name: count for name, count in differing.items() if count},
+        tuple(name for name in new if name not in stored),
+        tuple(name for name in stored if name not in new),
+        rows,
+    )
+
+
+def _values(table: StateTable) -> list[str]:
+    """The columns to compare."""
+    return [name for name in table.schema.names if name not in (*table.identity, LAST_ACCESS)]
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
