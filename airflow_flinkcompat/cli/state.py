@@ -44,7 +44,7 @@ Opener = Callable[[str, str | None], "Savepoint"]
 
 
 def _opening(command: Decorated) -> Decorated:
-    """Add the options that name tables and columns; the command receives a function that opens a savepoint."""
+    """Add options for the names of tables; the command receives a function that opens savepoints."""
 
     @wraps(command)
     def called(*, given: Given, planner: Planner, **others: Any) -> Any:
@@ -201,9 +201,9 @@ def _json_line(row: dict[str, Any]) -> str:
 def diff_command(
     first: str, second: str, script: str | None, other_script: str | None, opened: Opener, rows: int, style: str
 ) -> None:
-    """Compare the tables of SAVEPOINT with those of OTHER: keys and windows that were added, removed or changed.
+    """Compare the tables of SAVEPOINT with those of OTHER.
 
-    The last access time of values with a state TTL is not compared. Compare a savepoint with its migrated one by
+    The output shows keys and windows that were added, removed or changed. The last access time of values with a state TTL is not compared. Compare a savepoint with its migrated one by
     --other-script.
 
     Exit code 0: equal; 1: different; 2: bad input.
