@@ -1,4 +1,4 @@
-"""The findings that decide and those that they overrule; findings of one column, put together."""
+"""Selection of the decisive findings, and the merge of findings about one column."""
 
 from __future__ import annotations
 
@@ -23,13 +23,14 @@ from airflow_flinkcompat.plan.operators import sources
 from airflow_flinkcompat.plan.origins import KeyOutput, OperatorColumn, PassedOutput, SourceColumn, leaves
 
 Fired = Sequence[tuple[Level, Finding]]
-"""Every finding with the level of its rule, before any is overruled."""
+"""Every finding with the level of its rule, before findings are overruled."""
 
 
 def decision_groups(fired: Fired) -> list[tuple[Fired, Fired]]:
-    """The findings that are weighed together, and those of them that decide.
+    """Groups of findings that compete with each other, each with its decisive findings.
 
-    A version decides for all; else the findings of the highest level in each sink's pipeline, and in the script.
+    If there is a finding about the engine version, it decides for the whole change. Otherwise the findings of each
+    sink, and those about the script, are one group each. The highest level of a group decides.
     """
     whole = [entry for entry in fired if entry[0] is Level.VERSION]
     if whole:
@@ -45,7 +46,7 @@ def decision_groups(fired: Fired) -> list[tuple[Fired, Fired]]:
 
 
 def decided_outcome(fired: Fired) -> Outcome:
-    """The worst outcome of the deciding findings."""
+    """The worst outcome of the decisive findings."""
     return Outcome.worst([finding.outcome for _, deciders in decision_groups(fired) for _, finding in deciders])
 
 
@@ -95,11 +96,11 @@ def overrule_across_sinks(findings: list[Finding]) -> list[Finding]:
 
 
 COLUMN_PARTS = frozenset({"columns", "types", "order", "computed", "metadata"})
-"""Parts of a declaration that one column changes together."""
+"""Parts of a table's declaration that may all differ because of one column."""
 
 
 def one_for_each_table(matches: Iterable[RuleMatch], rule: Rule, change: Change) -> Iterator[RuleMatch]:
-    """A rule's matches, those about the columns of one table put together."""
+    """A rule's matches, with all matches about the columns of one table merged."""
     about: dict[str, list[RuleMatch]] = {}
     for match in matches:
         table = _table_of(match)
@@ -108,27 +109,27 @@ def one_for_each_table(matches: Iterable[RuleMatch], rule: Rule, change: Change)
         else:
             yield match
     for table, each in about.items():
-        yield each[0] if len(each) == 1 else _together(each, table, rule, change)
+        yield each[0] if len(each) == 1 else _merged_match(each, table, rule, change)
 
 
 def _table_of(match: RuleMatch) -> str:
-    """The table whose columns alone a match claims."""
+    """The table of a match that claims only differences of the table's columns; "" for other matches."""
     claims = [claim.removeprefix("table/").rpartition("/") for claim in match.claims if claim.startswith("table/")]
     names = {name for name, _, part in claims if part in COLUMN_PARTS}
     whole = len(claims) == len(match.claims) and all(part in COLUMN_PARTS for _, _, part in claims)
     return names.pop() if whole and len(names) == 1 else ""
 
 
-def _together(matches: Sequence[RuleMatch], table: str, rule: Rule, change: Change) -> RuleMatch:
+def _merged_match(matches: Sequence[RuleMatch], table: str, rule: Rule, change: Change) -> RuleMatch:
     old, new = (program.table(table) for program in change.programs)
     about = matches[0].message.partition(": ")[0]
-    said, before, after = ("", "", "") if old is None or new is None else _changed_columns(old, new)
+    message, before, after = ("", "", "") if old is None or new is None else _changed_columns(old, new)
     verdicts = {
         engine: combined(match.verdicts.get(engine) or rule.verdicts[engine] for match in matches)
         for engine in rule.verdicts
     }
     return RuleMatch(
-        f"{about}: {said}" if said else matches[0].message,
+        f"{about}: {message}" if message else matches[0].message,
         tuple(claim for match in matches for claim in match.claims),
         before or matches[0].before,
         after or matches[0].after,
@@ -140,28 +141,33 @@ def _together(matches: Sequence[RuleMatch], table: str, rule: Rule, change: Chan
 
 
 def _changed_columns(old: Table, new: Table) -> tuple[str, str, str]:
-    """Changes of the columns in words, and the differing ones as declared on both sides."""
+    """A sentence on the changed columns, and the declarations of these columns on both sides."""
     ours, theirs = ({column.name: str(column.type) for column in side.columns} for side in (old, new))
     computed = [dict(side.computed) for side in (old, new)]
-    gone = [name for name in ours if name not in theirs]
-    come = [name for name in theirs if name not in ours]
+    removed = [name for name in ours if name not in theirs]
+    added = [name for name in theirs if name not in ours]
     other = [
         name
         for name in ours
         if name in theirs and (ours[name] != theirs[name] or (name in computed[0]) != (name in computed[1]))
     ]
-    words = [*_some(gone, "removed"), *_some(come, "added"), *_some(other, "declared otherwise")]
+    words = [
+        *_columns_phrase(removed, "removed"),
+        *_columns_phrase(added, "added"),
+        *_columns_phrase(other, "declared differently"),
+    ]
     if [name for name in ours if name in theirs] != [name for name in theirs if name in ours]:
         words.append("columns are in a different order")
-        if not (gone or come or other):
+        if not (removed or added or other):
             return words[0], ", ".join(ours), ", ".join(theirs)
     before, after = (
-        ", ".join(f"{name} {side[name]}" for name in side if name in {*gone, *come, *other}) for side in (ours, theirs)
+        ", ".join(f"{name} {side[name]}" for name in side if name in {*removed, *added, *other})
+        for side in (ours, theirs)
     )
     return ", ".join(words), before or "absent", after or "absent"
 
 
-def _some(names: Sequence[str], what: str) -> list[str]:
+def _columns_phrase(names: Sequence[str], what: str) -> list[str]:
     if not names:
         return []
     return [f"column{'' if len(names) == 1 else 's'} {', '.join(names)} {what}"]
@@ -174,30 +180,30 @@ _OF_QUERIES = ("columns", "aggregates", "row", "row of input 1", "row of input 2
 
 
 def one_for_each_column(findings: Sequence[Finding], change: Change) -> list[Finding]:
-    """Findings, those put together that one column explains from its source to its sink."""
+    """Findings, with those merged that are due to one column between its source and its sink."""
     found = list(findings)
     differences = {difference.key: difference for difference in change.differences}
     for pair in change.pipelines:
-        allowed = _of_one_column(pair, differences)
+        allowed = _keys_of_one_column(pair, differences)
         about = [each for each in found if each.claims and allowed.issuperset(each.claims)]
         if len(about) < 2:
             continue
         worst = max(about, key=_weight)
-        # What is said of another operator is another matter.
+        # A finding about a different operator stays separate.
         others = [each for each in about if each is not worst and not each.operator]
-        whole = _with(worst, others, differences)
+        whole = _merged_finding(worst, others, differences)
         found = [whole if each is worst else each for each in found if each not in others]
     return found
 
 
 def _weight(finding: Finding) -> tuple[bool, int, bool, bool]:
-    """Order of findings: the query before its tables."""
+    """Sort key: the decisive, worst finding last; a finding about the query outranks one about its tables."""
     of_query = not any(key.startswith("table/") for key in finding.claims)
     return not finding.overruled_by, finding.outcome.rank, bool(finding.operator), of_query
 
 
-def _with(worst: Finding, others: Sequence[Finding], differences: Mapping[str, Difference]) -> Finding:
-    """A finding merged with others, and their evidence if they agree."""
+def _merged_finding(worst: Finding, others: Sequence[Finding], differences: Mapping[str, Difference]) -> Finding:
+    """Merge the worst finding with others. Evidence is merged if the outcomes are equal."""
     keys = [key for each in others for key in each.claims]
     tables = dict.fromkeys(f"table {key.split('/')[1]}" for key in keys if key.startswith("table/"))
     more = any(len(differences[key].after) > len(differences[key].before) for key in keys)
@@ -205,28 +211,28 @@ def _with(worst: Finding, others: Sequence[Finding], differences: Mapping[str, D
     alike = [worst, *(each for each in others if each.outcome is worst.outcome)]
     return replace(
         worst,
-        message=worst.message + (f"; {' and '.join(tables)} {verb} a column with it" if tables else ""),
+        message=worst.message + (f"; {' and '.join(tables)} also {verb} a column" if tables else ""),
         source="; ".join(dict.fromkeys(each.source for each in alike if each.source)),
         evidence=tuple(dict.fromkeys(id for each in alike for id in each.evidence)),
     )
 
 
-def _of_one_column(pair: PipelinePair, differences: Mapping[str, Difference]) -> frozenset[str]:
-    """Keys of the differences of one column that the query reads and passes to its sink."""
+def _keys_of_one_column(pair: PipelinePair, differences: Mapping[str, Difference]) -> frozenset[str]:
+    """Keys of all differences that are due to one column that the query reads and writes to its sink."""
     in_query = chain(pair.differences, *(each.differences for each in pair.operators))
-    query = {d.key: each for d in in_query if d.part in _OF_QUERIES and (each := _single(d)) is not None}
+    query = {d.key: each for d in in_query if d.part in _OF_QUERIES and (each := _single_change(d)) is not None}
     read = {name for each in query.values() for name in _columns_of(each)}
     found = set(query)
     for table in {pair.old.sink, *(source.table for side in (pair.old, pair.new) for source in sources(side))} - {""}:
         declared = [d for part in _OF_TABLES if (d := differences.get(f"table/{table}/{part}"))]
-        columns = {_single(d) for d in declared}
+        columns = {_single_change(d) for d in declared}
         if len(columns) == 1 and None not in columns and (table == pair.old.sink or columns <= read):
             found |= {d.key for d in declared}
     return frozenset(found)
 
 
-def _single(difference: Difference) -> Any:
-    """The one added or removed value if nothing else moved; else None."""
+def _single_change(difference: Difference) -> Any:
+    """The value that was added or removed, if it is the only difference; else None."""
     before, after = difference.before, difference.after
     mappings = isinstance(before, Mapping) and isinstance(after, Mapping)
     if mappings and any(before[key] != after[key] for key in before.keys() & after.keys()):
@@ -240,7 +246,7 @@ def _single(difference: Difference) -> Any:
 
 
 def _columns_of(value: Any) -> Iterator[str]:
-    """The columns of sources that a value is computed from."""
+    """The source columns from which a value is computed."""
     match value:
         case AggregateCall():
             for part in (*value.args, value.filter):

@@ -1,4 +1,4 @@
-"""The state that a rewritten savepoint keeps, for a report."""
+"""Report on the state that a rewritten savepoint keeps."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _HEADLINES = {
     MigrationExtent.PARTIAL: "PARTLY MIGRATABLE: a rewritten savepoint keeps some of the state",
     MigrationExtent.NONE: "NOT MIGRATABLE: no rewritten savepoint keeps the state of any operator",
 }
-_REFUSED = "NOT MIGRATABLE: one state cannot be kept, so no savepoint is written"
+_REFUSED = "NOT MIGRATABLE: the state of one operator cannot be kept, so no savepoint is written"
 _KINDS = {StateKind.POSITIONS: "source", StateKind.SINK: "sink"}
 SEEN_RULES = frozenset(
     {
@@ -37,17 +37,17 @@ SEEN_RULES = frozenset(
         "unread-metric-changed", "view-rewritten", "window-changed", "window-key-reordered",
     }
 )  # fmt: skip
-"""Rules about changes that a migration sees, unlike those of functions, settings and unread parts."""
+"""Rules about changes that a migration detects; changed functions and settings are not among them."""
 MIGRATED_LINES = ("1.20", "2.3")
-"""The lines of Flink on which state was migrated (``dev/measure/results/migrations``)."""
+"""The lines of Flink with measured migrations (``dev/measure/results/migrations``)."""
 SETTING_RULE = "setting-changed"
-"""The rule about a setting: mini-batch and the like show in plans, value conversions do not."""
+"""The rule about settings. Plans show settings such as mini-batch, but no conversions of values."""
 CONDITION_RULE = "filter-below-state"
-"""The rule about a condition on an aggregation's rows, whose acceptance a migration knows."""
+"""The rule about a condition on an aggregation's input. A migration carries such state on request."""
 COMPUTED_RULES = frozenset({CONDITION_RULE, "rank-partition-changed", "rank-partition-reordered"})
-"""Rules about stored rows: plans show them, so they are covered if all state is kept or computed."""
+"""Rules about stored rows. A migration covers them if all state is kept or computed from history."""
 _MORE = ("computed", "null_columns", "null_outputs")
-"""Lists of an operator that are absent from JSON where they are empty."""
+"""Lists of an operator that the JSON omits if they are empty."""
 _DEFAULT = "`default_catalog`.`default_database`."
 
 
@@ -56,15 +56,15 @@ class MigratedOperator:
     """A migration's effect on the state of one operator.
 
     Attributes:
-        operator: A source or sink with its table, any other operator in the words of Flink's plans.
-        effect: How its state ends.
-        reason: Why, as a clause.
-        keeps: The metrics that go on, in SQL's words.
-        begins: Those that begin now.
-        gone: Those that nothing keeps.
-        computed: Those that are computed from history.
-        null_columns: The columns that are NULL in rows stored before.
-        null_outputs: The columns of sinks that are computed of these.
+        operator: A source or sink with its table; any other operator by its name in Flink's plan.
+        effect: The effect on the state.
+        reason: The reason for the effect, as a clause.
+        keeps: The metrics that keep their stored values, as SQL.
+        begins: The metrics that start empty.
+        gone: The metrics that are dropped.
+        computed: The metrics that are computed from past rows.
+        null_columns: The columns that are NULL in rows stored before the migration.
+        null_outputs: The sink columns that are computed from ``null_columns``.
     """
 
     operator: str
@@ -79,21 +79,28 @@ class MigratedOperator:
 
     @classmethod
     def of(cls, line: OperatorMigration) -> MigratedOperator:
-        """Convert a migration's line."""
-        told = (_kept(line), line.new_fields, line.dropped_fields, line.computed, line.null_columns, line.null_outputs)
-        metrics = (tuple(map(mask_secrets, found)) for found in told)
+        """Convert a migration's entry for one operator."""
+        lists = (
+            _kept_metrics(line),
+            line.new_fields,
+            line.dropped_fields,
+            line.computed,
+            line.null_columns,
+            line.null_outputs,
+        )
+        metrics = (tuple(map(mask_secrets, found)) for found in lists)
         return cls(mask_secrets(_name(line)), line.effect, mask_secrets(line.reason), *metrics)
 
     @property
     def state(self) -> str:
-        """The fate of the state, with its reason if there is more to add."""
+        """The effect on the state, with the reason and NULL columns if there are any."""
         reason = "" if self.reason in UNREMARKABLE else self.reason
-        told = "; ".join(filter(None, (reason, self.null)))
-        return f"{self.effect}: {told}" if told else self.effect
+        remarks = "; ".join(filter(None, (reason, self.null)))
+        return f"{self.effect}: {remarks}" if remarks else self.effect
 
     @property
     def null(self) -> str:
-        """Describe columns that are NULL in stored rows and output computed from them; "" if none are."""
+        """Clause about columns that are NULL in stored rows, and about output computed from them; "" if none."""
         if not self.null_columns:
             return ""
         outputs = f" (output columns: {', '.join(self.null_outputs)})" if self.null_outputs else ""
@@ -102,7 +109,7 @@ class MigratedOperator:
 
 @dataclass(frozen=True)
 class MigrationReport:
-    """The job state that a rewritten savepoint keeps: how much, and a line for each operator."""
+    """The job state that a rewritten savepoint keeps: its extent, and an entry for each operator."""
 
     kept: MigrationExtent
     operators: tuple[MigratedOperator, ...]
@@ -114,41 +121,41 @@ class MigrationReport:
 
     @property
     def computes_all(self) -> bool:
-        """Return whether all state is kept, some of it computed from history in place of the stored state."""
+        """True if all state is kept, and some of it is computed from past rows."""
         return self.kept is MigrationExtent.WHOLE and any(
             each.effect is RestoreEffect.COMPUTED for each in self.operators
         )
 
     @property
     def only_carries(self) -> bool:
-        """Return whether every state is carried as it is, so that a rewritten savepoint equals the old one."""
+        """True if the migration changes no state, so that the rewritten savepoint equals the old one."""
         return all(each.effect is RestoreEffect.RIGHT for each in self.operators)
 
     @property
     def headline(self) -> str:
-        """A sentence about the kept share, which begins with a word in capitals."""
-        kept_beside = any(
+        """A sentence about the extent of the kept state that begins with words in capitals."""
+        keeps_other_state = any(
             each.effect in (RestoreEffect.REWRITTEN, RestoreEffect.MOVED, RestoreEffect.COMPUTED)
             for each in self.operators
         )
-        return _REFUSED if self.kept is MigrationExtent.NONE and kept_beside else _HEADLINES[self.kept]
+        return _REFUSED if self.kept is MigrationExtent.NONE and keeps_other_state else _HEADLINES[self.kept]
 
     def lines(self) -> Iterator[str]:
-        """Lines about kept state."""
+        """Lines about the state of each operator."""
         for each in self.operators:
             yield f"  {each.operator}: {each.state}"
-            told = (
+            lists = (
                 ("keeps", each.keeps),
                 ("computed", each.computed),
                 ("begins now", each.begins),
                 ("gone", each.gone),
             )
-            for word, metrics in told:
+            for word, metrics in lists:
                 if metrics:
                     yield f"    {word:<10} {', '.join(metrics)}"
 
     def to_dict(self) -> dict[str, Any]:
-        """The report as JSON values; :meth:`from_dict` reads it back."""
+        """Convert the report to JSON values; :meth:`from_dict` is the inverse."""
         return {
             "kept": self.kept.value,
             "operators": [
@@ -188,8 +195,8 @@ def _name(line: OperatorMigration) -> str:
     return f"{_KINDS[spec.kind]} {spec.name.removeprefix(_DEFAULT).replace('`', '')}"
 
 
-def _kept(line: OperatorMigration) -> tuple[str, ...]:
-    """The metrics that go on, in SQL's words, of an operator whose fields are known."""
+def _kept_metrics(line: OperatorMigration) -> tuple[str, ...]:
+    """The metrics that keep their stored values, as SQL; empty if the operator's fields are unknown."""
     if line.effect is RestoreEffect.REWRITTEN:
         found = (
             field.words

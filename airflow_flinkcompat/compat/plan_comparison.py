@@ -1,4 +1,4 @@
-"""Two scripts with their compiled plans: the diff of their jobs, and the state that a migration keeps."""
+"""Two scripts with compiled plans: the diff of the jobs, and the state that a migration keeps."""
 
 from __future__ import annotations
 
@@ -37,20 +37,20 @@ from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.plan.operators import sources
 
 Plans = tuple[Sequence[CompiledPlan], Sequence[CompiledPlan]]
-"""The compiled plans of the old and of the new side, a plan for each job."""
+"""The compiled plans of the old side and of the new side, one plan for each job."""
 
 
 class UnknownPlan(InputError):
-    """A compiled plan in a form that no measured version of Flink writes."""
+    """Raised for a compiled plan in a format that no measured version of Flink writes."""
 
 
 @dataclass(frozen=True)
 class SourceOverrides:
-    """Overrides for sources, by the names of their tables.
+    """Overrides for the stored positions of sources, by table name.
 
     Attributes:
-        restarted: Sources that are to begin again.
-        renamed: By the new name of one its old name.
+        restarted: Sources that do not resume from their stored positions.
+        renamed: The old name of a renamed source by its new name.
     """
 
     restarted: Collection[str] = ()
@@ -60,12 +60,12 @@ class SourceOverrides:
 def migrations(
     old: Side, new: Side, plans: Plans, asked: SourceOverrides | None = None, accepted: Collection[Accept] = ()
 ) -> tuple[Migration, ...]:
-    """State of each job that a rewritten savepoint could keep."""
+    """The state of each job that a rewritten savepoint can keep."""
     return ComparedPlans(Change(old, new), plans, asked or SourceOverrides(), accepted).migrations
 
 
 def example_plans(code: str) -> Plans | None:
-    """The compiled plans of a rule's example; None for a rule that asks for none."""
+    """The compiled plans of a rule's example; None if the example needs no plans."""
     file = files("airflow_flinkcompat.exec_graph").joinpath("examples.json")
     examples = json.loads(file.read_text(encoding="utf-8"))
     if code not in examples:
@@ -75,27 +75,28 @@ def example_plans(code: str) -> Plans | None:
 
 
 def _identified(names: Set[str], every: Iterable[str]) -> frozenset[str]:
-    """Those of a plan's names of tables that end with one of these."""
+    """The identifiers in a plan whose table name is in ``names``."""
     return frozenset(identifier for identifier in every if last_name(identifier) in names)
 
 
 def positions(state: ExecGraph) -> list[StateSpec]:
-    """The positions of a job's sources."""
+    """The states of a job that store source positions."""
     return [spec for spec in state.specs if spec.kind is StateKind.POSITIONS]
 
 
 def _require(wanted: Iterable[str], sources: Iterable[str]) -> None:
-    """Raise InputError for a table that is no source of that side."""
+    """Raise InputError for a table that is not a source."""
     known = sorted({last_name(name) for name in sources})
     if unknown := sorted(set(wanted) - set(known)):
         raise InputError(
-            f"no source is named {', '.join(unknown)}; sources that keep positions: {', '.join(known) or 'none'}"
+            f"no source is named {', '.join(unknown)}; choose from the sources that store positions: "
+            f"{', '.join(known) or 'none'}"
         )
 
 
-_ANOTHER_ZONE = "table.local-time-zone changed, and stored values were computed in the old one"
-_FIRST_ROWS = "if it keeps the first row by event time, each line of Flink stores the known keys differently"
-_FIRES_OTHERWISE = "if its windows fire early or late, it also stores results, which plans do not show"
+_ANOTHER_ZONE = "table.local-time-zone changed, but stored values were computed in the old zone"
+_FIRST_ROWS = "if it keeps the first row by event time, the lines of Flink store the known keys differently"
+_FIRES_OTHERWISE = "if its windows fire early or late, it also stores results, but plans do not show this state"
 _STAYS = (
     OptionEffect.TUNES,
     OptionEffect.STARTUP,
@@ -103,31 +104,31 @@ _STAYS = (
     OptionEffect.DECODING,
     OptionEffect.IGNORED,
 )
-"""Effects of a source option that leave stored positions valid."""
+"""Effects of source options that do not invalidate stored positions."""
 
 
-def _changed(before: Iterable[tuple[str, str]], after: Iterable[tuple[str, str]]) -> list[str]:
+def _changed_keys(before: Iterable[tuple[str, str]], after: Iterable[tuple[str, str]]) -> list[str]:
     old, new = dict(before), dict(after)
     return sorted(key for key in {*old, *new} if old.get(key) != new.get(key))
 
 
-def _keeps_its_place(before: Table, after: Table, key: str) -> bool:
-    """True if a source reads the same place with another value of an option."""
+def _reads_same_data(before: Table, after: Table, key: str) -> bool:
+    """True if a source reads the same data with a changed option."""
     fact = option(after.option("connector"), TableUse.SOURCE, key) if key != "connector" else None
     if fact is None:
         return False
-    if fact.effect is OptionEffect.ADDRESS:  # one of several brokers is enough to reach the same ones
+    if fact.effect is OptionEffect.ADDRESS:  # a common broker leads to the same cluster
         return bool(set.intersection(*(set((each.option(key) or "").split(",")) for each in (before, after))) - {""})
     return fact.effect in _STAYS
 
 
 def sinks_elsewhere(change: Change) -> Set[str]:
-    """Sink tables whose savepoint state may belong to another place."""
+    """Sink tables whose savepoint state may belong to a different external table."""
     old, new = ({last_name(table.name): table for table in program.tables} for program in change.programs)
     found = set()
     for name in old.keys() & new.keys():
         before, after = old[name], new[name]
-        uses = [used for used in uses_of(change, after.name) if used.use is TableUse.SINK]
+        uses = [use for use in uses_of(change, after.name) if use.use is TableUse.SINK]
         if before.options != after.options and uses and before.option("connector") == after.option("connector"):
             options = dict(before.options), dict(after.options)
             judged = judge_options(after.name, after.option("connector"), *options, uses)
@@ -148,16 +149,16 @@ class ComparedPlans:
 
     @cached_property
     def jobs(self) -> tuple[tuple[ExecGraph, ExecGraph], ...]:
-        """The exec graphs of each job before and after.
+        """The old and the new exec graph of each job.
 
         Raises :class:`UnknownPlan`.
         """
         facts = PlanFacts(
-            self._sinks(_keep_nothing),
+            self._sinks(_are_stateless),
             self._column_independent_sinks,
             self._column_identities,
             self._renamed(),
-            self._waiting,
+            self._unknown_lookups,
             self._job_settings,
         )
         try:
@@ -167,7 +168,7 @@ class ComparedPlans:
 
     @cached_property
     def restore(self) -> Restore:
-        """Effects of a restore by the compiled plans; facets are right if restores on this line show it.
+        """Effects of a restore by the compiled plans and by measured restores on this line of Flink.
 
         Raises :class:`UnknownPlan`.
         """
@@ -181,8 +182,8 @@ class ComparedPlans:
         return replace(state, effect=RestoreEffect.RIGHT) if right else state
 
     @property
-    def _waiting(self) -> frozenset[str]:
-        """Lookups that may be asynchronous, by the plans' names of their tables."""
+    def _unknown_lookups(self) -> frozenset[str]:
+        """Table identifiers of lookups that may be asynchronous."""
         lookups = () if self.prediction is None else self.prediction.lookups
         return frozenset(".".join(f"`{part}`" for part in name.split(".")) for name in lookups)
 
@@ -192,7 +193,7 @@ class ComparedPlans:
 
     @property
     def migrations(self) -> tuple[Migration, ...]:
-        """State of each common job that a rewritten savepoint could keep.
+        """The state of each common job that a rewritten savepoint can keep.
 
         Raises :class:`UnknownPlan`.
         """
@@ -208,12 +209,12 @@ class ComparedPlans:
             moved={new: why for new, old in sources if old and (why := self._moved(old, new))},
             restarted=frozenset(name for name, _ in sources if last_name(name) in self.asked.restarted),
             converted=_ANOTHER_ZONE if zone_matters(self.change) else "",
-            stored_otherwise=self._stored_otherwise,
+            stored_otherwise=self._hidden_state,
         )
         return tuple(migration(old, new, declared, self.accepted) for old, new in self.jobs)
 
     def _renamed(self) -> Mapping[str, str]:
-        """Old identifiers of renamed sources, by the new one."""
+        """The old identifier of each renamed source, by its new identifier."""
         old, new = (sources_of(side) for side in self.plans)
         _require(self.asked.renamed.values(), old)
         _require(self.asked.renamed, new)
@@ -223,7 +224,7 @@ class ComparedPlans:
         }
 
     def _moved(self, stored: str, read: str) -> str:
-        """Reason why stored positions may belong to another table, "" if they do not."""
+        """Reason why stored positions may belong to a different table; "" if they do not."""
         before, after = last_name(stored), last_name(read)
         names = before, after
         old, new = (
@@ -232,23 +233,23 @@ class ComparedPlans:
         )
         ways = f"restart it with --restart-source {after}, or in a DAG with source-moved in check.accept"
         if stored != read and not (old and new) and self.asked.renamed.get(after) != before:
-            same = f"if it is the same, pass --source-renamed {before}={after}"
-            return f"it is a different table than {before if before != after else stored}; {same}, or {ways}"
-        if self._hinted(after):
-            return f"a hint changes the data that is read from it; {ways}"
+            same = f"if it is the same table, pass --source-renamed {before}={after}"
+            return f"it has a different name than {before if before != after else stored}; {same}, or {ways}"
+        if self._hints_differ(after):
+            return f"a changed hint may change the data that is read; {ways}"
         if len(old) != len(new) or len(old) > 1:
             return "" if old == new else f"its declaration changed; {ways}"
         for one, other in zip(old, new, strict=True):
-            changed = _changed(one.options, other.options)
-            if moved := [key for key in changed if not _keeps_its_place(one, other, key)]:
+            changed = _changed_keys(one.options, other.options)
+            if moved := [key for key in changed if not _reads_same_data(one, other, key)]:
                 return (
                     f"{', '.join(moved)} changed, so it may read different data, and the stored positions belong to "
                     f"the old data; {ways}"
                 )
         return ""
 
-    def _hinted(self, table: str) -> bool:
-        """Return whether hints of a table that both scripts read differ."""
+    def _hints_differ(self, table: str) -> bool:
+        """True if both scripts read a table, but with different hints."""
         old, new = (
             {source.hints for each in side for source in sources(each) if last_name(source.table) == table}
             for side in zip(*((pair.old, pair.new) for pair in self.change.pipelines), strict=True)
@@ -257,19 +258,19 @@ class ComparedPlans:
 
     @cached_property
     def _column_identities(self) -> Mapping[str, ColumnIdentity]:
-        """Column identities of each source across both sides, by the plans' names of the sources."""
-        told: dict[str, set[ColumnIdentity]] = {}
+        """The identity of columns in the state of each source, by the source's identifier in plans."""
+        identities: dict[str, set[ColumnIdentity]] = {}
         for program in self.change.programs:
             for table in program.tables:
                 identity = column_identity(dict(table.options), partitioned=bool(table.partitioned_by))
-                told.setdefault(last_name(table.name), set()).add(identity)
+                identities.setdefault(last_name(table.name), set()).add(identity)
         every = {identifier for side in self.plans for identifier in sources_of(side)}
-        found = {identifier: told.get(last_name(identifier), {ColumnIdentity.NAME}) for identifier in every}
+        found = {identifier: identities.get(last_name(identifier), {ColumnIdentity.NAME}) for identifier in every}
         return {name: next(iter(each)) if len(each) == 1 else ColumnIdentity.BOTH for name, each in found.items()}
 
     @property
-    def _stored_otherwise(self) -> Mapping[str, str]:
-        """Operators that store more than plans show, or store it differently by Flink line."""
+    def _hidden_state(self) -> Mapping[str, str]:
+        """Exec kinds with state that plans do not show, or whose format depends on the Flink line."""
         found: dict[str, str] = {}
         pipelines = (each for program in self.change.programs for each in program.pipelines)
         if any(map(settings.effective_emit_settings, pipelines)):
@@ -285,7 +286,7 @@ class ComparedPlans:
 
     @property
     def _job_settings(self) -> tuple[JobSettings, JobSettings]:
-        """The settings of either side that plans do not show."""
+        """The settings of both sides that plans do not show."""
         old, new = (
             JobSettings(
                 chained(program),
@@ -308,10 +309,10 @@ class ComparedPlans:
         return self._sinks_named({name for name, found in connectors.items() if wanted(found)})
 
     def _sinks_named(self, names: Set[str]) -> frozenset[str]:
-        """The names that the plans have for these sinks."""
+        """The identifiers of these sinks in the plans."""
         return _identified(names, (identifier for side in self.plans for plan in side for identifier in sinks_of(plan)))
 
 
-def _keep_nothing(connectors: Set[str | None]) -> bool:
-    """True if each connector writes with one stateless operator; a plan shows the operators before it."""
+def _are_stateless(connectors: Set[str | None]) -> bool:
+    """True if each connector writes with a single, stateless operator."""
     return all((found := sink(each)).state is SinkState.NONE and found.operators == 1 for each in connectors)

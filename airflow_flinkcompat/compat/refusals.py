@@ -1,7 +1,8 @@
-"""Faults of a Table API program that Flink refuses, and questionable ones that it accepts.
+"""Faults of a program that Flink refuses, and questionable constructs that Flink accepts.
 
-Faults of a single call are found where the program is read. Here are those that need the columns of tables: whether a
-time is a time attribute, and its clock. FLIP-11's rules V2 and V3 as PyFlink 2.3.0 has them.
+The parser already reports faults of a single Table API call. This module finds faults that depend on table columns:
+columns that are no time attribute, or that have the wrong clock. These are FLIP-11's rules V2 and V3, as PyFlink 2.3.0
+implements them.
 """
 
 from __future__ import annotations
@@ -30,21 +31,22 @@ from airflow_flinkcompat.plan.windows import refusal
 
 _CALLS = {WindowKind.TUMBLE: "TUMBLE", WindowKind.HOP: "HOP", WindowKind.SESSION: "SESSION"}
 _WATERMARK = (
-    "declare it with WATERMARK FOR in its table, or compute one with PROCTIME(); after another window, "
-    "select its rowtime, not its end"
+    "declare WATERMARK FOR this column in its table, or compute a column with PROCTIME(); after another window, "
+    "select the window's rowtime, not its end"
 )
 _WITHOUT_OLD_STYLE = frozenset({"2.3"})
-"""Lines of Flink that were seen to refuse tables declared by ``connector.type``."""
+"""Lines of Flink that, by measurement, refuse tables declared with ``connector.type``."""
 _OLD_STYLE = frozenset({"elasticsearch", "hbase", "jdbc", "kafka"})
-"""Old-style values of ``connector.type``; Flink's support for old-style files may still work."""
+"""Values of ``connector.type`` that these lines refuse. Old-style files may still work."""
 
 
 @dataclass(frozen=True)
 class Refusal:
-    """A refusal by Flink with its remedy, short form and place.
+    """A refusal by Flink, with its message, remedy and place.
 
-    ``of_name``: a name that is taken, or that no table has, which no engine can read otherwise. ``of_session``: a name
-    that a fresh session lacks, and that VVR's catalog may hold. ``certain`` is False if Flink may accept it.
+    ``of_name`` is True for a name that is already in use or that no table has; every engine refuses it. ``of_session``
+    is True for a name that a new session lacks but VVR's catalog may contain. ``certain`` is False if Flink may accept
+    the construct.
     """
 
     message: str
@@ -60,12 +62,12 @@ class Refusal:
 
 
 def refusals(program: Program) -> tuple[Refusal, ...]:
-    """Everything of a program that Flink refuses, each once, in the order of its queries.
+    """All constructs in a program that Flink refuses, in the order of its queries.
 
-    Of SQL: windowing functions whose lengths do not go together, intervals of more digits than their unit takes, and
+    In SQL, these are windowing functions with incompatible lengths, intervals with too many digits for their unit, and
     LIKE clauses that cannot be merged.
     """
-    # What a program's own calls are refused for comes without the text of a statement.
+    # Only refused SQL statements have a text; refused Table API calls have none.
     found = [
         Refusal(problem.message, problem.span, "script" if problem.text else "program", problem.reason == REFUSED_NAME)
         for problem in program.problems
@@ -85,7 +87,7 @@ def refusals(program: Program) -> tuple[Refusal, ...]:
 
 
 def of_old_style(side: Side) -> Iterator[Refusal]:
-    """Tables that a query uses and that no factory of this line of Flink makes a source or a sink of."""
+    """Used tables with old-style options that this line of Flink no longer supports."""
     line = side.flink_line
     if line not in _WITHOUT_OLD_STYLE:
         return
@@ -95,32 +97,33 @@ def of_old_style(side: Side) -> Iterator[Refusal]:
         if table.name in used and style in _OLD_STYLE and table.option("connector") is None and _in_memory(table):
             yield Refusal(
                 f"table {table.name} is declared with 'connector.type' = '{style}', which Flink {line} does "
-                "not support: declare it with 'connector', or pass --engine-version if the job runs on an older line",
+                "not support: declare the table with 'connector', or pass --engine-version if the job runs on an "
+                "older line",
                 table.span,
                 "script",
             )
 
 
 def _in_memory(table: Table) -> bool:
-    """True if Flink's own catalog holds the table: another one may interpret its options freely."""
+    """True if the table is in Flink's in-memory catalog. Other catalogs may interpret options freely."""
     return table.path[0] in ("", "default_catalog")
 
 
 def _without_offset(window: Window) -> Window:
-    """A window without its offset, which has a rule of its own."""
+    """A window without its offset, because a separate rule judges offsets."""
     return replace(window, offset=0) if window.offset else window
 
 
 def notes(program: Program) -> tuple[str, ...]:
-    """Constructs that Flink accepts although they may mislead, a line each with its place."""
+    """Misleading constructs that Flink accepts, one line for each, with its place."""
     found = [f"{note.span}: {note.text}" for note in program.notes]
     for pipeline in program.pipelines:
         for node in pipeline.sink.nodes if pipeline.steps else ():
             if isinstance(node, GroupWindowAggregate):
                 found += [
                     (
-                        f"{use.span}: the window {use.alias} has the name of a column of its table: FLIP-11 requires a "
-                        "unique name, Flink 2.3 uses the window if both are possible; use a different alias"
+                        f"{use.span}: the window {use.alias} has the name of a column of its table: FLIP-11 requires "
+                        "a unique name, but Flink 2.3 uses the window if both are possible; use a different alias"
                     )
                     for use in _uses(node, program.windows)
                     if use.alias in _names(node.input.schema) and not use.fields
@@ -128,8 +131,8 @@ def notes(program: Program) -> tuple[str, ...]:
     if program.windows:
         found += [
             (
-                f"{table.span}: {table.name} has a column called rowtime: a keyword in FLIP-11, a regular column in "
-                "Flink 2.3"
+                f"{table.span}: {table.name} has a column named rowtime: FLIP-11 treats rowtime as a keyword, Flink "
+                "2.3 as a regular column; rename the column"
             )
             for table in program.tables
             if "rowtime" in _names(table.columns)
@@ -141,13 +144,13 @@ def _of_jobs(pipelines: Sequence[Pipeline]) -> Iterator[str]:
     jobs = {place if each.statement_set is None else ~each.statement_set for place, each in enumerate(pipelines)}
     if len(jobs) > 1:
         yield (
-            f"the script starts {len(jobs)} jobs, each with its own savepoint: SET its path before each and RESET it "
-            "afterwards, or later jobs resume from the positions of the first"
+            f"the script starts {len(jobs)} jobs, each with a separate savepoint: SET the savepoint path before each "
+            f"job and RESET it afterwards, or later jobs resume from the first job's savepoint"
         )
     if any(not each.sink.table and not each.steps for each in pipelines):
         yield (
-            "the results of a query without INSERT are kept for the client that shows them: this verdict holds "
-            "if they are written to a sink without state"
+            "Flink stores the results of a query without INSERT for the client: this verdict assumes that a deployed "
+            "script writes them to a sink without state"
         )
 
 
@@ -167,7 +170,7 @@ def _of_query(pipeline: Pipeline, windows: Sequence[WindowUse]) -> Iterator[Refu
                         yield Refusal(message, _place(named, pipeline))
             case Opaque(error="unknown-column", reason=reason, span=span):
                 yield Refusal(
-                    f"{reason}; use one that the table has there (Flink: Cannot resolve field)",
+                    f"{reason}; use a column of the table (Flink: Cannot resolve field)",
                     span,
                 )
 
@@ -181,8 +184,8 @@ def _on_stream(node: GroupWindowAggregate, uses: Sequence[WindowUse]) -> Iterato
         )
     if node.time_attribute is TimeAttribute.ROWTIME and node.window.measure is Measure.ROWS:
         yield (
-            f"a window over rows uses {name}, which is event time, but rows are counted as they arrive; use a "
-            "column computed as PROCTIME() (Flink: Event-time grouping windows on row intervals are currently "
+            f"a window over rows uses {name}, which is event time, but the window counts rows in processing time; use "
+            "a column computed as PROCTIME() (Flink: Event-time grouping windows on row intervals are currently "
             "not supported.)"
         )
     for use in uses[:1]:
@@ -193,8 +196,8 @@ def _on_stream(node: GroupWindowAggregate, uses: Sequence[WindowUse]) -> Iterato
             )
         if use.alias in _names(node.input.schema) and use.fields:
             yield (
-                f"the window {use.alias} has the name of a column of its table, and its {use.fields[0]} is "
-                "selected; use a different alias (Flink: Reference to a rowtime or proctime window required.)"
+                f"the window {use.alias} has the name of a column of its table, and the query selects its "
+                f"{use.fields[0]}; use a different alias (Flink: Reference to a rowtime or proctime window required.)"
             )
 
 
@@ -203,22 +206,26 @@ def _in_batch(node: GroupWindowAggregate, uses: Sequence[WindowUse]) -> Iterator
     if node.window.kind is WindowKind.SESSION or node.window.measure is Measure.ROWS:
         what = "a session window" if kind == "Session" else "a window over rows"
         yield (
-            f"{what} in batch mode; run the program in streaming mode, even for bounded input, or recompute it "
-            f"with `flinkcompat backfill` (Flink: Window {kind}GroupWindow is not supported right now.)"
+            f"{what} is not supported in batch mode; run the program in streaming mode, even for bounded input, or "
+            f"compute the result with `flinkcompat backfill` (Flink: Window {kind}GroupWindow is not supported "
+            f"right now.)"
         )
     elif node.time_attribute is TimeAttribute.PROCTIME:
         yield (
-            "a window on processing time in batch mode; use a column of the data (Flink: its planner fails "
+            "a window on processing time is not supported in batch mode; use a time column of the data (Flink: its "
+            "planner fails "
             "with ArrayIndexOutOfBoundsException)"
         )
     elif any("proctime" in use.fields for use in uses[:1]):
         yield (
-            "the proctime of a window on event time, in batch mode; select its rowtime, or its end (Flink: "
+            "the query selects the proctime of an event-time window in batch mode; select the window's rowtime or end "
+            "(Flink: "
             "refused in batch mode, accepted on a stream)"
         )
     elif node.window.slide and node.window.size and node.window.slide > node.window.size:
         yield (
-            "a sliding window whose slide is larger than its size, in batch mode; run it in streaming mode "
+            "the slide of a sliding window is larger than its size, which batch mode does not support; run the "
+            "program in streaming mode "
             "(Flink: ClassCastException when it runs)"
         )
 
@@ -228,8 +235,8 @@ def _over(node: Over, order: Expression, batch: bool) -> Iterator[str]:
     column = node.input.schema[order.index] if isinstance(order, InputRef) else None
     if batch:
         yield (
-            "a row window in batch mode, where there are no time attributes; write it as OVER of SQL, or run it in "
-            "streaming mode (Flink: Second argument in OVER window must be a TIME ATTRIBUTE)"
+            "a row window needs a time attribute, and batch mode has none; write the window as OVER in SQL, or run "
+            "the program in streaming mode (Flink: Second argument in OVER window must be a TIME ATTRIBUTE)"
         )
     elif column is not None and column.time_attribute is None and _known(node, order):
         yield (
@@ -238,13 +245,13 @@ def _over(node: Over, order: Expression, batch: bool) -> Iterator[str]:
         )
     if not batch and any(call.frame.following != 0 and call.frame.window is None for call in node.calls):
         yield (
-            "a row window reaches beyond the current row; end it there, with CURRENT_ROW or CURRENT_RANGE "
+            "a row window reaches beyond the current row; end the window with CURRENT_ROW or CURRENT_RANGE "
             "(Flink: OVER RANGE FOLLOWING windows are not supported yet.)"
         )
 
 
 def _uses(node: GroupWindowAggregate, windows: Sequence[WindowUse]) -> list[WindowUse]:
-    """Places of such a window in the program."""
+    """Places in the program that define this window."""
     window = node.window
     lengths = tuple(length for length in (window.slide, window.size, window.gap) if length is not None)
     key = (_CALLS.get(window.kind, ""), _name(node, node.time), lengths)
@@ -252,7 +259,7 @@ def _uses(node: GroupWindowAggregate, windows: Sequence[WindowUse]) -> list[Wind
 
 
 def _place(uses: Sequence[WindowUse], pipeline: Pipeline) -> Span | None:
-    """The window's place if there is only one; else that of its query."""
+    """The window's place if it is unique; else the place of the query."""
     return uses[0].span if len({use.span for use in uses}) == 1 else pipeline.span
 
 
@@ -272,7 +279,7 @@ def _type(node: Node, time: Expression) -> str:
 
 
 def _known(node: Node, time: Expression) -> bool:
-    """True if the column belongs to a declared table."""
+    """True if the type of the column is known."""
     column = _column(node, time)
     return column is not None and column.type.name != "UNKNOWN"
 

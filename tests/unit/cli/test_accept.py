@@ -196,7 +196,7 @@ def test_another_change_or_a_further_one_is_not_waived(project: Path, run: Run) 
     result = run("diff", *AGAINST)
     assert result.code == 1
     assert (
-        "note: orders: the waiver of window-changed (totals > 1) by ann does not apply: it was given for a "
+        "note: orders: the waiver of window-changed (totals > 1) by ann does not apply: it is for a "
         "different change" in result.out
     )
     change("orders", INCOMPATIBLE.replace("'topic' = 'orders'", "'topic' = 'others'"))
@@ -219,8 +219,8 @@ def test_it_ends_when_the_change_is_deployed(project: Path, run: Run, tmp_path: 
     result = run("diff", *against)
     assert result.code == 0
     assert (
-        "note: orders: the waiver of window-changed (totals > 1) by ann has ended: the deployed version is not "
-        "the one that it was given for; remove it with: flinkcompat accept orders window-changed --subject "
+        "note: orders: the waiver of window-changed (totals > 1) by ann has ended: it is for a different deployed "
+        "version; remove it with: flinkcompat accept orders window-changed --subject "
         "'totals > 1' --remove\n"
     ) in result.out
     change("orders", V1)
@@ -306,12 +306,10 @@ class TestLint:
         assert (found["exit_code"], found["annotations"][0]["waiver"]["state"]) == (1, "expired")
         Path("new.sql").write_text(UNDECLARED + "-- more\n", encoding="utf-8")
         (note,) = linted(run)["notes"]
-        assert "by ann does not apply: it was given for a different script" in note
+        assert "by ann does not apply: it is for a different script" in note
         Path("new.sql").write_text(V1, encoding="utf-8")
         (note,) = linted(run)["notes"]
-        assert (
-            "has ended: the script no longer contains any of the findings that it was given for; remove it with" in note
-        )
+        assert "has ended: the script no longer has the waived finding; remove it with" in note
         remedy = note.partition("flinkcompat accept ")[2]
         assert run("accept", *shlex.split(remedy)).code == 0
         assert not place.exists()

@@ -280,7 +280,7 @@ class TestWaivers:
         other = {**pair, "new": V1.replace("'1' MINUTE", "'5' MINUTE"), "waivers": text}
         result = run("batch", "-", stdin=lines(other))
         assert (result.code, json.loads(result.out)["gate_outcome"]) == (1, "incompatible")
-        assert "by ann does not apply: it was given for a different change" in json.loads(result.out)["warnings"][0]
+        assert "by ann does not apply: it is for a different change" in json.loads(result.out)["warnings"][0]
         expired = {**pair, "waivers": text.replace("2999", "2025")}
         assert run("batch", "-", stdin=lines(expired)).code == 1
         wrong = run("batch", "-", stdin=lines({**pair, "waivers": "[[waiver]]"}))

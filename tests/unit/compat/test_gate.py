@@ -161,8 +161,8 @@ def test_another_change_of_the_same_rule_and_subject_is_not_waived() -> None:
     judged = apply_waivers([other], waivers, elsewhere, TODAY, ("orders", "orders"))
     assert judged.reports == (other,)
     assert judged.notes == (
-        "the waiver of window-changed (totals > 1) by ann does not apply: it was given for a different "
-        "change, or for a different verdict on it; remove it with: flinkcompat accept orders window-changed "
+        "the waiver of window-changed (totals > 1) by ann does not apply: it is for a different "
+        "change, or for a different verdict on this change; remove it with: flinkcompat accept orders window-changed "
         "--subject 'totals > 1' "
         "--remove",
     )
@@ -182,8 +182,8 @@ def test_once_deployed_or_taken_back_it_has_ended() -> None:
     report, change = of_change(V1, INCOMPATIBLE)
     waivers = [given_for(each, report, change) for each in report.findings]
     for old, words in (
-        (INCOMPATIBLE, "the deployed version is not the one"),
-        (V1, "no longer contains any of the findings that it was given for"),
+        (INCOMPATIBLE, "it is for a different deployed version"),
+        (V1, "the change no longer has the waived finding"),
     ):
         done, after = of_change(old, old)
         (note,) = apply_waivers([done], waivers, after, TODAY).notes
@@ -197,7 +197,7 @@ def test_one_that_expired_counts_no_more_and_is_told() -> None:
     assert (after.gate_outcome, after.findings[0].is_waived) == (Outcome.INCOMPATIBLE, False)
     assert waiver_lines([after]) == (
         "The waiver of window-changed (totals > 1) by ann expired on 2026-11-25 and no longer applies "
-        "(renew or remove it with flinkcompat accept): counted by hand",
+        "(renew or remove the waiver with flinkcompat accept): counted by hand",
     )
     assert all_waived(report, change, until=TODAY).reports[0].gate_outcome is Outcome.COMPATIBLE, "its last day"
 
@@ -257,7 +257,7 @@ def test_a_program_that_was_judged_in_several_ways_takes_none() -> None:
     report, change = of_change(V1, INCOMPATIBLE)
     judged = all_waived(replace(report, environments=2), change)
     assert judged.reports[0].gate_outcome is Outcome.INCOMPATIBLE
-    assert "no waiver applies: the program was judged for several possible results" in judged.notes[0]
+    assert "no waiver applies: the program was judged for several possible environments" in judged.notes[0]
 
 
 def test_a_secret_in_a_reason_is_masked() -> None:

@@ -145,7 +145,7 @@ def test_what_makes_a_column_the_same_one(
 
 
 def test_a_source_that_is_not_there() -> None:
-    with pytest.raises(InputError, match="no source is named order; sources that keep positions: orders"):
+    with pytest.raises(InputError, match="no source is named order; choose from the sources that store positions: orders"):
         migrated(KAFKA, KAFKA, "order")
 
 
@@ -162,7 +162,7 @@ def test_of_tables_that_nobody_declares_the_name_is_all_there_is() -> None:
     line = source(migrated(None, None, name="purchases"))
     assert line.effect is RestoreEffect.NOT_MIGRATABLE
     assert line.reason == (
-        "it is a different table than orders; if it is the same, pass --source-renamed orders=purchases, or "
+        "it has a different name than orders; if it is the same table, pass --source-renamed orders=purchases, or "
         "restart it with --restart-source purchases, or in a DAG with source-moved in check.accept"
     )
     told = migrated(None, None, name="purchases", renamed={"purchases": "orders"})
@@ -171,7 +171,7 @@ def test_of_tables_that_nobody_declares_the_name_is_all_there_is() -> None:
 
 @pytest.mark.parametrize("renamed", [{"purchases": "order"}, {"purchase": "orders"}])
 def test_a_renamed_source_that_is_not_there(renamed: Mapping[str, str]) -> None:
-    with pytest.raises(InputError, match=r"no source is named (order|purchase); sources that keep positions: "):
+    with pytest.raises(InputError, match=r"no source is named (order|purchase); choose from the sources that store positions: "):
         migrated(KAFKA, KAFKA, name="purchases", renamed=renamed)
 
 

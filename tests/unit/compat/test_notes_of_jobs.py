@@ -18,7 +18,7 @@ def warned(script: str, about: str) -> bool:
 
 
 def test_each_job_goes_on_from_a_savepoint_of_its_own() -> None:
-    said = "starts 2 jobs, each with its own savepoint"
+    said = "starts 2 jobs, each with a separate savepoint"
     assert warned(INSERT + INSERT, said)
     assert not warned(INSERT, "own savepoint")
     assert not warned(f"EXECUTE STATEMENT SET BEGIN\n{INSERT}{INSERT}END;", "own savepoint")

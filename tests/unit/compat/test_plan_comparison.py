@@ -473,7 +473,7 @@ def test_values_of_another_time_zone_do_not_go_on(time: str, kept: str) -> None:
     assert made.kept == kept
     reasons = [line.reason for line in made.operators if line.effect is RestoreEffect.NOT_MIGRATABLE]
     assert reasons == (
-        [] if kept == "whole" else ["table.local-time-zone changed, and stored values were computed in the old one"]
+        [] if kept == "whole" else ["table.local-time-zone changed, but stored values were computed in the old zone"]
     )
 
 

@@ -64,7 +64,7 @@ def test_a_partial_change_resumes_and_the_deploy_says_by_which_waiver(deployed_o
     run, _tasks, _ = deployed_on_vvr.checked(script(), **OF_VVR)
     assert run.pushed["check", "summary"]["waivers"] == []
     stored, markdown = deployed_on_vvr.ledger.read_report(run.pushed["check", "report"])
-    assert any("has ended: the deployed version is not the one" in each for each in stored["warnings"])
+    assert any("has ended: it is for a different deployed version" in each for each in stored["warnings"])
     assert "Waived by" not in markdown
 
 

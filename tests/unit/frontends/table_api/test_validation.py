@@ -88,7 +88,7 @@ def test_the_whole_report(snapshot: SnapshotAssertion) -> None:
          "is meant, else lit(135).minutes"),
         ('t.window(Tumble.over(lit(5).minutes).on(t.ts).alias("w")).group_by(col("w")).select(t.b.sum).execute()',
          "the window w has the name of a column of its table: "
-         "FLIP-11 requires a unique name, Flink 2.3 uses the window if both are possible; use a different alias"),
+         "FLIP-11 requires a unique name, but Flink 2.3 uses the window if both are possible; use a different alias"),
         ('t.group_by(t.a).select(t.b.sum).execute()', None),
         ('t.select(t.b.sum).execute()', None),
     ],
@@ -115,7 +115,8 @@ def test_a_column_called_rowtime_is_a_column_today() -> None:
     report = check(*(Side(body, engine="flink", source="job.py", language="python") for _ in range(2)))
     assert report.outcome is Outcome.COMPATIBLE
     assert report.warnings == (
-        "job.py:5:22: t has a column called rowtime: a keyword in FLIP-11, a regular column in Flink 2.3",
+        "job.py:5:22: t has a column named rowtime: FLIP-11 treats rowtime as a keyword, Flink 2.3 as a regular "
+        "column; rename the column",
     )
 
 
