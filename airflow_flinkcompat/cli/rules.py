@@ -25,10 +25,10 @@ from airflow_flinkcompat.compat.reports.catalogue import (
     basis_text,
     example_parts,
     explain,
-    near,
     outcome_text,
     overview,
     select,
+    similar_codes,
 )
 from airflow_flinkcompat.compat.rule import EXAMPLE_TABLES, Rule
 from airflow_flinkcompat.compat.side import Side
@@ -62,7 +62,7 @@ def rules_command(code: str | None, engine: str | None, outcome: str | None, sty
     rules = select(engine, Outcome(outcome) if outcome else None)
     if code is not None:
         if code not in BY_CODE:
-            meant = ", ".join(near(code))
+            meant = ", ".join(similar_codes(code))
             hint = f"did you mean {meant}?" if meant else "`flinkcompat rules` lists them"
             raise InputError(f"there is no rule {mask_secrets(code)!r}; {hint}")
         rules = (BY_CODE[code],)

@@ -86,7 +86,7 @@ def refusals(program: Program) -> tuple[Refusal, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def of_old_style(side: Side) -> Iterator[Refusal]:
+def old_style_refusals(side: Side) -> Iterator[Refusal]:
     """Used tables with old-style options that this line of Flink no longer supports."""
     line = side.flink_line
     if line not in _WITHOUT_OLD_STYLE:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from airflow_flinkcompat.compat.changes.format import format_query
 from airflow_flinkcompat.compat.changes.query_form import calls, expressions
 from airflow_flinkcompat.compat.engines.flink.validation.query import Query, faults
-from airflow_flinkcompat.compat.refusals import of_old_style, refusals
+from airflow_flinkcompat.compat.refusals import old_style_refusals, refusals
 from airflow_flinkcompat.compat.report import Finding, Report, tool_version
 from airflow_flinkcompat.compat.rule import Example, Rule, windowed
 from airflow_flinkcompat.compat.rule_builders.table_options import startup_positions
@@ -51,7 +51,7 @@ def lint(side: Side) -> tuple[Finding, ...]:
 
 
 def _refused(side: Side) -> Iterator[Finding]:
-    for refusal in (*refusals(side.program), *statements.of_declarations(side), *of_old_style(side)):
+    for refusal in (*refusals(side.program), *statements.of_declarations(side), *old_style_refusals(side)):
         # The catalog is unknown, so an object that may exist there is no fault.
         # A Flink session begins without tables, but a platform keeps tables of earlier scripts.
         if not refusal.of_session or (refusal.certain and ENGINE_FACTS[side.engine].takes_commands):

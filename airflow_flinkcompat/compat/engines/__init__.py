@@ -1,5 +1,5 @@
-"""Judgement of each engine about a change to stored state.
+"""The engines, which judge the effect of a change on stored state.
 
-To add an engine: a module here that makes an :class:`~airflow_flinkcompat.compat.engines.protocol.Engine`, an entry in
-:data:`~airflow_flinkcompat.model.engine.ENGINE_FACTS`, and a verdict of each rule.
+To add an engine, add a module here that defines an :class:`~airflow_flinkcompat.compat.engines.protocol.Engine`. Then
+add an entry to :data:`~airflow_flinkcompat.model.engine.ENGINE_FACTS`, and a verdict to each rule.
 """

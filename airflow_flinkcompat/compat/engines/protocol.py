@@ -1,4 +1,4 @@
-"""Interface of an engine to the checker, and adjusters that engines share."""
+"""The interface between engines and the checker, and adjusters that several engines use."""
 
 from __future__ import annotations
 
@@ -12,69 +12,69 @@ from airflow_flinkcompat.compat.rule import Level, Rule
 from airflow_flinkcompat.compat.verdict import SAFE, Verdict
 from airflow_flinkcompat.model import Basis, Outcome, Reason
 
-GraphVoice = Callable[[Finding, Rule], Finding]
-"""Replacement of a finding's effect by that of the exec graphs' diff, if they show its subject."""
+GraphAdjuster = Callable[[Finding, Rule], Finding]
+"""Function that replaces a finding's outcome by that of the exec graph diff, if the graphs show it."""
 
 
 @dataclass(frozen=True)
 class AdjusterContext:
-    """Context of adjusting a finding, besides the finding and its rule.
+    """The context in which an adjuster changes a finding.
 
     Attributes:
         change: The change.
-        certain: Findings, by code of their rule and sink, that stay incompatible although one side alone declares a
-            table: they were found just so with the table declared on both sides, or in compiled plans.
-        graph_voice: The diff of the exec graphs; None if Flink did not plan both sides.
-        memo: Results that an adjuster has derived from a query: it sees every finding about it.
+        certain: Findings, by rule code and sink, that stay incompatible although only one side declares a table. They
+            were also found with the table declared on both sides, or in compiled plans.
+        graph_adjuster: Function that applies the exec graph diff; None if Flink did not plan both sides.
+        memo: Results about a query that an adjuster stores for the query's other findings.
     """
 
     change: Change
     certain: frozenset[tuple[str, str | None]] = frozenset()
-    graph_voice: GraphVoice | None = None
+    graph_adjuster: GraphAdjuster | None = None
     memo: dict[Hashable, Any] = field(default_factory=dict, compare=False, repr=False)
 
 
 VerdictAdjuster = Callable[[Verdict, Any, Change], Verdict]
-"""A rule's verdict, the pair that it speaks of, and the change → the verdict that holds."""
+"""Function from a rule's verdict, its pair and the change to the adjusted verdict."""
 FindingAdjuster = Callable[[Finding, Rule, AdjusterContext], Finding]
-"""A finding, its rule and the case → the finding that holds. It makes nothing safe but by exec graphs."""
+"""Function from a finding, its rule and the context to the adjusted finding."""
 
 
 class Engine(Protocol):
-    """Judgement of one engine. A verdict passes the adjusters in order, each receives the former's result.
+    """One engine. Its adjusters run in order on each verdict or finding.
 
     Facts independent of a change are in :class:`~airflow_flinkcompat.model.engine.EngineFacts`.
     """
 
     @property
     def name(self) -> str:
-        """The name by which rules, sides and users call it."""
+        """The name of the engine in rules, sides and options."""
 
     @property
     def verdict_adjusters(self) -> tuple[VerdictAdjuster, ...]:
-        """Adjusters from a rule's verdict to the pair and version at hand."""
+        """Adjusters of a rule's verdict to the pair and the version."""
 
     @property
     def finding_adjusters(self) -> tuple[FindingAdjuster, ...]:
-        """Adjusters of a finding in the light of the whole change."""
+        """Adjusters of a finding in the context of the whole change."""
 
     @property
     def unchanged_adjusters(self) -> tuple[FindingAdjuster, ...]:
-        """The adjusters that a change without any difference passes."""
+        """Adjusters of the findings on a change without differences."""
 
     @property
     def safe_finding_adjusters(self) -> tuple[FindingAdjuster, ...]:
-        """Adjusters of findings that are all safe: facts that may contradict them as a whole."""
+        """Adjusters that run only if all findings are safe. They may contradict the findings as a whole."""
 
     def level(self, rule: Rule) -> Level:
-        """Level of a rule's findings in the precedence."""
+        """The precedence level of a rule's findings."""
 
 
 MOVED = "no restore confirms that a query keeps its state when it uses different operations"
 
 
 def lowered_to_unknown(finding: Finding, why: str) -> Finding:
-    """A finding lowered to unknown."""
+    """Lower a safe finding to unknown."""
     if finding.outcome not in SAFE:
         return finding
     message = f"{finding.message} ({why})"
@@ -82,12 +82,12 @@ def lowered_to_unknown(finding: Finding, why: str) -> Finding:
 
 
 def unknown_value_adjuster(finding: Finding, rule: Rule, case: AdjusterContext) -> Finding:
-    """Lower findings about environment values, which may be equal under two names."""
+    """Lower incompatible findings about environment values: two different names may have one value."""
     inputs = {f"${{{name}}}" for program in case.change.programs for name in program.inputs}
     shown = f"{finding.before} {finding.after}"
     if finding.outcome is not Outcome.INCOMPATIBLE or not any(name in shown for name in inputs):
         return finding
-    unless = "unless both are the same, which only the environment knows; pass the values with --var"
+    unless = "unless both values are equal in the job's environment; pass the values with --var"
     return _unknown(finding, Reason.NOT_READ, unless)
 
 
@@ -99,12 +99,12 @@ def _unknown(finding: Finding, reason: Reason, why: str) -> Finding:
 
 
 def undeclared_table_adjuster(finding: Finding, rule: Rule, case: AdjusterContext) -> Finding:
-    """Lower refusals and wrong rows that rest on types of a one-sided table, unless certain."""
+    """Lower incompatible findings if only one side declares a table, unless the findings are certain."""
     tables = case.change.declared_on_one_side
     if not tables or finding.outcome is not Outcome.INCOMPATIBLE or (rule.code, finding.sink) in case.certain:
         return finding
     why = (
-        f"{', '.join(sorted(tables))} is declared on one side only, or its declaration on the other was not read; "
-        "pass it with --catalog"
+        f"{', '.join(sorted(tables))} is declared on one side only, or its declaration on the other side was not "
+        "read; pass the declaration with --catalog"
     )
-    return _unknown(finding, Reason.UNDECLARED, f"as far as the check can tell: {why}")
+    return _unknown(finding, Reason.UNDECLARED, f"but this is uncertain: {why}")

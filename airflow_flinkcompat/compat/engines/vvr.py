@@ -23,16 +23,16 @@ from airflow_flinkcompat.plan.operators import AggregateOperator, AssignedWindow
 
 
 def row_window_adjuster(verdict: Verdict, target: Any, change: Change) -> Verdict:
-    """Lower a page's row about SQL windows to inferred for a window that SQL cannot express."""
+    """Lower a documented verdict on SQL windows to inferred if SQL cannot express the window."""
     if not isinstance(target, OperatorPair) or not _by_rows(target):
         return verdict
     if verdict.basis is not Basis.DOCUMENT or verdict.outcome is Outcome.UNKNOWN:
         return verdict
-    return replace(verdict, basis=Basis.INFERRED, source=f"as for windows in SQL: {verdict.source}")
+    return replace(verdict, basis=Basis.INFERRED, source=f"like windows in SQL: {verdict.source}")
 
 
 def table_api_adjuster(finding: Finding, rule: Rule, case: AdjusterContext) -> Finding:
-    """The pages speak of no query that is written through other operations than before."""
+    """Lower findings on a query with changed Table API operations, which no document covers."""
     if rule.table_api_cover is TableApiCover.OWN:
         return finding
     moved = any(pair.moved for pair in case.change.pipelines_about(finding.sink))
@@ -40,7 +40,7 @@ def table_api_adjuster(finding: Finding, rule: Rule, case: AdjusterContext) -> F
 
 
 def _by_rows(pair: OperatorPair) -> bool:
-    """True if an operator is on a row-count window, or a row window of FLIP-11."""
+    """True if either side has a row-count window, or a FLIP-11 row window."""
     for side in (pair.old, pair.new):
         match side:
             case AggregateOperator(window=AssignedWindow(window=Window(measure=Measure.ROWS))):
@@ -51,7 +51,7 @@ def _by_rows(pair: OperatorPair) -> bool:
 
 
 class VvrEngine:
-    """The vendor's engine: rules decide in the order of their levels."""
+    """The vendor's engine. The rules with the highest precedence level decide."""
 
     name = "vvr"
     verdict_adjusters = (row_window_adjuster,)
@@ -60,5 +60,5 @@ class VvrEngine:
     safe_finding_adjusters = ()
 
     def level(self, rule: Rule) -> Level:
-        """The rule's own."""
+        """The level of the rule."""
         return rule.level

@@ -1,1 +1,1 @@
-"""A report and the catalogue of rules, rendered for people."""
+"""Rendering of reports and of the rule catalogue for people."""

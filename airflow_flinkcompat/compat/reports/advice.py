@@ -1,4 +1,4 @@
-"""Next steps for a report: texts with commands, the same in every rendering."""
+"""Next steps for a report: texts with commands, equal in all output formats."""
 
 from __future__ import annotations
 
@@ -23,49 +23,52 @@ CONSEQUENCES: Mapping[Consequence | None, str] = {
     Consequence.REFUSED_AT_SUBMIT: "Flink would refuse the job when it is submitted",
     Consequence.REFUSED_AT_RESTORE: "Flink would accept the job, then fail it while restoring",
     Consequence.SILENTLY_WRONG: "Flink would keep running WITH WRONG ROWS AND NO ERROR",
-    None: "the result is unknown: Flink may refuse it, or run with wrong rows and no error",
+    None: "the result is unknown: Flink may refuse the job, or run with wrong rows and no error",
 }
 _MORE: Mapping[Consequence | None, str] = {
-    Consequence.REFUSED_AT_SUBMIT: " (ignore-unclaimed-state would let it start, with its state silently emptied)",
-    Consequence.REFUSED_AT_RESTORE: " (it shows RUNNING for a moment first; ignore-unclaimed-state does not help)",
+    Consequence.REFUSED_AT_SUBMIT: " (with ignore-unclaimed-state the job would start, but its state would be "
+    "silently empty)",
+    Consequence.REFUSED_AT_RESTORE: " (the job is RUNNING for a moment first; ignore-unclaimed-state does not help)",
 }
 _TO_READ_ALL: Mapping[Reason, str] = {
     Reason.NOT_READ: "Correct or remove the parts that could not be read, and check again.",
-    Reason.UNDECLARED: "Declare what is missing (--catalog FILE, --function NAME=KIND), and check again.",
+    Reason.UNDECLARED: "Declare the missing tables and functions (--catalog FILE, --function NAME=KIND), and "
+    "check again.",
 }
 _OLD_REFUSED = (
-    "Flink does not plan the deployed script. Check again with the version that runs the job "
-    "(--old-engine-version), with the script that is actually deployed, or with the jars that it needs "
-    "(--jar FILE)."
+    "Flink refuses the deployed script. Check again with the engine version that runs the job (--old-engine-version), "
+    "with the script that is actually deployed, or with the jars that the script needs (--jar FILE)."
 )
 _TO_SPLIT: Mapping[Reason, str] = {
-    Reason.SEVERAL_CHANGES: "Split the change: check and deploy one part after the other.",
-    Reason.AMBIGUOUS: "Change one query at a time, or give each query its own sink, so that they can be matched.",
-    Reason.VERSION: "Change the engine's version and the script in two deployments, one after the other.",
+    Reason.SEVERAL_CHANGES: "Split the change into parts, and check and deploy them one after the other.",
+    Reason.AMBIGUOUS: "Change one query at a time, or give each query a separate sink, so that old and new queries "
+    "can be paired.",
+    Reason.VERSION: "Change the engine version and the script in two separate deployments.",
 }
 _FROM_SAVEPOINT = {RECOVERY_PATH: "<savepoint>", IGNORE_UNCLAIMED: "false", CLAIM_MODE: "NO_CLAIM"}
 _STOP = "flink stop --savepointPath '<folder>' '<job id>'"
 _MIGRATE_TASK = (
-    "Do not resume. Keep the state in the branch `migrate` (Migrate the state): it stops the job with a savepoint, "
-    "rewrites that, reads it back, rehearses a restore with stand-ins for the sinks, and starts the job from it. If "
-    "any of that fails, the former script resumes from its own savepoint."
+    "Do not resume. Keep the state with the branch `migrate` (Migrate the state). This branch stops the job with a "
+    "savepoint, rewrites the savepoint, verifies the result, rehearses a restore with stand-ins for the sinks, and "
+    "starts the job from the rewritten savepoint. If any step fails, the former script resumes from its own "
+    "savepoint."
 )
-_ACCEPT_MOVED = " With source-moved in check.accept, {} restarts and the rest of the state is kept."
-_NO_START = "Not advised: this script cannot start, with or without state."
+_ACCEPT_MOVED = " With source-moved in check.accept, {} starts from the beginning and the rest of the state is kept."
+_NO_START = "Not advised: Flink refuses this script, with or without state."
 _MEND = (
-    "Correct the script as the findings describe, and check again. It cannot start, with or without "
-    "state, so leave the running job as it is."
+    "Correct the script as the findings describe, and check again. Do not stop the running job: Flink refuses the new "
+    "script, with or without state."
 )
 _ADD_CLAUSE = (
-    "End the INSERT with an ON CONFLICT clause, or set table.exec.sink.require-on-conflict = false. "
-    "DEDUPLICATE keeps the latest row of a primary key, NOTHING the first, ERROR fails the job; the "
-    "last two need a watermark on every source."
+    "End the INSERT with an ON CONFLICT clause, or set table.exec.sink.require-on-conflict = false. DEDUPLICATE keeps "
+    "the latest row of a primary key, NOTHING keeps the first row, ERROR fails the job. NOTHING and ERROR need a "
+    "watermark on every source."
 )
 _CLAUSES = ("INSERT INTO … SELECT … ON CONFLICT DO DEDUPLICATE;",)
 _REHEARSE = (
-    "Rehearse it: take a savepoint of the running job without stopping it. Start {new} from it under "
-    "another name, with a separate location for every sink (a restored sink may commit or abort "
-    "pending transactions of the live job). Compare its rows with those of a start without state."
+    "Rehearse the restore: trigger a savepoint of the running job without stopping the job. Start {new} from this "
+    "savepoint under a different name, with a separate location for every sink (a restored sink may commit or abort "
+    "pending transactions of the live job). Compare the rows with those of a start without state."
 )
 _REHEARSE_BRIEFLY = "Rehearse {new} from a savepoint of the running job (`flinkcompat rehearse`)."
 
@@ -74,8 +77,8 @@ _REHEARSE_BRIEFLY = "Rehearse {new} from a savepoint of the running job (`flinkc
 class Step:
     """One next step.
 
-    ``commands`` are lines of SQL or of the shell, as ``language`` states. ``brief`` replaces ``text`` in a short
-    report; None: the same. A short report omits a step with an empty ``brief``.
+    ``commands`` are lines of SQL or shell, by ``language``. ``brief`` replaces ``text`` in a short report; None means
+    the same text. A short report omits a step whose ``brief`` is empty.
     """
 
     text: str
@@ -86,13 +89,14 @@ class Step:
 
 @dataclass(frozen=True)
 class ReportContext:
-    """Facts about a change that the displaying side knows.
+    """Facts about a change and its deployment that a report itself does not contain.
 
-    ``job_id`` is the deployed job, ``entry`` its entry in the ledger of ``deployment``. ``approver``: it is shown to
-    the person who decides. ``backfill``: a restart is followed by a backfill; None if unknown. ``backfill_refused`` is
-    the reason why a backfill of the proposed script would be refused. ``migrates``: a task can start the job from a
-    rewritten savepoint. ``takes_commands``: the job is known by its Flink id, so that Flink's own commands stop it;
-    ``chooses_offsets``: the target accepts starting offsets. ``project``: values from the project file, in a sentence.
+    ``job_id`` is the deployed job, ``entry`` its entry in the ledger of ``deployment``. ``approver`` is True if the
+    report is shown to the person who decides. ``backfill`` is True if a backfill follows a restart, None if unknown.
+    ``backfill_refused`` is the reason why a backfill of the proposed script would be refused. ``migrates`` is True if a
+    task can start the job from a rewritten savepoint. ``takes_commands`` is True if the job has a Flink id, so that
+    Flink's own commands can stop it. ``chooses_offsets`` is True if the target accepts starting offsets. ``project`` is
+    a sentence about values from the project file.
     """
 
     deployment: str = ""
@@ -107,10 +111,10 @@ class ReportContext:
     project: str = ""
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON values, secrets masked; :meth:`from_dict` reads them.
+        """Convert to JSON values with secrets masked; :meth:`from_dict` is the inverse.
 
         Returns:
-            ``context`` of a report that a ledger keeps.
+            The ``context`` of a report in a ledger.
         """
         return {name: mask_secrets(value) if isinstance(value, str) else value for name, value in asdict(self).items()}
 
@@ -119,7 +123,7 @@ class ReportContext:
         """Read the values of :meth:`to_dict`.
 
         Args:
-            row: It as JSON values; additions of another release are left out.
+            row: The context as JSON values. Unknown fields of a different release are ignored.
 
         Returns:
             The same.
@@ -129,7 +133,7 @@ class ReportContext:
 
 @dataclass(frozen=True)
 class PossibleAnswer:
-    """Consequence of one answer of the person who decides. ``branch``: resume, migrate, restart or reject."""
+    """The consequence of one possible decision. ``branch`` is resume, migrate, restart or reject."""
 
     branch: str
     text: str
@@ -151,16 +155,16 @@ def _with_ids(step: Step, known: ReportContext) -> Step:
 
 
 def possible_answers(report: Report, known: ReportContext = NO_CONTEXT) -> tuple[PossibleAnswer, ...]:
-    """Consequences of each answer of the person who decides."""
+    """The consequence of each possible decision of the approver."""
     if report.findings[0].rule in _ONE_SIDED:
         return ()
-    told = {
+    consequences = {
         "resume": _if_resumed(report),
         "migrate": _if_migrated(report),
         "restart": _if_restarted(report, known),
-        "reject": "The deployed version keeps running, and this version is not offered again.",
+        "reject": "The deployed version keeps running, and this version is not proposed again.",
     }
-    return tuple(PossibleAnswer(branch, text) for branch, text in told.items() if text)
+    return tuple(PossibleAnswer(branch, text) for branch, text in consequences.items() if text)
 
 
 def _if_resumed(report: Report) -> str:
@@ -174,14 +178,14 @@ def _if_resumed(report: Report) -> str:
             names, until = _from_zero(report)
             return f"The job resumes from a savepoint. These metrics start from zero: {names}; {until}."
         case Outcome.UNKNOWN:
-            return "The job starts from a savepoint; it is unknown whether its state fits."
+            return "The job starts from a savepoint, but its state may not fit."
         case Outcome.INCOMPATIBLE:
-            (ending_told, *_) = if_resumed(report) or ("its state does not fit",)
-            return f"Not advised: {ending_told}."
+            (result, *_) = if_resumed(report) or ("its state does not fit",)
+            return f"Not advised: {result}."
 
 
 def _if_migrated(report: Report) -> str:
-    """Advice on a migration; none if it keeps nothing."""
+    """The consequence of a migration; "" if a migration keeps no state."""
     if report.migration is None or not report.keeps_state:
         return ""
     operators = report.migration.operators
@@ -193,10 +197,10 @@ def _if_migrated(report: Report) -> str:
         ("begins now", [*(name for each in operators for name in each.begins), *empty]),
         ("lost", [*(name for each in operators for name in each.gone), *dropped]),
     )
-    words = "; ".join(f"{word}: {_few(names)}" for word, names in parts if names)
+    words = "; ".join(f"{word}: {_first_names(names)}" for word, names in parts if names)
     return (
-        f"A savepoint is rewritten, and the job resumes from it{f' ({words})' if words else ''}. If that fails, the "
-        "former script resumes from its own savepoint."
+        f"A savepoint is rewritten, and the job resumes from the rewritten savepoint{f' ({words})' if words else ''}. "
+        "If that fails, the former script resumes from its own savepoint."
     )
 
 
@@ -204,27 +208,27 @@ def _if_restarted(report: Report, known: ReportContext) -> str:
     if report.is_refused:
         return _NO_START
     begins = "; ".join(f"table {table} {begin}" for table, begin in report.sources)
-    words = ["All state is discarded, even state that would fit."]
+    words = ["All state is discarded, including state that would fit."]
     if begins:
         words.append(f"Without state, {begins}.")
     if known.backfill_refused:
         words.append(f"A backfill cannot recompute history: {known.backfill_refused.rstrip('.')}.")
     elif known.backfill is not None:
         words.append(
-            "A backfill then recomputes the results that this start does not cover."
+            "A backfill then recomputes the results that a start without state lacks."
             if known.backfill
-            else "No backfill recomputes the results that this start does not cover."
+            else "No backfill recomputes the results that a start without state lacks."
         )
     return " ".join(words)
 
 
 def if_resumed(report: Report) -> tuple[str, ...]:
-    """End of a start from the savepoint on open-source Flink; empty if right.
+    """The result of a start from the savepoint on open-source Flink; empty if the state fits.
 
-    The first line is the end, the others name stored values that would be misread.
+    The first line is the result. The other lines name stored values that would be misread.
     """
-    told = ENGINE_FACTS[report.engine].endings_known and report.outcome is Outcome.INCOMPATIBLE
-    if not told or report.is_refused:
+    predictable = ENGINE_FACTS[report.engine].endings_known and report.outcome is Outcome.INCOMPATIBLE
+    if not predictable or report.is_refused:
         return ()
     if report.findings[0].rule in _ONE_SIDED:
         return ()
@@ -240,7 +244,7 @@ def _steps(report: Report, known: ReportContext) -> Iterator[Step]:
         yield _ONE_SIDED[report.findings[0].rule](report, known)
         return
     if all(finding.rule == "unchanged" for finding in report.deciding) and report.outcome is Outcome.COMPATIBLE:
-        yield Step("Nothing needs to be deployed. A restart from a savepoint is safe at any time.")
+        yield Step("No deployment is needed. A restart from a savepoint is safe at any time.")
         return
     match report.outcome:
         case Outcome.COMPATIBLE if report.sinks_begin_empty:
@@ -264,7 +268,7 @@ def _steps(report: Report, known: ReportContext) -> Iterator[Step]:
             else:
                 yield from (Step(text) for reason, text in _TO_READ_ALL.items() if reason in reasons)
             if not reasons & _TO_READ_ALL.keys():
-                yield from _asked_again(report, known)
+                yield from _steps_for_more_facts(report, known)
                 yield Step(
                     _REHEARSE.format(new=report.new_source), brief=_REHEARSE_BRIEFLY.format(new=report.new_source)
                 )
@@ -281,7 +285,7 @@ def _steps(report: Report, known: ReportContext) -> Iterator[Step]:
                 yield from _clause(report.deciding)
                 yield Step(_MEND)
                 return
-            keeps = list(_keeping(report, known))
+            keeps = list(_steps_that_keep_state(report, known))
             yield from keeps
             fits = any(operator.outcome.rank < report.outcome.rank for operator in report.operators)
             lead = "Or start" if keeps else "Do not resume. Start"
@@ -290,13 +294,13 @@ def _steps(report: Report, known: ReportContext) -> Iterator[Step]:
 
 
 def _clause(findings: Iterable[Finding]) -> Iterator[Step]:
-    """Show the statement with the clause that it lacks for Flink."""
+    """A step with the missing ON CONFLICT clause, if a finding requires the clause."""
     if any(finding.remedy is Remedy.ON_CONFLICT for finding in findings):
         yield Step(_ADD_CLAUSE, _CLAUSES)
 
 
-def _keeping(report: Report, known: ReportContext) -> Iterator[Step]:
-    """Steps by which an incompatible change may keep state; none if Flink's planner keeps nothing."""
+def _steps_that_keep_state(report: Report, known: ReportContext) -> Iterator[Step]:
+    """Steps that keep state across an incompatible change; none if no state can be kept."""
     if report.migration_is_unknown:
         yield _ask_what_is_kept(report, known)
     elif report.migration is not None and report.keeps_state:
@@ -312,7 +316,7 @@ def _is_program(report: Report) -> bool:
 
 
 def _by_client(report: Report, options: str) -> tuple[str, ...]:
-    """Commands that start a program by Flink's own client; none for FLIP-11's notation."""
+    """Commands that start a Python program with Flink's client; none for other programs."""
     runs = language_of(report.new_source) == "python"
     return (_STOP, f"flink run {options} -py {report.new_source}") if runs else ()
 
@@ -323,14 +327,14 @@ def metrics_from_zero(report: Report) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name, fate in metrics if fate is Fate.FROM_ZERO))
 
 
-def _few(names: Iterable[str]) -> str:
-    """The names, each once, as far as they are few."""
+def _first_names(names: Iterable[str]) -> str:
+    """The first four different names, and the number of other names."""
     found = list(dict.fromkeys(names))
     return ", ".join(found[:4]) + (f" and {len(found) - 4} more" if len(found) > 4 else "")
 
 
 def _from_zero(report: Report) -> tuple[str, str]:
-    """Metrics that start from zero if the job is resumed, as far as they are few, and for how long."""
+    """The first metrics that start from zero if the job is resumed, and the affected results."""
     short = [operator for operator in report.operators if any(fate is Fate.FROM_ZERO for _, fate in operator.metrics)]
     windowed = all(operator.after is not None and operator.after.window for operator in short)
     until = (
@@ -338,24 +342,26 @@ def _from_zero(report: Report) -> tuple[str, str]:
         if windowed
         else "groups that exist at the restart have incomplete results from then on"
     )
-    return _few(metrics_from_zero(report)) or "the new metrics", until
+    return _first_names(metrics_from_zero(report)) or "the new metrics", until
 
 
 def _question(report: Report, known: ReportContext) -> str:
-    asked, until = _from_zero(report)
-    question = f"Decide whether {asked} may start from zero ({until})"
+    names, until = _from_zero(report)
+    question = f"Decide whether {names} may start from zero ({until})"
     return f"{question}." if known.approver else f"{question}; in Airflow the branch `approve` asks."
 
 
 def _may_begin_empty(report: Report, known: ReportContext) -> str:
-    """The decision on a keyed sink at a new place."""
+    """The question whether a keyed sink at a new location may begin empty."""
     sinks = " and ".join(report.sinks_begin_empty)
-    question = f"Decide whether {sinks} may lack keys that no longer change, or copy its rows first"
+    question = (
+        f"Decide whether the new location of {sinks} may lack keys that no longer change, or copy the old rows first"
+    )
     return f"{question}." if known.approver else f"{question}; in Airflow the policy sink_begins_empty decides."
 
 
 def _takes_commands(report: Report, known: ReportContext) -> bool:
-    """True if somebody types commands: in a DAG with an approval the branch acts."""
+    """True if a person runs Flink commands. In a DAG with an approval, the chosen branch acts."""
     return ENGINE_FACTS[report.engine].takes_commands and known.takes_commands and not known.approver
 
 
@@ -383,11 +389,11 @@ def _resume(report: Report, known: ReportContext, lead: str) -> Step:
     )
 
 
-def _asked_again(report: Report, known: ReportContext) -> Iterator[Step]:
-    """Steps that let the check know more: the parallelism, or compiled plans."""
+def _steps_for_more_facts(report: Report, known: ReportContext) -> Iterator[Step]:
+    """Steps that give the check more facts: the parallelism, or compiled plans."""
     unknown = [finding for finding in report.deciding if finding.outcome is Outcome.UNKNOWN]
     if any(finding.remedy is Remedy.PARALLELISM_ONE for finding in unknown):
-        # Other ranks or another order are another plan anyhow.
+        # A planner does not help here: different ranks or a different order always change the plan.
         yield Step(
             "If both jobs run at parallelism 1, add `--set parallelism.default=1` to the options of this check "
             "and check again."
@@ -414,13 +420,13 @@ def _install(report: Report) -> str:
 
 
 def _where_checked(report: Report) -> str:
-    """Sentence on asking the planner from a check in Airflow."""
-    return f'run `{_install(report)}` where the check runs, and repeat the check with planner="auto"'
+    """Clause on the use of the planner in an Airflow check."""
+    return f'run `{_install(report)}` on the machine of the check, and repeat the check with planner="auto"'
 
 
 def _planner(report: Report, known: ReportContext) -> Step:
-    words = "Ask Flink's own planner, which starts nothing"
-    if known.entry:  # the deployed side is no file
+    words = "Ask Flink's own planner, which starts no job"
+    if known.entry:  # the deployed side is not a file
         return Step(f"{words}: {_where_checked(report)}.")
     install = _install(report)
     check = (
@@ -437,7 +443,7 @@ def _planner(report: Report, known: ReportContext) -> Step:
 def _proof(report: Report, known: ReportContext) -> Step:
     where = " (GET /jobs/<job id>/checkpoints: latest.restored)" if _takes_commands(report, known) else ""
     return Step(
-        f"RUNNING proves nothing: verify that the job restored from that savepoint{where} and completed a checkpoint.",
+        f"RUNNING is not proof: verify that the job restored that savepoint{where} and completed a checkpoint.",
         brief="",
     )
 
@@ -446,14 +452,14 @@ def _restart(report: Report, known: ReportContext, lead: str, *, whole: bool = F
     begins = "; ".join(f"{table} {begin}" for table, begin in report.sources)
     brief = f"{lead} {report.new_source} without state.{f' Then {begins}.' if begins else ''}"
     words = (
-        f"{lead} {report.new_source} without state, after stopping the job with a savepoint as the way back "
-        "(in Airflow the branch `restart`)."
+        f"{lead} {report.new_source} without state. First stop the job with a savepoint, so that you can return to it "
+        f"(in Airflow the branch `restart`)."
     )
     if whole:
-        words += " State that would fit starts from zero with the rest: a savepoint serves the whole job or none of it."
-    words += f" A fresh start ignores the positions in the savepoint{f': {begins}' if begins else ''}."
+        words += " State that would fit also starts from zero, because a job restores a savepoint as a whole."
+    words += f" A start without state ignores the source positions in the savepoint{f': {begins}' if begins else ''}."
     if known.chooses_offsets and not _is_program(report):
-        words += " To begin elsewhere, set source_offsets (as-stored, earliest, latest or a moment)."
+        words += " To start at different positions, set source_offsets (as-stored, earliest, latest or a time)."
     if not _takes_commands(report, known):
         return Step(words, brief=brief)
     if _is_program(report):
@@ -475,13 +481,13 @@ def _backfill(report: Report, known: ReportContext) -> Step:
         words = f"A backfill of {report.new_source} cannot recompute history"
         return Step(f"{words}: {why}.", brief=f"{words}.")
     if known.backfill is True:
-        return Step("Then the backfill of this deployment recomputes what the fresh start does not cover.")
-    given = "--set, --var and --catalog" if _is_program(report) else "--set and --catalog"
+        return Step("Then the backfill of this deployment recomputes the missing results.")
+    options = "--set, --var and --catalog" if _is_program(report) else "--set and --catalog"
     lead = "Then backfill the missing results"
     if known.backfill is False:
-        lead = "No backfill follows here. Manually backfill the missing results"
+        lead = "No backfill follows a restart. Manually backfill the missing results"
     return Step(
-        f"{lead}, with the same {given} as this check.",
+        f"{lead}, with the same {options} as this check.",
         (
             f"flinkcompat backfill {report.new_source} \\",
             "  --from '<begin of history>' --to '<time of the switch>'",
@@ -493,10 +499,10 @@ def _backfill(report: Report, known: ReportContext) -> Step:
 
 def _migrate(report: Report) -> Step:
     return Step(
-        "Do not resume. Keep the state: stop the job with a canonical savepoint, rewrite that with the same --set and "
-        f"--catalog as this check, and start {report.new_source} from the result.",
+        "Do not resume. Keep the state: stop the job with a canonical savepoint, rewrite the savepoint with the same "
+        f"--set and --catalog as this check, and start {report.new_source} from the result.",
         (
-            f"flinkcompat migrate apply {report.old_source} {report.new_source}{_begun_anew(report)} \\",
+            f"flinkcompat migrate apply {report.old_source} {report.new_source}{_restart_options(report)} \\",
             "  --savepoint '<its folder>' --to '<folder to write>'",
         ),
         "sh",
@@ -504,33 +510,33 @@ def _migrate(report: Report) -> Step:
 
 
 def _migrate_in_airflow(report: Report) -> Step:
-    moved = _few(_moved_sources(report))
+    moved = _first_names(_moved_sources(report))
     return Step(f"{_MIGRATE_TASK}{_ACCEPT_MOVED.format(moved)}" if moved else _MIGRATE_TASK)
 
 
 def _split(report: Report) -> Iterator[Step]:
-    """Steps to deploy first the statements whose changes lose less than the worst one."""
+    """Step that deploys statements with harmless changes before the worst changes."""
     outcomes = dict(report.sinks)
     changed = {each.sink for each in report.findings if each.sink}
     worst = [sink for sink in outcomes if sink in changed and outcomes[sink] is report.outcome]
     rest = [sink for sink in outcomes if sink in changed and sink not in worst]
     if worst and rest:
-        parts = f"the statements for {_few(rest)} first, then those for {_few(worst)}"
-        yield Step(f"Or split the change: check and deploy {parts}.")
+        parts = f"the statements for {_first_names(rest)} first, then those for {_first_names(worst)}"
+        yield Step(f"Or split the change, and check and deploy {parts}.")
 
 
 def _ask_what_is_kept(report: Report, known: ReportContext) -> Step:
-    """Step to ask Flink's planner about kept state; moved sources begin empty on request."""
+    """Step that asks Flink's planner for the state that a migration keeps."""
     words = (
-        "Do not resume. It is unknown how much of the state a rewritten savepoint keeps: ask Flink's "
-        "planner, which starts nothing"
+        "Do not resume. A rewritten savepoint may keep some of the state. To find out, ask Flink's planner, which "
+        "starts no job"
     )
-    if known.entry:  # the deployed side is no file
-        moved = _few(_moved_sources(report))
+    if known.entry:  # the deployed side is not a file
+        moved = _first_names(_moved_sources(report))
         anew = _ACCEPT_MOVED.format(moved) if moved else ""
         return Step(f"{words}: {_where_checked(report)}.{anew}")
-    anew = _begun_anew(report)
-    more = "; --restart-source restarts a moved source and keeps the rest" if anew else ""
+    anew = _restart_options(report)
+    more = "; --restart-source restarts a moved source and keeps all other state" if anew else ""
     return Step(
         f"{words}{more}.",
         (f"flinkcompat migrate plan {report.old_source} {report.new_source}{anew}",),
@@ -539,14 +545,14 @@ def _ask_what_is_kept(report: Report, known: ReportContext) -> Step:
 
 
 def _moved_sources(report: Report) -> Iterator[str]:
-    """Tables whose sources read another place now, and can begin again while other state is kept."""
+    """Tables whose sources now read different data. These sources can restart while other state is kept."""
     for finding in report.deciding:
         if finding.remedy is Remedy.RESTART_SOURCE:
             yield from finding.remedy_tables
 
 
-def _begun_anew(report: Report) -> str:
-    """Options of ``flinkcompat migrate`` that make moved sources begin again."""
+def _restart_options(report: Report) -> str:
+    """Options of ``flinkcompat migrate`` that restart moved sources."""
     return "".join(f" --restart-source {table}" for table in dict.fromkeys(_moved_sources(report)))
 
 
@@ -558,9 +564,9 @@ def _first_start(report: Report, _known: ReportContext) -> Step:
 
 def _removal(report: Report, known: ReportContext) -> Step:
     words = (
-        f"Stop the job of {report.old_source} with a savepoint, as the way back (`flinkcompat ledger list` "
-        "shows the job of each deployment), and remove the deployment from the tool that deploys it. If "
-        "the file was only moved, name the new file instead."
+        f"Stop the job of {report.old_source} with a savepoint, so that you can restore the job (`flinkcompat ledger "
+        f"list` shows the job of each deployment). Then remove the deployment from the tool that deploys it. If the "
+        f"file was only moved, check with the new file instead."
     )
     if not _takes_commands(report, known):
         return Step(words)

@@ -1,4 +1,4 @@
-"""The rule catalogue for people: a table of rules, one rule explained, and the data."""
+"""The rule catalogue as a table, as an explanation of one rule, and as data."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from airflow_flinkcompat.compat.verdict import Verdict
 from airflow_flinkcompat.model import ENGINES, Outcome
 
 ENTRIES: tuple[Rule, ...] = (*ALL, NOT_COVERED, *single_script.RULES, *restore_verdict.RULES)
-"""Every code a finding can carry, in the order reports show them."""
+"""Every rule that a finding may have, in the order of reports."""
 
 BY_CODE = {rule.code: rule for rule in ENTRIES}
 
@@ -27,7 +27,7 @@ SCOPES = {
 
 
 def select(engine: str | None = None, outcome: Outcome | None = None) -> tuple[Rule, ...]:
-    """Rules with that outcome on that engine, at best if cases differ; on any engine without one."""
+    """Rules with this default outcome on an engine; None selects any engine or outcome."""
     engines = [engine] if engine else ENGINES
     return tuple(
         rule
@@ -37,8 +37,8 @@ def select(engine: str | None = None, outcome: Outcome | None = None) -> tuple[R
     )
 
 
-def near(code: str) -> tuple[str, ...]:
-    """Codes somebody who wrote ``code`` may have meant, nearest first, at most five."""
+def similar_codes(code: str) -> tuple[str, ...]:
+    """At most five rule codes that are similar to ``code``, most similar first."""
     alike = difflib.get_close_matches(code, BY_CODE, n=5)
     words = tuple(word for word in re.split(r"\W+", code.lower()) if len(word) > 2)
     sharing = [name for name in BY_CODE if words and any(part.startswith(words) for part in name.split("-"))]
@@ -59,7 +59,7 @@ def overview(rules: Iterable[Rule] = ENTRIES) -> str:
 
 
 def explain(rule: Rule) -> str:
-    """One rule: its subject, its verdicts with their basis, the rationale, and an example."""
+    """Explanation of one rule: scope, verdicts with their basis, rationale, and example."""
     lines = [f"{rule.code}: {rule.title}", "", f"scope  {SCOPES[rule.scope]}"]
     lines += [
         f"{engine:<6} {outcome_text(rule, engine)} ({basis_text(verdict)})" for engine, verdict in rule.verdicts.items()
@@ -71,12 +71,12 @@ def explain(rule: Rule) -> str:
 
 
 def _page(code: str) -> str:
-    """Place of a rule's page on this machine."""
+    """The URL of a rule's page, or else its file on this machine."""
     return page_url(code) or str(page_file(code))
 
 
 def as_data(rule: Rule) -> dict[str, Any]:
-    """One rule as JSON-able data."""
+    """One rule as JSON values."""
     return {
         "code": rule.code,
         "title": rule.title,
@@ -100,7 +100,7 @@ def as_data(rule: Rule) -> dict[str, Any]:
 
 
 def example_parts(example: Example) -> Iterator[tuple[str, str]]:
-    """Heading and text of everything the example is made of."""
+    """The heading and the text of each part of an example."""
     for heading, text, settings, version in (
         ("Before", example.old, example.settings_old, example.versions[0]),
         ("After", example.new, example.settings_new, example.versions[1]),
@@ -115,7 +115,7 @@ def example_parts(example: Example) -> Iterator[tuple[str, str]]:
 
 
 def outcome_text(rule: Rule, engine: str) -> str:
-    """Outcome, the end of a restore, and the reason why an unknown is unknown."""
+    """The default outcome, the result of a restore, and the reason for an unknown outcome."""
     headline, verdict = rule.headline(engine), rule.verdicts[engine]
     if engine in rule.not_applicable:
         return headline
@@ -125,5 +125,5 @@ def outcome_text(rule: Rule, engine: str) -> str:
 
 
 def basis_text(verdict: Verdict) -> str:
-    """Evidence of a verdict, with its source."""
+    """The basis of a verdict with its source."""
     return f"{verdict.basis.value}: {verdict.grounds}" if verdict.grounds else verdict.basis.value

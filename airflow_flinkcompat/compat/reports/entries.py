@@ -1,4 +1,4 @@
-"""Report entries of each sink and each stateful operator: its outcome, and the fate of its state."""
+"""Report entries on each sink and each stateful operator: the outcome, and the fate of state."""
 
 from __future__ import annotations
 
@@ -34,30 +34,30 @@ from airflow_flinkcompat.plan.program import Program
 from airflow_flinkcompat.plan.types import BOOLEAN
 
 _STAGES = (Consequence.REFUSED_AT_SUBMIT, Consequence.REFUSED_AT_RESTORE, Consequence.SILENTLY_WRONG)
-"""Stages of a start: a change that is refused at submit is never restored."""
+"""Failures of a start, earliest first: a change that is refused at submit is never restored."""
 _REFUSALS = frozenset(_STAGES[:2])
-_SHOWN_OTHERWISE = frozenset(
+_PARTS_WITH_FATES = frozenset(
     {"window", "offset", "time", "clock", "notation", "windowed", "session keys"}
     | {"kind", "aggregates", "keys", "window keys", "key order"}
 )
-"""Parts of an aggregation that its kind, window, keys and metrics show; the rest are listed by name."""
+"""Parts of an aggregation that a report shows as kind, window, keys and metrics."""
 
 
 def sink_outcomes(change: Change, fired: Fired) -> tuple[tuple[str, Outcome], ...]:
-    """An outcome for every sink of either side, in the order of the proposed script, removed ones last."""
+    """The outcome of every sink of either side, in the proposed script's order, with removed sinks last."""
     names = [*(pair.sink for pair in change.pipelines), *change.ambiguous]
     names += [output.sink for output in (*change.added, *change.removed)]
-    about = _About(fired)
+    about = _FindingsByPlace(fired)
     return tuple((name, decided_outcome(about(name))) for name in dict.fromkeys(names))
 
 
 def operator_reports(change: Change, fired: Fired) -> tuple[OperatorReport, ...]:
-    """MetricFates of every stateful operator of either side, by sink, nearest to the sink first."""
+    """Reports on every stateful operator of either side, by sink; operators near the sink come first."""
     return tuple(_operator_reports(change, fired))
 
 
 def ending(findings: Iterable[Finding]) -> Consequence | None:
-    """End of a job on open-source Flink with these findings, None if unknown; a planned refusal decides."""
+    """The result of a restore with these findings; None if unknown. A refusal by Flink's plans decides."""
     decisive = [finding for finding in findings if finding.outcome is Outcome.INCOMPATIBLE]
     planned = {finding.consequence for finding in decisive if finding.rule == DIFFERS.code}
     found = planned & _REFUSALS or {finding.consequence for finding in decisive}
@@ -67,27 +67,31 @@ def ending(findings: Iterable[Finding]) -> Consequence | None:
 
 
 def _operator_reports(change: Change, fired: Fired) -> Iterator[OperatorReport]:
-    about = _About(fired)
+    about = _FindingsByPlace(fired)
     for pipeline in change.pipelines:
         stateless = [
-            each.path for each in pipeline.operators if isinstance(each.new, JoinOperator) and _keeps_nothing(each)
+            each.path for each in pipeline.operators if isinstance(each.new, JoinOperator) and _is_stateless(each)
         ]
         for pair in pipeline.operators:
             if pair.path not in stateless:
                 below = (path for path in stateless if path.startswith(f"{pair.path} > "))
-                yield _paired(pair, about(pipeline.sink, pair.path, *below))
+                yield _pair_report(pair, about(pipeline.sink, pair.path, *below))
         removed = _stateful(pipeline.removed, pipeline.old, pipeline.old_program)
         added = _stateful(pipeline.added, pipeline.new, pipeline.new_program)
-        yield from _alone(pipeline.sink, removed, added, about(pipeline.sink, ""))
+        yield from _one_sided_reports(pipeline.sink, removed, added, about(pipeline.sink, ""))
     before, after = change.programs
     for output in change.removed:
-        yield from _alone(output.sink, _stateful(operators(output), output, before), (), about(output.sink, ""))
+        yield from _one_sided_reports(
+            output.sink, _stateful(operators(output), output, before), (), about(output.sink, "")
+        )
     for output in change.added:
-        yield from _alone(output.sink, (), _stateful(operators(output), output, after), about(output.sink, ""))
+        yield from _one_sided_reports(
+            output.sink, (), _stateful(operators(output), output, after), about(output.sink, "")
+        )
 
 
-def _keeps_nothing(pair: OperatorPair) -> bool:
-    """True if neither side of an operator stores state: its findings concern the operators above."""
+def _is_stateless(pair: OperatorPair) -> bool:
+    """True if neither side of an operator stores state. Its findings then concern downstream operators."""
     pipeline = pair.pipeline
     return lookups.keeps_nothing(pair.old, pipeline.old, pipeline.old_program) and lookups.keeps_nothing(
         pair.new, pipeline.new, pipeline.new_program
@@ -98,11 +102,11 @@ def _stateful(found: Iterable[Operator], output: Output, program: Program) -> li
     return [each for each in found if not lookups.keeps_nothing(each, output, program)]
 
 
-class _About:
-    """Findings of a sink and of the script; with paths, of operators at these paths alone.
+class _FindingsByPlace:
+    """Selection of the findings about a sink, or about operators of the sink, with those about the script.
 
-    They are grouped once: a script may have as many sinks as findings. Outcome and ending of a group follow from
-    levels, outcomes and consequences alone; of the script's findings one of each kind represents all.
+    Findings are grouped once, because a script may have as many sinks as findings. A group's outcome and result depend
+    only on levels, outcomes and consequences. Therefore one script finding with each combination is enough.
     """
 
     def __init__(self, fired: Fired) -> None:
@@ -124,8 +128,8 @@ class _About:
 
 
 @dataclass(frozen=True)
-class _Held:
-    """State of an operator: its window, keys, metrics, and stored rows."""
+class _StoredState:
+    """The stored state of an operator: window, keys, metrics, and rows."""
 
     window: AssignedWindow | None = None
     keys: tuple[Any, ...] = ()
@@ -133,12 +137,12 @@ class _Held:
     rows: str = ""
 
 
-def _held(operator: Operator) -> _Held:
+def _stored_state(operator: Operator) -> _StoredState:
     match operator:
         case AggregateOperator():
-            return _Held(operator.window, operator.keys, operator.aggregates)
+            return _StoredState(operator.window, operator.keys, operator.aggregates)
         case OverOperator():
-            return _Held(None, operator.partition_by, operator.aggregates)
+            return _StoredState(None, operator.partition_by, operator.aggregates)
         case RankOperator():
             ranks = (
                 f"rank {operator.last}"
@@ -146,29 +150,31 @@ def _held(operator: Operator) -> _Held:
                 else f"ranks {operator.first} to {operator.last}"
             )
             rows = f"{ranks} by {_order(operator.order)}"
-            return _Held(operator.window, operator.partition, rows=rows)
+            return _StoredState(operator.window, operator.partition, rows=rows)
         case JoinOperator():
             keys = tuple(FunctionCall("=", pair, BOOLEAN) for pair in operator.keys)
-            return _Held(None, keys, rows=" and ".join(f"({format_expressions(side)})" for side in operator.rows))
-    return _Held()
+            return _StoredState(
+                None, keys, rows=" and ".join(f"({format_expressions(side)})" for side in operator.rows)
+            )
+    return _StoredState()
 
 
 def _order(order: Iterable[tuple[Expression, bool, bool | None]]) -> str:
     return ", ".join(describe(expression) + ("" if ascending else " DESC") for expression, ascending, _ in order)
 
 
-def _is_beside_operators(code: str) -> bool:
+def _is_outside_operators(code: str) -> bool:
     rule = NOT_COVERED if code == NOT_COVERED.code else rules.BY_CODE.get(code)
     return rule is not None and rule.beside_operators
 
 
-def _paired(pair: OperatorPair, group: Fired) -> OperatorReport:
+def _pair_report(pair: OperatorPair, group: Fired) -> OperatorReport:
     outcome = decided_outcome(group)
     consequence = ending(finding for _, finding in group)
     sides = pair.aggregations
-    old, new = _held(pair.old), _held(pair.new)
+    old, new = _stored_state(pair.old), _stored_state(pair.new)
     doubts = {finding.rule for _, finding in group if finding.outcome is Outcome.UNKNOWN}
-    same = outcome is Outcome.UNKNOWN and not pair.differences and all(map(_is_beside_operators, doubts))
+    same = outcome is Outcome.UNKNOWN and not pair.differences and all(map(_is_outside_operators, doubts))
     return OperatorReport(
         path=pair.path,
         sink=pair.pipeline.sink,
@@ -187,7 +193,7 @@ def _paired(pair: OperatorPair, group: Fired) -> OperatorReport:
         parts=tuple(
             (difference.part, format_value(difference.before), format_value(difference.after))
             for difference in pair.differences
-            if not sides or difference.part not in _SHOWN_OTHERWISE
+            if not sides or difference.part not in _PARTS_WITH_FATES
         ),
         consequence=consequence,
         resumed=tuple(_misread(*sides)) if sides and consequence is Consequence.SILENTLY_WRONG else (),
@@ -195,39 +201,41 @@ def _paired(pair: OperatorPair, group: Fired) -> OperatorReport:
 
 
 def _rows(before: str, after: str, outcome: Outcome) -> tuple[tuple[str, Fate], ...]:
-    """Fate of stored rows, which is one whatever changed in the clause that selects them."""
+    """The fate of stored rows, for every kind of change in the clause that selects the rows."""
     text = after if before == after else f"{before}, now {after}"
     return ((text, Fate.KEPT.under(outcome)),) if text else ()
 
 
-def _alone(sink: str, removed: Iterable[Operator], added: Iterable[Operator], group: Fired) -> Iterator[OperatorReport]:
-    """Operators without a partner. In an unknown change it is not known that they have none."""
+def _one_sided_reports(
+    sink: str, removed: Iterable[Operator], added: Iterable[Operator], group: Fired
+) -> Iterator[OperatorReport]:
+    """Reports on operators without a counterpart on the other side."""
     outcome = decided_outcome(group)
     consequence = ending(finding for _, finding in group)
     for before, found in ((True, removed), (False, added)):
         key_fate, alone = (KeyFate.REMOVED, Fate.DROPPED) if before else (KeyFate.ADDED, Fate.FROM_ZERO)
         fate = alone.under(outcome)
         for operator in found:
-            held = _held(operator)
+            stored = _stored_state(operator)
             yield OperatorReport(
                 path=sink or "query",
                 sink=sink,
                 outcome=outcome,
-                before=_side(operator, held) if before else None,
-                after=None if before else _side(operator, held),
-                keys=tuple((describe(key), key_fate) for key in held.keys),
-                metrics=tuple((describe(call), fate) for call in held.metrics),
-                rows=((held.rows, fate),) if held.rows else (),
+                before=_side(operator, stored) if before else None,
+                after=None if before else _side(operator, stored),
+                keys=tuple((describe(key), key_fate) for key in stored.keys),
+                metrics=tuple((describe(call), fate) for call in stored.metrics),
+                rows=((stored.rows, fate),) if stored.rows else (),
                 consequence=consequence,
             )
 
 
-def _side(operator: Operator, held: _Held) -> OperatorSide:
-    return OperatorSide(operator.kind, format_window(held.window) if held.window else "", operator.span)
+def _side(operator: Operator, stored: _StoredState) -> OperatorSide:
+    return OperatorSide(operator.kind, format_window(stored.window) if stored.window else "", operator.span)
 
 
 def _keys(before: list[Any], after: list[Any]) -> tuple[tuple[str, KeyFate], ...]:
-    """Keys of both sides. Window fields are listed only if a side lacks them: they are no state key."""
+    """The keys of both sides with their fates."""
     common = [key for key in before if key in after]
     places = [key for key in after if key in before]
     rows = []
@@ -245,7 +253,7 @@ def _key(key: Any) -> str:
 
 
 def _misread(old: AggregateOperator, new: AggregateOperator) -> Iterator[str]:
-    """Misread accumulators and keys, which are stored without names and read by position."""
+    """Sentences on misread accumulators and keys: Flink reads them by position, not by name."""
     for stored, read in zip(old.aggregates, new.aggregates, strict=False):
         if stored != read:
             yield f"{describe(read)} would continue from the values stored for {describe(stored)}"
@@ -257,4 +265,4 @@ def _misread(old: AggregateOperator, new: AggregateOperator) -> Iterator[str]:
             f"{format_window(new.window)}"
         )
     if old.segment.filters != new.segment.filters:
-        yield "rows that passed the old condition would stay counted"
+        yield "rows that passed the old condition would remain in the stored values"

@@ -1,4 +1,4 @@
-"""The report as Markdown, for approval pages and comments. Everything is masked first."""
+"""The report as Markdown, for approval pages and comments. Secrets are masked first."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ from airflow_flinkcompat.secrets import mask_secrets
 
 
 def render_markdown(report: Report, known: ReportContext = NO_CONTEXT) -> str:
-    """The report in tables and code: verdict, findings of each operator, next steps.
+    """Render the report as Markdown: verdict, next steps, and the findings of each operator.
 
     Args:
-        report: The verdict on one change.
-        known: Facts in addition to the change: the deployed job, who reads, whether history can be recomputed.
+        report: The report on one change.
+        known: Facts that the report does not contain, such as the deployed job and its backfill.
 
     Returns:
         Markdown that ends in a line break, with every secret masked.
@@ -62,11 +62,11 @@ def render_markdown(report: Report, known: ReportContext = NO_CONTEXT) -> str:
 
 
 def render_markdown_of_engines(reports: Reports, known: ReportContext = NO_CONTEXT) -> str:
-    """The reports of several engines on one page: every verdict, the worst report in full, other findings.
+    """Render the reports of several engines: all verdicts, the worst report in full, and other findings.
 
     Args:
-        reports: The verdicts on one change.
-        known: Facts in addition to the change.
+        reports: The reports on one change.
+        known: Facts that the reports do not contain.
 
     Returns:
         Markdown that ends in a line break, with every secret masked.
@@ -115,12 +115,12 @@ def _blocks(report: Report, known: ReportContext = NO_CONTEXT) -> list[list[str]
     if found or fine:
         lines = [f"* `{f.rule}`, {outcome_label(f)}: {plain_words(f.message)}" for f in found]
         lines += [f"* compatible: {', '.join(f'`{code}`' for code in fine)}"] if fine else []
-        blocks.append(["### Also found, but overruled by the above", "", *lines])
+        blocks.append(["### Overruled findings", "", *lines])
     return blocks
 
 
 def commands_of(step: Step) -> Iterator[str]:
-    """The commands of a step as a code block with a trailing empty line; nothing without commands."""
+    """The commands of a step as a code block and an empty line; no lines if there are no commands."""
     if step.commands:
         yield from (f"```{step.language}", *map(mask_secrets, step.commands), "```", "")
 
@@ -138,7 +138,7 @@ def _warnings(report: Report) -> list[list[str]]:
 
 
 def _trimmed(lines: Iterable[str]) -> list[str]:
-    """Lines without the empty ones at their end."""
+    """The lines without empty lines at the end."""
     kept = list(lines)
     while kept and not kept[-1]:
         kept.pop()
@@ -150,7 +150,7 @@ def _joined(blocks: Iterable[Iterable[str]]) -> str:
 
 
 def _section(section: Section) -> Iterator[str]:
-    """The findings, then a collapsed block with the keys, the metrics and the basis of each finding."""
+    """The findings, and a collapsed block with the keys, metrics and basis of each finding."""
     yield from (f"### {plain_words(section.heading)}", "")
     for finding in section.findings:
         yield from _finding(finding, with_fates=section.operator is None)
@@ -211,7 +211,7 @@ def code_span(text: str) -> str:
 
 
 def plain_words(text: str) -> str:
-    """Text that Markdown shows as it is written, and that calls nobody."""
+    """Text on one line with Markdown characters escaped and mentions disabled."""
     clean = format_inline(text)
     for special in "\\*<[|":
         clean = clean.replace(special, "\\" + special)
@@ -219,7 +219,7 @@ def plain_words(text: str) -> str:
 
 
 def without_mentions(text: str) -> str:
-    """Text without names that GitHub and GitLab would notify: an invisible character follows each ``@``."""
+    """Text whose ``@name`` mentions notify nobody: an invisible character follows each ``@``."""
     return _MENTION.sub("@\N{WORD JOINER}", text)
 
 

@@ -1,4 +1,4 @@
-"""Text renderings of a report and log rows. Everything is masked before it is laid out."""
+"""A report as text and as log rows. Secrets are masked before lines are wrapped."""
 
 from __future__ import annotations
 
@@ -35,21 +35,21 @@ from airflow_flinkcompat.compat.reports.sections import (
 from airflow_flinkcompat.secrets import mask_secrets
 
 WIDTH = 100
-"""Columns of a text if the terminal's width is unknown."""
+"""Width of the text in columns if the terminal's width is unknown."""
 _MORE = "`flinkcompat check --verbose` adds keys, metrics, commands and evidence."
 _MORE_OVERRULED = "`flinkcompat check --verbose` adds keys, metrics, commands, evidence, and overruled {}."
 _GAP = "   "
-_BESIDE = "  |  "
+_SEPARATOR = "  |  "
 
 
 def render_text(report: Report, width: int = WIDTH, known: ReportContext = NO_CONTEXT, *, verbose: bool = True) -> str:
-    """The report for a terminal of ``width`` columns: verdict, next steps, findings.
+    """Render the report for a terminal with ``width`` columns: verdict, next steps, findings.
 
     Args:
-        report: The verdict on one change.
-        width: Columns of the terminal.
-        known: Facts in addition to the change.
-        verbose: Whether each operator, commands and the basis of each finding are shown too.
+        report: The report on one change.
+        width: The width of the terminal in columns.
+        known: Facts that the reports do not contain.
+        verbose: True to also show operators, all commands, and the basis of each finding.
 
     Returns:
         Text that ends in a line break, with every secret masked.
@@ -69,13 +69,13 @@ def render_text(report: Report, width: int = WIDTH, known: ReportContext = NO_CO
 def render_text_of_engines(
     reports: Reports, width: int = WIDTH, known: ReportContext = NO_CONTEXT, *, verbose: bool = True
 ) -> str:
-    """The reports of several engines as one text: every verdict, the worst report in full, other findings.
+    """Render the reports of several engines: all verdicts, the worst report in full, and other findings.
 
     Args:
-        reports: The verdicts on one change.
-        width: Columns of the terminal.
-        known: Facts in addition to the change.
-        verbose: As :func:`render_text` has it.
+        reports: The reports on one change.
+        width: The width of the terminal in columns.
+        known: Facts that the reports do not contain.
+        verbose: As in :func:`render_text`.
 
     Returns:
         Text that ends in a line break, with every secret masked.
@@ -98,7 +98,7 @@ def render_text_of_engines(
 
 
 def _more(reports: Iterable[Report], width: int) -> list[str]:
-    """Additions of a long report."""
+    """Lines about the additional content of a verbose report."""
     seen = dict.fromkeys(each.rule for report in reports for each in report.findings if each.overruled_by)
     return _wrapped(_MORE_OVERRULED.format(", ".join(seen)) if seen else _MORE, width)
 
@@ -108,7 +108,7 @@ def _underlined(report: Report) -> list[str]:
 
 
 def _blocks(report: Report, width: int, known: ReportContext, *, verbose: bool) -> list[list[str]]:
-    """Blocks of a report below its verdict, separated by empty lines."""
+    """The blocks of a report after the verdict. Empty lines separate blocks."""
     blocks = [list(_to_do(report, width, known, verbose=verbose))]
     if verbose and (ends := if_resumed(report)):
         lines = _wrapped(f"If it were resumed anyway: {ends[0]}.", width)
@@ -116,8 +116,8 @@ def _blocks(report: Report, width: int, known: ReportContext, *, verbose: bool) 
             lines + [line for end in ends[1:] for line in _wrapped(format_inline(end), width, "  - ", "    ")]
         )
     if report.migration is not None and (verbose or report.keeps_state):
-        told = (part for line in report.migration.lines() for part in _wrapped(line, width, "", " " * 6))
-        blocks.append([report.migration.headline, *told])
+        lines_of_state = (part for line in report.migration.lines() for part in _wrapped(line, width, "", " " * 6))
+        blocks.append([report.migration.headline, *lines_of_state])
     if len(report.sinks) > 1:
         rows = ((format_inline(sink) or "query", outcome.value) for sink, outcome in report.sinks)
         blocks.append(["Sinks", *_table(rows, "  ")])
@@ -132,7 +132,7 @@ def _blocks(report: Report, width: int, known: ReportContext, *, verbose: bool) 
 
 
 def _to_do(report: Report, width: int, known: ReportContext, *, verbose: bool) -> Iterator[str]:
-    """The steps in order; a short report leaves out commands of SQL, which every redeploy takes."""
+    """The numbered next steps. A short report omits SQL commands, which are the same for every redeploy."""
     yield "What to do next"
     found = [step for step in steps(report, known) if verbose or step.brief != ""]
     for number, step in enumerate(found, start=1):
@@ -155,13 +155,13 @@ def _joined(blocks: Iterable[Iterable[str]]) -> str:
 
 
 def report_rows(report: Report) -> list[str]:
-    """The report as rows of a table, one log record each.
+    """Render the report as the lines of a table, one log record each.
 
     Args:
-        report: The report of a check.
+        report: The report on a change.
 
     Returns:
-        The headline, then rows of equal width: outcome, where, rule, message and effect, headed by these names.
+        The headline, a header row, and a row for each finding: outcome, where, rule, what and effect.
     """
     header = ("outcome", "where", "rule", "what", "effect")
     rows = [
@@ -206,7 +206,7 @@ def _section(section: Section, width: int) -> Iterator[str]:
 
 
 def _operator(operator: OperatorReport, width: int) -> Iterator[str]:
-    """A row for the window, each key and each metric, with its fate."""
+    """Rows for the window, each key and each metric, with their fates."""
     table = list(rows(operator))
     room = max(20, width - 14 - max((len(fate) for _, _, fate in table), default=0))
     wrapped = [(label, textwrap.wrap(text, room), fate) for label, text, fate in table]
@@ -239,7 +239,7 @@ def _finding(
 
 
 def _clauses(finding: Finding, width: int) -> Iterator[str]:
-    """Both clauses side by side under their places; one above the other where they are too long for that."""
+    """Both clauses below their places: side by side, or one below the other if they are too long."""
     before, after = format_excerpt(finding.before), format_excerpt(finding.after)
     places = ["" if span is None else format_inline(str(span)) for span in (finding.before_span, finding.after_span)]
     if not before and not after:
@@ -247,13 +247,13 @@ def _clauses(finding: Finding, width: int) -> Iterator[str]:
             yield from _wrapped(" -> ".join(filter(None, places)), width, "    at      ", " " * 12)
         return
     heads = [f"{label} {place}".rstrip() for label, place in zip(("before", "after"), places, strict=True)]
-    room = (width - 4 - len(_BESIDE)) // 2
+    room = (width - 4 - len(_SEPARATOR)) // 2
     columns = [[head, *textwrap.wrap(text or "-", room)] for head, text in zip(heads, (before, after), strict=True)]
     if max(map(len, heads)) <= room and max(map(len, columns)) <= 4:
         left = max(len(line) for line in columns[0])
         for i in range(max(map(len, columns))):
             one, other = (column[i] if i < len(column) else "" for column in columns)
-            yield f"    {one:<{left}}{_BESIDE}{other}".rstrip()
+            yield f"    {one:<{left}}{_SEPARATOR}{other}".rstrip()
         return
     for head, text in zip(heads, (before, after), strict=True):
         yield f"    {head}"
@@ -268,11 +268,11 @@ def _overruled(report: Report, width: int) -> list[str]:
     if not lines:
         return []
     items = (part for line in lines for part in _wrapped(line, width, "  - ", "    "))
-    return ["Also found, but overruled by the above", *items]
+    return ["Overruled findings", *items]
 
 
 def _wrapped(text: str, width: int, first: str = "", rest: str | None = None) -> list[str]:
-    """Text in lines of at most ``width`` columns; words longer than that (paths) stay whole."""
+    """Wrap text at ``width`` columns. Longer words, such as paths, are not split."""
     return textwrap.wrap(
         text,
         width,

@@ -1,4 +1,4 @@
-"""A report in sections: each operator with its findings, worst first. Secrets are masked."""
+"""A report in sections: an operator with its findings each, worst first. Secrets are masked."""
 
 from __future__ import annotations
 
@@ -23,32 +23,32 @@ HEADLINES = {
     Outcome.INCOMPATIBLE: "INCOMPATIBLE: the savepoint must not be used",
 }
 _ONE_SIDED = {
-    single_script.ADDED.code: "NEW DEPLOYMENT: there is nothing to compare it with",
+    single_script.ADDED.code: "NEW DEPLOYMENT: there is no deployed script to compare with",
     single_script.REMOVED.code: "DELETED: the script was deleted, but its job still runs",
 }
 _FIRST_START = {
-    Outcome.UNKNOWN: "NEW DEPLOYMENT: it is unknown whether {engine} accepts {script}",
+    Outcome.UNKNOWN: "NEW DEPLOYMENT: {engine} may not accept {script}",
     Outcome.INCOMPATIBLE: "REFUSED: {engine} does not accept {script}",
 }
 WHICH_ENGINE = (
-    "No engine was named, so both are judged and the worse verdict counts. Name the one that runs the job: in "
+    "No engine was selected, so both are judged and the worse verdict applies. Select the engine that runs the job: in "
     'flinkcompat.toml (engine = "flink" or "vvr"), with --engine flink or --engine vvr, or in the environment variable '
     "FLINKCOMPAT_ENGINE."
 )
-IN_FULL = "--engine {} shows that report in full, with the next steps."
-SAME = "The findings on {} are the same; --engine {} shows their basis."
+IN_FULL = "For the full report with next steps, pass --engine {}."
+SAME = "The findings on {} are the same. For their basis, pass --engine {}."
 _LONGEST = 600
-"""Maximum characters of one clause; the place next to it has the rest."""
+"""Maximum number of characters of a quoted clause. The report also shows the place of the full text."""
 URL_VARIABLE = "FLINKCOMPAT_RULES_URL"
-"""Environment variable with the address of the published ``docs/rules``."""
+"""Environment variable with the base URL of the published ``docs/rules``."""
 _PACKAGE = Path(__file__).parents[2]
 _FOLDERS = (_PACKAGE / "rule_pages", _PACKAGE.parent / "docs" / "rules")
-"""Folders of the pages in the wheel and in a checkout."""
+"""Folders with the rule pages in the wheel and in a checkout."""
 
 
 @dataclass(frozen=True)
 class Section:
-    """An operator with its findings, or findings about a sink's pipeline or the script (no operator)."""
+    """An operator with its findings; or, without operator, findings about a sink or the script."""
 
     heading: str
     outcome: Outcome
@@ -57,7 +57,7 @@ class Section:
 
 
 def headline(report: Report) -> str:
-    """The verdict in a line: its word in capitals, a colon, and its meaning."""
+    """The verdict in one line: the outcome in capitals, a colon, and the meaning."""
     if report.findings[0].rule == single_script.ADDED.code and report.outcome in _FIRST_START:
         engine = engine_label(report).removeprefix("open-source ")
         return _FIRST_START[report.outcome].format(engine=engine, script=format_inline(report.new_source))
@@ -69,13 +69,13 @@ def headline(report: Report) -> str:
 
 
 def notice(report: Report) -> str:
-    """Notice next to the verdict that a reader needs first; "" if there is none."""
+    """Notice about sinks that begin empty, to show next to the verdict; "" if there are none."""
     if not report.sinks_begin_empty:
         return ""
     fits = "The state fits, but the" if report.outcome is Outcome.COMPATIBLE else "The"
     return (
-        f"{fits} new location of {_and(report.sinks_begin_empty)} receives only keys that change from now "
-        "on: rows of all other keys stay only at the old location. Copy them first, or start without state."
+        f"{fits} new location of {_and(report.sinks_begin_empty)} receives only keys that change from now on. Rows of "
+        "all other keys exist only at the old location. Copy these rows first, or start without state."
     )
 
 
@@ -84,19 +84,19 @@ def _and(names: Iterable[str]) -> str:
 
 
 def sections(report: Report) -> tuple[Section, ...]:
-    """Everything that decides, worst first, and causes before their effects.
+    """The operators and decisive findings in sections, worst first.
 
-    Findings of a sink with one operator are in that operator's section.
+    If a sink has one operator, all findings of the sink are in the section of that operator.
     """
     return tuple(sorted(_sections(report), key=lambda section: (-section.outcome.rank, not section.findings)))
 
 
 def _sections(report: Report) -> Iterator[Section]:
-    left = list(report.deciding)
+    remaining = list(report.deciding)
 
     def take(sink: str | None, operator: str | None = None) -> tuple[Finding, ...]:
-        found = [f for f in left if f.sink == sink and (operator is None or f.operator == operator)]
-        left[:] = [f for f in left if f not in found]
+        found = [f for f in remaining if f.sink == sink and (operator is None or f.operator == operator)]
+        remaining[:] = [f for f in remaining if f not in found]
         return tuple(found)
 
     of_sink = Counter(operator.sink for operator in report.operators)
@@ -105,16 +105,16 @@ def _sections(report: Report) -> Iterator[Section]:
         found = take(operator.sink, None if of_sink[operator.sink] == 1 else operator.path)
         fit = _UNCHANGED if operator.unchanged else _FIT[operator.outcome]
         yield Section(f"{names[operator.path]}: {fit}", operator.outcome, operator, found)
-    for sink in dict.fromkeys(f.sink for f in left):
+    for sink in dict.fromkeys(f.sink for f in remaining):
         found = take(sink)
         worst = Outcome.worst(f.outcome for f in found)
-        where = ", above and below its operators" if of_sink[sink or ""] else ""
+        where = ", outside its operators" if of_sink[sink or ""] else ""
         about = "Script as a whole" if sink is None else f"{format_inline(sink) or 'query'}{where}"
         yield Section(f"{about}: {worst.value}", worst, None, found)
 
 
 def operator_names(report: Report) -> Mapping[str, str]:
-    """Name of each operator by its path: its sink, its kind, and its number among several."""
+    """Display names by operator path: the sink, the kind, and a number if the sink has several operators."""
     of_sink = Counter(operator.sink for operator in report.operators)
     seen, names = Counter[str](), {}
     for operator in report.operators:
@@ -128,23 +128,23 @@ def operator_names(report: Report) -> Mapping[str, str]:
 _FIT = {
     Outcome.COMPATIBLE: "its state fits",
     Outcome.PARTIAL: "its state fits in part",
-    Outcome.UNKNOWN: "it is unknown whether its state fits",
+    Outcome.UNKNOWN: "its state may not fit",
     Outcome.INCOMPATIBLE: "its state does not fit",
 }
 
 
-_UNCHANGED = "its state is unchanged; the doubt is about something else"
+_UNCHANGED = "its state is unchanged; only other parts of the change are in doubt"
 
 
 def _kind(operator: OperatorReport) -> str:
-    """The operator's kind, with its fate if it is on one side only."""
+    """The kind of an operator, marked as new or removed if the operator is on one side only."""
     if operator.before is None or operator.after is None:
         return f"{operator.kind} ({'new' if operator.before is None else 'gone'})"
     return operator.kind
 
 
 def rows(operator: OperatorReport) -> Iterator[tuple[str, str, str]]:
-    """Label, text and fate of the window, each key and each metric. Other parts appear in findings."""
+    """Label, text and fate of the window, of each key, of each metric, and of stored rows."""
     before, after = (side.window if side else "" for side in (operator.before, operator.after))
     changed = [(before, "replaced" if after else "gone"), (after, "new")]
     fates = [(before, "same")] if before == after else changed
@@ -155,35 +155,35 @@ def rows(operator: OperatorReport) -> Iterator[tuple[str, str, str]]:
 
 
 def fates_heading(operator: OperatorReport) -> str:
-    """Heading for the start that :func:`rows` refers to; "" for the resumed one, or without fates."""
-    told = operator.outcome is Outcome.INCOMPATIBLE and (operator.metrics or operator.rows)
-    return "after a start without state" if told else ""
+    """Heading for :func:`rows` if the fates describe a start without state; else ""."""
+    has_fates = operator.outcome is Outcome.INCOMPATIBLE and (operator.metrics or operator.rows)
+    return "after a start without state" if has_fates else ""
 
 
 def outcome_label(finding: Finding) -> str:
-    """The outcome of a finding, and that it is waived where it is."""
+    """The outcome of a finding, marked if the finding is waived."""
     return f"{finding.outcome.value}, waived" if finding.is_waived else finding.outcome.value
 
 
 def overruled(report: Report) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
-    """Overruled findings, and the codes of those among them that are fine by themselves."""
+    """The overruled findings that are not compatible, and the codes of those that are compatible."""
     found = [finding for finding in report.findings if finding.overruled_by]
     fine = dict.fromkeys(finding.rule for finding in found if finding.outcome is Outcome.COMPATIBLE)
     return tuple(finding for finding in found if finding.outcome is not Outcome.COMPATIBLE), tuple(fine)
 
 
 def format_inline(text: str) -> str:
-    """Text as it may be shown: secrets masked while it is whole, on one line, never cut."""
+    """Text on one line with secrets masked, never shortened."""
     return " ".join(mask_secrets(text).split())
 
 
 def format_excerpt(text: str) -> str:
-    """A clause of a script as :func:`format_inline` shows it, cut between two words if it is very long."""
+    """A clause of a script on one line with secrets masked, shortened if very long."""
     return shortened(text, _LONGEST)
 
 
 def engine_label(report: Report | str) -> str:
-    """The engine, of a report with its version, as a reader knows it."""
+    """The display name of an engine, or of a report's engine with its version."""
     if isinstance(report, str):
         return ENGINE_FACTS[report].label
     facts = ENGINE_FACTS[report.engine]
@@ -191,25 +191,25 @@ def engine_label(report: Report | str) -> str:
 
 
 def basis_label(finding: Finding) -> str:
-    """Evidence of the finding, with its source."""
-    says = finding.source if not _says_why(finding) else ""
-    return f"{finding.basis.value}: {says}" if says else finding.basis.value
+    """The basis of a finding with its source."""
+    source = finding.source if not _source_is_reason(finding) else ""
+    return f"{finding.basis.value}: {source}" if source else finding.basis.value
 
 
 def why(finding: Finding) -> str:
-    """Reason for an unknown outcome, "" for another one."""
+    """The reason for an unknown outcome; "" for other outcomes."""
     if finding.reason is None:
         return ""
-    return finding.source if _says_why(finding) else finding.reason.value
+    return finding.source if _source_is_reason(finding) else finding.reason.value
 
 
-def _says_why(finding: Finding) -> bool:
+def _source_is_reason(finding: Finding) -> bool:
     doubted = finding.reason is Reason.NOT_COVERED and finding.basis is Basis.INFERRED
     return doubted and bool(finding.source) and not finding.evidence
 
 
 def verdicts(reports: Reports) -> tuple[str, ...]:
-    """The headline of each outcome with the engines that it holds for, worst first."""
+    """The headline of each outcome with the engines that have the outcome, worst first."""
     found = []
     for line, agreeing in groupby(reports.each, key=headline):
         word, _, meaning = line.partition(": ")
@@ -218,22 +218,22 @@ def verdicts(reports: Reports) -> tuple[str, ...]:
 
 
 def ground(report: Report) -> str:
-    """Reader of the scripts, the planner's doubt, and the outcome by the rules alone if it differs."""
+    """Sentence on the basis of a report, the planner's doubt, and the rules' outcome if it differs."""
     words = report.ground[:1].upper() + report.ground[1:]
     if report.doubt:
         words += f", because {format_inline(report.doubt)}"
     if report.read_outcome is None:
         return words
-    return f"{words}; read from the script alone, the change would be {report.read_outcome.value}"
+    return f"{words}; by the rules alone, the change would be {report.read_outcome.value}"
 
 
 def title(report: Report) -> str:
-    """Heading of one engine's report."""
+    """The heading of one engine's report."""
     return f"On {engine_label(report)}: {headline(report).partition(':')[0].lower()}"
 
 
 def finds_the_same(one: Report, other: Report) -> bool:
-    """True if two engines' reports have one outcome by the same findings, whatever their evidence."""
+    """True if two reports have the same outcome and decisive findings, despite different evidence."""
 
     def found(report: Report) -> tuple[object, ...]:
         return report.outcome, [(finding.rule, finding.outcome, finding.message) for finding in report.deciding]
@@ -242,7 +242,7 @@ def finds_the_same(one: Report, other: Report) -> bool:
 
 
 def page_url(code: str) -> str | None:
-    """The published page of a rule."""
+    """The URL of a rule's published page; None if no base URL is set."""
     base = os.environ.get(URL_VARIABLE, "").strip()
     if "://" not in base:
         return None
@@ -250,20 +250,20 @@ def page_url(code: str) -> str | None:
 
 
 def page_address(code: str) -> str:
-    """Address of a rule's page for a reader: its URL, else the command that shows it.
+    """The URL of a rule's page, or else the command that shows the page.
 
-    A report is read on other machines than the one that wrote it, so it names no file.
+    A report may be read on a different machine, so the address is never a file.
     """
     return page_url(code) or f"flinkcompat rules {code}"
 
 
 def page_file(code: str) -> Path:
-    """The page of a rule in the installed package, or in the checkout."""
+    """The file of a rule's page in the installed package or in the checkout."""
     places = [folder / f"{code}.md" for folder in _FOLDERS]
     return next((place for place in places if place.is_file()), places[0])
 
 
 def page_text(code: str) -> str:
-    """The page of a rule, to be shown in another document."""
+    """The text of a rule's page without its comment and its link to the list of rules."""
     lines = page_file(code).read_text(encoding="utf-8").splitlines()
     return "\n".join(line for line in lines if not line.startswith(("<!--", "[All rules]"))).strip()

@@ -185,7 +185,7 @@ def _whose_types_decide(change: Change) -> set[str] | None:
     """
     if change.parts("engine") or change.parts("insert order"):
         return None
-    if any(settings.asks_for_tables(each.key.partition("/")[2]) for each in change.parts("setting")):
+    if any(settings.depends_on_tables(each.key.partition("/")[2]) for each in change.parts("setting")):
         return None
     differing = {
         each.key.split("/")[1]

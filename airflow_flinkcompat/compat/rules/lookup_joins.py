@@ -385,7 +385,7 @@ def _conflict_clause_match(place: _Place) -> RuleMatch:
     old, new = strategy(place.pipeline.old), strategy(place.pipeline.new)
     said = f"{ON_CONFLICT} DO {new or old}"
     words = f"{said} {'was added' if old is None else 'was removed' if new is None else f'replaced DO {old}'}"
-    does, verdict = sinks.settled_otherwise(place.pipeline)
+    does, verdict = sinks.materializer_verdict(place.pipeline)
     if sinks.lack_clause(place.pipeline)[0]:
         does += f"; on this line no job can run from the old script unless {REQUIRED} = false is set elsewhere"
     difference = place.difference

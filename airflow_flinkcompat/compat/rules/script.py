@@ -82,7 +82,7 @@ def _setting_on_vvr(key: str, on_flink: Verdict | None) -> Verdict:
     """Verdict on a setting without a page: without a part in Flink's plans it does not affect state."""
     if key in SETTINGS_ON_VVR:
         return SETTINGS_ON_VVR[key]
-    tunes = not flink_settings.asks_for_tables(key) and key != "state.backend.type"
+    tunes = not flink_settings.depends_on_tables(key) and key != "state.backend.type"
     return TUNED if tunes and on_flink is not None and on_flink.outcome is Outcome.COMPATIBLE else TUNING_ON_VVR
 
 

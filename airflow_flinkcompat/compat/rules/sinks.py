@@ -201,7 +201,7 @@ def _rekeyed(pair: PipelinePair) -> Verdict:
     """Another key of results that replace each other by it."""
     old, new = sinks.tables(pair)
     connector = sinks.connectors(pair)[0] or ""
-    if old is None or new is None or not sinks.written_elsewhere(old, new):
+    if old is None or new is None or not sinks.location_changed(old, new):
         return STALE
     if reason := sinks.front_stays(pair):
         return unknown(reason)

@@ -24,9 +24,9 @@ from airflow_flinkcompat.compat.engines.flink.api_change import api_change_verdi
 from airflow_flinkcompat.compat.engines.flink.table_api import merged
 from airflow_flinkcompat.compat.engines.flink.validation import Fault
 from airflow_flinkcompat.compat.engines.flink.validation.conflicts import ON_CONFLICT
-from airflow_flinkcompat.compat.engines.flink.validation.query import Query, brought, faults
+from airflow_flinkcompat.compat.engines.flink.validation.query import Query, added_faults, faults
 from airflow_flinkcompat.compat.engines.flink.validation.query import of_declarations as declaration_faults
-from airflow_flinkcompat.compat.refusals import Refusal, of_old_style
+from airflow_flinkcompat.compat.refusals import Refusal, old_style_refusals
 from airflow_flinkcompat.compat.rule import Example, Level, Rule, RuleMatch, TableApiCover, windowed
 from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.compat.verdict import Remedy, Verdict, expected, inferred, right, unknown
@@ -78,7 +78,7 @@ def _changed_names(change: Change) -> frozenset[str] | None:
             names.add(rest.rpartition("/")[0])
         elif place in ("view", "function"):
             names.add(rest)
-        elif place != "setting" or settings.asks_for_tables(rest):
+        elif place != "setting" or settings.depends_on_tables(rest):
             return None
     for pair in change.pipelines:
         if pair.changed:
@@ -238,7 +238,7 @@ def program_refused(change: Change) -> Iterable[RuleMatch]:
     old, new = change.refusals
     if not change.unchanged:
         # The same script still runs where it runs today, perhaps on an older line than the check assumes.
-        new = (*new, *of_old_style(change.new))
+        new = (*new, *old_style_refusals(change.new))
     claims = change.claim("unread") if old or new else ()
     declared = tuple(of_declarations(change.new))
     known = {each.message for each in of_declarations(change.old)} if declared else ()
@@ -324,7 +324,7 @@ def statement_verdicts(fault: Fault) -> Mapping[str, Verdict]:
 def statement_refused(pair: PipelinePair) -> Iterable[RuleMatch]:
     old = Query(pair.old_pipeline, pair.old, pair.old_program, pair.lines[0])
     new = Query(pair.new_pipeline, pair.new, pair.new_program, pair.lines[1])
-    for fault in brought(old, new):
+    for fault in added_faults(old, new):
         said = "refuses" if fault.certain else "may refuse"
         yield RuleMatch(f"Flink {said} the proposed statement: {fault.message}", verdicts=statement_verdicts(fault))
 

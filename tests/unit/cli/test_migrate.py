@@ -252,13 +252,11 @@ def test_the_savepoint_that_is_read_is_not_written_into(to: str, run: Callable[.
         (("--savepoint", "s", "--job-id", "j"), "--job-id replaces --savepoint"),
         (("--job-id", "j"), "add --jobmanager, which knows the last savepoint of the job"),
         (("--dry-run", "--source-renamed", "orders"), "--source-renamed orders: write OLD=NEW"),
-<<<<<<< HEAD
-        (("--dry-run", "--restart-source", "order"), "no source is named order; sources that keep positions: orders"),
+        (
+            ("--dry-run", "--restart-source", "order"),
+            "no source is named order; choose from the sources that store positions: orders",
+        ),
         (("--dry-run", "--master", "local[2]"), "--master needs --spark or --history: add one of them"),
-=======
-        (("--dry-run", "--restart-source", "order"), "no source is named order; choose from the sources that store positions: orders"),
-        (("--dry-run", "--master", "local[2]"), "--master belongs to --spark or --history: add one"),
->>>>>>> 6a3dda51 (Reword findings, waivers, pages and refusals in plain English)
         (
             ("--dry-run", "--accept", "history"),
             "--accept history applies to state computed from history: add --history",

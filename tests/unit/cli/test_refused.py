@@ -60,7 +60,7 @@ def test_every_command_refuses_it_once_and_advises_the_clause(run: Run, command:
     result = run(*COMMANDS[command])
     assert result.code == 1
     text = " ".join(result.out.split())
-    assert text.count("is not the upsert key of the query, and Flink 2.3 then requires ON CONFLICT") == 1
+    assert text.count("is not the upsert key of the query, so Flink 2.3 requires ON CONFLICT") == 1
     assert "not measured between" not in text
     if command not in LISTS:
         assert ADVICE in result.out

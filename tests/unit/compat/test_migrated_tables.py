@@ -145,7 +145,9 @@ def test_what_makes_a_column_the_same_one(
 
 
 def test_a_source_that_is_not_there() -> None:
-    with pytest.raises(InputError, match="no source is named order; choose from the sources that store positions: orders"):
+    with pytest.raises(
+        InputError, match="no source is named order; choose from the sources that store positions: orders"
+    ):
         migrated(KAFKA, KAFKA, "order")
 
 
@@ -171,7 +173,11 @@ def test_of_tables_that_nobody_declares_the_name_is_all_there_is() -> None:
 
 @pytest.mark.parametrize("renamed", [{"purchases": "order"}, {"purchase": "orders"}])
 def test_a_renamed_source_that_is_not_there(renamed: Mapping[str, str]) -> None:
-    with pytest.raises(InputError, match=r"no source is named (order|purchase); choose from the sources that store positions: "):
+    with pytest.raises(
+        InputError,
+        match=r"no source is named (order|purchase); choose from the sources that store "
+        r"positions: ",
+    ):
         migrated(KAFKA, KAFKA, name="purchases", renamed=renamed)
 
 

@@ -293,7 +293,7 @@ def settled(rule: str, reason: Reason = Reason.NOT_COVERED, outcome: Outcome = O
         rule, "", outcome, "doubted", reason=reason if outcome is Outcome.UNKNOWN else None, sink=pair.sink,
         claims=(subject,) if subject else (),
     )  # fmt: skip
-    return RestoreVerdict(ComparedPlans(change, _equal())).of(finding, RULES[rule]).outcome
+    return RestoreVerdict(ComparedPlans(change, _equal())).adjust(finding, RULES[rule]).outcome
 
 
 def test_equal_plans_settle_what_was_unknown() -> None:

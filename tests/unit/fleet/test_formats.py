@@ -104,7 +104,7 @@ def test_formats_name_the_ground_and_a_disagreement(fleet: FleetDiff) -> None:
     fleet = replace(fleet, deployments=(replace(orders, reports=(planned,)),))
     (result,) = sarif_of(fleet)["results"]
     assert result["properties"] == {"ground": "planned by Flink 2.3.0", "disagrees": "compatible"}
-    said = "Planned by Flink 2.3.0; read from the script alone, the change would be compatible"
+    said = "Planned by Flink 2.3.0; by the rules alone, the change would be compatible"
     for style in ("text", "markdown", "junit"):
         assert said in " ".join(FORMATS[style](fleet).split()), style
     data = json.loads(FORMATS["json"](fleet))

@@ -138,7 +138,7 @@ class TestAgainstGit:
         assert "* deployed, HEAD: `TUMBLE(order_time, '1' MINUTE)`" in text
         assert "* here: `TUMBLE(order_time, '2' MINUTE)`" in text
         assert "**If the job were resumed:** Flink would keep running WITH WRONG ROWS AND NO ERROR." in text
-        assert "**Next:** Do not resume. It is unknown how much of the state a rewritten savepoint keeps" in text
+        assert "**Next:** Do not resume. A rewritten savepoint may keep some of the state" in text
         assert "```sh\nflinkcompat migrate" in text
         assert f"# {TITLE}\n" in text
         assert "All rules" not in text

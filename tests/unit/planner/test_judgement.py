@@ -68,5 +68,5 @@ def test_a_deployed_script_that_flink_refuses_leaves_the_outcome_unknown(monkeyp
     assert {outcome for _, outcome in report.sinks} == {Outcome.UNKNOWN}
     assert report.ground == "planned by Flink 2.3.0, the proposed script alone"
     text = " ".join(render_text(report).split())
-    assert "1. Flink does not plan the deployed script. Check again with the version that runs the job" in text
+    assert "1. Flink refuses the deployed script. Check again with the engine version that runs the job" in text
     assert "Correct or remove" not in text

@@ -1,8 +1,9 @@
-"""Engine ``flink``: results of a restore across SQL and the Table API, or within the Table API.
+"""Engine ``flink``: verdicts on queries that move between SQL and the Table API.
 
-Measured on 2.3.0 with PyFlink. SQL leaves out unused columns before it reads a table, the Table API does not: a
-computed column then stays as an operator of its own below the window, unless a ``select`` in front leaves it out. SQL
-makes COUNT and $SUM0 of SUM and AVG over rows, the Table API does not.
+The verdicts were measured on 2.3.0 with PyFlink. SQL drops unused columns before it reads a table, but the Table API
+does not. In the Table API, a computed column therefore stays as a separate operator before the window, unless a
+preceding ``select`` drops the column. SQL replaces SUM and AVG over rows by COUNT and $SUM0, but the Table API does
+not.
 """
 
 from __future__ import annotations
@@ -30,14 +31,14 @@ from airflow_flinkcompat.plan.origins import OperatorColumn, WindowColumn
 from airflow_flinkcompat.plan.types import TimeAttribute
 
 REWRITTEN = ("SUM", "AVG")
-"""Calls over row windows that SQL makes others of."""
+"""Calls over row windows that SQL replaces by different calls."""
 OVER_ROWS = frozenset({"MAX", "COUNT"})
 WITHOUT_WINDOW = frozenset({"SUM", "MAX"})
-"""Calls whose state was seen to be the same in both notations."""
+"""Calls whose state is the same in SQL and in the Table API, by measurement."""
 WITHOUT_ONE_CHAIN = frozenset({"SUM", "MAX", "AVG"})
-"""Calls seen to be refused where SQL has an operator more below an aggregation than the Table API."""
-UNLIKE = "only one aggregation of plain columns by one key, straight from a table to a sink, was measured"
-AND_MORE = "the other changes were not measured together with it"
+"""Calls that a restore refuses if SQL has one more operator before the aggregation than the Table API."""
+UNLIKE = "the only measured query is one aggregation of plain columns by one key, between a table and a sink"
+AND_MORE = "the other changes were not measured together with this change"
 BEHIND_SELECT = (
     "notation-computed-select-tumble-to-legacy",
     "notation-computed-legacy-to-select-tumble",
@@ -64,7 +65,7 @@ REWRITTEN_CALLS = (
 
 
 def api_change_verdict(pair: PipelinePair) -> Verdict | None:
-    """Verdict on a change of the notation of a query; None if the notation is unchanged."""
+    """Verdict on a query that changes between SQL and the Table API; None if the form is unchanged."""
     old, new = pair.query_forms
     if not pair.moved:
         return None if old == new else columns_below(pair)
@@ -77,7 +78,7 @@ def api_change_verdict(pair: PipelinePair) -> Verdict | None:
     if before is None or after is None:
         return unknown(UNLIKE)
     if not by_default(pair):
-        return unknown("only a query that is a separate job, planned with Flink's defaults, was measured")
+        return unknown("the only measured queries are separate jobs that are planned with Flink's defaults")
     if not nothing_else(pair):
         return unknown(AND_MORE)
     return _moved(before, after, pair)
@@ -102,11 +103,15 @@ def _on_window(
     if old.computes != new.computes:
         return chains_differ(old, new)
     if not (old.leaves_out and new.leaves_out):
-        # PushProjectIntoTableSourceScanRule leaves a projection of all columns, and SQL puts the window's time first.
+        # PushProjectIntoTableSourceScanRule keeps a projection of all columns, and SQL moves the window's time column
+        # to the front.
         return unknown("only a table with unread columns was measured")
     if _shows_window(pair.old) and not all(map(surely_projected, (pair.old, pair.new))):
-        # EXPLAIN: the Table API hands up the fields that are selected, SQL always the same ones.
-        return unknown("the window's fields come last in the output, so SQL alone puts a projection there (EXPLAIN)")
+        # By EXPLAIN, the Table API passes on the selected window fields, but SQL always the same window fields.
+        return unknown(
+            "the window's fields are the last columns of the output, so only SQL adds a projection after "
+            "the window (EXPLAIN)"
+        )
     through_api = [side for side in (old, new) if side.form.api is QueryApi.TABLE_API]
     if len(through_api) > 1:
         return unknown("a select before a window was measured only over computed columns")
@@ -126,11 +131,11 @@ def _without_window(old: SingleOperatorQuery, new: SingleOperatorQuery, operator
     counted = functions == {"COUNT"} and not arguments(operator.aggregates)
     measured = called(operator.aggregates, WITHOUT_ONE_CHAIN | {"COUNT"}) and len(functions) == 1
     if not measured or ("COUNT" in functions and not counted) or operator.segment.filters:
-        return unknown("only SUM, MAX, AVG and COUNT(*) over all rows, one of them at a time, were measured")
+        return unknown("only one of SUM, MAX, AVG and COUNT(*) over all rows was measured at a time")
     if not (old.prunes and new.prunes):
         return unknown(NOT_PRUNED)
     if any(side.table.computed or len(side.needed) == len(side.table.columns) for side in (old, new)):
-        return unknown("only a table with unread columns and without computed ones was measured")
+        return unknown("only a table with unread columns and without computed columns was measured")
     marks = {side.table.watermark is not None for side in (old, new)}
     selects = [side.selected for side in (old, new) if side.form.api is QueryApi.TABLE_API]
     if len(marks) > 1 or len(selects) != 1:
@@ -139,23 +144,23 @@ def _without_window(old: SingleOperatorQuery, new: SingleOperatorQuery, operator
 
 
 def _unmarked(functions: set[str], selected: bool | None) -> Verdict:
-    """Verdict over a source without a watermark, which itself leaves out unread columns."""
+    """Verdict for a source without a watermark. Such a source drops unread columns itself."""
     if selected is not False or not functions <= WITHOUT_WINDOW:
         return unknown("without a watermark, only SUM and MAX without a preceding select were measured")
     return right("group-by-plain-to-sql", "group-by-plain-from-sql", "group-by-plain-max-to-sql")
 
 
 def _marked(side: SingleOperatorQuery, functions: set[str], selected: bool | None) -> Verdict:
-    """Verdict over a source with a watermark: SQL drops unread columns above it in an operator of its own."""
+    """Verdict for a source with a watermark. SQL drops unread columns in a separate operator after it."""
     if selected is False and functions <= WITHOUT_ONE_CHAIN:
-        note = "SQL drops the other columns above the watermark"
+        note = "SQL drops unread columns in an operator after the watermark"
         ids = ("group-by-to-sql", "group-by-from-sql", "group-by-max-to-sql", "group-by-avg-to-sql")
         return refused_at_submit(*ids, note=note)
     if selected is True and functions == {"SUM"}:
-        # The select is that operator.
+        # The select is the operator that SQL adds.
         return right("group-by-select-to-sql")
     if selected is False and all(column.type.nullable for column in side.table.columns):
-        # lit(1) is computed in an operator of its own; a column that is never NULL would be counted without one.
+        # A separate operator computes lit(1). To count a column that is never NULL, Flink needs no such operator.
         return right("group-by-count-to-sql")
     return unknown("with a watermark, only select and SUM, and COUNT(*) without a select, were measured")
 
@@ -167,12 +172,12 @@ def _over(old: SingleOperatorQuery, new: SingleOperatorQuery, operator: OverOper
     if operator.clock is not TimeAttribute.ROWTIME or not bounded or operator.segment.filters:
         return unknown("only bounded frames by event time, without a condition, were measured")
     if old.table.computed or new.table.computed or "select" in (*old.form.operations, *new.form.operations):
-        return unknown("only rows straight from a table without computed columns were measured")
+        return unknown("only rows directly from a table without computed columns were measured")
     return right("over-max-rows-to-sql", "over-max-range-to-sql", "over-count-rows-to-sql", "over-count-range-to-sql")
 
 
 def _rewritten(pair: PipelinePair, old: QueryForm, new: QueryForm) -> bool:
-    """Return whether calls over row windows are rewritten on one side only."""
+    """True if only one side replaces calls over row windows."""
     if {old.api, new.api} != {QueryApi.SQL, QueryApi.TABLE_API}:
         return False
     return any(call.function in REWRITTEN and not call.distinct for over in _overs(pair) for call in over.aggregates)
@@ -183,6 +188,6 @@ def _overs(pair: PipelinePair) -> list[OverOperator]:
 
 
 def _shows_window(output: Output) -> bool:
-    """Return whether the output has a field of the window."""
+    """True if the output has a window field."""
     shown = (column.output for column in output.columns if isinstance(column, OperatorColumn))
     return any(isinstance(each, WindowColumn) for each in shown)

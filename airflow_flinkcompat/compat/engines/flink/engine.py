@@ -1,4 +1,4 @@
-"""Engine ``flink``: measured restores decide; safe only if each of them was run and correct."""
+"""Engine ``flink``: measured restores decide. A verdict is safe only if all its restores were right."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from airflow_flinkcompat.compat.changes.query_form import QueryApi
 from airflow_flinkcompat.compat.changes.respelling import may_be_same_operator, may_be_same_query
 from airflow_flinkcompat.compat.engines.flink.api_change import api_change_verdict
 from airflow_flinkcompat.compat.engines.flink.lookups import STRATEGY, is_lookup
-from airflow_flinkcompat.compat.engines.flink.sinks import chains_otherwise, surely_projected
+from airflow_flinkcompat.compat.engines.flink.sinks import chain_may_change, surely_projected
 from airflow_flinkcompat.compat.engines.flink.stateless import mapped_states
 from airflow_flinkcompat.compat.engines.flink.table_api import GROUPED_ALIKE
 from airflow_flinkcompat.compat.engines.protocol import (
@@ -30,22 +30,22 @@ from airflow_flinkcompat.plan.operators import AggregateOperator, Output, operat
 from airflow_flinkcompat.plan.origins import KeyOutput, OperatorColumn
 from airflow_flinkcompat.plan.types import TimeAttribute
 
-MEASURED_ON_SQL = "this was measured on SQL; Flink may plan the Table API differently"
+MEASURED_ON_SQL = "this was measured with SQL; Flink may plan the Table API differently"
 OF_PROGRAMS = frozenset({"oa-range-narrower", *GROUPED_ALIKE})
-"""Cases measured on the Table API as well: its over windows (named as in SQL), and its keys."""
+"""Cases that were also measured with the Table API: its OVER windows, named as in SQL, and its keys."""
 NEWLY_ASKED = frozenset({"sm-clause-dropped"})
-"""Cases about a requirement that only the newer version has, so that older versions cannot show them."""
+"""Cases about a requirement that exists only in the newer version, so older versions have no restore."""
 _UID_GENERATION = "table.exec.uid.generation"
 
 
 SPELLED_OTHERWISE = replace(
-    unknown("both versions may be two spellings of the same query, which Flink may or may not plan alike"),
+    unknown("both versions may be two spellings of one query, but Flink may plan them differently"),
     remedy=Remedy.EXPLAIN_PLAN,
 )
 
 
 def respelled_adjuster(verdict: Verdict, target: Any, change: Change) -> Verdict:
-    """Claim no measured consequence for an expression that may be the same as the old one."""
+    """Lower an incompatible verdict if the new expressions may mean the same as the old expressions."""
     if verdict.outcome is not Outcome.INCOMPATIBLE:
         return verdict
     match target:
@@ -59,7 +59,7 @@ def respelled_adjuster(verdict: Verdict, target: Any, change: Change) -> Verdict
 
 
 def consequence_adjuster(verdict: Verdict, target: Any, change: Change) -> Verdict:
-    """Derive the end of an incompatible restore from the pair, if the rule does not name it."""
+    """Derive the consequence of an incompatible verdict from the pair, if the rule does not name it."""
     if verdict.outcome is not Outcome.INCOMPATIBLE or verdict.consequence is not None:
         return verdict
     if not isinstance(target, OperatorPair):
@@ -71,11 +71,11 @@ def consequence_adjuster(verdict: Verdict, target: Any, change: Change) -> Verdi
 
 
 def measured_line_adjuster(verdict: Verdict, target: Any, change: Change) -> Verdict:
-    """Lower a safe verdict that was not measured on the line of Flink that is judged.
+    """Lower a safe verdict that was not measured on the job's line of Flink.
 
-    An upgrade with an edit is two restores on the new line: the deployed script, which its rule judges, and
-    the edit. A safe edit of a query keeps id, layout and meaning of all state, so both are one restore. A setting or a
-    hint may have Flink convert stored values, so it has to be safe on both lines.
+    An upgrade with an edit consists of two restores on the new line: the unchanged script, which the upgrade rule
+    judges, and the edit. A safe edit of a query keeps id, layout and meaning of all state, so both restores can happen
+    as one. A setting or a hint may make Flink convert stored values, so its change must be safe on both lines.
     """
     old, new = change.versions
     if old == new or change.old.engine != change.new.engine:
@@ -87,7 +87,7 @@ def measured_line_adjuster(verdict: Verdict, target: Any, change: Change) -> Ver
 
 
 def _is_edit(target: Any) -> bool:
-    """True if a pair differs in a query, and not in hints."""
+    """True if the pair is part of a query and differs in no hints."""
     pipeline = target.pipeline if isinstance(target, OperatorPair) else target
     if not isinstance(pipeline, PipelinePair):
         return False
@@ -96,7 +96,7 @@ def _is_edit(target: Any) -> bool:
 
 
 def table_api_adjuster(finding: Finding, rule: Rule, case: AdjusterContext) -> Finding:
-    """Lower a verdict measured on SQL to unknown for Table API queries, unless both were measured."""
+    """Lower a verdict that was measured only with SQL to unknown for Table API queries."""
     if finding.outcome not in SAFE or rule.table_api_cover is TableApiCover.OWN:
         return finding
     pairs = case.change.pipelines_about(finding.sink)
@@ -116,7 +116,7 @@ def _keeps_state(pair: PipelinePair) -> bool:
 
 
 def _covered(finding: Finding, rule: Rule, pair: PipelinePair) -> bool:
-    """Return whether a finding was measured on the Table API as well."""
+    """True if a finding also applies to the Table API."""
     if rule.table_api_cover is TableApiCover.ALWAYS:
         return True
     if rule.table_api_cover is TableApiCover.ONE_QUERY:
@@ -130,19 +130,19 @@ def _covered(finding: Finding, rule: Rule, pair: PipelinePair) -> bool:
 
 
 def shared_job_adjuster(finding: Finding, rule: Rule, case: AdjusterContext) -> Finding:
-    """Lower an outcome if a changed query may replan the others of its statement set (measured)."""
+    """Lower a safe outcome if a changed query may change the plans of other queries in its statement set."""
     if finding.outcome not in SAFE:
         return finding
-    why = "it may change how other queries of its statement set are planned"
+    why = "the change may affect the plans of other queries in the statement set"
     changed = case.change.pipelines_into(finding.sink)
     return lowered_to_unknown(finding, why) if any(disturbs(pair, case.change) for pair in changed) else finding
 
 
 def key_order_adjuster(finding: Finding, rule: Rule, case: AdjusterContext) -> Finding:
-    """Lower a safe verdict to unknown if the sink's columns may decide the key order (plans of 2.3.0)."""
+    """Lower a safe outcome if the sink's columns may determine the key order in state (plans of 2.3.0)."""
     if finding.outcome not in SAFE:
         return finding
-    why = "the order of the keys in state may follow the output columns"
+    why = "the output columns may determine the order of keys in state"
     into = case.change.pipelines_into(finding.sink)
     about = case.change.pipelines_about(finding.sink)
     follows = (_may_follow_the_table(side) for pair in about for side in (pair.old, pair.new))
@@ -151,16 +151,16 @@ def key_order_adjuster(finding: Finding, rule: Rule, case: AdjusterContext) -> F
 
 
 def unchained_sink_adjuster(finding: Finding, rule: Rule, case: AdjusterContext) -> Finding:
-    """Lower an outcome if a sink's own parallelism may change the id of the operator in front of it."""
+    """Lower a safe outcome if a separate sink parallelism may change the id of the preceding operator."""
     if finding.outcome not in SAFE:
         return finding
-    why = "the sink has its own parallelism: an operator added or removed before it may change other ids"
+    why = "the sink has a separate parallelism: an operator added or removed before the sink may change other ids"
     about = case.change.pipelines_about(finding.sink)
-    return lowered_to_unknown(finding, why) if any(chains_otherwise(pair, case.change) for pair in about) else finding
+    return lowered_to_unknown(finding, why) if any(chain_may_change(pair, case.change) for pair in about) else finding
 
 
 def resolved_lookup_adjuster(finding: Finding, rule: Rule, case: AdjusterContext) -> Finding:
-    """Lower an outcome if Flink resolves updates: a lookup then keeps the rows it found."""
+    """Lower a safe outcome if Flink resolves updates: a lookup then stores the rows that it found."""
     if finding.outcome not in SAFE:
         return finding
     asked = any(
@@ -172,22 +172,22 @@ def resolved_lookup_adjuster(finding: Finding, rule: Rule, case: AdjusterContext
 
 
 def mapping_adjuster(finding: Finding, rule: Rule, case: AdjusterContext) -> Finding:
-    """Lower a safe finding if the states of both jobs, as far as they are known, contradict it."""
+    """Lower a safe finding if the known states of both jobs contradict it."""
     if finding.sink not in case.memo:
         found = (mapped_states(pair) for pair in case.change.pipelines_about(finding.sink))
         effects = (each.stored.worst_effect for each in found if isinstance(each, Restore))
         case.memo[finding.sink] = next((effect for effect in effects if effect in FAILING_EFFECTS), None)
     bad: RestoreEffect | None = case.memo[finding.sink]
-    return finding if bad is None else lowered_to_unknown(finding, f"what becomes of a state of the job: {bad.value}")
+    return finding if bad is None else lowered_to_unknown(finding, f"the effect on a state of the job is: {bad.value}")
 
 
 def exec_graph_adjuster(finding: Finding, rule: Rule, case: AdjusterContext) -> Finding:
-    """Let the diff of the exec graphs decide about the operators that they show."""
-    return finding if case.graph_voice is None else case.graph_voice(finding, rule)
+    """Apply the exec graph diff to a finding about operators that the graphs show."""
+    return finding if case.graph_adjuster is None else case.graph_adjuster(finding, rule)
 
 
 def operator_ids_adjuster(finding: Finding, rule: Rule, case: AdjusterContext) -> Finding:
-    """Ids from a counter differ from start to start: even an unchanged script is refused (measured)."""
+    """Lower a compatible finding if Flink numbers operators anew at each start, which refuses a restore."""
     if finding.outcome is not Outcome.COMPATIBLE:
         return finding
     settings = {p.settings for program in case.change.programs for p in program.pipelines}
@@ -196,11 +196,12 @@ def operator_ids_adjuster(finding: Finding, rule: Rule, case: AdjusterContext) -
 
 
 def disturbs(pair: PipelinePair, change: Change) -> bool:
-    """Check if a change of this query may renumber or replan operators of the job's other queries.
+    """True if a change to this query may renumber or replan operators of the job's other queries.
 
-    The queries of one statement set are one job, and operator ids depend on the whole topology: an operator added to or
-    removed from one query renumbers later operators of the others. Queries of one source are planned together: the
-    columns that one of them reads affect the operators of the other (measured: ``ms-mod-stateless``).
+    The queries of a statement set are one job, and operator ids depend on the whole topology. An operator added to or
+    removed from one query therefore renumbers later operators of other queries. Flink plans queries of one source
+    together, so the columns that one query reads affect the operators of other queries (measured:
+    ``ms-mod-stateless``).
     """
     if not pair.changed or not (others := change.companions(pair)):
         return False
@@ -210,18 +211,18 @@ def disturbs(pair: PipelinePair, change: Change) -> bool:
 
 
 def _same_topology(pair: PipelinePair) -> bool:
-    """True if no operator comes or goes between source and sink for sure."""
+    """True if certainly no operator is added or removed between source and sink."""
     if pair.removed or pair.added or any(operator.differences for operator in pair.operators):
         return False
     return pair.parts <= {"sink"} or (surely_projected(pair.old) and surely_projected(pair.new))
 
 
 def _planned_together(pair: PipelinePair, other: PipelinePair) -> bool:
-    """Check if both queries read one source and the change affects an operator that they may share."""
+    """True if both queries read one source, and the change affects an operator that they may share."""
     tables = ({source.table for side in (each.old, each.new) for source in sources(side)} for each in (pair, other))
     if not set.intersection(*tables):
         return False
-    # Only the projection behind an aggregation differs, and the other query has another one on both sides.
+    # True if the other query has a different projection on both sides.
     alone = _result(pair.old) != _result(other.old) and _result(pair.new) != _result(other.new)
     return any(operator.differences for operator in pair.operators) or not pair.operators or not alone
 
@@ -231,21 +232,21 @@ def _result(output: Output) -> tuple[object, ...]:
 
 
 def keys_may_move(pair: PipelinePair) -> bool:
-    """Check if a change above the state may have changed its key order (EXPLAIN, 2.3.0).
+    """True if a change after the state may have changed the key order in state (EXPLAIN, 2.3.0).
 
-    With a condition below a group aggregation or a group window, and no columns in the output but its own, the planner
-    merges the projection into the aggregation: the keys are then stored in the order of the output. Anything that needs
-    a projection above (HAVING, an expression, another column order) restores the order of GROUP BY. Windowed
-    aggregations over a window table function keep that order, except in :func:`_may_follow_the_table`.
+    Suppose a group aggregation or group window has a condition on its input, and the output has only its columns. The
+    planner then merges the projection into the aggregation, and keys are stored in the order of the output. A construct
+    that needs a separate projection (HAVING, an expression, a different column order) restores the order of GROUP BY.
+    Aggregations over a window table function keep the order of GROUP BY, except in :func:`_may_follow_the_table`.
     """
     return bool(pair.differences) and any(_moved_by_output(output) for output in (pair.old, pair.new))
 
 
 def _may_follow_the_table(output: Output) -> bool:
-    """Check if keys may be stored in the order of the table's columns, whatever GROUP BY's order is.
+    """True if keys may be stored in the order of the table's columns instead of the order of GROUP BY.
 
-    Seen in plans of 2.3.0 for a window table function over processing time with a condition below, if the table has a
-    watermark: another expression above, or the condition in a view, restores the order of GROUP BY.
+    Plans of 2.3.0 show this for a window table function over processing time with a condition on its input, if the
+    table has a watermark. An expression in the output, or the condition in a view, restores the order of GROUP BY.
     """
     return any(
         isinstance(each, AggregateOperator)
@@ -275,7 +276,7 @@ def _moved_by_output(output: Output) -> bool:
 
 
 class FlinkEngine:
-    """Open-source Flink: a job is restored as a whole or refused, so the worst finding decides."""
+    """Open-source Flink. It restores a job as a whole or refuses it, so the worst finding decides."""
 
     name = "flink"
     verdict_adjusters = (respelled_adjuster, consequence_adjuster, measured_line_adjuster)
@@ -294,5 +295,5 @@ class FlinkEngine:
     safe_finding_adjusters = (mapping_adjuster,)
 
     def level(self, rule: Rule) -> Level:
-        """One level for all rules."""
+        """The same level for all rules."""
         return Level.REST

@@ -1,6 +1,6 @@
-"""Engine ``flink``: asynchronous lookup joins, which keep the rows that wait for an answer as state.
+"""Engine ``flink``: asynchronous lookup joins, which store the rows that wait for an answer.
 
-The queue is in the savepoint under the serializer of the input row, also when it is empty (measured).
+The savepoint contains the queue with the serializer of the input row, even if the queue is empty (measured).
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from airflow_flinkcompat.plan.operators import (
 from airflow_flinkcompat.plan.program import Program
 
 MAY_WAIT = (
-    "this lookup may be asynchronous and store rows that wait for an answer: its connector, "
-    "lookup.async and the LOOKUP hint do not determine it"
+    "this lookup may be asynchronous and store rows that wait for an answer: its connector, lookup.async and the "
+    "LOOKUP hint do not determine the mode"
 )
 _OPTION = "lookup.async"
 
 
 class LookupMode(StrEnum):
-    """Mode of a lookup join: one row at a time, or several at once while the rows wait in a queue."""
+    """Mode of a lookup join: one row at a time, or several concurrent rows that wait in a queue."""
 
     SYNCHRONOUS = "synchronous"
     ASYNCHRONOUS = "asynchronous"
@@ -42,23 +42,22 @@ class LookupMode(StrEnum):
 
 
 STRATEGY = "table.optimizer.non-deterministic-update.strategy"
-"""Under ``TRY_RESOLVE`` a lookup of rows that change keeps what it found (Lookup join page;
-StreamNonDeterministicUpdatePlanVisitor)."""
+"""With ``TRY_RESOLVE``, a lookup for changing rows stores its results (Flink's page on lookup joins)."""
 
 
 def is_lookup(operator: object) -> bool:
-    """Return whether an operator is a lookup join."""
+    """True if an operator is a lookup join."""
     return isinstance(operator, JoinOperator) and operator.form is JoinForm.LOOKUP
 
 
 def keeps_nothing(operator: Operator, output: Output, program: Program) -> bool:
-    """Return whether an operator is a lookup join that surely stores no state."""
+    """True if an operator is a lookup join that certainly stores no state."""
     resolved = any(dict(each.settings).get(STRATEGY, "").upper() == "TRY_RESOLVE" for each in program.pipelines)
     return is_lookup(operator) and not resolved and mode(operator, output, program) is LookupMode.SYNCHRONOUS
 
 
 def from_windows(operator: object) -> TypeGuard[JoinOperator]:
-    """Check if an operator is a lookup join over a windowed aggregation, which only appends."""
+    """True if an operator is a lookup join over a windowed aggregation, which only emits inserts."""
     if not isinstance(operator, JoinOperator) or not is_lookup(operator):
         return False
     below = operator.segments[0].origin
@@ -66,7 +65,7 @@ def from_windows(operator: object) -> TypeGuard[JoinOperator]:
 
 
 def mode(operator: Operator, output: Output, program: Program) -> LookupMode:
-    """Lookup mode of a join, from its connector, its table's options and the LOOKUP hint."""
+    """The lookup mode of a join by its connector, its table's options and the LOOKUP hint."""
     looked_up = operator.segments[1].origin
     table = program.table(looked_up.table) if isinstance(looked_up, Source) else None
     if table is None or not isinstance(looked_up, Source):
@@ -76,24 +75,24 @@ def mode(operator: Operator, output: Output, program: Program) -> LookupMode:
         return LookupMode.SYNCHRONOUS
     given = dict(hint_options(looked_up.hints, OPTIONS)).get(_OPTION, table.option(_OPTION))
     if support is LookupSupport.BY_OPTION:
-        return _said({given or "false"})
+        return _mode_of_values({given or "false"})
     asked = {value for key, value in _hinted(output) if key == "async"}
     if asked and sum(map(is_lookup, operators(output))) > 1:
-        return LookupMode.NOT_KNOWN  # a hint names its table by an alias
-    return _said(asked | ({given} if given else set()))
+        return LookupMode.NOT_KNOWN  # the hint may be for a different lookup join
+    return _mode_of_values(asked | ({given} if given else set()))
 
 
 def modes(pair: OperatorPair) -> tuple[LookupMode, LookupMode]:
-    """The lookup mode of a join before and after."""
+    """The lookup mode of a join on the old and on the new side."""
     pipeline = pair.pipeline
     return mode(pair.old, pipeline.old, pipeline.old_program), mode(pair.new, pipeline.new, pipeline.new_program)
 
 
 def possible_modes(pair: OperatorPair) -> tuple[tuple[LookupMode, LookupMode], ...]:
-    """Possible pairs of old and new lookup mode, if the modes are unknown.
+    """The possible pairs of old and new lookup mode of a join.
 
-    The connector decides: an unknown connector looks up in the same mode on both sides if nothing that affects the mode
-    changed.
+    An unknown connector has the same mode on both sides if nothing changed that may determine the mode. The result is
+    empty if the modes cannot be limited to pairs.
     """
     found = modes(pair)
     if LookupMode.NOT_KNOWN not in found:
@@ -115,7 +114,7 @@ def _deciding(operator: Operator, output: Output, program: Program) -> tuple[obj
 
 
 def computes_alike(pair: OperatorPair) -> bool:
-    """Check if Flink computes the same for the rows before a lookup join on both sides: it stores them."""
+    """True if both sides compute the same columns before a lookup join, which stores them."""
     sides = (pair.old, pair.pipeline.old), (pair.new, pair.pipeline.new)
     old, new = (
         computed_in_front(each, output.segment.filters) if isinstance(each, JoinOperator) else None
@@ -125,14 +124,14 @@ def computes_alike(pair: OperatorPair) -> bool:
 
 
 def modes_of_unpaired(pair: PipelinePair) -> tuple[frozenset[LookupMode], frozenset[LookupMode]]:
-    """Modes of the removed and of the added lookup joins of a query."""
+    """The modes of the removed and of the added lookup joins in a query."""
     return (
         frozenset(mode(each, pair.old, pair.old_program) for each in pair.removed if is_lookup(each)),
         frozenset(mode(each, pair.new, pair.new_program) for each in pair.added if is_lookup(each)),
     )
 
 
-def _said(values: set[str]) -> LookupMode:
+def _mode_of_values(values: set[str]) -> LookupMode:
     match {value.lower() for value in values}:
         case said if said == {"true"}:
             return LookupMode.ASYNCHRONOUS

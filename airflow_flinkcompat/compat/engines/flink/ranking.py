@@ -1,7 +1,7 @@
-"""Top-N and deduplication on both sides of a change, and their restores on engine ``flink``.
+"""Engine ``flink``: verdicts on changes of a Top-N or a deduplication.
 
-Measured on 2.3.0, the window Top-Ns on 1.20.3 too. A ranking's strategy follows from its input: rows of a table that
-only appends are pruned to the kept ranks, rows that may be taken back are all stored.
+All were measured on 2.3.0, window Top-Ns also on 1.20.3. A ranking's strategy depends on its input. Of an append-only
+table, only the rows of the selected ranks are stored. If rows may be retracted, all rows are stored.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from airflow_flinkcompat.plan.types import DataType, TimeAttribute
 REFUSED, WRONG = Consequence.REFUSED_AT_RESTORE, Consequence.SILENTLY_WRONG
 NOT_AT_ONE = replace(
     unknown(
-        "rows may wait in the ranking except at parallelism 1, and parallelism.default is not set to 1 on both sides"
+        "rows may wait in the ranking unless parallelism is 1, and parallelism.default is not set to 1 on both sides"
     ),
     remedy=Remedy.PARALLELISM_ONE,
 )
@@ -42,13 +42,13 @@ APPENDING_CONNECTORS = frozenset(
     for name, facts in registry.catalogue().items()
     if facts.source is not None and facts.source.appends is Known.YES
 )
-"""Connectors whose rows are only ever added, unless their format changes that."""
+"""Connectors of append-only sources, unless the format contains updates."""
 APPENDING_FORMATS = frozenset(name for name, facts in FORMATS.items() if facts.appends is Known.YES)
 
 
 @dataclass(frozen=True)
 class Ranking:
-    """The same Top-N or deduplication on both sides."""
+    """A Top-N or a deduplication on both sides of a change."""
 
     pair: OperatorPair
     old: RankOperator
@@ -56,12 +56,12 @@ class Ranking:
 
     @staticmethod
     def of(pair: OperatorPair) -> Ranking | None:
-        """None if either side is another kind of operator."""
+        """The ranking of a pair; None if either side is not a Top-N or a deduplication."""
         return None if pair.ranks is None else Ranking(pair, *pair.ranks)
 
     @property
     def sides(self) -> tuple[tuple[RankOperator, Program], tuple[RankOperator, Program]]:
-        """Each side's operator and program."""
+        """The operator and the program of each side."""
         return (self.old, self.pair.pipeline.old_program), (self.new, self.pair.pipeline.new_program)
 
     @property
@@ -75,13 +75,13 @@ class Ranking:
 
     @property
     def only_window_fields_moved(self) -> bool:
-        """True if only window fields moved in the row, because they moved in the GROUP BY below."""
+        """True if only window fields moved in the input row, because they moved in the GROUP BY before it."""
         rest = [[c for c in side.row if window_field(c) is None] for side in (self.old, self.new)]
         return self.old.row != self.new.row and set(self.old.row) == set(self.new.row) and rest[0] == rest[1]
 
 
 def over_aggregation(rank: RankOperator) -> bool:
-    """A window Top-N over a windowed aggregation: all rows of a window come at once, when it ends."""
+    """True for a window Top-N over a windowed aggregation. All rows of a window arrive when it ends."""
     return (
         rank.kind == RankKind.WINDOW_TOP_N
         and isinstance(rank.segment.origin, AggregateOperator)
@@ -90,7 +90,7 @@ def over_aggregation(rank: RankOperator) -> bool:
 
 
 def stores_no_row(rank: RankOperator) -> bool:
-    """Deduplication that keeps the first row by processing time stores only that a key was seen."""
+    """True for a deduplication that keeps the first row by processing time, and stores only seen keys."""
     return rank.kind == RankKind.DEDUPLICATION and rank.order_clock is TimeAttribute.PROCTIME and rank.order[0][1]
 
 
@@ -107,21 +107,21 @@ def is_number(column: Expression) -> bool:
 
 
 def partition_reordered(ranking: Ranking) -> Verdict:
-    """The planner puts partition keys in an order of its own."""
+    """Verdict on reordered partition keys, which the planner sorts itself."""
     if all(map(over_aggregation, (ranking.old, ranking.new))):
         return right("t-part-reorder")
     return right("tn-part-reorder-difftype", "dd-pa-part-reorder-difftype", "dd-rd-part-reorder", "wd-part-reorder")
 
 
 def partition_changed(ranking: Ranking) -> Verdict:
-    """Stored rows belong to other partitions."""
+    """Verdict on changed partition keys: stored rows belong to different partitions."""
     old, new = (tuple(sorted(side.partition_types, key=str)) for side in (ranking.old, ranking.new))
     ids = ("t-part-add", "r-part-add", "tn-part-add", "dd-pa-part-add", "dd-rd-part-othercol", "wd-part-othercol")
     return wrong(*ids, consequence=_by_layout(same_types(old, new)))
 
 
 def number(ranking: Ranking) -> Verdict:
-    """Verdict on a rank number that is read above now, or no longer."""
+    """Verdict on a rank number that is added to or removed from the columns read downstream."""
     old, new = ranking.old, ranking.new
     if old.kind != new.kind or (old.first, new.first) != (1, 1):
         return unknown("adding or removing the rank number was measured only from rank 1")
@@ -140,7 +140,7 @@ def number(ranking: Ranking) -> Verdict:
 
 
 def projected(old: RankOperator, new: RankOperator, *, only_number: bool) -> Verdict | None:
-    """Another projection above, into a sink without state; None if none was measured."""
+    """Verdict on a changed projection before a sink without state; None if not measured."""
     if old.kind == new.kind == RankKind.WINDOW_TOP_N:
         return right("t-add-rk", "t-del-rk", "r-add-rk", note="a separate operator above the ranking")
     if stores_no_row(old) and stores_no_row(new):
@@ -150,7 +150,7 @@ def projected(old: RankOperator, new: RankOperator, *, only_number: bool) -> Ver
 
 
 def kept_ranks(ranking: Ranking) -> Verdict:
-    """Verdict on other ranks."""
+    """Verdict on a changed range of ranks."""
     old, new = ranking.old, ranking.new
     if old.kind != new.kind:
         return wrong("dd-rd-n-1-to-2", "wd-n-1-to-2", note="one operator ignores the other's state")
@@ -173,7 +173,7 @@ def kept_ranks(ranking: Ranking) -> Verdict:
 
 
 def order(ranking: Ranking) -> Verdict:
-    """The ORDER BY changed."""
+    """Verdict on a changed ORDER BY."""
     old, new = ranking.old, ranking.new
     same = same_types(old.order_types, new.order_types)
     if over_aggregation(old) and over_aggregation(new) and same is not False:
@@ -187,7 +187,7 @@ def order(ranking: Ranking) -> Verdict:
 
 
 def row(ranking: Ranking) -> Verdict:
-    """Verdict on another input row: the stored one is read as if it were the new one."""
+    """Verdict on a changed input row: Flink reads stored rows as if they were new rows."""
     old, new = ranking.old, ranking.new
     if stores_no_row(old) and stores_no_row(new):
         plain = _both(ranking, _plain)
@@ -198,28 +198,28 @@ def row(ranking: Ranking) -> Verdict:
 
 
 def window_keys(ranking: Ranking) -> Verdict:
-    """Verdict if window fields are at other places in the stored row."""
+    """Verdict on window fields at different positions in the stored row."""
     if ranking.same_row_types is False:
         return refused("t-groupby-nonwindow-reorder", note="columns of different types are swapped")
     return rows_may_wait(ranking) or right("top-n-window-keys-swapped")
 
 
 def rows_may_wait(ranking: Ranking) -> Verdict | None:
-    """Verdict if a window Top-N over an aggregation may hold rows in a savepoint; None if it holds none.
+    """Verdict if a window Top-N over an aggregation may have rows in a savepoint; None if it has none.
 
-    At parallelism 1, a window's rows and the watermark that makes the ranking send them arrive together.
+    At parallelism 1, the rows of a window and the watermark that emits them arrive together.
     """
     for rank, _ in ranking.sides:
         window = rank.window
         if not over_aggregation(rank) or window is None:
-            return unknown("only a window Top-N over an aggregation stores nothing between watermarks")
+            return unknown("only a window Top-N over an aggregation is empty between watermarks")
         if window.window.kind is not WindowKind.TUMBLE or window.time_attribute is not TimeAttribute.ROWTIME:
             return unknown("only event-time TUMBLE windows were measured")
     return None if at_parallelism_one(ranking.pair.pipeline) else NOT_AT_ONE
 
 
 def at_parallelism_one(pair: PipelinePair) -> bool:
-    """Return whether the settings of both sides run each operator of a query with one subtask."""
+    """True if, by the settings of both sides, each operator of a query has one subtask."""
     for pipeline in (pair.old_pipeline, pair.new_pipeline):
         default, of_tables = (dict(pipeline.settings).get(key) for key in _PARALLELISM)
         if default != "1" or of_tables not in (None, "-1", "1"):
@@ -232,7 +232,7 @@ def _by_layout(same: bool | None) -> Consequence | None:
 
 
 def _plain(rank: RankOperator, program: Program) -> bool:
-    """True over bare columns of a table that only appends."""
+    """True if the input consists of unchanged columns of an append-only table."""
     bare = all(isinstance(column, SourceColumn) for column in rank.row) and not rank.segment.windows
     return bare and appends_only(rank.segment, program)
 
@@ -242,12 +242,12 @@ def _both(ranking: Ranking, holds: Callable[[RankOperator, Program], bool]) -> b
 
 
 def _pruned(rank: RankOperator, program: Program) -> bool:
-    """A Top-N over a table that only appends keeps the rows of its ranks and no more."""
+    """True for a Top-N over an append-only table, which stores only the rows of its ranks."""
     return rank.kind == RankKind.TOP_N and appends_only(rank.segment, program)
 
 
 def _counting(rank: RankOperator, program: Program) -> bool:
-    """True over counts in descending order, by keys of the aggregation: a row only ever rises."""
+    """True for a Top-N by descending counts, partitioned by aggregation keys: a row's rank never falls."""
     below = _aggregation(rank, program)
     by_keys = all(isinstance(key, OperatorColumn) and isinstance(key.output, KeyOutput) for key in rank.partition)
     if below is None or not by_keys or len(rank.order) != 1:
@@ -257,7 +257,7 @@ def _counting(rank: RankOperator, program: Program) -> bool:
 
 
 def _all_stored(rank: RankOperator, program: Program) -> bool:
-    """True if no row is left out over a sum of an arbitrary column, which may rise or fall."""
+    """True for a Top-N by a sum of plain columns, which may rise or fall, so that all rows are stored."""
     below = _aggregation(rank, program)
     if below is None or below.segment.filters or rank.segment.filters:
         return False
@@ -268,14 +268,14 @@ def _all_stored(rank: RankOperator, program: Program) -> bool:
 
 
 def _is_plain(output: object, function: str) -> TypeGuard[AggregateCall]:
-    """A built-in aggregate over all rows: no DISTINCT, no FILTER."""
+    """True for a built-in aggregate over all rows: no DISTINCT, no FILTER."""
     return isinstance(output, AggregateCall) and replace(output, args=(), span=None) == AggregateCall(
         function, (), output.type
     )
 
 
 def _aggregation(rank: RankOperator, program: Program) -> AggregateOperator | None:
-    """The plain group aggregation over an appending table, whose results a Top-N ranks."""
+    """The group aggregation over an append-only table that a Top-N ranks; None for other inputs."""
     below = rank.segment.origin
     if rank.kind != RankKind.TOP_N or not isinstance(below, AggregateOperator):
         return None
@@ -284,7 +284,7 @@ def _aggregation(rank: RankOperator, program: Program) -> AggregateOperator | No
 
 
 def appends_only(segment: StatelessSegment, program: Program) -> bool:
-    """Check if a segment begins at an append-only table: known connector and format, no hint."""
+    """True if a segment reads an append-only table: known connector and format, no hint."""
     origin = segment.origin
     if not isinstance(origin, Source) or origin.hints or segment.functions:
         return False

@@ -1,6 +1,6 @@
-"""Engine ``flink``: effects of changed settings on a restore, by key (measured on 2.3.0 and 1.20.3).
+"""Engine ``flink``: effects of changed settings on a restore (measured on 2.3.0 and 1.20.3).
 
-The first row of a key whose condition holds decides; without one, the change was not measured.
+For each key, the first row with a true condition decides. If no condition is true, the change was not measured.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ from airflow_flinkcompat.plan.program import Program
 MINI_BATCH = "table.exec.mini-batch.enabled"
 _ZONE = "table.local-time-zone"
 KEY_GROUPS_BY_DEFAULT = 85
-"""Up to this parallelism Flink divides keyed state into the same 128 groups."""
+"""Up to this parallelism, Flink divides keyed state into the same 128 key groups."""
 
 
 @dataclass(frozen=True)
 class Changed:
-    """One setting that differs: its effective values, None if it is left out and no default is known."""
+    """A setting that differs, with its effective values: None if it is not set and its default is unknown."""
 
     old: str | None
     new: str | None
@@ -69,11 +69,11 @@ class Changed:
 
     @property
     def materializers(self) -> frozenset[Materializer]:
-        """The operators that settle rows of one key in front of a sink, over all sinks and sides."""
+        """The materializers before all sinks on both sides."""
         return frozenset(side for pair in self.change.pipelines for side in materializers(pair))
 
     def source_with_key(self) -> bool:
-        """Return whether a source declares a primary key, so that Flink may normalize its changes with state."""
+        """True if a source declares a primary key, so that Flink may normalize its changes with state."""
         return any(
             table.primary_key
             for output, table in declared(self.change)
@@ -93,10 +93,7 @@ def _kinds(changed: Changed) -> frozenset[str]:
 
 
 def _only_windowed(changed: Changed) -> bool:
-    """True if only windowed aggregations keep state.
-
-    A legacy group window takes a time to live for its lateness.
-    """
+    """True if only windowed aggregations keep state."""
     return _kinds(changed) == {"window aggregation"}
 
 
@@ -114,7 +111,7 @@ def _lives(value: str | None) -> bool:
 
 
 def _ttl_out_of_reach(changed: Changed) -> bool:
-    """Windowed aggregations clean up by themselves; nothing else is there that could keep state."""
+    """True if only windowed aggregations keep state, which a state TTL does not affect."""
     quiet = changed.materializers == {Materializer.NONE} and not changed.source_with_key()
     return _only_windowed(changed) and quiet
 
@@ -129,7 +126,7 @@ TTL_TAKEN = frozenset(
         RankKind.DEDUPLICATION,
     }
 )
-"""Operators over whose state a time to live was set or taken away on 2.3 and restored right."""
+"""Operators for which a state TTL was added or removed on 2.3 with a correct restore."""
 
 
 def _ttl_taken(changed: Changed) -> bool:
@@ -137,7 +134,7 @@ def _ttl_taken(changed: Changed) -> bool:
 
 
 def _ttl_lengthened(changed: Changed) -> bool:
-    """A time to live on both sides, of another length."""
+    """True if both sides set a state TTL for measured operators."""
     return all(map(_lives, changed.values)) and _kinds(changed) <= {AggregateKind.GROUP, AggregateKind.WINDOW}
 
 
@@ -146,7 +143,7 @@ def _ttl_on_materialized(changed: Changed) -> bool:
 
 
 def _ttl_on_older(changed: Changed) -> bool:
-    """Check if a state TTL on one side changes the stored values of a group aggregation (older lines)."""
+    """True if a state TTL on one side only changes the stored values of a group aggregation (older lines)."""
     one_sided = not all(map(_lives, changed.values))
     ended = restores()["u-ttl-add"].get(changed.change.new.version)
     return ended == "refused_at_restore" and one_sided and _plain_aggregation(changed)
@@ -157,11 +154,11 @@ def _ttl_of_aggregations(changed: Changed) -> bool:
 
 
 READ_IN_PARALLEL = (SourceState.PARTITIONS, SourceState.FILES)
-"""Sources that run in as many subtasks as the job, whose positions are spread over any number of them."""
+"""Sources with the job's parallelism. Flink spreads their positions over any number of subtasks."""
 
 
 def _free_to_rescale(changed: Changed) -> bool:
-    """True if every table is declared, sinks keep no state, and nothing has a parallelism of its own."""
+    """True if all tables are declared, sinks keep no state, and no table sets a separate parallelism."""
     small = all(v is None or (v.isdecimal() and 1 <= int(v) <= KEY_GROUPS_BY_DEFAULT) for v in changed.values)
     known = {table.name for _, table in declared(changed.change)}
     own = any("parallelism" in key for _, table in declared(changed.change) for key, _ in table.options)
@@ -171,7 +168,7 @@ def _free_to_rescale(changed: Changed) -> bool:
         if table.name == output.sink
     )
     whole = changed.change.used_tables - {""} <= known
-    # A source of one subtask alone is chained to what follows only where the job has no more.
+    # A source with a single subtask is chained to the next operator only if the job's parallelism is 1.
     parallel = all(
         registry.source(table.option("connector")).positions in READ_IN_PARALLEL
         for output, table in declared(changed.change)
@@ -181,28 +178,28 @@ def _free_to_rescale(changed: Changed) -> bool:
 
 
 def _rescaled(changed: Changed) -> bool:
-    """Aggregations into sinks without state, nothing with a parallelism of its own."""
+    """True for aggregations into sinks without state, if no table sets a separate parallelism."""
     aggregated = bool(_kinds(changed)) and _kinds(changed) <= {"window aggregation", AggregateKind.GROUP}
     return aggregated and _free_to_rescale(changed)
 
 
 def _rescaled_without_state(changed: Changed) -> bool:
-    """Queries that keep nothing themselves, between Kafka and sinks without state."""
+    """True for stateless queries between Kafka and sinks without state."""
     read = {source.table for output in changed.outputs for source in sources(output)}
     from_kafka = {t.name for _, t in declared(changed.change) if t.option("connector") == "kafka"}
     return not changed.operators and read <= from_kafka and _free_to_rescale(changed)
 
 
 ZONE_FREE = frozenset({"sum", "count", "min", "max", "avg", "+", "-", "*", "/", "%", "=", "<>", "<", "<=", ">", ">="})
-"""Functions with the same result in every time zone for arguments that hold no instant."""
+"""Functions with the same result in every time zone, if no argument contains an instant."""
 
 
 HOLDS_NO_INSTANT = frozenset({"TINYINT", "SMALLINT", "INT", "BIGINT", "BOOLEAN"})
-"""Types of metadata columns into which no instant is cast."""
+"""Types of metadata columns that never contain a converted instant."""
 
 
 def _casts_instants(program: Program) -> bool:
-    """Check if a cast of an instant from a connector, such as Kafka's timestamp, may depend on the zone."""
+    """True if the zone may affect the cast of a metadata instant, such as Kafka's timestamp."""
     return any(
         column.type.name not in HOLDS_NO_INSTANT
         for table in program.tables
@@ -212,7 +209,7 @@ def _casts_instants(program: Program) -> bool:
 
 
 def _no_zone(changed: Changed) -> bool:
-    """True if no column holds an instant and no call makes one: the zone has no effect."""
+    """True if no column contains an instant and no call creates one, so that the zone has no effect."""
     columns = (c for program in changed.change.programs for table in program.tables for c in table.columns)
     whole = all(table.declared for program in changed.change.programs for table in program.tables)
     plain = whole and not any("LTZ" in str(c.type) or not c.type.is_known for c in columns)
@@ -225,7 +222,7 @@ def _no_zone(changed: Changed) -> bool:
 
 
 def _windows_move(changed: Changed) -> bool:
-    """True if another clock cuts windows over instants: their ends are stored in local time."""
+    """True if the zone changes the ends of windows over instants, which are stored in local time."""
     columns = {(column.name, column.type.name) for _, table in declared(changed.change) for column in table.columns}
     instants = {name for name, type in columns if type == "TIMESTAMP_LTZ"} - {
         name for name, type in columns if type != "TIMESTAMP_LTZ"
@@ -236,7 +233,7 @@ def _windows_move(changed: Changed) -> bool:
 
 
 def _clocks_differ(changed: Changed) -> bool:
-    """Return whether both time zones are known, and differ in winter or summer."""
+    """True if both time zones are known, and their offsets differ in winter or summer."""
     try:
         zones = [ZoneInfo(value or "") for value in changed.values]
     except (ValueError, KeyError):  # ZoneInfoNotFoundError is a KeyError
@@ -246,18 +243,18 @@ def _clocks_differ(changed: Changed) -> bool:
 
 
 def _without_options(changed: Changed) -> bool:
-    """True if no query has an OPTIONS hint, which the option forbids."""
+    """True if no query has an OPTIONS hint, which the setting may forbid."""
     written = (output.hints for output in changed.outputs)
     read = (source.hints for output in changed.outputs for source in sources(output))
     return not any(name == OPTIONS for hints in (*written, *read) for name, _ in hints)
 
 
-def _given(changed: Changed) -> bool:
+def _both_set(changed: Changed) -> bool:
     return None not in changed.values
 
 
 def _value(*values: str) -> Condition:
-    """One of the values on either side."""
+    """Condition: at least one side has one of these values."""
     return lambda changed: bool({*changed.values} & {*values})
 
 
@@ -266,12 +263,12 @@ def _to_or_from_batch(changed: Changed) -> bool:
 
 
 def _within(*values: str | None) -> Condition:
-    """Both sides among the values."""
+    """Condition: both sides have one of these values."""
     return lambda changed: {*changed.values} <= {*values}
 
 
 def _positive(changed: Changed) -> bool:
-    """True if both sides set a number greater than zero, as Flink requires with mini-batch on."""
+    """True if both sides set a number greater than zero, as Flink requires for mini-batch."""
     return all(map(_lives, changed.values))
 
 
@@ -309,7 +306,7 @@ def _materialized(changed: Changed) -> bool:
 
 
 def _materialized_alike(changed: Changed) -> bool:
-    """True if every sink has the same materializer, or none, in front of it on both sides."""
+    """True if each sink has the same known materializer, or none, on both sides."""
     planned = [materializers(pair) for pair in changed.change.pipelines]
     return all(old is new and old is not Materializer.NOT_KNOWN for old, new in planned)
 
@@ -319,7 +316,7 @@ def _never_zero(changed: Changed) -> bool:
 
 
 def _switched(key: str, value: str) -> Condition:
-    """True if this option has this value for every query of both sides."""
+    """Condition: this setting has this value for every query of both sides."""
 
     def switched(changed: Changed) -> bool:
         given = (dict(p.settings) for program in changed.change.programs for p in program.pipelines)
@@ -338,16 +335,18 @@ IDLE_OPTION: Rows = (
 BATCHED_ON = _all_of(_switched(MINI_BATCH, "true"), _positive)
 BATCH_SIZES = ("ps-group-minibatch-size", "ps-tumble-minibatch-size")
 BATCH_TIMES = ("ps-tumble-minibatch-latency", "settings-mini-batch-latency")
-BATCHED = "how many rows or how long an operator buffers; the buffer is emptied before every savepoint"
+BATCHED = "the setting limits a buffer by rows or time, and Flink empties the buffer before every savepoint"
 _NOT_STORED = ("settings-restart-strategy", "settings-checkpointing", "settings-unaligned")
 HARMLESS = inferred(
-    Outcome.COMPATIBLE, "affects neither the plan nor the stored state, like these settings", ids=_NOT_STORED
+    Outcome.COMPATIBLE,
+    "the setting affects neither the plan nor stored state, like the measured settings",
+    ids=_NOT_STORED,
 )
 _OF_THE_JOB = "execution."
-"""Prefix of keys that only Flink's classes declare; others are of the SQL client's old settings file."""
+"""Prefix of keys that only Flink's classes declare. Other keys may be old SQL client settings."""
 NO_OPTION = inferred(
     Outcome.COMPATIBLE,
-    "no class of these lines of Flink declares the key, so nothing reads it",
+    "no class in these lines of Flink declares the key, so the setting has no effect",
     ids=_NOT_STORED,
 )
 TABLE: Mapping[str, Rows] = {
@@ -355,7 +354,7 @@ TABLE: Mapping[str, Rows] = {
         (
             _to_or_from_batch,
             inferred(
-                Outcome.INCOMPATIBLE, "Flink's page on execution modes: a batch job takes no savepoint and reads none"
+                Outcome.INCOMPATIBLE, "Flink's page on execution modes: a batch job neither writes nor reads savepoints"
             ),
         ),
     ),
@@ -367,7 +366,7 @@ TABLE: Mapping[str, Rows] = {
     "pipeline.object-reuse": ((anything, right("x-objectreuse")),),
     "pipeline.auto-watermark-interval": (
         (_never_zero, right("settings-watermark-interval")),
-        (anything, unknown("0 turns watermarks off, so no event-time window would end")),
+        (anything, unknown("the value 0 disables watermarks, so no event-time window would end")),
     ),
     "execution.checkpointing.unaligned.enabled": ((anything, right("settings-unaligned")),),
     "table.exec.source.idle-timeout": ((anything, right("x-idle-timeout-added")),),
@@ -391,7 +390,7 @@ TABLE: Mapping[str, Rows] = {
         (_ttl_on_materialized, refused("sm-ttl-set", "sm-ttl-unset", note="the sink's materializer")),
         (_ttl_out_of_reach, right("x-ttl-set")),
         (_ttl_lengthened, right("settings-ttl-group-longer")),
-        (_ttl_on_older, refused("u-ttl-add", note="another value serializer on older lines")),
+        (_ttl_on_older, refused("u-ttl-add", note="the value serializer differs on older lines")),
         (
             _ttl_of_aggregations,
             right("ga-ttl-set", "ga-ttl-unset", "settings-ttl-group-added", "settings-ttl-group-removed"),
@@ -405,7 +404,7 @@ TABLE: Mapping[str, Rows] = {
         (_no_zone, right("settings-time-zone")),
         (_windows_move, wrong("settings-time-zone-windows", "settings-time-zone-windows-half")),
     ),
-    "pipeline.max-parallelism": ((_given, refused_at_submit("x-maxparallelism-change")),),
+    "pipeline.max-parallelism": ((_both_set, refused_at_submit("x-maxparallelism-change")),),
     "pipeline.operator-chaining.enabled": ((anything, refused_at_submit("settings-chaining-off")),),
     MINI_BATCH: ((_stateful, refused_at_submit("u-minibatch", "ga-minibatch-on")),),
     "table.exec.mini-batch.size": (
@@ -438,14 +437,17 @@ TABLE: Mapping[str, Rows] = {
         ),
     ),
     REQUIRED: (
-        (_materialized_alike, right("sm-clause-dropped", note="it decides only whether Flink requires ON CONFLICT")),
+        (
+            _materialized_alike,
+            right("sm-clause-dropped", note="the setting affects only the requirement of ON CONFLICT"),
+        ),
         (
             anything,
-            unknown("it may decide whether a materializer stores rows before the sink"),
+            unknown("a materializer that stores rows before the sink may depend on the setting"),
         ),
     ),
 }
-"""Measured verdicts by key: conditions in order, each with its verdict."""
+"""Measured verdicts by key. The first true condition decides."""
 
 INFERRED: tuple[str, ...] = (
     "restart-strategy",
@@ -470,14 +472,14 @@ INFERRED: tuple[str, ...] = (
     "table.optimizer.state-compatibility.",
     "yarn.",
 )
-"""Prefixes of keys without an effect on state, as inferred.
+"""Prefixes of keys that, by inference, have no effect on state.
 
-They are about times and places of snapshots, retries, the place and user of a job, a client's display, or another
-engine alone.
+The keys concern only times and locations of snapshots, retries, the location and user of a job, a client's display, or
+a different engine.
 """
 
 
-WHATEVER_THE_TABLES = (
+INDEPENDENT_OF_TABLES = (
     *INFERRED,
     "execution.checkpointing.",
     "pipeline.auto-watermark-interval",
@@ -490,16 +492,16 @@ WHATEVER_THE_TABLES = (
     "table.exec.source.idle-timeout",
     "table.sql-dialect",
 )
-"""Beginnings of keys whose verdict holds whatever the tables are that the queries read and write."""
+"""Prefixes of keys whose verdict does not depend on the declarations of tables."""
 
 
-def asks_for_tables(key: str) -> bool:
-    """Return whether the effect of a setting's change may depend on table declarations."""
-    return not key.startswith(WHATEVER_THE_TABLES)
+def depends_on_tables(key: str) -> bool:
+    """True if the verdict on a changed setting may depend on table declarations."""
+    return not key.startswith(INDEPENDENT_OF_TABLES)
 
 
 def verdict(key: str, old: str | None, new: str | None, change: Change) -> Verdict | None:
-    """Verdict on a changed setting; None if it was not measured. ``old`` and ``new`` are as written."""
+    """Verdict on a changed setting with the values in the scripts; None if the change was not measured."""
     before, after = (settings.effective({} if text is None else {key: text}, key, "flink") for text in (old, new))
     changed = Changed(before, after, change)
     found = next((answer for condition, answer in TABLE.get(key, ()) if condition(changed)), None)
@@ -509,7 +511,7 @@ def verdict(key: str, old: str | None, new: str | None, change: Change) -> Verdi
 
 
 def zone_matters(change: Change) -> bool:
-    """Return whether the session's time zone changed and values may be converted in it."""
+    """True if the session's time zone changed and may affect the conversion of values."""
     zones = (part for part in change.parts("setting") if part.key == f"setting/{_ZONE}")
     found = (verdict(_ZONE, part.before, part.after, change) for part in zones)
     return any(each is None or each.outcome is not Outcome.COMPATIBLE for each in found)

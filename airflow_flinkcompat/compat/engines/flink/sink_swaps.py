@@ -1,4 +1,4 @@
-"""Engine ``flink``: another connector of a sink; the old one's state is found, lost, or was empty."""
+"""Engine ``flink``: verdicts on a sink whose connector or Iceberg table changed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ BETWEEN = (
     "sk-stateless-jdbc-to-print",
     "sk-group-jdbc-to-blackhole",
 )
-"""Cases from a sink without state to another one."""
+"""Restores from one sink without state to another."""
 
 
 INTO_STATE = (
@@ -37,7 +37,7 @@ INTO_STATE = (
     "sk-stateless-direct-print-to-filesystem",
     "sk-stateless-direct-jdbc-to-kafka",
 )
-"""Cases from a sink without state to one with state, with and without a Calc in front."""
+"""Restores from a sink without state to a sink with state, with and without a preceding Calc."""
 
 
 INTO_UPSERTS = ("sk-group-print-to-jdbc", "sk-group-direct-print-to-kafka")
@@ -48,7 +48,7 @@ TAKEN_AWAY = {
     "upsert-kafka": ("sk-group-upsert-to-print", "sk-group-upsert-to-jdbc"),
     "filesystem": ("sk-stateless-direct-filesystem-to-print",),
 }
-"""Cases of a sink whose state has no operator in the new job: refused at submit."""
+"""Restores of sinks whose state has no operator in the new job: refused at submit."""
 
 
 KAFKA_TO_FILES = ("sk-stateless-kafka-to-filesystem",)
@@ -56,16 +56,16 @@ KAFKA_TO_FILES = ("sk-stateless-kafka-to-filesystem",)
 
 _UNCHAINED = replace(
     unknown(
-        "the writer of files is chained like Kafka's only at parallelism 1, and parallelism.default is not "
-        "set to 1 on both sides"
+        "the file writer is chained like Kafka's writer only at parallelism 1, and parallelism.default is not set to "
+        "1 on both sides"
     ),
     remedy=Remedy.PARALLELISM_ONE,
 )
 
 
 ROW_BEFORE = (
-    "a source may emit updates, and perhaps only one of the sinks needs the row before an update: "
-    "Flink then stores the rows of the source again for that sink only"
+    "a source may emit updates, and possibly only one of the sinks needs the row before an update: Flink then also "
+    "stores the rows of the source, but only for this sink"
 )
 
 
@@ -76,17 +76,17 @@ _GUARANTEES = ("sink.delivery-guarantee", "sink.semantic")
 
 
 def connector_verdict(pair: PipelinePair) -> Verdict | None:
-    """The effect of another sink connector on a restore."""
+    """Verdict on a changed sink connector; None if the connector is unchanged."""
     names = sinks.connectors(pair)
     if names[0] == names[1]:
         return None
-    # A writer that stores no row under its options is still named in a savepoint, and then finds no operator.
+    # For the old sink, options do not matter: a savepoint contains the writer's id even if the writer stores no row.
     old, new = registry.sink(names[0]), _as_declared(names[1], sinks.tables(pair)[1])
     if names[0] is None or old.state is SinkState.NOT_KNOWN:
-        return unknown(f"{sinks.only_the_sink(names[0])}: its state may find no operator in a different sink")
+        return unknown(f"{sinks.only_the_sink(names[0])}: a different sink may have no operator for its state")
     if new.state is SinkState.NONE and names[0] in TAKEN_AWAY:
         return refused_at_submit(
-            *TAKEN_AWAY[names[0]], note=f"the state of sink {names[0]} no longer finds an operator"
+            *TAKEN_AWAY[names[0]], note=f"the new job has no operator for the state of sink {names[0]}"
         )
     if {old.takes_row_before, new.takes_row_before} not in _ALIKE and not sources_append(pair):
         return unknown(ROW_BEFORE)
@@ -104,49 +104,49 @@ def connector_verdict(pair: PipelinePair) -> Verdict | None:
 
 
 def _as_declared(connector: str | None, table: Table | None) -> SinkFacts:
-    """Facts about a sink with the options of its table, some of which make it stateless."""
+    """Facts about a sink with the options of its table. Some options make a sink stateless."""
     facts = registry.sink(connector)
     return facts if table is None else replace(facts, state=facts.state_with(dict(table.options)))
 
 
 def _between_stateful(pair: PipelinePair, names: tuple[str | None, str | None]) -> Verdict:
-    """Verdict from one sink with state to another: rows in flight are lost, unless there can be none."""
+    """Verdict on a change between two sinks with state. Pending rows of the old sink are lost."""
     table = sinks.tables(pair)[0]
     guarantees = {table.option(key) for key in _GUARANTEES} if table is not None else {"exactly-once"}
     if names == ("kafka", "filesystem") and "exactly-once" not in guarantees:
         return right(*KAFKA_TO_FILES) if at_parallelism_one(pair) else _UNCHAINED
     if names == ("filesystem", "kafka"):
-        return unknown("rows in unfinished files are lost; without such files a restore was correct")
+        return unknown("rows in unfinished files are lost; without unfinished files a measured restore was correct")
     return unknown(f"restoring the state of sink {names[0]} into sink {names[1]} was not measured")
 
 
 def _sinks_append(pair: PipelinePair) -> bool:
-    """Return whether the results of both sides only append."""
+    """True if the results of both sides are append-only."""
     return all(appends(output.segment) for output in (pair.old, pair.new)) and sources_append(pair)
 
 
 def sources_append(pair: PipelinePair) -> bool:
-    """Return whether the tables that are read surely only append, on both sides."""
+    """True if all source tables on both sides are certainly append-only."""
     sides = ((pair.old, pair.old_program), (pair.new, pair.new_program))
     read = ((each, program) for output, program in sides for each in segments(output))
     return all(appends_only(each, program) for each, program in read if isinstance(each.origin, Source))
 
 
 def _planned(pair: PipelinePair, old: SinkFacts, new: SinkFacts) -> str:
-    """Reason why Flink may plan something else before the new sink, or nothing; "" if it surely does not."""
+    """Reason why Flink may plan different operators before the new sink; "" if it certainly does not."""
     if reason := sinks.front_stays(pair):
         return reason
     table = sinks.tables(pair)[1]
     if table is not None and (table.option("auto-compaction") or "").lower() == "true":
-        return "operators that compact files read their stored state at a restore, and there is none"
+        return "at a restore, operators that compact files expect stored state, but the savepoint contains none"
     projected = all(map(surely_projected, (pair.old, pair.new)))
     if new.state is not SinkState.NOT_KNOWN and new.operators is None and not projected:
         only = sinks.only_the_sink(sinks.connectors(pair)[1])
-        return f"{only}: it may plan additional operators, and it is unknown which operators are chained to them"
+        return f"{only}: it may plan additional operators with an unknown chain"
     if sinks.shares_its_job(pair) and old.operators != new.operators:
         return "a different number of sink operators renumbers the operators of the statement set's other queries"
     if pair.operators and sinks.shares_its_job(pair) and not projected:
-        return "several sinks follow one operator: its id depends on how many are chained to it"
+        return "several sinks follow one operator, and the number of chained sinks affects the operator's id"
     if new.updates is Known.YES or table is None:
         return ""
     top = pair.new.segment.origin
@@ -160,14 +160,14 @@ _ICEBERG = "iceberg"
 
 
 RECOMMITTED = expected(
-    "IcebergFilesCommitter, IcebergCommitter (1.10): files in the savepoint are committed again, into "
-    "the new table, whose history does not know their job",
+    "IcebergFilesCommitter, IcebergCommitter (1.10): files in the savepoint are committed again, into the new table, "
+    "because its history does not contain their job",
     Consequence.SILENTLY_WRONG,
 )
 
 
 def another_table(pair: PipelinePair, change: Change) -> Verdict | None:
-    """Verdict on a restore that writes to another table of the same Iceberg catalog."""
+    """Verdict on a sink that moves to a different table in the same Iceberg catalog; else None."""
     names = [name.split(".") for name in (pair.old.sink, pair.new.sink)]
     if any(len(parts) != 3 or "`" in "".join(parts) for parts in names) or names[0][0] != names[1][0]:
         return None
@@ -176,7 +176,7 @@ def another_table(pair: PipelinePair, change: Change) -> Verdict | None:
 
 
 def _catalogs(side: Side) -> Mapping[str, Mapping[str, str]]:
-    """The options of every catalog that a script creates."""
+    """The options of every catalog that a script creates, by catalog name."""
     created = (node for statement in side.parsed.statements for node in statement.nodes[:1])
     return {
         node.this.name: dict(options(node.args.get("options")))

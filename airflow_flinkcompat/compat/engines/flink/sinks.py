@@ -1,4 +1,4 @@
-"""Operators that Flink plans in front of a sink, kept, moved or replaced by a change."""
+"""Engine ``flink``: the operators that Flink plans before a sink, and the effect of changes on them."""
 
 from __future__ import annotations
 
@@ -35,21 +35,21 @@ from airflow_flinkcompat.plan.program import Pipeline, Program
 from airflow_flinkcompat.plan.types import MAX_LENGTH
 
 SINKS_WITH_KNOWN_CHAIN = ("filesystem",)
-"""Sinks with state that were restored correctly under a changed projection (measured here)."""
+"""Sinks with state that were restored correctly with a changed projection (measured)."""
 PARALLELISM = "sink.parallelism"
 _READ_PARALLELISM = "scan.parallelism"
-UNDECLARED = "the sink is not declared, so the operators planned before it are unknown"
+UNDECLARED = "the sink is not declared, so the operators before it are unknown"
 LIMITED = frozenset({"CHAR", "VARCHAR", "BINARY", "VARBINARY"})
-"""Types whose values have a length."""
+"""Types with a length."""
 
 
 def tables(pair: PipelinePair) -> tuple[Table | None, Table | None]:
-    """The sink's declaration before and after."""
+    """The sink's declarations on the old and on the new side."""
     return pair.old_program.table(pair.old.sink), pair.new_program.table(pair.new.sink)
 
 
-def written_elsewhere(old: Table, new: Table) -> bool:
-    """Return whether the options name another place for results; a shared broker is the same place."""
+def location_changed(old: Table, new: Table) -> bool:
+    """True if the options refer to a different location for results. A common broker is the same location."""
     connector = new.option("connector")
     if old.option("connector") != connector:
         return True
@@ -57,29 +57,29 @@ def written_elsewhere(old: Table, new: Table) -> bool:
         old.option(key) != new.option(key)
         and not {*(old.option(key) or "").split(",")} & {*(new.option(key) or "").split(",")}
         for key in {*dict(old.options), *dict(new.options)}
-        if _says_where(connector, key)
+        if _is_location(connector, key)
     )
 
 
 def begins_empty(pair: PipelinePair) -> bool:
-    """True if a sink that replaces rows by key is at another place, which has no former results.
+    """True if a sink that replaces rows by key moves to a location without former results.
 
-    A job that resumes sends a key there only once it changes.
+    A resumed job writes a key to the new location only when the key changes.
     """
     old, new = tables(pair)
-    if old is None or new is None or not new.primary_key or not written_elsewhere(old, new):
+    if old is None or new is None or not new.primary_key or not location_changed(old, new):
         return False
-    kept = any(_says_where(new.option("connector"), key) for key in dict(new.options))
+    kept = any(_is_location(new.option("connector"), key) for key in dict(new.options))
     return kept and changes(pair.new.segment, pair.new_pipeline, pair.new_program) is not Known.NO
 
 
-def _says_where(connector: str | None, key: str) -> bool:
+def _is_location(connector: str | None, key: str) -> bool:
     fact = registry.option(connector, TableUse.SINK, key)
     return fact is not None and fact.effect is OptionEffect.TARGET
 
 
 def declared(change: Change) -> Iterator[tuple[Output, Table]]:
-    """Every declared table a paired query reads or writes, with the query, on both sides."""
+    """Every declared table that a paired query reads or writes, with the query, on both sides."""
     for pair in change.pipelines:
         for output, program in ((pair.old, pair.old_program), (pair.new, pair.new_program)):
             names = {output.sink, *(source.table for source in sources(output))}
@@ -88,10 +88,10 @@ def declared(change: Change) -> Iterator[tuple[Output, Table]]:
 
 @dataclass(frozen=True)
 class Front:
-    """The operators planned for a sink, except the projection before it.
+    """The operators planned for a sink, without the projection before it.
 
-    ``enforced`` are the columns whose values an operator of its own checks, with the checks; ``parallelism`` is the
-    sink's if it is not the job's, which takes the sink out of the chain.
+    ``enforced`` are the columns whose values a separate operator checks, with the checks. ``parallelism`` is the sink's
+    parallelism if it differs from the job's; the sink is then not chained.
     """
 
     connector: str | None
@@ -103,7 +103,7 @@ class Front:
 
 
 def fronts(pair: PipelinePair) -> tuple[Front | None, Front | None]:
-    """Operators that Flink plans for the old and the new sink; None if its table is not declared."""
+    """The operators for the old and the new sink; None for an undeclared table."""
     before, after = materializers(pair)
     return (
         _front(pair.old, pair.old_pipeline, pair.old_program, before),
@@ -112,7 +112,7 @@ def fronts(pair: PipelinePair) -> tuple[Front | None, Front | None]:
 
 
 def connectors(pair: PipelinePair) -> tuple[str | None, str | None]:
-    """Connectors of the sink before and after; None for a bare SELECT or an undeclared table."""
+    """The old and the new connector of the sink; None for a bare SELECT or an undeclared table."""
     old, new = (None if front is None else front.connector for front in fronts(pair))
     return old, new
 
@@ -133,19 +133,19 @@ def _front(output: Output, pipeline: Pipeline, program: Program, planned: Materi
 
 
 def _own_parallelism(output: Output, sink: Table | None) -> str | None:
-    """Parallelism of the sink by the hint after its name, else by its declaration."""
+    """The parallelism of the sink by its hint, or else by its declaration."""
     declared = None if sink is None else sink.option(PARALLELISM)
     return dict(hint_options(output.hints, OPTIONS)).get(PARALLELISM, declared)
 
 
 def chained(program: Program) -> bool:
-    """Return whether any operators share a task."""
+    """True if operator chaining is enabled."""
     key = "pipeline.operator-chaining.enabled"
     return all(settings.effective(dict(each.settings), key, "flink") != "false" for each in program.pipelines)
 
 
 def at_own_parallelism(program: Program) -> frozenset[str]:
-    """The tables that are read or written at another parallelism than the job's."""
+    """The tables that are read or written with a different parallelism than the job's."""
     found = set()
     for pipeline in program.pipelines:
         of_job = settings.effective(dict(pipeline.settings), "parallelism.default", "flink")
@@ -168,46 +168,50 @@ def _enforced(sink: Table, lengths: str | None) -> Iterator[tuple[str, str]]:
 
 
 def only_the_sink(connector: str | None) -> str:
-    """Reason if nothing but the sink is uncertain; ``connector`` is None for a table of a catalog."""
+    """Reason if only the sink is uncertain; ``connector`` is None for a table of a catalog."""
     named = f"`{connector}`" if connector else "of a catalog's own connector"
-    return f"keys, windows and metrics are unchanged by it; only the sink {named} was not measured"
+    return f"the change does not affect keys, windows and metrics, but the sink {named} was not measured"
 
 
 def stays(pair: PipelinePair) -> str:
-    """Reason why Flink may not keep the operators before a stateless sink; "" if it surely keeps them."""
+    """Reason why Flink may change the operators before a stateless sink; "" if it certainly keeps them."""
     old, new = fronts(pair)
     if old is None or new is None:
         return UNDECLARED
     if old.connector != new.connector or not keeps_nothing(old.connector):
-        return f"sink connector {new.connector} may keep its own state, which was not measured"
+        return f"sink connector {new.connector} may have state that was not measured"
     return front_stays(pair)
 
 
 def keeps_nothing(connector: str | None) -> bool:
-    """Return whether the catalogue knows that a sink writes nothing into a savepoint."""
+    """True if, by the catalogue, a sink writes nothing to a savepoint."""
     return registry.sink(connector).state is SinkState.NONE
 
 
 def front_stays(pair: PipelinePair, at_any_parallelism: bool = False) -> str:
-    """Reason why Flink may not keep the operators before any sink; "" if it surely keeps them.
+    """Reason why Flink may change the operators before a sink; "" if it certainly keeps them.
 
-    ``at_any_parallelism``: True if a Calc precedes the sink on both sides; only that Calc is unchained.
+    ``at_any_parallelism`` is True if a Calc precedes the sink on both sides. A changed parallelism then only unchains
+    this Calc.
     """
     old, new = fronts(pair)
     if old is None or new is None:
         return UNDECLARED
     windowed = all(isinstance(top, AggregateOperator) and top.windowed for top in result_origins(pair))
     if old.enforced != new.enforced and (not windowed or shares_its_job(pair)):
-        return "a sink's NOT NULL columns and lengths were changed across a restore only after a windowed aggregation"
+        return "changes to a sink's NOT NULL columns and lengths were measured only after a windowed aggregation"
     if shares_its_job(pair) and bool(old.enforced or old.key) != bool(new.enforced or new.key):
         return (
-            "an operator that checks for NULL was added or removed, which renumbers the operators of the job's "
-            "other queries"
+            "an operator that checks for NULL is added or removed, which renumbers the operators of the job's other "
+            "queries"
         )
     if old.parallelism != new.parallelism and not at_any_parallelism:
-        return "the sink's parallelism differs from the job's, or the job's is not set: its chain may change"
+        return (
+            "the sink's parallelism differs from the job's parallelism, or the job's parallelism is not set: the "
+            "sink's chain may change"
+        )
     if _spread_without_a_key(pair):
-        return "Flink plans no sink.parallelism for updating results without a primary key"
+        return "Flink does not support sink.parallelism for updating results without a primary key"
     if Materializer.NOT_KNOWN in (old.materializer, new.materializer) or old.materializer != new.materializer:
         return "results may be stored again before the sink, by its primary key"
     if old.key != new.key and not all(isinstance(top, AggregateOperator) for top in result_origins(pair)):
@@ -216,7 +220,7 @@ def front_stays(pair: PipelinePair, at_any_parallelism: bool = False) -> str:
 
 
 def _spread_without_a_key(pair: PipelinePair) -> bool:
-    """Check if the sink has a new parallelism, even the job's, that needs a primary key it lacks."""
+    """True if the sink sets a new parallelism for updating results but lacks the required primary key."""
     before, sink = tables(pair)
     old, new = _own_parallelism(pair.old, before), _own_parallelism(pair.new, sink)
     if new is None or old == new or sink is None or sink.primary_key:
@@ -225,11 +229,12 @@ def _spread_without_a_key(pair: PipelinePair) -> bool:
     return not (appends(pair.new.segment) and all(appends_only(segment, pair.new_program) for segment in read))
 
 
-def chains_otherwise(pair: PipelinePair, change: Change) -> bool:
-    """Check if the operators before a sink with its own parallelism may get other ids.
+def chain_may_change(pair: PipelinePair, change: Change) -> bool:
+    """True if operators before a sink with a separate parallelism may get different ids.
 
-    Such a sink is chained to nothing: an operator added before it is chained to the previous operator instead, and ids
-    depend on the number of chained operators. A Calc before the sink on both sides prevents this.
+    A sink with a separate parallelism is not chained. An operator added before the sink is chained to the previous
+    operator instead, and ids depend on the number of chained operators. A Calc before the sink on both sides prevents
+    this.
     """
     sides = (pair.old, pair.new)
     if all(_own_parallelism(*side) is None for side in zip(sides, tables(pair), strict=True)):
@@ -246,7 +251,7 @@ def chains_otherwise(pair: PipelinePair, change: Change) -> bool:
 
 
 def shares_its_job(pair: PipelinePair) -> bool:
-    """Return whether another query of its statement set runs in the same job, on either side."""
+    """True if, on either side, the query's job also runs other queries."""
     sides = ((pair.old_pipeline, pair.old_program), (pair.new_pipeline, pair.new_program))
     return any(
         own.statement_set is not None and [p.statement_set for p in program.pipelines].count(own.statement_set) > 1
@@ -260,7 +265,7 @@ def result_origins(pair: PipelinePair) -> tuple[object, object]:
 
 
 def materializers(pair: PipelinePair) -> tuple[Materializer, Materializer]:
-    """The operator that settles rows of one key in front of the sink, before and after."""
+    """The materializers before the old and before the new sink."""
     before, after = tables(pair)
     return (
         materializer(pair.old, pair.old_pipeline, pair.old_program, before, pair.lines[0]),
@@ -269,7 +274,7 @@ def materializers(pair: PipelinePair) -> tuple[Materializer, Materializer]:
 
 
 def lack_clause(pair: PipelinePair) -> tuple[bool, bool]:
-    """Return whether the line of Flink of each side surely refuses its INSERT for a missing ON CONFLICT."""
+    """True for each side whose line of Flink certainly refuses the INSERT for a missing ON CONFLICT."""
     before, after = tables(pair)
     return (
         _lacks_clause(pair.old, pair.old_pipeline, pair.old_program, before, pair.lines[0]),
@@ -295,7 +300,7 @@ _SAME: Mapping[Materializer, tuple[str, ...]] = {
         "upsert-sink-windows-tumble-conflict-error",
     ),
 }
-"""Restores across another clause or setting, under which the same materializer is planned."""
+"""Restores with a changed clause or setting but the same materializer."""
 _SAME_ON_NEW_LINE: Mapping[Materializer, tuple[str, ...]] = {
     Materializer.NONE: ("upgrade-other-own-key-clause",),
     Materializer.UPSERT: ("upgrade-other-other-key-deduplicate", "upgrade-other-other-key-kept"),
@@ -303,16 +308,16 @@ _SAME_ON_NEW_LINE: Mapping[Materializer, tuple[str, ...]] = {
 _IGNORED = "the watermark materializer ignores the rows that the upsert materializer stored"
 
 
-def settled_otherwise(pair: PipelinePair) -> tuple[str, Verdict]:
-    """Judge the materializer in front of a sink after a changed clause, setting or line of Flink."""
+def materializer_verdict(pair: PipelinePair) -> tuple[str, Verdict]:
+    """Judge the materializer before a sink after a change of the clause, of a setting or of Flink's line."""
     old, new = materializers(pair)
     if Materializer.NOT_KNOWN in (old, new):
-        reason = "the script does not show whether a materializer stores rows before the sink"
+        reason = "the script does not determine the materializer before the sink"
         return "a materializer may store rows before its sink", unknown(reason)
     if old is new:
-        words = "no materializer, before and after" if old is Materializer.NONE else f"the {old}, before and after"
+        words = "no materializer on either side" if old is Materializer.NONE else f"the {old} on both sides"
         ids = (_SAME if pair.lines[0] == pair.lines[1] else _SAME_ON_NEW_LINE).get(old)
-        same = right(*ids) if ids else unknown("no restore was run with it")
+        same = right(*ids) if ids else unknown("no restore with this materializer was measured")
         return f"Flink plans {words}", same
     if (old, new) == (Materializer.UPSERT, Materializer.WATERMARK):
         ids = ("sm-conflict-error-uniq", "sinks-conflict-deduplicate-to-nothing")
@@ -329,27 +334,28 @@ def settled_otherwise(pair: PipelinePair) -> tuple[str, Verdict]:
 def surely_projected(output: Output) -> bool:
     """True if a Calc is certainly planned between the last aggregation and the sink.
 
-    The aggregation hands up its keys, aggregates and window fields in that order; only exactly that might need no Calc.
+    The aggregation emits its keys, aggregates and window fields in this order. Only an output with exactly these
+    columns may need no Calc.
     """
     operator = output.segment.origin
     if not isinstance(operator, AggregateOperator):
         return False
     if output.segment.filters or output.segment.window_filters:
         return True
-    handed_up = [*operator.keys, *operator.aggregates]
+    emitted = [*operator.keys, *operator.aggregates]
     columns = list(output.columns)
-    for position, part in enumerate(handed_up):
+    for position, part in enumerate(emitted):
         if position >= len(columns):
             return True
         column = columns[position]
-        if not isinstance(column, OperatorColumn) or _meant(column) != part:
+        if not isinstance(column, OperatorColumn) or _emitted(column) != part:
             return True
-    return not all(_is_window(column) for column in columns[len(handed_up) :])
+    return not all(_is_window(column) for column in columns[len(emitted) :])
 
 
-def _meant(column: OperatorColumn) -> Any:
+def _emitted(column: OperatorColumn) -> Any:
     return column.output.key if isinstance(column.output, KeyOutput) else column.output
 
 
 def _is_window(column: Any) -> bool:
-    return isinstance(column, OperatorColumn) and isinstance(_meant(column), WindowColumn)
+    return isinstance(column, OperatorColumn) and isinstance(_emitted(column), WindowColumn)

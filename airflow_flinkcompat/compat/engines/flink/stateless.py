@@ -1,8 +1,8 @@
-"""Engine ``flink``: queries without state of their own, judged by the state of their jobs.
+"""Engine ``flink``: stateless queries, judged by the state of their sources and sinks.
 
-That is the positions of the source, and the state of the sink's writer. Columns, expressions and conditions of such a
-query are in no savepoint. Its restore is refused only where one of the two finds no operator any more, which their ids
-show.
+The savepoint of such a job contains the source positions and the state of the sink's writer. It does not contain
+columns, expressions and conditions of the query. Flink refuses the restore only if the new job has no operator for one
+of these states. Operator ids show this.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from airflow_flinkcompat.plan.program import Program
 
 OUTPUT = ("ks-stateless-all-read-upper", "ks-stateless-read-added-output", "ks-stateless-computed-read")
 _OUTPUT_IN_FILES = ("file-sinks-stateless-column-computed", "file-sinks-stateless-filter-added")
-"""The same from files into files."""
+"""Restores of the same changes between file sources and file sinks."""
 SOURCE_PARTS: Mapping[str, tuple[str, ...]] = {
     "columns": (
         "ks-stateless-unread-end",
@@ -40,7 +40,7 @@ SOURCE_PARTS: Mapping[str, tuple[str, ...]] = {
     "metadata": ("ks-stateless-all-read-meta-unread", "ks-stateless-meta-read-filter", "ks-stateless-ts-to-metadata"),
     "watermark": ("ks-stateless-watermark-delay", "ks-stateless-wm-removed", "ks-stateless-ts-to-metadata"),
 }
-"""Restores across which a part of the source's declaration changed."""
+"""Restores with a changed part of the source's declaration."""
 _OF_AGGREGATIONS: Mapping[str, tuple[str, ...]] = {
     "columns": ("ks-group-unread-end", "ks-group-unread-middle", "ks-tumble-unread-end", "ks-tumble-rename-unread"),
     "types": ("ks-group-type-unread", "ks-tumble-type-unread", "ks-group-unread-end", "ks-tumble-unread-end"),
@@ -50,7 +50,7 @@ _OF_AGGREGATIONS: Mapping[str, tuple[str, ...]] = {
     "watermark delay": ("kafka-source-tumble-watermark-delay", "kafka-source-tumble-watermark-delay-p2"),
     "watermark": ("ks-group-wm-added", "ks-group-wm-removed", "ks-group-ts-to-metadata"),
 }
-"""The same below an aggregation; a watermark that is another one only where no window closes by it."""
+"""Like :data:`SOURCE_PARTS`, for aggregations; ``watermark`` is only for queries without windows."""
 _CALC_MOVED = ("ks-group-all-read-unread-end", "ks-tumble-every-read-unread-end", "ks-tumble-unread-removed")
 SINK_PARTS: Mapping[str, tuple[str, ...]] = {
     "columns": ("sk-stateless-direct-columns-renamed", "sk-stateless-kafka-metadata"),
@@ -60,24 +60,24 @@ SINK_PARTS: Mapping[str, tuple[str, ...]] = {
 }
 """Restores with a changed part of the sink's declaration.
 
-Metadata may need a Calc that casts or reorders.
+A metadata column may need a Calc that casts or reorders.
 """
 COLUMN_LIST = ("sk-stateless-print-full-columns", "sk-stateless-direct-full-columns", "sk-stateless-kafka-metadata")
 SOURCE_NAME = ("ks-group-table-renamed", "x-source-rename")
 LOOKUP = ("sk-stateless-lookup-key", "sk-stateless-lookup-column", "sk-stateless-lookup-inner")
 LOOKUP_CAME_OR_WENT = ("sk-stateless-lookup-added", "lj-removed")
-NO_STATE = inferred(Outcome.COMPATIBLE, "no operator keeps state in either version", ids=UNCHANGED)
+NO_STATE = inferred(Outcome.COMPATIBLE, "neither version has an operator with state", ids=UNCHANGED)
 _MEASURED_SOURCE = "kafka"
 _MEASURED_FILES = ("filesystem", "csv")
 
 
 def settled(pair: PipelinePair, found: Verdict, *ids: str) -> Verdict:
-    """A rule's verdict on a query; if it is unknown, the verdict of the job's states."""
+    """A rule's verdict on a query. If the verdict is unknown, the states of the job decide."""
     return found if found.outcome is not Outcome.UNKNOWN else kept(pair, *ids) or found
 
 
 def kept(pair: PipelinePair, *ids: str) -> Verdict | None:
-    """Verdict on the source positions and the sink state of a query without rows in state."""
+    """Verdict on source positions and sink state, if the query stores no rows; else None."""
     sides = (pair.old, pair.old_program), (pair.new, pair.new_program)
     if not all(keeps_no_rows(output, program) for output, program in sides):
         return None
@@ -88,28 +88,28 @@ def kept(pair: PipelinePair, *ids: str) -> Verdict | None:
 
 
 def read_alike(pair: PipelinePair, part: str) -> Verdict | None:
-    """The diff of a job with one aggregation whose source declares unread columns otherwise."""
+    """Verdict on changed unread columns in the source of an aggregation; None if not measured."""
     top, mapped = pair.new.segment.origin, mapped_states(pair)
     closes = isinstance(top, AggregateOperator) and top.windowed
     if not isinstance(top, AggregateOperator) or not isinstance(mapped, Restore) or (closes and part == "watermark"):
         return None
     if mapped.having(RestoreEffect.REFUSED_AT_SUBMIT):
-        says = "a Calc above the source was added or removed, so the aggregation gets a different id"
-        return refused_at_submit(*_CALC_MOVED, note=says)
+        note = "a Calc after the source was added or removed, so the aggregation has a different id"
+        return refused_at_submit(*_CALC_MOVED, note=note)
     if mapped.differences or part not in _OF_AGGREGATIONS:
         return None
-    says = "every operator keeps its id, and the aggregation reads the same"
-    return right(*_OF_AGGREGATIONS[part], note=says)
+    note = "every operator keeps its id, and the aggregation reads the same columns"
+    return right(*_OF_AGGREGATIONS[part], note=note)
 
 
 def keeps_nothing(pair: PipelinePair) -> Verdict | None:
-    """Verdict on any change of a job without any state on both sides; None for another job."""
+    """Verdict on a change to a job without any state on both sides; None for jobs with state."""
     sides = (pair.old, pair.old_program), (pair.new, pair.new_program)
     return NO_STATE if all(keeps_no_rows(*side) for side in sides) and mapped_states(pair) == NOTHING else None
 
 
 def mapped_states(pair: PipelinePair) -> Restore | Unknown:
-    """The effect on every state of a query's job."""
+    """The effect of the change on every state of the query's job."""
     old = job_state(pair.old, pair.old_pipeline, pair.old_program)
     if isinstance(old, Unknown):
         return old
@@ -119,13 +119,16 @@ def mapped_states(pair: PipelinePair) -> Restore | Unknown:
 
 def _restored(pair: PipelinePair, mapped: Restore, ids: tuple[str, ...]) -> Verdict:
     if any(each.old and each.old.kind is StateKind.OPERATOR for each in mapped.differences):
-        return unknown("a lookup may store rows that wait for an answer, which a different lookup would not read")
+        return unknown(
+            "a lookup may store rows that wait for an answer, but a different lookup would not read these rows"
+        )
     if mapped.having(RestoreEffect.REFUSED_AT_SUBMIT):
-        return expected("the operators before the sink changed, so the state of its writer finds no operator")
+        return expected(
+            "the operators before the sink changed, so the new job has no operator for the state of the sink's writer"
+        )
     if mapped.differences:
         return unknown(
-            "a Calc may be added or removed before the sink, which keeps state: its writer would then get a "
-            "different id"
+            "a Calc may be added or removed before a sink with state: the sink's writer would then have a different id"
         )
     read, written = _tables(pair.new, pair.new_program), _sinks(pair)
     note = "the query itself keeps no state"
@@ -149,7 +152,7 @@ def _tables(output: Output, program: Program) -> list[Table]:
 
 
 def keeps_no_rows(output: Output, program: Program) -> bool:
-    """Check if neither the operators of a query nor its sink store rows or results."""
+    """True if neither the operators of a query nor its sink store rows or results."""
     if any(not isinstance(each, JoinOperator) or each.form is not JoinForm.LOOKUP for each in operators(output)):
         return False
     declared = {table.name: table for table in program.tables if table.declared}

@@ -1,4 +1,4 @@
-"""Engine ``flink``: restores of queries of one operator over one table, in SQL and the Table API."""
+"""Engine ``flink``: queries with one operator over one table, in SQL and in the Table API."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from airflow_flinkcompat.plan.program import Pipeline, Program
 from airflow_flinkcompat.plan.types import TimeAttribute
 
 ON_WINDOWS = frozenset({"SUM", "AVG", "COUNT", "MAX", "MIN"})
-"""Calls on windows whose state was seen to be the same in both notations."""
+"""Calls on windows whose state is the same in SQL and in the Table API, by measurement."""
 
 
 NOT_PRUNED = (
-    "whether SQL drops unread columns in a separate operator depends on the columns that the source "
-    "itself reads (EXPLAIN): only CSV files were measured"
+    "SQL may drop unread columns in a separate operator. By EXPLAIN, this depends on the columns that the source "
+    "reads, and only CSV files were measured"
 )
 
 
 @dataclass(frozen=True)
 class SingleOperatorQuery:
-    """One side of a measured kind of query: one operator over one table, with bare columns."""
+    """One side of a query of the measured kind: one operator over plain columns of one table."""
 
     operator: AggregateOperator | OverOperator
     table: Table
@@ -36,21 +36,21 @@ class SingleOperatorQuery:
 
     @property
     def prunes(self) -> bool:
-        """True if the source reads only the requested columns, as measured."""
+        """True if, by measurement, the source reads only the requested columns."""
         return self.table.option("connector") == "filesystem" and self.table.option("format") == "csv"
 
     @property
     def needed(self) -> tuple[str, ...]:
-        """The columns the operator and its conditions read, in the table's order."""
+        """The columns that the operator and its conditions read, in the table's order."""
         operator = self.operator
         read = {leaf.column for part in _read(operator) for leaf in leaves(part) if isinstance(leaf, SourceColumn)}
         return tuple(column.name for column in self.table.columns if column.name in read)
 
     @property
     def leaves_out(self) -> bool:
-        """True if the query reads fewer columns than are stored.
+        """True if the query reads fewer columns than the table stores.
 
-        A scan of all columns absorbs no projection and no order.
+        If the query reads all columns, the planner cannot push a projection into the scan.
         """
         return len(self.needed) < len(self.table.physical)
 
@@ -61,7 +61,7 @@ class SingleOperatorQuery:
 
     @property
     def selected(self) -> bool | None:
-        """True if a preceding select has exactly the needed columns, False without a select, else None."""
+        """True if a preceding select has exactly the needed columns, False without a select, None otherwise."""
         if "select" not in self.form.operations:
             return False
         (arriving,) = self.form.input_columns or ((),)
@@ -69,16 +69,16 @@ class SingleOperatorQuery:
         return True if names == self.needed else None
 
     def narrows(self, columns: tuple[Expression, ...]) -> bool:
-        """Check if a ``select`` of these is pushed into the scan: distinct columns, and fewer than stored."""
+        """True if the scan absorbs a ``select`` of these columns: they are distinct, and not all columns."""
         return len(set(columns)) == len(columns) < len(self.table.physical)
 
     def stored(self, column: Expression) -> bool:
-        """Check if an expression is a stored column of the table."""
+        """True if an expression is a stored column of the table."""
         return isinstance(column, SourceColumn) and column.column in self.table.physical
 
 
 def sides(pair: PipelinePair) -> tuple[SingleOperatorQuery | None, SingleOperatorQuery | None]:
-    """Both sides of a query; None for one that is another than were measured."""
+    """Both sides of a query; None for a side that is not of the measured kind."""
     old, new = pair.query_forms
     return single_operator_query(pair.old, pair.old_program, old), single_operator_query(
         pair.new, pair.new_program, new
@@ -86,19 +86,19 @@ def sides(pair: PipelinePair) -> tuple[SingleOperatorQuery | None, SingleOperato
 
 
 def computed_below(pair: PipelinePair) -> bool:
-    """Check if an unread computed column stays below an aggregation of the Table API."""
+    """True if an unread computed column stays in the input of a Table API aggregation."""
     arriving = (column for side in pair.query_forms for columns in side.input_columns for column in columns)
     stored = {name for program in (pair.old_program, pair.new_program) for t in program.tables for name in t.physical}
     return any(not isinstance(column, SourceColumn) or column.column not in stored for column in arriving)
 
 
 def nothing_else(pair: PipelinePair) -> bool:
-    """Return whether operators and output are equal on both sides."""
+    """True if operators and output are equal on both sides."""
     return not any(operator.differences for operator in pair.operators) and pair.old.columns == pair.new.columns
 
 
 def by_default(pair: PipelinePair) -> bool:
-    """Check if neither another query of the job nor a setting affects how Flink plans a query."""
+    """True if neither another query of the job nor a setting affects the plan of a query."""
     sides = (pair.old_pipeline, pair.old_program), (pair.new_pipeline, pair.new_program)
     return all(_by_default(pipeline, program) for pipeline, program in sides)
 
@@ -113,14 +113,14 @@ def _by_default(pipeline: Pipeline, program: Program) -> bool:
 
 
 def by_event_time(operator: AggregateOperator) -> bool:
-    """True for a window of event time that counts no rows."""
+    """True for an event-time window that is not a row-count window."""
     window = operator.window
     by_time = window is not None and window.time_attribute is TimeAttribute.ROWTIME
     return by_time and window is not None and window.window.measure is not Measure.ROWS
 
 
 def single_operator_query(output: Output, program: Program, how: QueryForm) -> SingleOperatorQuery | None:
-    """One side of a query as such as were measured; None for any other."""
+    """One side of a query, if it is of the measured kind; else None."""
     found = operators(output)
     if len(found) != 1 or how.api is QueryApi.BOTH or output.segment.filters or output.segment.window_filters:
         return None
@@ -134,7 +134,7 @@ def single_operator_query(output: Output, program: Program, how: QueryForm) -> S
         return None
     side = SingleOperatorQuery(operator, table, how)
     dressed = segment.functions or segment.windows or segment.hints or output.segment.functions or output.segment.hints
-    # A watermark of other columns keeps these below it, whoever reads them.
+    # A watermark computed from other columns keeps these columns in the scan, even if unread.
     by_itself = table.watermark_delay is not None
     by_watermark = table.watermark is None or (table.watermark.column in table.physical and by_itself)
     bare = all(isinstance(column, OperatorColumn) for column in output.columns)
@@ -161,7 +161,7 @@ def arguments(calls: Iterable[AggregateCall]) -> tuple[Expression, ...]:
 
 
 def _read(operator: AggregateOperator | OverOperator) -> tuple[Expression, ...]:
-    """Everything an operator and its conditions read."""
+    """All expressions that an operator and its conditions read."""
     times: tuple[Expression, ...] = ()
     if isinstance(operator, OverOperator):
         times = tuple(key for key, _, _ in operator.order)
@@ -171,7 +171,7 @@ def _read(operator: AggregateOperator | OverOperator) -> tuple[Expression, ...]:
 
 
 def called(calls: Iterable[AggregateCall], functions: frozenset[str], distinct: bool = False) -> bool:
-    """Return whether all calls are of these built-in functions, and over all rows."""
+    """True if all calls are of these built-in functions, and over all rows."""
     return all(
         call.function in functions
         and call.language == "builtin"
@@ -200,56 +200,56 @@ _COMPARISONS = frozenset({"=", "<>", *FLIPPED})
 
 
 def columns_below(pair: PipelinePair) -> Verdict:
-    """The same operations, over other columns that nobody reads."""
+    """Verdict on equal operations with different unread columns in their input."""
     old, new = sides(pair)
     if old is not None and new is not None and old.computes != new.computes:
         return chains_differ(old, new)
     if keys_change_places(pair):
         return wrong("wording-select-two-keys-reordered")
     same = nothing_else(pair) and by_default(pair)
-    if old is not None and new is not None and same and _selects_otherwise(old, new):
-        # One operator leaves out the computed column on both sides, and what is stored are values, not their places.
+    if old is not None and new is not None and same and _both_select_before_window(old, new):
+        # On both sides, one operator drops the computed column. State contains values, not their positions.
         return right("wording-select-wider", "wording-select-reordered")
-    return unknown("different columns that stay below an operation of the Table API were not measured")
+    return unknown("different unread columns in the input of a Table API operation were not measured")
 
 
 def keys_change_places(pair: PipelinePair) -> bool:
-    """True if a ``select`` before it reorders the keys: the Table API groups by the input's column order."""
+    """True if a preceding ``select`` reorders the keys: the Table API groups by the input's column order."""
     if any(side.operations != ("select", "window") for side in pair.query_forms) or len(pair.operators) != 1:
         return False
-    old, new = (_as_they_come(side) for side in (pair.operators[0].old, pair.operators[0].new))
+    old, new = (_keys_by_position(side) for side in (pair.operators[0].old, pair.operators[0].new))
     return old is not None and new is not None and old != new and set(old) == set(new)
 
 
 def grouped_alike(pair: OperatorPair) -> bool:
     """True if only ``group_by`` reorders its columns: the Table API uses the input's column order.
 
-    Its planner groups by a set of places in the row that comes in (``ImmutableBitSet``); SQL puts the keys in front of
-    that row first, in the order of GROUP BY.
+    The Table API groups by a set of positions in the input row (``ImmutableBitSet``). SQL first moves the keys to the
+    start of the row, in the order of GROUP BY.
     """
     if any(side.api is not QueryApi.TABLE_API for side in pair.pipeline.query_forms):
         return False
-    old, new = _as_they_come(pair.old), _as_they_come(pair.new)
+    old, new = _keys_by_position(pair.old), _keys_by_position(pair.new)
     return old is not None and old == new and all(map(_of_columns, (pair.old, pair.new)))
 
 
 def _of_columns(operator: Operator) -> bool:
-    """True for a window over a table's plain columns, with no projection below it."""
+    """True for an event-time window over plain columns of a table, without a projection before it."""
     if not isinstance(operator, AggregateOperator) or not isinstance(operator.segment.origin, Source):
         return False
     plain = all(part in operator.input_columns for part in arguments(operator.aggregates))
     return by_event_time(operator) and plain and called(operator.aggregates, ON_WINDOWS)
 
 
-def _as_they_come(operator: Operator) -> tuple[Expression, ...] | None:
-    """The keys in the order of the columns that come in; None if one is computed."""
+def _keys_by_position(operator: Operator) -> tuple[Expression, ...] | None:
+    """The keys in the order of the input columns; None if a key is computed."""
     if not isinstance(operator, AggregateOperator) or not set(operator.keys) <= set(operator.input_columns):
         return None
     return tuple(sorted(operator.keys, key=operator.input_columns.index))
 
 
-def _selects_otherwise(old: SingleOperatorQuery, new: SingleOperatorQuery) -> bool:
-    """True if only a ``select`` of stored columns separates a table from a window, on both sides."""
+def _both_select_before_window(old: SingleOperatorQuery, new: SingleOperatorQuery) -> bool:
+    """True if, on both sides, only a ``select`` of stored columns is between the table and a window."""
     return all(
         side.form.operations == ("select", "window")
         and side.prunes
@@ -265,16 +265,16 @@ def _selects_otherwise(old: SingleOperatorQuery, new: SingleOperatorQuery) -> bo
 
 
 def chains_differ(old: SingleOperatorQuery, new: SingleOperatorQuery) -> Verdict:
-    """True if a computed column stays below a window on one side only."""
+    """Verdict on a computed column that stays in the input of a window on one side only."""
     if not (old.prunes and new.prunes):
         return unknown(NOT_PRUNED)
     return refused_at_submit(*COMPUTED_BELOW)
 
 
 def merged(pair: PipelinePair) -> Verdict:
-    """Verdict on conditions moved between the same operations, which the planner merges into one operator.
+    """Verdict on conditions that move between equal operations.
 
-    FILTER_MERGE joins conditions that follow each other, and a projection with a condition is one Calc.
+    The planner merges consecutive conditions (FILTER_MERGE), and a projection with a condition into one Calc.
     """
     if not (nothing_else(pair) and by_default(pair)):
         return unknown(ELSEWHERE)
@@ -287,22 +287,22 @@ def merged(pair: PipelinePair) -> Verdict:
 
 
 def _inserts_query(pair: PipelinePair) -> bool:
-    """True if one side inserts the query by a statement, and the other as a separate table."""
-    said = [tuple(step for step in steps if step not in ENDS) for steps in pair.steps]
-    return set(said) == {(), ("sql_query",)}
+    """True if one side inserts the query with a SQL statement, and the other as a separate table."""
+    operations = [tuple(step for step in steps if step not in ENDS) for steps in pair.steps]
+    return set(operations) == {(), ("sql_query",)}
 
 
 def _runs(steps: tuple[str, ...]) -> tuple[frozenset[str] | str, ...]:
-    """The operations, filters and selects in a row as one."""
+    """The operations of a program, with consecutive filters and selects as one operation."""
     found: list[frozenset[str] | str] = []
     for mixed, run in groupby(steps, lambda step: step == "filter" or step.startswith("select:")):
-        said = tuple(run)
-        found += [frozenset(said)] if mixed else said
+        operations = tuple(run)
+        found += [frozenset(operations)] if mixed else operations
     return tuple(found)
 
 
 def _filtered(side: SingleOperatorQuery | None) -> bool:
-    """True if a Table API window follows conditions that compare stored columns with constants."""
+    """True for a Table API window after conditions that compare stored columns with constants."""
     if side is None or side.form.api is not QueryApi.TABLE_API or not side.prunes:
         return False
     operator = side.operator

@@ -1,4 +1,4 @@
-"""Verdict on a change of Flink's line: the job's state compared with the restores between lines."""
+"""Verdict on an upgrade of Flink's line, by measured restores of the same kinds of state."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from airflow_flinkcompat.compat.changes.change import Change
-from airflow_flinkcompat.compat.engines.flink.sinks import lack_clause, settled_otherwise
+from airflow_flinkcompat.compat.engines.flink.sinks import lack_clause, materializer_verdict
 from airflow_flinkcompat.compat.engines.flink.upgraded_state import JUDGED_APART, connectors_of, is_known, stored
 from airflow_flinkcompat.compat.evidence import RIGHT, Upgrade, upgrades
 from airflow_flinkcompat.compat.verdict import Verdict, inferred, measured, right, unknown
@@ -18,28 +18,28 @@ ENDINGS = {
     "refused_at_restore": Consequence.REFUSED_AT_RESTORE,
     "restored_WRONG": Consequence.SILENTLY_WRONG,
 }
-"""The consequence for a job with the same row, by the end of a restore that was not right."""
+"""The consequence for a job with the same kind of state, by the outcome of a failed restore."""
 _WORST = tuple(ENDINGS)
 _WAYS_OUT: Mapping[str, str] = {
     "deduplicate: event time, keeps the first row": (
-        "the new line does not find the stored keys, so the first row of each key is emitted again; start "
-        "without state, or empty the deduplication on purpose if its readers accept a row twice"
+        "the new line does not find the stored keys, so the first row of each key is emitted again; start without "
+        "state, or accept an empty deduplication if consumers tolerate duplicate rows"
     ),
     "accumulator": (
-        "the layout of its stored value differs on the new line; start without state, or remove this "
-        "function from the query before the upgrade and add it back afterwards"
+        "the layout of its stored value differs on the new line; start without state, or remove this function before "
+        "the upgrade and add it again afterwards"
     ),
 }
-"""Reaction of the new line, and the remedy, by the beginning of a row."""
+"""Reaction of the new line, and the remedy, by the prefix of a kind of state."""
 
 
 @dataclass(frozen=True)
 class Judged:
-    """A sentence on an upgrade.
+    """A sentence and a verdict on an upgrade.
 
     Attributes:
         message: The sentence.
-        verdict: The outcome with the restores it rests on.
+        verdict: The outcome with its restores.
     """
 
     message: str
@@ -47,15 +47,15 @@ class Judged:
 
 
 def judged(change: Change) -> tuple[Judged, ...]:
-    """Judge the change of lines, whatever else changes."""
+    """Judge the change of Flink's line, independent of other changes."""
     key, run = f"{change.versions[0]} to {change.versions[1]}", upgrades()
     lines = f"Flink {key}"
     if key not in run:
         known = " and ".join(sorted(run))
-        return (_unknown(f"{lines}: no restore was run between these lines, but from {known}", change),)
+        return (_unknown(f"{lines}: no restore between these lines was measured; measured are {known}", change),)
     asked = stored(change.old, change.new) - JUDGED_APART
     covered = _restored_right(run[key].values())
-    bad = (*_failing(asked, covered, run[key], lines), *_settled_otherwise(change, lines))
+    bad = (*_failing(asked, covered, run[key], lines), *_changed_materializers(change, lines))
     if bad:
         return bad
     if missing := sorted(row for row in asked if row not in covered and row not in _restored_connectors()):
@@ -69,24 +69,28 @@ def judged(change: Change) -> tuple[Judged, ...]:
 
 
 def judged_by_planners(change: Change) -> Judged:
-    """Judge an upgrade if the new line plans the same operators for the job and reads their state."""
+    """Judge an upgrade for which the new line plans the same operators and reads their state."""
     lines = f"Flink {change.versions[0]} to {change.versions[1]}"
     rows = connectors_of(change.old) | connectors_of(change.new)
     planned = "the new line plans the same operators and reads the state of each"
     if missing := sorted(rows - _restored_connectors()):
-        words = f"how its connectors read their state was not measured: {'; '.join(missing)}"
+        words = f"the state of these connectors was not measured: {'; '.join(missing)}"
         return _unknown(f"{lines}: {planned}; {words}", change)
     old, new = (tuple(map(int, line.split("."))) for line in (change.old.version, change.new.version))
     if new < old:
-        return _unknown(f"{lines}: {planned}; no restore was run on an older line", change)
+        return _unknown(f"{lines}: {planned}; no restore on an older line was measured", change)
     ids = tuple(_fewest(rows, {name: each for run in upgrades().values() for name, each in run.items()}))
-    ground = "jobs that both lines plan, and a dry restore"
+    ground = "plans of both lines, and a dry restore"
     verdict = inferred(Outcome.COMPATIBLE, ground, ids=ids or tuple(_any_right()))
     return Judged(f"{lines}: {planned}", verdict)
 
 
 def _unknown(message: str, change: Change) -> Judged:
-    way = "; upgrade the unchanged script first, and change it afterwards" if len(change.differences) > 1 else ""
+    way = (
+        ("; upgrade the unchanged script first, and change the script afterwards")
+        if len(change.differences) > 1
+        else ""
+    )
     return Judged(f"{message}{way}", unknown("restores between these lines", Reason.VERSION))
 
 
@@ -95,20 +99,20 @@ def _restored_right(run: Iterable[Upgrade]) -> frozenset[str]:
 
 
 def _restored_connectors() -> frozenset[str]:
-    """Connectors that read their own state on another line; their jar decides, whatever the lines."""
+    """Connectors that restored their state on a different line. The lines do not matter, only the jar."""
     every = _restored_right(each for run in upgrades().values() for each in run.values())
     return frozenset(row for row in every if row.startswith(("source: ", "sink: ")))
 
 
 def _any_right() -> Iterator[str]:
-    """A restore of a job that stores nothing else than its position, for one that stores nothing."""
+    """A correct restore of any job, as evidence for a job without stored parts."""
     yield next(name for run in upgrades().values() for name, each in run.items() if each.outcome == RIGHT)
 
 
 def _failing(
     asked: frozenset[str], covered: frozenset[str], run: Mapping[str, Upgrade], lines: str
 ) -> Iterator[Judged]:
-    """The rows that did not end right: those of a bad restore that no right one has."""
+    """Verdicts on the kinds of state that occur in failed restores, but in no correct restore."""
     blamed: dict[frozenset[str], list[str]] = {}
     for name, each in run.items():
         culprits = each.stored - covered
@@ -118,26 +122,26 @@ def _failing(
         names, what = blamed[culprits], " with ".join(sorted(culprits))
         worst = max((run[name].outcome for name in names), key=_WORST.index)
         known = (way for start, way in _WAYS_OUT.items() if what.startswith(start))
-        way = next(known, "its measured restore did not end correctly; start without state")
+        way = next(known, "its measured restore was not correct; start without state")
         verdict = measured(Outcome.INCOMPATIBLE, *names, consequence=ENDINGS[worst])
         yield Judged(f"{lines}: {what}: {way}", verdict)
 
 
-def _settled_otherwise(change: Change, lines: str) -> Iterator[Judged]:
-    """Sinks in front of which the new line plans another materializer, without a change of the clause."""
+def _changed_materializers(change: Change, lines: str) -> Iterator[Judged]:
+    """Verdicts on sinks for which the new line plans a different materializer for an unchanged clause."""
     for pair in change.pipelines:
         if "sink hints" in pair.parts or lack_clause(pair)[1]:
             continue
-        words, verdict = settled_otherwise(pair)
+        words, verdict = materializer_verdict(pair)
         if verdict.outcome is Outcome.INCOMPATIBLE:
             yield Judged(f"{lines}: {words} for sink {pair.sink}; add ON CONFLICT DO DEDUPLICATE", verdict)
 
 
 def _fewest(asked: frozenset[str], run: Mapping[str, Upgrade]) -> Iterator[str]:
-    """A few restores that together have every row."""
-    left = set(asked)
+    """A small set of restores that together cover all kinds of state."""
+    remaining = set(asked)
     right = {name: each.stored for name, each in run.items() if each.outcome == RIGHT}
-    while left:
-        best = max(right, key=lambda name: len(left & right[name]))
+    while remaining:
+        best = max(right, key=lambda name: len(remaining & right[name]))
         yield best
-        left -= right[best]
+        remaining -= right[best]

@@ -1,7 +1,7 @@
-"""Stored parts that another line of Flink reads: exec nodes, accumulators, serializers, connectors.
+"""The kinds of state that an upgrade restores: exec nodes, accumulators, serializers, connectors.
 
-Each is a row in ``evidence/upgrades.json``. Names, window lengths, conditions and projections are left out: they affect
-no class of Flink and no serializer. An unknown part is named too, and no restore covers it.
+Each kind is a row in ``evidence/upgrades.json``. Names, window lengths, conditions and projections are left out,
+because they affect neither Flink's classes nor serializers. An unknown part is also a row, but no restore covers it.
 """
 
 from __future__ import annotations
@@ -55,23 +55,23 @@ __all__ = ["connectors_of", "is_known", "stored"]
 REFUSED = "an INSERT that the new line refuses for its ON CONFLICT, or for the lack of one"
 OTHER_MATERIALIZER = "another materializer in front of a sink"
 JUDGED_APART = frozenset({REFUSED, OTHER_MATERIALIZER})
-"""Parts that the sink's verdict covers, not the stored parts."""
+"""Rows that the verdict on the sink covers."""
 _UNKNOWN = "not known: "
 _CLOCKS = {TimeAttribute.ROWTIME: "event time", TimeAttribute.PROCTIME: "processing time", None: "no time"}
 _NUMBERS = frozenset({"AVG", "COUNT", "SUM", "SUM0"})
-"""Functions that keep plain numbers, the same in every aggregation, with or without retractions."""
-_ALIKE = {
+"""Functions that store plain numbers in every aggregation, with or without retractions."""
+_SAME_FIELDS = {
     **dict.fromkeys(("MIN", "MAX"), "MIN or MAX"),
     **dict.fromkeys(("FIRST_VALUE", "LAST_VALUE"), "FIRST_VALUE or LAST_VALUE"),
     **dict.fromkeys(("STDDEV_POP", "STDDEV_SAMP", "VAR_POP", "VAR_SAMP", "STDDEV", "VARIANCE"), "STDDEV or VAR"),
 }
-"""Functions that keep the same fields."""
+"""Functions that store the same fields."""
 _TYPELESS = frozenset({"ROW_NUMBER", "RANK", "DENSE_RANK", "GROUPING", "GROUPING_ID", "GROUP_ID"})
 _PLANNED = frozenset({"UNNEST", "PROCTIME_MATERIALIZE", "VALUES"})
 _STATELESS_STATEMENTS = frozenset(
     ("USE", "SHOW", "DESCRIBE", "EXPLAIN", "DROP", "CREATENAMESPACE", "NOT CREATED: EXISTS", "KEPT")
 )
-"""Statements that both sides hold and that run no job."""
+"""Kinds of statements that run no job."""
 _NEUTRAL = (
     "execution.attached", "execution.checkpointing.", "execution.savepoint", "execution.state-recovery.",
     "execution.target", "jobmanager.", "kubernetes.", "metrics.", "parallelism.default",
@@ -82,12 +82,12 @@ _NEUTRAL = (
     "table.exec.source.idle-timeout", "table.local-time-zone", "table.optimizer.state-compatibility.",
     "taskmanager.", "yarn.",
 )  # fmt: skip
-"""Beginnings of keys that decide neither about operators nor about serializers."""
+"""Prefixes of keys that affect neither operators nor serializers."""
 _DEFAULTS = {"execution.runtime-mode": "streaming", "state.backend.type": "hashmap", "sql.dialect": "default"}
 
 
 def stored(old: Side, new: Side) -> frozenset[str]:
-    """Rows of the table of upgrades that another line of Flink reads of ``old``, and plans for ``new``."""
+    """The rows for the state of ``old`` and for the state that the new line plans for ``new``."""
     before, after = _materializers(old), _materializers(new)
     differ = any(before.get(sink, planned) is not planned for sink, planned in after.items())
     sides = chain(_of_side(old, None), _of_side(new, new.flink_line))
@@ -95,14 +95,14 @@ def stored(old: Side, new: Side) -> frozenset[str]:
 
 
 def is_known(row: str) -> bool:
-    """True if a row is about a part that was read, is declared and has a known type."""
+    """True if a row concerns a part that was parsed, is declared and has a known type."""
     return not row.startswith(_UNKNOWN)
 
 
 def connectors_of(side: Side) -> frozenset[str]:
-    """Rows of the job's connectors with state, which their own jars read again.
+    """The rows for the connectors with state. A connector's jar restores its state.
 
-    There is none for datagen, which is part of Flink.
+    There is no row for datagen, which is part of Flink.
     """
     found, program = set(), side.program
     for output in side.outputs[0].values():
@@ -119,7 +119,7 @@ def connectors_of(side: Side) -> frozenset[str]:
 
 
 def _materializers(side: Side) -> Mapping[str, Materializer]:
-    """The materializer that the line of a side plans in front of each sink, by the sink's name."""
+    """The materializer that a side's line of Flink plans before each sink, by sink name."""
     program, outputs = side.program, side.outputs[0]
     return {
         output.sink: materializer(output, program.pipelines[n], program, program.table(output.sink), side.flink_line)
@@ -206,7 +206,7 @@ def _of_query(output: Output, pipeline: Pipeline, program: Program, line: str | 
 
 
 def _normalized(segment: StatelessSegment, output: Output, program: Program) -> Iterator[str]:
-    """The operator that completes the changes of a key; from 2.1 on it depends on its readers."""
+    """The changelog-normalize operator. Since Flink 2.1, it depends on the operators that read it."""
     found = program.table(segment.origin.table) if isinstance(segment.origin, Source) else None
     if found is not None and found.option("connector") == "upsert-kafka":
         where = " below a condition" if segment.filters else ""
@@ -229,7 +229,7 @@ def _aggregate(operator: AggregateOperator, batches: str, updates: bool) -> Iter
         yield f"{kind}{batches}"
     else:
         rows = " of rows" if operator.window.window.measure is Measure.ROWS else ""
-        # An operator of Flink fires all windows of a kind; a clock only decides when.
+        # One operator class fires all windows of a kind, for every clock.
         clock = "" if operator.kind is AggregateKind.GROUP_WINDOW else f" by {_CLOCKS[operator.window.time_attribute]}"
         yield f"{kind}: {operator.window.window.kind}{rows}{clock}"
     if operator.grouping_sets is not None:
@@ -243,7 +243,7 @@ def _accumulators(calls: Iterable[AggregateCall], of: str, updates: bool) -> Ite
         if call.language != "builtin" or lookup(call.function) is None:
             yield f"{_UNKNOWN}aggregate function {call.function}, whose class the new line runs"
             continue
-        plain, name = call.function in _NUMBERS, _ALIKE.get(call.function, call.function)
+        plain, name = call.function in _NUMBERS, _SAME_FIELDS.get(call.function, call.function)
         yield f"accumulator: {name}{'' if plain or not updates else ' over updates'}{'' if plain else of}"
         if call.distinct and call.function not in ("MIN", "MAX"):
             yield f"accumulator: DISTINCT{' with FILTER' if call.filter is not None else ''}"
@@ -264,7 +264,7 @@ def _join(operator: JoinOperator, output: Output, program: Program, batches: str
     if operator.form is JoinForm.LOOKUP:
         mode = lookups.mode(operator, output, program)
         if mode is lookups.LookupMode.SYNCHRONOUS and not updates[0]:
-            return  # it keeps nothing
+            return  # without state
         if mode is lookups.LookupMode.NOT_KNOWN:
             yield f"{_UNKNOWN}lookup join in which rows may wait"
         else:
@@ -292,7 +292,7 @@ def _join(operator: JoinOperator, output: Output, program: Program, batches: str
 
 
 def _unique_key(operator: JoinOperator, side: int, program: Program) -> str | None:
-    """Key by which the rows of a joined input are stored, which decides the kind of state."""
+    """The key by which a join stores the rows of an input, which determines the kind of state."""
     origin = operator.segments[side].origin
     if isinstance(origin, AggregateOperator) and origin.kind is AggregateKind.GROUP and origin.keys:
         columns = (pair[side] for pair in operator.keys)
@@ -327,13 +327,13 @@ def _rank(operator: RankOperator, batches: str, updates: bool) -> str:
     if operator.kind is RankKind.WINDOW_TOP_N:
         return f"{kind}{', of one row' if operator.first == operator.last == 1 else ''}"
     beyond = "" if operator.first == 1 else ", from a rank above 1"
-    # Flink may plan a rank of one row as a deduplication by a clock that does not show here.
+    # Flink may plan a rank of one row as a deduplication by a clock that is unknown here.
     one = ", of one row" if operator.first == operator.last == 1 else ""
     return f"{kind}: {_strategy(operator) if updates else 'appended rows'}{beyond}{one}"
 
 
 def _strategy(operator: RankOperator) -> str:
-    """Rows below a ranking, by whether they may only rise: Flink plans another operator then."""
+    """The stored rows of a ranking over updates. For a sum or average, which may fall, these are all rows."""
     first = operator.order[0] if operator.order else None
     call = first[0].output if first is not None and isinstance(first[0], OperatorColumn) else None
     return "all rows" if isinstance(call, AggregateCall) and call.function in ("SUM", "AVG") else "updated rows"
@@ -353,7 +353,7 @@ def _other(operator: Operator, program: Program) -> Iterator[str]:
 
 
 def _front_of_sink(output: Output, pipeline: Pipeline, program: Program, line: str | None) -> Iterator[str]:
-    """The materializer in front of a sink, or that the new line refuses the INSERT."""
+    """The row for the materializer before a sink, or for an INSERT that the new line refuses."""
     found = program.table(output.sink) if output.sink else None
     if found is None or not found.primary_key or line is None:
         return
@@ -369,7 +369,7 @@ def _front_of_sink(output: Output, pipeline: Pipeline, program: Program, line: s
 
 
 def _shares(program: Program, outputs: Mapping[int, Output]) -> bool:
-    """Check if two queries of one job read the same operator, which Flink plans once."""
+    """True if two queries of one job read the same operator, which Flink plans only once."""
     seen: set[tuple[int, Operator]] = set()
     for place, output in outputs.items():
         job = program.pipelines[place].statement_set

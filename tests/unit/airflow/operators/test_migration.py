@@ -311,7 +311,7 @@ def test_what_it_keeps_in_part_is_for_a_person(site: Site, monkeypatch: pytest.M
         run.execute(dag.get_task("approve"))
     assert asked[0]["options"] == [RESUME, MIGRATE, RESTART, REJECT]
     assert "begins now" in asked[0]["body"]
-    assert "in the branch `migrate` (Migrate the state)" in asked[0]["body"]
+    assert "with the branch `migrate` (Migrate the state)" in asked[0]["body"]
     assert run.complete(dag.get_task("approve"), event(MIGRATE, {"id": "7", "name": "ada"})) == ["restart", "resume"]
     for other in ("resume", "restart"):
         with pytest.raises(AirflowFailException, match="connect only the branch 'migrate' to a FlinkState"):

@@ -277,7 +277,7 @@ def test_what_a_check_knew_of_its_dag_is_what_is_advised(found: FoundLedgers, tm
     assert "flinkcompat migrate" in str(alone.next_steps)
     in_dag = shown(context=ReportContext(migrates=True, backfill=True, approver=True).to_dict())
     assert "flinkcompat" not in str(in_dag.next_steps)
-    assert in_dag.next_steps[0].text.startswith("Do not resume. Keep the state in the branch `migrate`")
+    assert in_dag.next_steps[0].text.startswith("Do not resume. Keep the state with the branch `migrate`")
     texts = [{each.branch: each.text for each in one.answers}["restart"] for one in (alone, in_dag)]
     assert ["A backfill then" in text for text in texts] == [False, True]
 

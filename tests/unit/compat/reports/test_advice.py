@@ -58,7 +58,7 @@ def test_a_backfill_is_advised_as_it_is_there_and_not_where_it_is_refused() -> N
     assert "flinkcompat backfill orders.sql" in told(INCOMPATIBLE)
     assert "the backfill of this deployment recomputes" in told(INCOMPATIBLE, KNOWN)
     by_hand = told(INCOMPATIBLE, ReportContext(backfill=False))
-    assert "No backfill follows here" in by_hand
+    assert "No backfill follows a restart" in by_hand
     assert "flinkcompat backfill orders.sql" in by_hand
     for backfill in (True, False, None):
         refused = told(
@@ -93,14 +93,14 @@ def test_what_each_answer_does(snapshot: SnapshotAssertion) -> None:
     ("known", "words"),
     [
         (ReportContext(), ""),
-        (ReportContext(backfill=True), "A backfill then recomputes the results that this start does not cover."),
-        (ReportContext(backfill=False), "No backfill recomputes the results that this start does not cover."),
+        (ReportContext(backfill=True), "A backfill then recomputes the results that a start without state lacks."),
+        (ReportContext(backfill=False), "No backfill recomputes the results that a start without state lacks."),
         (ReportContext(backfill=True, backfill_refused="no."), "A backfill cannot recompute history: no."),
     ],
 )
 def test_what_a_restart_does_about_history(known: ReportContext, words: str) -> None:
     (restart,) = (each.text for each in possible_answers(INCOMPATIBLE, known) if each.branch == "restart")
-    begins = "All state is discarded, even state that would fit. Without state, table orders starts with all files"
+    begins = "All state is discarded, including state that would fit. Without state, table orders starts with all files"
     assert restart.startswith(begins)
     assert restart.partition("read before.")[2].strip() == words
 
@@ -135,7 +135,7 @@ def several(*edits: tuple[str, str]) -> Report:
 
 
 def test_statements_that_lose_less_are_split_off() -> None:
-    split = "Or split the change: check and deploy the statements for large first, then those for totals."
+    split = "Or split the change, and check and deploy the statements for large first, then those for totals."
     both = [step.text for step in steps(several(OTHER_METRIC, OTHER_LIMIT))]
     places = [next(n for n, text in enumerate(both) if text.startswith(lead)) for lead in ("Do not", split, "Or start")]
     assert places == sorted(places)
@@ -152,4 +152,7 @@ def test_a_moved_source_begins_anew_in_the_step_that_keeps_state(kept: Migration
     first = "\n".join((steps(found)[0].text, *steps(found)[0].commands))
     assert "--restart-source orders" in first
     in_airflow = steps(found, ReportContext(entry=4, migrates=True))[0].text
-    assert "With source-moved in check.accept, orders restarts and the rest of the state is kept." in in_airflow
+    assert (
+        "With source-moved in check.accept, orders starts from the beginning and the rest of the state is kept."
+        in in_airflow
+    )

@@ -38,4 +38,6 @@ def test_a_report_says_where_sources_begin(more: str, hint: str, words: str) -> 
     assert report.sources == (("o", f"starts {words}"), FILES)
     assert compat.Report.from_dict(report.to_dict()) == report
     text = compat.render_text(report, 10_000)
-    assert f"A fresh start ignores the positions in the savepoint: o starts {words}; f {FILES[1]}." in text
+    assert (
+        f"A start without state ignores the source positions in the savepoint: o starts {words}; f {FILES[1]}." in text
+    )

@@ -1,4 +1,4 @@
-"""INSERT statements and tables that Flink 2.3.0 refuses, as far as the script shows."""
+"""Validation of INSERT statements and tables: faults in a script that Flink 2.3.0 refuses."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Fault:
-    """Something for which Flink refuses an INSERT, or may refuse it.
+    """A reason why Flink refuses an INSERT, or may refuse it.
 
     Attributes:
-        kind: The part at fault, by which the faults of two versions of a query are distinguished.
+        kind: The part at fault. Two versions of a query have the same fault if the kinds are equal.
         message: The fault and the remedy.
-        certain: False if it depends on something that the script does not show.
-        by_line: Whether one line of Flink refuses it that another accepts, so that a deployed script proves nothing.
-        late: Whether Flink refuses it where a query is planned, and takes it in a view that no query reads.
-        undescribed: The table on whose connector it depends, if no catalogue describes that connector's rows.
-        of_name: Whether a table lacks a column of a name, which no engine can read otherwise.
+        certain: False if the refusal depends on a fact that the script does not show.
+        by_line: True if one line of Flink refuses the statement but another line accepts it. A running job then proves
+            nothing.
+        late: True if Flink refuses the fault when a query is planned, but accepts it in a view that no query reads.
+        undescribed: The table whose connector decides, if the catalogue does not describe the connector; else "".
+        of_name: True if a table lacks a named column. Every engine refuses such a statement.
     """
 
     kind: str

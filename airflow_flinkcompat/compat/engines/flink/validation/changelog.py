@@ -1,7 +1,7 @@
 """Changelog support: the changes that a query emits, and those that its sink accepts.
 
-Flink's planner checks the same (``FlinkChangelogModeInferenceProgram``); its view of each operator was asked from a
-2.3.0 planner.
+Flink's planner makes the same check (``FlinkChangelogModeInferenceProgram``). The behavior of each operator is that of
+a 2.3.0 planner.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _AS_THEIR_INPUTS = (OtherKind.UNION_ALL, OtherKind.LIMIT)
 
 
 def changelog_faults(output: Output, pipeline: Pipeline, program: Program, sink: Table) -> Iterator[Fault]:
-    """Faults that Flink finds in an INSERT whose results change; at most one."""
+    """The fault of an INSERT whose results may change, if the sink may not accept changes."""
     if dict(pipeline.settings).get("execution.runtime-mode", "").lower() in ("batch", "automatic"):
         return
     change, takes = changes(output.segment, pipeline, program), takes_changes(sink)
@@ -50,27 +50,27 @@ def changelog_faults(output: Output, pipeline: Pipeline, program: Program, sink:
     certain = change is Known.YES and takes is Known.NO
     results = "the query updates its results" if change is Known.YES else "the query may update its results"
     if certain:
-        taken = f"and sink {sink.name} ({sink.option('connector')}) accepts updates only by a primary key"
+        taken = f"but sink {sink.name} ({sink.option('connector')}) accepts updates only by a primary key"
         if registry.sink(sink.option("connector")).upserts is Known.NO:
-            taken = f"and sink {sink.name} ({sink.option('connector')}) accepts only inserts"
+            taken = f"but sink {sink.name} ({sink.option('connector')}) accepts only inserts"
             yield Fault("changing results", f"{results}, {taken}; write them to a sink that accepts updates")
             return
         yield Fault("changing results", f"{results}, {taken}; declare PRIMARY KEY (…) NOT ENFORCED")
         return
     doubted = sink.name if takes is Known.NOT_KNOWN else undescribed_source(output, program)
-    message = f"{results}, and sink {sink.name} may not accept updates"
+    message = f"{results}, but sink {sink.name} may not accept updates"
     yield Fault("changing results", message, certain=False, undescribed=doubted)
 
 
 def undescribed_source(output: Output, program: Program) -> str:
-    """Name of a table that is read, if it is unknown whether its rows change."""
+    """The first source table that may or may not emit changes; "" if there is none."""
     read = (each for each in segments(output) if isinstance(each.origin, Source))
     doubted = (each.origin for each in read if _of_source(each, program) is Known.NOT_KNOWN)
     return next((origin.table for origin in doubted if isinstance(origin, Source)), "")
 
 
 def takes_changes(sink: Table) -> Known:
-    """Check if a sink accepts updating results."""
+    """Known.YES if a sink accepts updating results."""
     connector = sink.option("connector")
     facts = registry.sink(connector)
     if facts.updates is Known.YES or (facts.upserts is Known.YES and sink.primary_key):
@@ -83,13 +83,13 @@ def takes_changes(sink: Table) -> Known:
             return Known.YES
     if facts.upserts is Known.NO:
         return facts.updates
-    if facts.primary_key is KeyDemand.ALWAYS:  # a table without one is refused whatever is written into it
+    if facts.primary_key is KeyDemand.ALWAYS:  # Flink refuses such a table without a primary key for every result
         return Known.YES
     return Known.NO if facts.primary_key is KeyDemand.FOR_UPDATES else Known.NOT_KNOWN
 
 
 def changes(segment: StatelessSegment, pipeline: Pipeline, program: Program) -> Known:
-    """Check if output rows of a segment may be retracted or updated."""
+    """Known.YES if output rows of a segment may be retracted or updated."""
     match segment.origin:
         case Source():
             return _of_source(segment, program)

@@ -1,4 +1,4 @@
-"""Columns of an INSERT and its sink, event times, and joins FOR SYSTEM_TIME AS OF that Flink refuses."""
+"""Faults in the columns of an INSERT, in event times, and in joins FOR SYSTEM_TIME AS OF."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from airflow_flinkcompat.plan.types import TIMESTAMPS, Column, TimeAttribute
 
 
 def column_faults(sink: Sink) -> Iterator[Fault]:
-    """Faults in the columns of an INSERT; none without declared tables or if its query was not read."""
+    """Faults in the columns of an INSERT; none for undeclared tables or partly unread queries."""
     table = sink.table
     if table is None or not table.declared or not _read_whole(sink):
         return
@@ -55,7 +55,7 @@ def column_faults(sink: Sink) -> Iterator[Fault]:
             yield from found
             return
         targets: Sequence[Column] = [named[name] for name in sink.columns if name in named]
-        if len(targets) < len(sink.columns):  # fields of a row, say
+        if len(targets) < len(sink.columns):  # for example, fields of a ROW column
             return
     else:
         targets = [column for column in columns if column.name not in fixed]
@@ -64,8 +64,9 @@ def column_faults(sink: Sink) -> Iterator[Fault]:
         yield Fault(
             "number of columns",
             (
-                f"the query returns {given} column{'' if given == 1 else 's'}, and sink {table.name} expects "
-                f"{len(targets)} ({wanted}); return one for each, or list the columns after the sink's name"
+                f"the query returns {given} column{'' if given == 1 else 's'}, but sink {table.name} expects "
+                f"{len(targets)} ({wanted}); return one value for each column, or list the columns after the sink's "
+                f"name"
             ),
         )
         return
@@ -75,13 +76,13 @@ def column_faults(sink: Sink) -> Iterator[Fault]:
                 f"type of {target.name}",
                 (
                     f"the query returns a {_type(column)} for column {target.name} of sink {table.name}, which is a "
-                    f"{_type(target)}; CAST it, or declare the column with the type of the query"
+                    f"{_type(target)}; CAST the value, or declare the column with the type of the query"
                 ),
             )
 
 
 def written(table: Table) -> tuple[Column, ...]:
-    """Columns of a sink that an INSERT fills: no computed ones, and no metadata that is only read."""
+    """Columns of a sink that an INSERT fills: neither computed columns nor VIRTUAL metadata."""
     metadata = {name for name, _, virtual in table.metadata if not virtual}
     return tuple(column for column in table.columns if column.name in table.physical or column.name in metadata)
 
@@ -91,7 +92,7 @@ def _type(column: Column) -> str:
 
 
 def _read_whole(sink: Sink) -> bool:
-    """Check if all columns of the query are known."""
+    """True if all columns of the query are known."""
     for node in sink.nodes:
         if (isinstance(node, Opaque) and node.reason) or (isinstance(node, Scan) and not node.table.declared):
             return False
@@ -104,7 +105,7 @@ def _list(sink: Sink, table: Table, named: dict[str, Column], fixed: set[str]) -
         if name not in named and "." not in name:
             yield Fault(
                 "column list",
-                f"sink {table.name} has no column {name} to write to; use one of its columns",
+                f"sink {table.name} has no column {name} to write to; use one of the sink's columns",
                 of_name=True,
             )
         if sink.columns.count(name) > 1:
@@ -116,8 +117,8 @@ def _list(sink: Sink, table: Table, named: dict[str, Column], fixed: set[str]) -
             yield Fault(
                 "column list",
                 (
-                    f"column {column.name} of sink {table.name} does not accept NULL, and the INSERT does not list it; "
-                    "list it, or make the column nullable"
+                    f"column {column.name} of sink {table.name} does not accept NULL, but the INSERT does not list "
+                    "it; list the column, or make it nullable"
                 ),
             )
 
@@ -134,7 +135,7 @@ def temporal_join_faults(root: Node) -> Iterator[Fault]:
 
 
 def _below(node: Node, above: Sequence[Expression]) -> Iterator[Fault]:
-    """Faults of a node and its inputs; the conditions of WHERE above it are over its columns."""
+    """Faults of a node and its inputs. ``above`` are WHERE conditions over the node's columns."""
     match node:
         case Filter():
             yield from _below(node.input, (*above, *conjuncts(node.condition)))
@@ -156,7 +157,7 @@ def _below(node: Node, above: Sequence[Expression]) -> Iterator[Fault]:
 def _of(join: Join, above: Sequence[Expression]) -> Iterator[Fault]:
     own = () if join.condition is None else conjuncts(join.condition)
     by_event_time = join.temporal is not None and time_attribute_of(join.temporal, join.schema)
-    # A join with versions takes its key from ON alone, a lookup from WHERE too.
+    # A temporal join has its key in ON only, but a lookup also in WHERE.
     compared = own if by_event_time is TimeAttribute.ROWTIME else (*own, *above)
     width = len(join.left.schema)
     keys = [key for part in compared if (key := _key(part, width)) is not None]
@@ -164,7 +165,8 @@ def _of(join: Join, above: Sequence[Expression]) -> Iterator[Fault]:
         yield Fault("kind of join", f"a join FOR SYSTEM_TIME AS OF cannot be a {join.kind} JOIN; use INNER or LEFT")
     elif not keys:
         yield Fault(
-            "key of join", "a join FOR SYSTEM_TIME AS OF does not compare columns of both sides with =; compare the key"
+            "key of join",
+            "a join FOR SYSTEM_TIME AS OF does not compare columns of both sides with =; compare the key columns",
         )
     elif not any(_is_stored(key) for key in keys):
         message = "the key of a join FOR SYSTEM_TIME AS OF is computed; compare a column of the joined table itself"
@@ -176,7 +178,7 @@ def _is_stored(key: Expression) -> bool:
 
 
 def _key(part: Expression, width: int) -> Expression | None:
-    """Side of an equality computed from the right input alone, if the other is from the left alone."""
+    """The part of an equality over the right input, if the other part is over the left input only."""
     if not isinstance(part, FunctionCall) or part.function not in _EQUALITIES:
         return None
     sides = [_sides(arg, width) for arg in part.args]
@@ -191,13 +193,13 @@ def _sides(expression: Expression, width: int) -> set[bool]:
     return {part.index < width for part in walk(expression) if isinstance(part, InputRef)}
 
 
-_DECLARE = "declare WATERMARK FOR it, or use a column that has one"
+_DECLARE = "declare WATERMARK FOR this column, or use a column with a watermark"
 
 
 def time_faults(pipeline: Pipeline) -> Iterator[Fault]:
-    """Faults in the windows and the row order of a query; none for the Table API, which has its own.
+    """Faults in the windows and the row order of a SQL query.
 
-    In batch mode any column with a time will do, and rows are ordered by any column.
+    In batch mode, a window may be over any time column, and rows may be ordered by any column.
     """
     if pipeline.steps:
         return
@@ -212,7 +214,7 @@ def time_faults(pipeline: Pipeline) -> Iterator[Fault]:
 
 
 def output_time_faults(pipeline: Pipeline, output: Output) -> Iterator[Fault]:
-    """Find more than one column of event time that goes into a sink."""
+    """The fault of several event-time columns that go to one sink."""
     table = pipeline.sink.table
     if table is None or not table.declared:
         return
@@ -232,7 +234,7 @@ def output_time_faults(pipeline: Pipeline, output: Output) -> Iterator[Fault]:
 
 
 def _event_times(node: Node, forms: Mapping[Span | None, JoinForm]) -> list[bool]:
-    """Tell which columns of a node are event time for sure."""
+    """Flags for the columns of a node: True if a column is certainly event time."""
     declared = [column.time_attribute is TimeAttribute.ROWTIME for column in node.schema]
     match node:
         case Scan() | WindowAggregate():
@@ -260,7 +262,7 @@ def _event_times(node: Node, forms: Mapping[Span | None, JoinForm]) -> list[bool
 
 
 def view_time_faults(root: Node) -> Iterator[Fault]:
-    """Windows of a view that are on no time; time attributes are checked when a query reads the view."""
+    """Windows of a view over a column that is not a time. Time attributes are checked in queries."""
     for node in walk_nodes(root):
         if isinstance(node, WindowAssign | GroupWindowAggregate) and node.time_attribute is None:
             yield from _window(node.input, node.time, mode="")
@@ -274,16 +276,16 @@ def _window(below: Node, time: Expression, mode: str) -> Iterator[Fault]:
     column = _column(below, time)
     if column is None:
         return
-    said = f"a window is on {column.name}, a {column.type.with_nullability(True)}"
+    text = f"a window is on {column.name}, a {column.type.with_nullability(True)}"
     if column.type.name not in TIMESTAMPS:
-        yield Fault("time of window", f"{said}, which is not a time; {_DECLARE}")
+        yield Fault("time of window", f"{text}, which is not a time type; {_DECLARE}")
     elif mode == "streaming":
-        # Whether a column is still a time attribute behind other operators may be known less well here than by Flink.
-        yield Fault("time of window", f"{said} without a watermark; {_DECLARE}", certain=isinstance(below, Scan))
+        # After other operators, Flink may know better if a column is still a time attribute.
+        yield Fault("time of window", f"{text} without a watermark; {_DECLARE}", certain=isinstance(below, Scan))
 
 
 def _last_sort(root: Node) -> Sort | None:
-    """The ORDER BY of the query itself: that of a subquery Flink leaves out."""
+    """The ORDER BY of the query itself; None without one. Flink ignores the ORDER BY of a subquery."""
     if isinstance(root, Project) and isinstance(root.input, Sort) and len(root.schema) < len(root.input.schema):
         return root.input if root.input.schema[-1].name.startswith(HIDDEN_KEY) else None
     return root if isinstance(root, Sort) else None
@@ -294,15 +296,15 @@ def _order(sort: Sort) -> Iterator[Fault]:
     column = _column(sort.input, key)
     if column is None or (column.time_attribute is not None and ascending):
         return
-    name = "what is not selected" if column.name.startswith(HIDDEN_KEY) else column.name
-    said = f"rows are ordered by {name}{'' if ascending else ' DESC'}, and a stream has no end"
-    remedy = "order them by a time attribute, ascending, or add a LIMIT"
+    name = "an expression that is not selected" if column.name.startswith(HIDDEN_KEY) else column.name
+    text = f"rows are ordered by {name}{'' if ascending else ' DESC'}, but a stream has no end"
+    remedy = "order rows by a time attribute, ascending, or add a LIMIT"
     certain = column.type.name not in TIMESTAMPS or column.time_attribute is not None
-    yield Fault("order", f"{said}; {remedy}", certain=certain)
+    yield Fault("order", f"{text}; {remedy}", certain=certain)
 
 
 def _column(below: Node, expression: Expression) -> Column | None:
-    """The column that an expression names, where its type is known."""
+    """The column that an expression refers to; None if the type of the column is unknown."""
     if not isinstance(expression, InputRef) or expression.index >= len(below.schema):
         return None
     column = below.schema[expression.index]

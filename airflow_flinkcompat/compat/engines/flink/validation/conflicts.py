@@ -1,7 +1,7 @@
-"""ON CONFLICT: whether Flink asks an INSERT for it or refuses it, and which materializer it plans.
+"""ON CONFLICT: INSERTs that require or forbid the clause, and the planned materializer.
 
 The upsert key of the query is compared with the primary key of the sink. The conditions are those of
-``FlinkChangelogModeInferenceProgram`` (2.3.0); its planner was asked for each kind of query.
+``FlinkChangelogModeInferenceProgram`` (2.3.0), and were checked with its planner for each kind of query.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from airflow_flinkcompat.plan.program import Pipeline, Program
 from airflow_flinkcompat.plan.types import UNKNOWN
 
 ON_CONFLICT = "ON CONFLICT"
-"""The clause, and the kind of fault that it is missing."""
+"""The clause, and the fault kind of a missing clause."""
 
 
 REQUIRED = "table.exec.sink.require-on-conflict"
@@ -58,37 +58,37 @@ _MATERIALIZE = "table.exec.sink.upsert-materialize"
 
 
 _FIRST = (2, 3)
-"""The first line of Flink that knows the clause, and asks for it."""
+"""The first line of Flink that supports and requires the clause."""
 
 
 _WITHOUT_RETRACTIONS = (2, 2)
-"""The first line that plans no materializer for a sink that takes the row before an update as well."""
+"""The first line that plans no materializer for a sink that also accepts the row before an update."""
 
 
 _AT_WATERMARKS = ("ERROR", "NOTHING")
-"""Strategies by which rows wait for the watermark in front of the sink."""
+"""Strategies for which rows wait for the watermark before the sink."""
 
 
 REMEDY = (
-    "add ON CONFLICT DO DEDUPLICATE (the latest row of a key stays), DO NOTHING (the first row stays) or DO ERROR (the "
-    f"job fails) to the end of the INSERT, or set {REQUIRED} = false"
+    "add ON CONFLICT DO DEDUPLICATE (keeps the latest row of a key), DO NOTHING (keeps the first row) or DO ERROR "
+    f"(fails the job) to the end of the INSERT, or set {REQUIRED} = false"
 )
-"""Remedies in the script. DO NOTHING and DO ERROR need a watermark on every source."""
+"""The remedy for a missing clause. DO NOTHING and DO ERROR need a watermark on every source."""
 
 
 _OTHER_VALUES = frozenset({"UPPER", "LOWER", "TRIM", "SUBSTRING", "SUBSTR", "CONCAT", "ABS", "MOD", "DATE_FORMAT"})
-"""Functions that no planner simplifies to their argument, and that keep no key."""
+"""Functions that the planner never simplifies to their argument, and that preserve no key."""
 
 
 _ORDERED = frozenset({"<", "<=", ">", ">=", "<>", "LIKE", "IS NOT NULL", "IS NULL"})
-"""Conditions that give no column a constant value."""
+"""Conditions that do not fix a column to a constant value."""
 
 
 _Key = frozenset[object]
 
 
 class Materializer(StrEnum):
-    """The operator with state that Flink plans between a query and a keyed sink.
+    """The stateful operator that Flink plans between a query and a keyed sink.
 
     ``UPSERT`` is SinkUpsertMaterializer, ``WATERMARK`` WatermarkCompactingSinkMaterializer.
     """
@@ -100,55 +100,55 @@ class Materializer(StrEnum):
 
 
 class _Mode(StrEnum):
-    """The changes that a sink asks for, of the rows of one query."""
+    """The kinds of changes that a sink requires from a query."""
 
     APPEND = "inserts only"
     UPSERT = "updates by key"
-    RETRACT = "updates with the row before"
+    RETRACT = "updates with the row before the update"
     NOT_KNOWN = "not known"
 
 
 def strategy(output: Output) -> str | None:
-    """Return the word after ON CONFLICT DO."""
+    """The strategy in ON CONFLICT DO, in capitals; None without the clause."""
     return next((text.upper() for name, text in output.hints if name == ON_CONFLICT), None)
 
 
 def conflict_faults(
     output: Output, pipeline: Pipeline, program: Program, sink: Table, line: str | None
 ) -> Iterator[Fault]:
-    """Faults of an INSERT's ON CONFLICT clause, or of its lack, on a line of Flink (``major.minor``).
+    """Faults of a present or a missing ON CONFLICT clause on a line of Flink (``major.minor``).
 
-    Faults are uncertain if the upsert key cannot be derived.
+    A fault is uncertain if the upsert key cannot be derived.
     """
     if strategy(output) is not None:
         yield from _clause_faults(output, pipeline, program, sink, line)
-    elif sink.primary_key and asks(line) and _clause_required(dict(pipeline.settings)):
+    elif sink.primary_key and requires_clause(line) and _clause_required(dict(pipeline.settings)):
         yield from _missing(output, pipeline, program, sink, line)
 
 
 def _clause_faults(
     output: Output, pipeline: Pipeline, program: Program, sink: Table, line: str | None
 ) -> Iterator[Fault]:
-    said = f"ON CONFLICT DO {strategy(output)}"
-    if (line is not None and not asks(line)) or _in_batch(dict(pipeline.settings)):
+    clause = f"ON CONFLICT DO {strategy(output)}"
+    if (line is not None and not requires_clause(line)) or _in_batch(dict(pipeline.settings)):
         return
     updates = changes(output.segment, pipeline, program)
     mode = _mode(sink, updates)
     if mode is _Mode.RETRACT or (mode is _Mode.APPEND and updates is not Known.YES):
-        takes = "inserts alone" if mode is _Mode.APPEND else "the row before an update as well"
+        received = "only inserts" if mode is _Mode.APPEND else "the row before an update too"
         yield Fault(
             "an ON CONFLICT for a sink without keyed updates",
             (
-                f"{said} is for sinks that accept updates by key, and sink {sink.name} ({sink.option('connector')}) "
-                f"receives {takes} here; remove the clause"
+                f"{clause} is for sinks that accept updates by key, but sink {sink.name} ({sink.option('connector')}) "
+                f"receives {received} here; remove the clause"
             ),
         )
     if strategy(output) in _AT_WATERMARKS and (without := list(_without_watermark(output, program))):
         yield Fault(
             "an ON CONFLICT without a watermark",
             (
-                f"{said} requires a watermark on every source, and {', '.join(without)} has none; declare WATERMARK "
-                "FOR one of its times, or use DO DEDUPLICATE"
+                f"{clause} requires a watermark on every source, but {', '.join(without)} has none; declare WATERMARK "
+                f"FOR a time column, or use DO DEDUPLICATE"
             ),
         )
 
@@ -164,7 +164,7 @@ def _missing(output: Output, pipeline: Pipeline, program: Program, sink: Table, 
         ON_CONFLICT,
         (
             f"PRIMARY KEY ({names}) of sink {sink.name} {'is not' if certain else 'may not be'} the upsert key "
-            f"of the query, and Flink {line} then requires ON CONFLICT; {REMEDY}"
+            f"of the query, so Flink {line} requires ON CONFLICT; {REMEDY}"
         ),
         certain,
         by_line=True,
@@ -175,7 +175,7 @@ def _missing(output: Output, pipeline: Pipeline, program: Program, sink: Table, 
 def materializer(
     output: Output, pipeline: Pipeline, program: Program, sink: Table | None, line: str | None
 ) -> Materializer:
-    """Return the operator that Flink plans between a query and its sink to settle rows of one key."""
+    """The operator that Flink plans before a sink to resolve several rows with one primary key."""
     if not output.sink:
         return Materializer.NONE
     if sink is None:
@@ -194,7 +194,7 @@ def materializer(
         taken = _Mode.NOT_KNOWN
     if mode == "FORCE":
         return {_Mode.RETRACT: Materializer.NONE, _Mode.NOT_KNOWN: Materializer.NOT_KNOWN}.get(taken, planned)
-    overwrites = strategy(output) == "DEDUPLICATE" or not asks(line)
+    overwrites = strategy(output) == "DEDUPLICATE" or not requires_clause(line)
     if taken in (_Mode.APPEND, _Mode.RETRACT) or (updates is Known.NO and overwrites):
         return Materializer.NONE
     differs = _differs(output, program, sink)
@@ -204,8 +204,8 @@ def materializer(
     return planned if certain else Materializer.NOT_KNOWN
 
 
-def asks(line: str | None) -> bool:
-    """Return whether a line of Flink asks for ON CONFLICT."""
+def requires_clause(line: str | None) -> bool:
+    """True if a line of Flink requires ON CONFLICT."""
     return line is not None and _version(line) >= _FIRST
 
 
@@ -227,13 +227,13 @@ def _clause_required(given: Mapping[str, str]) -> bool:
 
 
 def _without_watermark(output: Output, program: Program) -> Iterator[str]:
-    """The declared tables of a query that Flink scans and that have no watermark."""
+    """The declared tables that Flink scans for a query and that have no watermark."""
     joins = (each for each in operators(output) if isinstance(each, JoinOperator) and each.form is JoinForm.LOOKUP)
     looked_up = {id(join.segments[1]) for join in joins}
     if any(
         all(isinstance(leaf, Literal) for leaf in leaves(part)) for each in segments(output) for part in each.filters
     ):
-        return  # a condition that is constant may leave no source
+        return  # a constant condition may remove the source
     read = (each.origin for each in segments(output) if id(each) not in looked_up)
     scanned = {origin.table for origin in read if isinstance(origin, Source)}
     for table in program.tables:
@@ -242,7 +242,7 @@ def _without_watermark(output: Output, program: Program) -> Iterator[str]:
 
 
 def _mode(sink: Table, updates: Known) -> _Mode:
-    """The changes that a sink asks for of rows that are added only, or updated too."""
+    """The kinds of changes that a sink requires from append-only or updating results."""
     facts = registry.sink(sink.option("connector"))
     format = FORMATS.get(value_format(sink))
     if format is not None and format.appends is Known.NO and facts.upserts is Known.NO:
@@ -261,14 +261,14 @@ def _mode(sink: Table, updates: Known) -> _Mode:
 
 
 def _differs(output: Output, program: Program, sink: Table) -> Known:
-    """Return whether no upsert key of the query lies within the sink's primary key."""
-    held = _held(output, sink)
+    """Known.YES if the sink's primary key contains no upsert key of the query."""
+    held = _primary_key_values(output, sink)
     if held is None or output.segment.functions:
         return Known.NOT_KNOWN
     keys, every = _upsert_keys(output.segment, program)
     below = {leaf for part in _equalities(output.segment) for leaf in leaves(part)}
     if any(_output(leaf) in key for leaf in below for key in keys):
-        return Known.NOT_KNOWN  # a key equal to a constant may be planned as the constant
+        return Known.NOT_KNOWN  # the planner may replace a key that equals a constant
     if any(key <= held for key in keys):
         return Known.NO
     if not every or any(_may_keep(value, keys) for value in held):
@@ -276,8 +276,8 @@ def _differs(output: Output, program: Program, sink: Table) -> Known:
     return Known.YES
 
 
-def _held(output: Output, sink: Table) -> frozenset[object] | None:
-    """Expressions of the primary key's columns; None if the statement does not fill them one by one."""
+def _primary_key_values(output: Output, sink: Table) -> frozenset[object] | None:
+    """The expressions for the primary key's columns; None if the INSERT does not fill each column."""
     if output.partition:
         return None
     names = output.insert_columns or [column.name for column in sink.written]
@@ -288,7 +288,7 @@ def _held(output: Output, sink: Table) -> frozenset[object] | None:
 
 
 def _output(value: object) -> object:
-    """A column as the operator below hands it on, whatever its type and place in the script."""
+    """A column as the upstream operator emits it, without its type and place in the script."""
     match value:
         case OperatorColumn(output=output):
             return _output(output)
@@ -300,7 +300,7 @@ def _output(value: object) -> object:
 
 
 def _may_keep(value: object, keys: frozenset[_Key]) -> bool:
-    """True if the planner may see a key in a computed value: a cast keeps it, a condition may be constant."""
+    """True if the planner may find a key in a computed value, such as a cast or a constant CASE."""
     if not isinstance(value, FunctionCall) or value.function in _OTHER_VALUES:
         return False
     return any(_output(leaf) in key for leaf in leaves(value) for key in keys)
@@ -311,7 +311,7 @@ def _equalities(segment: StatelessSegment) -> Iterator[Expression]:
 
 
 def _upsert_keys(segment: StatelessSegment, program: Program) -> tuple[frozenset[_Key], bool]:
-    """The upsert keys of a stretch's input, and whether these are all."""
+    """The upsert keys of a segment's input, and True if these are all."""
     none: frozenset[_Key] = frozenset()
     match segment.origin:
         case Rows():
@@ -348,15 +348,16 @@ def _passed(columns: Iterable[Expression]) -> _Key:
 
 
 def _of_join(operator: JoinOperator, program: Program) -> tuple[frozenset[_Key], bool]:
-    """A side's key holds with the columns by which rows are sent, if the other side's own key is unique.
+    """The upsert keys of a regular join, and True if these are all.
 
-    So does a key of each side together. Outer joins put NULL in the place of a side.
+    A key of one side that contains the join columns is a key of the result, if the other side is unique by the join
+    columns. A key of each side together is also a key. Outer joins may replace a side by NULL.
     """
     sides = [_upsert_keys(segment, program) for segment in operator.segments]
     if any(each == (frozenset(), True) for each in sides):
         return frozenset(), True
     every = all(complete for _, complete in sides)
-    # What a join below equates may stand for each other, and an expression for the column in it.
+    # The planner may replace columns that an upstream join equates, or a column by an expression over it.
     every &= not any(
         keys and isinstance(segment.origin, JoinOperator)
         for (keys, _), segment in zip(sides, operator.segments, strict=True)
@@ -379,9 +380,9 @@ def _of_join(operator: JoinOperator, program: Program) -> tuple[frozenset[_Key],
 
 
 def _of_aggregation(operator: AggregateOperator, program: Program) -> tuple[frozenset[_Key], bool]:
-    """The grouping keys, or a smaller key of an input with unique rows and without aggregates.
+    """The upsert keys of an aggregation: its grouping keys, or a smaller key of unique input rows.
 
-    The planner removes an aggregation that computes nothing of one row: SUM, MIN and MAX without a filter (2.3.0).
+    The planner removes an aggregation over unique rows if it only has SUM, MIN and MAX without a filter (2.3.0).
     """
     if operator.kind is AggregateKind.WINDOW:
         return frozenset(), True
@@ -397,7 +398,7 @@ def _of_aggregation(operator: AggregateOperator, program: Program) -> tuple[froz
     below, every = _upsert_keys(operator.segment, program)
     by_column = {_output(each): KeyOutput(each) for each in operator.keys}
     if below and isinstance(operator.segment.origin, JoinOperator):
-        return frozenset({whole}), False  # its rows may be unique by other keys
+        return frozenset({whole}), False  # rows of a join may be unique by other keys
     removed = all(each.function in ("SUM", "MIN", "MAX") and each.filter is None for each in operator.aggregates)
     reduced = {frozenset(by_column[each] for each in key) for key in below if removed and key <= by_column.keys()}
     return frozenset({whole, *reduced}), every

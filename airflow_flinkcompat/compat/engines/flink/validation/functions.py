@@ -1,4 +1,4 @@
-"""Argument types that Flink's validator refuses in calls and casts, from answers of its 2.3.0 planner."""
+"""Argument types that Flink's validator refuses in calls and casts, by the 2.3.0 planner."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ _JSON_RESULTS: Mapping[str, tuple[str, ...]] = {
     "JSON_VALUE": ("VARCHAR", "BOOLEAN", "INT", "DOUBLE"),
     "JSON_QUERY": ("VARCHAR", "ARRAY"),
 }
-"""Return types of these functions; Flink's code generation refuses any other type after RETURNING."""
+"""Supported return types of functions. Flink's code generation refuses other types after RETURNING."""
 
 
 _FORMS: Mapping[str, tuple[str, ...]] = {
@@ -146,14 +146,14 @@ _FORMS: Mapping[str, tuple[str, ...]] = {
     "MIN MAX": ("tkibcfdhwz",),
     "LISTAGG": ("t", "t t"),
 }
-"""The lists of arguments that a function takes, each with the kinds that each of its positions takes."""
+"""The argument lists that a function accepts, with the letters of the accepted types by position."""
 
 
 _MIXED: Mapping[str, str] = {
     **dict.fromkeys(("CASE", "IF", "IN", "ARRAY"), "wz"),
     **dict.fromkeys(("COALESCE", "IFNULL", "GREATEST", "LEAST"), _MOMENTS),
 }
-"""Functions whose values have one common type, and the kinds next to numbers that share one."""
+"""Functions whose values need one common type. Besides numbers, these types have a common type."""
 
 
 _TAKE_NULL = frozenset({
@@ -161,17 +161,17 @@ _TAKE_NULL = frozenset({
     "BTRIM", "TO_TIMESTAMP_LTZ", "PRINTF", "JSON_STRING", "TYPEOF", "COALESCE", "IFNULL", "NULLIF", "ARRAY_CONTAINS",
     "ARRAY_POSITION", "ARRAY_REMOVE", "ARRAY_APPEND", "ARRAY_PREPEND",
 })  # fmt: skip
-"""Functions of ``_FORMS`` that take a NULL without a type at some position."""
+"""Functions of ``_FORMS`` that accept an untyped NULL at some position."""
 
 
 _REFUSE_NULL = frozenset(["COUNT", "FIRST_VALUE", "LAST_VALUE", "LAG", "LEAD", "IF", "GREATEST", "LEAST"])
 
 
 _ALL_NULL = frozenset({"CASE", "COALESCE", "IFNULL", "ARRAY"})
-"""Functions that take NULL for any of their values, but not for all."""
+"""Functions that accept untyped NULL for some of their values, but not for all."""
 
 
-_CAST_NULL = "a NULL without a type; write CAST(NULL AS the type)"
+_CAST_NULL = "an untyped NULL; write CAST(NULL AS the type)"
 
 
 _ELEMENTS = ("ARRAY_CONTAINS", "ARRAY_POSITION", "ARRAY_REMOVE", "ARRAY_APPEND", "ARRAY_PREPEND")
@@ -211,7 +211,7 @@ _LATE_CASTS: Mapping[str, str] = {
 
 
 def refused_call(function: str, types: Sequence[DataType], result: DataType) -> str:
-    """Reason why Flink refuses a call for its arguments; "" if none is known."""
+    """Reason why Flink refuses the argument types of a call; "" if no reason is known."""
     if [type for type in types if not type.is_known]:
         return ""
     kinds = [_kind(type) for type in types]
@@ -219,15 +219,18 @@ def refused_call(function: str, types: Sequence[DataType], result: DataType) -> 
         return ""
     returned = _JSON_RESULTS.get(function)
     if returned is not None and result.is_known and result.name not in returned:
-        return f"{function} cannot return {_shown(result)}; use {', '.join(returned)}, and CAST the result"
-    given = ", ".join(map(_shown, types))
+        return f"{function} cannot return {_type_name(result)}; use {', '.join(returned)}, and CAST the result"
+    given = ", ".join(map(_type_name, types))
     if function in ("CAST", "TRY_CAST"):
         taken = result.name not in KIND or KIND[result.name] in _CASTS.get(kinds[0], _ANY)
-        return "" if taken else f"{function} cannot convert a {given} to {_shown(result)}; use a different function"
-    if _of_nothing_but_null(function, kinds):
+        return "" if taken else f"{function} cannot convert a {given} to {_type_name(result)}; use a different function"
+    if _has_untyped_null(function, kinds):
         return f"{function} is passed {_CAST_NULL}"
     if any(kind not in "k " for kind in _conditions(function, kinds)):
-        return f"a condition of {function} is not BOOLEAN: its arguments are ({given}); compare it with something"
+        return (
+            f"a condition of {function} is not BOOLEAN: its arguments are ({given}); compare the value with "
+            f"another value"
+        )
     if function in _MIXED and not _alike(_values(function, kinds), _MIXED[function]):
         return f"the values of {function} have no common type: its arguments are ({given}); CAST them"
     if any(not _comparable(a, b, equal=function in _EQUAL) for a, b in _compared(function, kinds)):
@@ -255,15 +258,15 @@ def is_refused_late(function: str, types: Sequence[DataType], result: DataType) 
 
 
 def mixed(types: Sequence[DataType]) -> str:
-    """Tell why the rows of a set operation or of VALUES cannot have these types in one column."""
+    """Reason why rows of a set operation or of VALUES cannot have these types in one column; else ""."""
     kinds = [_kind(type) for type in types]
     if "?" in kinds or not all(type.is_known for type in types) or _alike(kinds, "wz"):
         return ""
-    return f"has no common type: {', '.join(dict.fromkeys(map(_shown, types)))}; CAST them"
+    return f"has no common type: {', '.join(dict.fromkeys(map(_type_name, types)))}; CAST them"
 
 
-def _of_nothing_but_null(function: str, kinds: list[str]) -> bool:
-    """Check if Flink refuses a call for a NULL whose type nothing determines."""
+def _has_untyped_null(function: str, kinds: list[str]) -> bool:
+    """True if Flink refuses a call because of an untyped NULL."""
     if " " not in kinds:
         return False
     if function in _ALL_NULL:
@@ -283,12 +286,12 @@ def _forms() -> Mapping[str, tuple[tuple[str, ...], ...]]:
 
 
 def _kind(type: DataType) -> str:
-    """Letter of a type; " " for NULL, which is of any type, "?" for a type that the table lacks."""
+    """The letter of a type; " " for NULL, which fits every type; "?" for a type without a letter."""
     return " " if type.name == "NULL" else KIND.get(type.name, "?")
 
 
 def _takes(form: tuple[str, ...], kinds: list[str]) -> bool:
-    if form and form[-1].endswith("…"):  # once at least
+    if form and form[-1].endswith("…"):  # at least once
         form = (*form, *form[-1:] * (len(kinds) - len(form)))
     return len(form) == len(kinds) and all(
         kind == " " or kind in taken for taken, kind in zip(form, kinds, strict=True)
@@ -327,7 +330,7 @@ def _comparable(left: str, right: str, *, equal: bool) -> bool:
     return False
 
 
-def _shown(type: DataType) -> str:
+def _type_name(type: DataType) -> str:
     return str(type.with_nullability(True))
 
 
@@ -346,11 +349,11 @@ _FROM: Mapping[str, frozenset[str]] = {
     "TIMESTAMP": frozenset({"TIMESTAMP", "TIMESTAMP_LTZ"}),
     "TIMESTAMP_LTZ": frozenset({"TIMESTAMP", "TIMESTAMP_LTZ"}),
 }
-"""Types from which a type is made without a CAST; any other is made of itself alone."""
+"""The types that Flink converts to a type without a CAST. Unlisted types accept only themselves."""
 
 
 def is_implicitly_cast(source: DataType, target: DataType) -> bool | None:
-    """True if Flink writes values of one type into a column of another without a CAST."""
+    """True if Flink writes values of one type to a column of another type without a CAST; None if unknown."""
     if not (source.is_known and target.is_known) or "NULL" in (source.name, target.name):
         return None
     if source.elements or target.elements:
@@ -363,7 +366,7 @@ _BUILT_IN = "builtin"
 
 
 def call_faults(root: Node, declared: Collection[str]) -> Iterator[Fault]:
-    """Faults in a query's conditions and expressions; ``declared`` functions, in capitals, hide Flink's."""
+    """Faults in a query's conditions and calls. ``declared`` functions, in capitals, hide built-in ones."""
     for node in walk_nodes(root):
         yield from _rows(node)
         calls = _aggregates(node)
@@ -371,7 +374,7 @@ def call_faults(root: Node, declared: Collection[str]) -> Iterator[Fault]:
         for condition in conditions:
             if condition.type.is_known and condition.type.name not in ("BOOLEAN", "NULL"):
                 kind = condition.type.with_nullability(True)
-                yield Fault("condition", f"a condition is a {kind}; compare it with something")
+                yield Fault("condition", f"a condition is a {kind}; compare the value with another value")
         for call in calls:
             if call.language == _BUILT_IN:
                 yield from _of(call, declared)
@@ -387,12 +390,12 @@ def expression_call_faults(expression: Expression, declared: Collection[str]) ->
 
 
 def view_call_faults(root: Node, declared: Collection[str]) -> Iterator[Fault]:
-    """Find Flink's refusals of calls in a view's declaration, whether a query reads it or not."""
+    """Faults in calls that Flink refuses in a view's declaration, even if no query reads the view."""
     yield from (fault for fault in call_faults(root, declared) if not fault.late)
 
 
 def called_functions(root: Node) -> Iterator[str]:
-    """Return the functions that a query calls."""
+    """The names of the functions that a query calls."""
     for node in walk_nodes(root):
         calls = _aggregates(node)
         yield from (call.function for call in calls)
@@ -404,7 +407,7 @@ def called_functions(root: Node) -> Iterator[str]:
 
 
 def unknown_function_faults(names: Iterable[str], declared: Collection[str]) -> Iterator[Fault]:
-    """Find the functions that are neither Flink's own nor declared."""
+    """Uncertain faults for functions that are neither built in nor declared."""
     for name in dict.fromkeys(names):
         if not (is_built_in(name) or name in (*ACCESSES, "UNNEST") or name.upper() in declared):
             yield Fault(
@@ -423,7 +426,7 @@ def _of(call: FunctionCall | AggregateCall, declared: Collection[str]) -> Iterat
 
 
 def _rows(node: Node) -> Iterator[Fault]:
-    """Find columns of a set operation, or of VALUES, whose types have nothing in common."""
+    """Faults of columns in a set operation, or in VALUES, whose types have no common type."""
     match node:
         case Union(branches=inputs):
             rows = [[column.type for column in each.schema] for each in inputs]
@@ -440,12 +443,12 @@ def _rows(node: Node) -> Iterator[Fault]:
 
 
 def _escaped(pattern: Expression, escape: Expression) -> str:
-    """The reason why Flink refuses an ESCAPE; "" if it accepts it, or if a part is no literal."""
+    """Reason why Flink refuses an ESCAPE; "" if Flink accepts it, or if a part is not a literal."""
     if not (isinstance(escape, Literal) and isinstance(escape.value, str)):
         return ""
     sign = escape.value
     if len(sign) > 1:
-        return f"ESCAPE accepts one character, and '{sign}' has {len(sign)}"
+        return f"ESCAPE accepts one character, but '{sign}' has {len(sign)}"
     if not sign or not (isinstance(pattern, Literal) and isinstance(pattern.value, str)):
         return ""
     escaped = re.sub(rf"{re.escape(sign)}[_%{re.escape(sign)}]", "", pattern.value)

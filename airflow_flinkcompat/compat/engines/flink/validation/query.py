@@ -1,4 +1,4 @@
-"""All reasons for which Flink refuses an INSERT and its tables, and those that a new version adds."""
+"""All faults of an INSERT and its tables, and the faults that a new version adds."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _HINTS_ALLOWED = "table.dynamic-table-options.enabled"
 
 @dataclass(frozen=True)
 class Query:
-    """One INSERT: as written, resolved, its program, and the line of Flink that plans it."""
+    """One INSERT: its pipeline, its resolved output, its program, and the line of Flink that plans it."""
 
     pipeline: Pipeline
     output: Output
@@ -46,14 +46,14 @@ class Query:
 
 
 def faults(query: Query) -> tuple[Fault, ...]:
-    """Everything for which Flink refuses a query, or may; nothing in a script that alters tables."""
+    """All reasons why Flink refuses a query or may refuse it; none if the script alters tables."""
     if _alters(query.program):
         return ()
     return tuple(dict.fromkeys(_faults(query)))
 
 
 def of_declarations(program: Program) -> Iterator[tuple[Fault, Span | None]]:
-    """Find Flink's refusals of views and unused tables, each with its place."""
+    """Faults of views and unused tables, each with its place."""
     if _alters(program):
         return
     declared = frozenset(each.name.upper() for each in program.functions)
@@ -64,7 +64,7 @@ def of_declarations(program: Program) -> Iterator[tuple[Fault, Span | None]]:
         names[table.name] = [call.function for call in called(*declared_expressions(table))]
     for _, node in program.view_plans:
         yield from ((fault, node.span) for fault in (*view_call_faults(node, declared), *view_time_faults(node)))
-    # Functions of a query have rules of their own.
+    # Separate rules cover unknown functions in queries.
     if not any(names.values()):
         return
     used = {name for pipeline in program.pipelines for name in called_functions(pipeline.sink.input)}
@@ -78,10 +78,11 @@ def _alters(program: Program) -> bool:
     return any(each.kind == "Alter" and each.subject[0] == "TABLE" for each in program.other_statements)
 
 
-def brought(old: Query, new: Query) -> tuple[Fault, ...]:
-    """The faults of a new version that its old one does not have.
+def added_faults(old: Query, new: Query) -> tuple[Fault, ...]:
+    """The faults of a new version that its old version lacks.
 
-    A fault that the old version has too does not keep it from running, unless it is certain by the line of Flink.
+    The old version runs despite its faults, so equal faults of the new version do not count. Only a certain fault that
+    depends on Flink's line always counts.
     """
     found = faults(new)
     before = faults(old) if found else ()
@@ -100,7 +101,9 @@ def _faults(query: Query) -> Iterator[Fault]:
     declared = frozenset(each.name.upper() for each in query.program.functions)
     hinted = len(scans) < sum(isinstance(node, Scan) for node in nodes) or _other_options(sink.hints)
     if hinted and dict(query.pipeline.settings).get(_HINTS_ALLOWED, "true").lower() == "false":
-        yield Fault("hint", f"an OPTIONS hint is not allowed if '{_HINTS_ALLOWED}' is false; remove one of them")
+        yield Fault(
+            "hint", f"an OPTIONS hint is not allowed if '{_HINTS_ALLOWED}' is false; remove the hint or the setting"
+        )
     for table in dict.fromkeys([scan.table for scan in scans]):
         yield from faults_of_table(table, declared, query.line, sink=False)
     yield from call_faults(sink.input, declared)
@@ -118,5 +121,5 @@ def _faults(query: Query) -> Iterator[Fault]:
 
 
 def _other_options(hints: tuple[tuple[str, str], ...]) -> bool:
-    """Check if a hint overrides options of a table."""
+    """True if a hint overrides options of a table."""
     return any(name.upper() == "OPTIONS" for name, _ in hints)

@@ -1,4 +1,4 @@
-"""Validation of the declarations of used tables: watermark, keys, and the types of their formats."""
+"""Validation of table declarations: watermark, keys, options, and types that formats support."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ _CACHE_LIMITS = tuple(
 
 
 _LONGEST_TIME = 3
-"""Digits of a second that a time attribute has at most."""
+"""The maximum precision of a time attribute."""
 
 
 _NO_RAW = frozenset({"DECIMAL", "DATE", "TIME", *TIMESTAMPS, "ARRAY", "MAP", "ROW", "MULTISET"})
 
 
 def faults_of_table(table: Table, functions: Collection[str], line: str | None, *, sink: bool) -> Iterator[Fault]:
-    """Faults that Flink finds in a table's declaration; ``functions`` of the script are in capitals.
+    """Faults in the declaration of a used table. ``functions`` are the script's, in capitals.
 
-    ``line`` is the line of Flink that plans the statement; ``sink``: the table is written, not read.
+    ``line`` is the line of Flink that plans the statement. ``sink`` is True if the query writes to the table.
     """
     if table.declared:
         yield from declaration_faults(table, functions)
@@ -53,7 +53,7 @@ def faults_of_table(table: Table, functions: Collection[str], line: str | None, 
 
 
 def declaration_faults(table: Table, functions: Collection[str]) -> Iterator[Fault]:
-    """Find Flink's refusals of a table's declaration, whether a query uses it or not."""
+    """Faults in a table's declaration that Flink refuses even if no query uses the table."""
     for expression in declared_expressions(table):
         yield from expression_call_faults(expression, functions)
     yield from _watermark(table)
@@ -62,14 +62,14 @@ def declaration_faults(table: Table, functions: Collection[str]) -> Iterator[Fau
 
 
 def declared_expressions(table: Table) -> Iterator[Expression]:
-    """Return the expressions of computed columns and of the watermark."""
+    """The expressions of computed columns and of the watermark."""
     yield from (expression for _, expression in table.computed)
     if table.watermark is not None:
         yield table.watermark.expression
 
 
 def _options(table: Table, line: str | None, sink: bool) -> Iterator[Fault]:
-    """Values that the connector or a format does not take."""
+    """Faults of option values that the connector or a format does not accept."""
     options = dict(table.options)
     for fault in table_faults(options, line, "sink" if sink else "source") if line is not None else ():
         yield Fault(f"option {fault.split()[0]}", f"option {fault}, in table {table.name}")
@@ -82,7 +82,7 @@ def _options(table: Table, line: str | None, sink: bool) -> Iterator[Fault]:
 
 
 def _metadata(table: Table, sink: bool) -> Iterator[Fault]:
-    """Metadata keys that the connector lacks, and types to or from which Flink cannot cast them."""
+    """Faults of metadata columns: keys that the connector lacks, and types that need an impossible cast."""
     connector = table.option("connector") or ""
     formats = [each for key in ("format", "value.format") if (each := table.option(key))]
     known = metadata(connector, formats, written=sink)
@@ -95,14 +95,14 @@ def _metadata(table: Table, sink: bool) -> Iterator[Fault]:
         if sink and virtual:
             continue
         if key not in known:
-            # A format of which nobody asked may add any.
+            # A format with unknown metadata may provide any key.
             if not key.startswith("value.") or all(_adds_nothing(format) for format in formats):
                 what = f"use one of {', '.join(known)}" if known else "remove the column"
                 yield Fault(
                     "metadata",
                     (
                         f"{connector} {'writes' if sink else 'has'} no metadata {key}, which column {name} of table "
-                        f"{table.name} requires; {what}{', or make it VIRTUAL' if sink else ''}"
+                        f"{table.name} requires; {what}{', or make the column VIRTUAL' if sink else ''}"
                     ),
                 )
             continue
@@ -112,12 +112,13 @@ def _metadata(table: Table, sink: bool) -> Iterator[Fault]:
             yield Fault(
                 "metadata",
                 f"column {name} of table {table.name} is a {declared.with_nullability(True)}, and metadata {key} of "
-                f"{connector} is a {given.with_nullability(True)}, which Flink does not cast; declare it as that type",
+                f"{connector} is a {given.with_nullability(True)}, which Flink does not cast; declare the column with "
+                f"the metadata's type",
             )
 
 
 def _adds_nothing(format: str) -> bool:
-    """Check if a format provides no metadata besides the known ones."""
+    """True if a format provides no metadata besides the known keys."""
     found = FORMATS.get(format)
     return has_metadata(format) or (found is not None and found.appends is Known.YES)
 
@@ -136,14 +137,15 @@ def _watermark(table: Table) -> Iterator[Fault]:
     if column is None:
         yield Fault(
             "watermark",
-            f"table {table.name} has no column {name} for its watermark; use one of its columns",
+            f"table {table.name} has no column {name} for its watermark; use one of the table's columns",
             of_name=True,
         )
         return
     computed = dict(table.computed).get(name)
     if isinstance(computed, FunctionCall) and computed.function == "PROCTIME":
         yield Fault(
-            "watermark", f"{name} of table {table.name} is processing time, which supports no WATERMARK; remove it"
+            "watermark",
+            f"{name} of table {table.name} is processing time, which supports no WATERMARK; remove the WATERMARK",
         )
         return
     value = table.watermark.expression.type
@@ -177,7 +179,7 @@ def _key_columns(table: Table) -> Iterator[Fault]:
         if name not in names:
             yield Fault(
                 "primary key",
-                f"table {table.name} has no column {name} for its PRIMARY KEY; use one of its columns",
+                f"table {table.name} has no column {name} for its PRIMARY KEY; use one of the table's columns",
                 of_name=True,
             )
         elif name not in table.physical:
@@ -189,7 +191,7 @@ def _key_columns(table: Table) -> Iterator[Fault]:
 def _key(table: Table, sink: bool) -> Iterator[Fault]:
     connector = table.option("connector")
     if sink and not table.primary_key and registry.sink(connector).primary_key is KeyDemand.ALWAYS:
-        yield Fault("primary key", f"{connector} requires a PRIMARY KEY, and table {table.name} declares none")
+        yield Fault("primary key", f"{connector} requires a PRIMARY KEY, but table {table.name} declares none")
     format = FORMATS.get(value_format(table))
     if connector == "kafka" and table.primary_key and format is not None and format.appends is Known.YES:
         yield Fault(
@@ -202,7 +204,7 @@ def _key(table: Table, sink: bool) -> Iterator[Fault]:
 
 
 def value_format(table: Table) -> str:
-    """The format in which a table's values are written."""
+    """The format of a table's values; "" if there is none."""
     names = (table.option(key) for key in registry.format_keys(table.option("connector")))
     return next((name.lower() for name in names if name), "")
 
@@ -236,7 +238,7 @@ def _partitions(table: Table) -> Iterator[Fault]:
         if name not in names:
             yield Fault(
                 "partitions",
-                f"table {table.name} has no column {name} to be PARTITIONED BY; use one of its columns",
+                f"table {table.name} has no column {name} to be PARTITIONED BY; use one of the table's columns",
                 of_name=True,
             )
         elif name not in table.physical:
@@ -244,7 +246,7 @@ def _partitions(table: Table) -> Iterator[Fault]:
 
 
 def _guarantee(table: Table) -> Iterator[Fault]:
-    """Fault of an exactly-once Kafka sink without the prefix for the names of its transactions."""
+    """The fault of an exactly-once Kafka sink without a prefix for transactional ids."""
     if table.option("connector") not in ("kafka", "upsert-kafka") or table.option(_TRANSACTIONS) is not None:
         return
     for key in ("sink.delivery-guarantee", "sink.semantic"):
@@ -265,28 +267,32 @@ def _format(table: Table) -> Iterator[Fault]:
     partitions = table.partitioned_by if table.option("connector") == "filesystem" else ()
     if (table.option("value.fields-include") or "ALL").upper() == "EXCEPT_KEY":
         kept = tuple(column for column in kept if column.name not in key)
-    yield from _held(table, name, tuple(column for column in kept if column.name not in partitions))
+    yield from _unsupported_types(table, name, tuple(column for column in kept if column.name not in partitions))
     if key and (key_format := table.option(_KEY_FORMAT)):
-        yield from _held(table, key_format.lower(), tuple(each for each in table.stored if each.name in key))
+        yield from _unsupported_types(
+            table, key_format.lower(), tuple(each for each in table.stored if each.name in key)
+        )
 
 
-def _held(table: Table, format: str, columns: tuple[Column, ...]) -> Iterator[Fault]:
+def _unsupported_types(table: Table, format: str, columns: tuple[Column, ...]) -> Iterator[Fault]:
     if format == "raw" and len(columns) > 1:
-        yield Fault("format", f"format raw supports one column, and table {table.name} has {len(columns)} for it")
+        yield Fault(
+            "format", f"format raw supports one column, but table {table.name} has {len(columns)} columns for it"
+        )
         return
     for column in columns:
-        if column.type.is_known and not _holds(format, column.type):
+        if column.type.is_known and not _supports(format, column.type):
             yield Fault(
                 "format",
                 (
                     f"format {format} does not support {column.type.with_nullability(True)}, the type of {column.name} "
-                    f"of table {table.name}; declare it with a different type, or use a different format"
+                    f"of table {table.name}; declare the column with a different type, or use a different format"
                 ),
             )
 
 
-def _holds(format: str, type: DataType) -> bool:
-    """Check if Flink has a format for a column of this type (each type was checked with a 2.3.0 planner)."""
+def _supports(format: str, type: DataType) -> bool:
+    """True if a format supports a column type (each type was checked with a 2.3.0 planner)."""
     match format:
         case "raw":
             return type.name not in _NO_RAW
@@ -298,5 +304,5 @@ def _holds(format: str, type: DataType) -> bool:
     if format == "json" or format.endswith("-json"):
         if type.name in ("MAP", "MULTISET") and type.elements[0].name not in CHARACTERS:
             return False
-        return all(_holds(format, element) for element in type.elements)
+        return all(_supports(format, element) for element in type.elements)
     return True

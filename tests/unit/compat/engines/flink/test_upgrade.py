@@ -153,7 +153,7 @@ def test_what_was_not_run_is_named(script: str, settings: Mapping[str, str], nam
 def test_lines_between_which_nothing_was_run_are_unknown(old: str, new: str) -> None:
     report = upgraded(COUNTED, old, new)
     assert report.outcome is Outcome.UNKNOWN
-    assert f"Flink {old} to {new}: no restore was run between these lines" in messages(report)
+    assert f"Flink {old} to {new}: no restore between these lines was measured" in messages(report)
 
 
 UNITED = "(SELECT rider, fare, at FROM trips UNION ALL SELECT city, fare, at FROM trips)"
