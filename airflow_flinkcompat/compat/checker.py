@@ -72,7 +72,7 @@ TOO_DEEP = Finding.of(
 
 
 WithHistory = Callable[[Migration, Side, Side], Migration]
-"""Function that adds the state computed from past rows to a migration of the old to the new side."""
+"""Function that adds state computed from past rows to a migration between both sides."""
 
 ENGINE_BY_NAME: Mapping[str, Engine] = {engine.name: engine for engine in (VvrEngine(), FlinkEngine())}
 

@@ -1,4 +1,4 @@
-"""Reasons why a proposed side cannot be deployed, even if a person approves it."""
+"""Obstacles that prevent the deployment of a proposed side, even if a person approves the change."""
 
 from __future__ import annotations
 

@@ -197,7 +197,7 @@ def one_for_each_column(findings: Sequence[Finding], change: Change) -> list[Fin
 
 
 def _weight(finding: Finding) -> tuple[bool, int, bool, bool]:
-    """Sort key: the decisive, worst finding last; a finding about the query outranks one about its tables."""
+    """Sort key of findings: decisive before overruled, then by outcome, then the query before its tables."""
     of_query = not any(key.startswith("table/") for key in finding.claims)
     return not finding.overruled_by, finding.outcome.rank, bool(finding.operator), of_query
 

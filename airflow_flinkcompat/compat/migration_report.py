@@ -41,7 +41,7 @@ SEEN_RULES = frozenset(
 MIGRATED_LINES = ("1.20", "2.3")
 """The lines of Flink with measured migrations (``dev/measure/results/migrations``)."""
 SETTING_RULE = "setting-changed"
-"""The rule about settings. Plans show settings such as mini-batch, but no conversions of values."""
+"""The rule about settings. A plan shows mini-batch, for example, but not the session time zone."""
 CONDITION_RULE = "filter-below-state"
 """The rule about a condition on an aggregation's input. A migration carries such state on request."""
 COMPUTED_RULES = frozenset({CONDITION_RULE, "rank-partition-changed", "rank-partition-reordered"})

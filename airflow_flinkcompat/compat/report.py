@@ -283,7 +283,7 @@ _REFUSED_BY_FLINK = (Consequence.REFUSED_AT_SUBMIT, Consequence.REFUSED_AT_RESTO
 
 @dataclass(frozen=True)
 class Report:
-    """The verdict on a change, with the decisive findings first, worst first.
+    """The verdict on a change. Its findings begin with the decisive ones, worst first.
 
     ``other`` is the other engine and its outcome, if requested. ``sinks`` contains an outcome for every sink of either
     side; ``outcome`` is the worst of them. ``operators`` contains every stateful operator. ``sinks`` and ``operators``
@@ -381,7 +381,7 @@ class Report:
 
     @property
     def migration_is_unknown(self) -> bool:
-        """True if a rewritten savepoint may keep state, but the report does not show which."""
+        """True if a rewritten savepoint may keep state, but the report does not contain a migration."""
         planned = ENGINE_FACTS[self.engine].compiles_plans and not self.new_source.endswith(PROGRAM_SUFFIXES)
         judged = self.outcome is Outcome.INCOMPATIBLE and not self.is_refused
         removed = any(finding.rule == _REMOVED for finding in self.findings)

@@ -128,9 +128,9 @@ DIFFERS = Rule(
     vvr=unknown("plans apply only to open-source Flink"),
     flink=measured(Outcome.INCOMPATIBLE, "w-add-agg", "w-size-1to2-ws", "w-filter-nonwindow-add", note=_SOURCE),
     rationale=(
-        "Flink's planner plans both scripts. If the operators up to a stateful one differ, the job is "
-        "refused at submit. If the layout of its state differs, it is refused at restore. If the meaning "
-        "of its state differs, it runs with wrong rows."
+        "Flink's planner plans both scripts. If the operators before a stateful operator differ, Flink refuses the "
+        "job at submit. If the layout of the state differs, Flink refuses the job at restore. If the meaning of the "
+        "state differs, the job runs with wrong rows."
     ),
     example=Example(windowed("customer, SUM(amount)"), windowed("customer, MAX(amount)")),
     not_applicable=("vvr",),
@@ -163,7 +163,7 @@ _FOR_LACK_OF_COVER = (Reason.NOT_COVERED, Reason.AMBIGUOUS, Reason.VERSION)
 
 @dataclass(frozen=True)
 class RestoreVerdict:
-    """The diff of two planned jobs, as a source of findings next to the rules.
+    """Findings from the diff of two planned jobs, in addition to those of the rules.
 
     Attributes:
         compared: The change with the compiled plans of both sides.
@@ -280,7 +280,7 @@ class RestoreVerdict:
         )  # fmt: skip
 
     def _is_refuted(self, finding: Finding) -> bool:
-        """True if Flink planned, with all jars, a script that it may refuse according to a rule."""
+        """True if a rule expects that Flink may refuse the script, but Flink planned it with all jars."""
         planned = self.prediction is not None and not self.prediction.stand_ins
         return planned and finding.rule in REFUSALS and finding.outcome is Outcome.UNKNOWN
 

@@ -91,13 +91,13 @@ def _unread(side: Side) -> Iterator[Finding]:
 
 def _unresolved(side: Side) -> Iterator[Finding]:
     """Findings on queries with unresolved names, unless another finding already reports the query."""
-    told = refusals(side.program)
+    refused = refusals(side.program)
     unread = [each.span for each in side.program.problems if each.reason not in REFUSALS]
     for pipeline in side.program.pipelines:
         if any(span is not None and _within(span, pipeline.span) for span in unread):
             continue
         for query in unresolved(pipeline.sink):
-            if not any(each.span == query.span and each.message.startswith(query.reason) for each in told):
+            if not any(each.span == query.span and each.message.startswith(query.reason) for each in refused):
                 sink = pipeline.sink.table.name if pipeline.sink.table else ""
                 message = f"{format_query(sink)} cannot be resolved: {query.reason}"
                 yield _finding(

@@ -117,7 +117,7 @@ def expected(why: str, consequence: Consequence | None = Consequence.REFUSED_AT_
 
 
 def unknown(why: str = "", reason: Reason = Reason.NOT_COVERED) -> Verdict:
-    """Unknown; by default because no document and no restore covers the case."""
+    """An unknown verdict. The default reason is that no document and no restore covers the case."""
     return Verdict(Outcome.UNKNOWN, Basis.INFERRED, why, reason)
 
 

@@ -77,8 +77,8 @@ _REHEARSE_BRIEFLY = "Rehearse {new} from a savepoint of the running job (`flinkc
 class Step:
     """One next step.
 
-    ``commands`` are lines of SQL or shell, by ``language``. ``brief`` replaces ``text`` in a short report; None means
-    the same text. A short report omits a step whose ``brief`` is empty.
+    ``commands`` are lines in ``language``, which is ``sql`` or ``sh``. ``brief`` replaces ``text`` in a short report;
+    None means the same text. A short report omits a step whose ``brief`` is empty.
     """
 
     text: str

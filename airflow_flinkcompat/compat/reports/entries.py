@@ -91,7 +91,7 @@ def _operator_reports(change: Change, fired: Fired) -> Iterator[OperatorReport]:
 
 
 def _is_stateless(pair: OperatorPair) -> bool:
-    """True if neither side of an operator stores state. Its findings then concern downstream operators."""
+    """True if an operator stores no state on either side. Findings then concern downstream operators."""
     pipeline = pair.pipeline
     return lookups.keeps_nothing(pair.old, pipeline.old, pipeline.old_program) and lookups.keeps_nothing(
         pair.new, pipeline.new, pipeline.new_program

@@ -131,7 +131,7 @@ def _without_window(old: SingleOperatorQuery, new: SingleOperatorQuery, operator
     counted = functions == {"COUNT"} and not arguments(operator.aggregates)
     measured = called(operator.aggregates, WITHOUT_ONE_CHAIN | {"COUNT"}) and len(functions) == 1
     if not measured or ("COUNT" in functions and not counted) or operator.segment.filters:
-        return unknown("only one of SUM, MAX, AVG and COUNT(*) over all rows was measured at a time")
+        return unknown("only queries with a single SUM, MAX, AVG or COUNT(*) over all rows were measured")
     if not (old.prunes and new.prunes):
         return unknown(NOT_PRUNED)
     if any(side.table.computed or len(side.needed) == len(side.table.columns) for side in (old, new)):

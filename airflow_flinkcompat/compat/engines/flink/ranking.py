@@ -1,7 +1,7 @@
 """Engine ``flink``: verdicts on changes of a Top-N or a deduplication.
 
-All were measured on 2.3.0, window Top-Ns also on 1.20.3. A ranking's strategy depends on its input. Of an append-only
-table, only the rows of the selected ranks are stored. If rows may be retracted, all rows are stored.
+All were measured on 2.3.0, window Top-Ns also on 1.20.3. A ranking's strategy depends on its input. Over an append-only
+table, a ranking stores only the rows of the selected ranks. If rows may be retracted, it stores all rows.
 """
 
 from __future__ import annotations
@@ -70,12 +70,12 @@ class Ranking:
 
     @property
     def same_row_types(self) -> bool | None:
-        """True if the stored rows have equal types in order; None if one is unknown."""
+        """True if both sides store rows with equal column types; None if a type is unknown."""
         return same_types(self.old.row_types, self.new.row_types)
 
     @property
     def only_window_fields_moved(self) -> bool:
-        """True if only window fields moved in the input row, because they moved in the GROUP BY before it."""
+        """True if the input rows differ only in the position of window fields."""
         rest = [[c for c in side.row if window_field(c) is None] for side in (self.old, self.new)]
         return self.old.row != self.new.row and set(self.old.row) == set(self.new.row) and rest[0] == rest[1]
 
@@ -95,7 +95,7 @@ def stores_no_row(rank: RankOperator) -> bool:
 
 
 def same_types(old: tuple[DataType, ...], new: tuple[DataType, ...]) -> bool | None:
-    """True if types are equal; None if one is unknown."""
+    """True if the types are equal; None if a type is unknown."""
     if not all(kind.is_known for kind in (*old, *new)):
         return None
     return [str(kind) for kind in old] == [str(kind) for kind in new]

@@ -50,7 +50,7 @@ _OF_AGGREGATIONS: Mapping[str, tuple[str, ...]] = {
     "watermark delay": ("kafka-source-tumble-watermark-delay", "kafka-source-tumble-watermark-delay-p2"),
     "watermark": ("ks-group-wm-added", "ks-group-wm-removed", "ks-group-ts-to-metadata"),
 }
-"""Like :data:`SOURCE_PARTS`, for aggregations; ``watermark`` is only for queries without windows."""
+"""Restores of an aggregation with a changed part of the source's declaration."""
 _CALC_MOVED = ("ks-group-all-read-unread-end", "ks-tumble-every-read-unread-end", "ks-tumble-unread-removed")
 SINK_PARTS: Mapping[str, tuple[str, ...]] = {
     "columns": ("sk-stateless-direct-columns-renamed", "sk-stateless-kafka-metadata"),

@@ -30,7 +30,7 @@ _WAYS_OUT: Mapping[str, str] = {
         "the upgrade and add it again afterwards"
     ),
 }
-"""Reaction of the new line, and the remedy, by the prefix of a kind of state."""
+"""Clauses with a cause and a remedy, by the prefix of the failed kind of state."""
 
 
 @dataclass(frozen=True)

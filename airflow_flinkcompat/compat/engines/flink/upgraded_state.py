@@ -65,7 +65,7 @@ _SAME_FIELDS = {
     **dict.fromkeys(("FIRST_VALUE", "LAST_VALUE"), "FIRST_VALUE or LAST_VALUE"),
     **dict.fromkeys(("STDDEV_POP", "STDDEV_SAMP", "VAR_POP", "VAR_SAMP", "STDDEV", "VARIANCE"), "STDDEV or VAR"),
 }
-"""Functions that store the same fields."""
+"""One name for each group of functions with the same stored fields."""
 _TYPELESS = frozenset({"ROW_NUMBER", "RANK", "DENSE_RANK", "GROUPING", "GROUPING_ID", "GROUP_ID"})
 _PLANNED = frozenset({"UNNEST", "PROCTIME_MATERIALIZE", "VALUES"})
 _STATELESS_STATEMENTS = frozenset(

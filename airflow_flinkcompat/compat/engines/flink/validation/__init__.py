@@ -17,7 +17,7 @@ class Fault:
             nothing.
         late: True if Flink refuses the fault when a query is planned, but accepts it in a view that no query reads.
         undescribed: The table whose connector decides, if the catalogue does not describe the connector; else "".
-        of_name: True if a table lacks a named column. Every engine refuses such a statement.
+        of_name: True if a table lacks a named column, so that every engine refuses the statement.
     """
 
     kind: str

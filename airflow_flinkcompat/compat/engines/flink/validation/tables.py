@@ -36,7 +36,7 @@ _NO_RAW = frozenset({"DECIMAL", "DATE", "TIME", *TIMESTAMPS, "ARRAY", "MAP", "RO
 
 
 def faults_of_table(table: Table, functions: Collection[str], line: str | None, *, sink: bool) -> Iterator[Fault]:
-    """Faults in the declaration of a used table. ``functions`` are the script's, in capitals.
+    """Faults in the declaration of a used table. ``functions`` are declared names in capitals.
 
     ``line`` is the line of Flink that plans the statement. ``sink`` is True if the query writes to the table.
     """
