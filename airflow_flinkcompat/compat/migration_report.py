@@ -148,7 +148,7 @@ class MigrationReport:
                 ("keeps", each.keeps),
                 ("computed", each.computed),
                 ("begins now", each.begins),
-                ("gone", each.gone),
+                ("dropped", each.gone),
             )
             for word, metrics in lists:
                 if metrics:

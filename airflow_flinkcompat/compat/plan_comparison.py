@@ -301,7 +301,7 @@ class ComparedPlans:
         return old, new
 
     def _sinks(self, wanted: Callable[[Set[str | None]], bool]) -> frozenset[str]:
-        """Sinks with such connectors on both sides together, by the names the plans have for them."""
+        """Identifiers of the sinks whose connectors on both sides, as one set, satisfy ``wanted``."""
         connectors: dict[str, set[str | None]] = {QUERY_SINK: {"blackhole"}}
         for program in self.change.programs:
             for table in program.tables:

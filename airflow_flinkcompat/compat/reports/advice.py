@@ -348,7 +348,7 @@ def _from_zero(report: Report) -> tuple[str, str]:
 def _question(report: Report, known: ReportContext) -> str:
     names, until = _from_zero(report)
     question = f"Decide whether {names} may start from zero ({until})"
-    return f"{question}." if known.approver else f"{question}; in Airflow the branch `approve` asks."
+    return f"{question}." if known.approver else f"{question}; in Airflow, the branch `approve` asks a person."
 
 
 def _may_begin_empty(report: Report, known: ReportContext) -> str:

@@ -194,7 +194,7 @@ def _basis(finding: Finding) -> tuple[str, str]:
 
 def _migration(migration: MigrationReport) -> Iterator[str]:
     yield from (f"### {migration.headline}", "")
-    yield from ("| operator | its state | keeps | begins now | gone |", "|---|---|---|---|---|")
+    yield from ("| operator | its state | keeps | begins now | dropped |", "|---|---|---|---|---|")
     for each in migration.operators:
         metrics = (", ".join(map(code_span, found)) for found in (each.keeps, each.begins, each.gone))
         yield f"| {' | '.join((code_span(each.operator), plain_words(each.state), *metrics))} |"

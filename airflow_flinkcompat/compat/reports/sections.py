@@ -139,14 +139,14 @@ _UNCHANGED = "its state is unchanged; only other parts of the change are in doub
 def _kind(operator: OperatorReport) -> str:
     """The kind of an operator, marked as new or removed if the operator is on one side only."""
     if operator.before is None or operator.after is None:
-        return f"{operator.kind} ({'new' if operator.before is None else 'gone'})"
+        return f"{operator.kind} ({'new' if operator.before is None else 'removed'})"
     return operator.kind
 
 
 def rows(operator: OperatorReport) -> Iterator[tuple[str, str, str]]:
     """Label, text and fate of the window, of each key, of each metric, and of stored rows."""
     before, after = (side.window if side else "" for side in (operator.before, operator.after))
-    changed = [(before, "replaced" if after else "gone"), (after, "new")]
+    changed = [(before, "replaced" if after else "removed"), (after, "new")]
     fates = [(before, "same")] if before == after else changed
     yield from (("window", format_excerpt(text), fate) for text, fate in fates if text)
     yield from (("key", format_excerpt(key), fate.value) for key, fate in operator.keys)
