@@ -112,7 +112,7 @@ def test_programs_are_deployments_where_their_queries_can_be_read(run: Run) -> N
     assert [each.script for each in load_project("flinkcompat.toml").deployments] == ["jobs/copy.py", "jobs/sums.table"]
     (line,) = result.err.splitlines()
     assert line.startswith("left out: jobs/generic.py:")
-    assert "no query of the program could be read: if it is a job, write [deployments.NAME]" in line
+    assert "no query of the program could be read: if the program is a job, add [deployments.NAME]" in line
 
 
 def test_a_repository_of_programs_that_cannot_be_read_says_which(run: Run) -> None:

@@ -17,7 +17,7 @@ def test_a_program_is_checked_with_what_its_environment_knows(run: Run) -> None:
     left_open = run("check", "job.py", "job.py", "--format", "json")
     assert left_open.code == 0
     (warning,) = report_of(left_open)["warnings"]
-    assert "only the environment knows" in warning
+    assert "values from the environment are assumed to be equal" in warning
     assert "SINK; pass them with --var" in warning
     Path("other.py").write_text(PROGRAM.replace("os.environ['SINK']", "os.environ['TARGET']"), encoding="utf-8")
     assert run("check", "job.py", "other.py", "--engine", "flink").code == 1
