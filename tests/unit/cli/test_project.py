@@ -153,5 +153,5 @@ def test_variables_of_the_file_are_a_programs(run: Run, repository: Path) -> Non
     )
     result = run("check", "jobs/job.py", "jobs/job.py")
     assert "deployment job: variables SINK" in " ".join(result.out.split())
-    assert "values that only the environment knows" not in result.out
+    assert "values from the environment are assumed" not in result.out
     assert result.code == 0

@@ -179,7 +179,7 @@ def test_a_plan_of_before_a_deployment_does_not_count(shop: Shop) -> None:
 def test_a_file_that_cannot_be_written(shop: Shop) -> None:
     """The next try plans the same."""
     (shop.folder / "taken").write_text("a file")
-    with pytest.raises(AirflowException, match=r"the plan cannot be written to .*plan\.yaml.*nothing was changed"):
+    with pytest.raises(AirflowException, match=r"the plan cannot be written to .*plan\.yaml.*Nothing was changed"):
         shop.run(CHANGED, "resume", plan_only=True, plan_to=str(shop.folder / "taken" / "plan.yaml"))
     shop.plan_of(CHANGED)
     assert shop.kinds.count("planned") == 1
