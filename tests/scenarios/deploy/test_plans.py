@@ -42,7 +42,7 @@ def test_a_target_without_a_planner_is_named_with_the_remedy() -> None:
         JobManagerTarget("http://jobs.test:8081") as target,
         pytest.raises(
             PlansUnavailable,
-            match=r"^the JobManager at http://jobs\.test:8081 compiles no plans: use a SQL Gateway .*--gateway URL\)$",
+            match=r"^the JobManager at http://jobs\.test:8081 cannot compile plans\. Use a SQL .*--gateway URL\)$",
         ),
     ):
         explain_plans(*both, target)
