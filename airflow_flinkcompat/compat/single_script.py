@@ -51,7 +51,7 @@ def lint(side: Side) -> tuple[Finding, ...]:
 
 
 def _refused(side: Side) -> Iterator[Finding]:
-    for refusal in (*refusals(side.program), *statements.of_declarations(side), *old_style_refusals(side)):
+    for refusal in (*refusals(side.program), *statements.refusals_of_declarations(side), *old_style_refusals(side)):
         # The catalog is unknown, so an object that may exist there is no fault.
         # A Flink session begins without tables, but a platform keeps tables of earlier scripts.
         if not refusal.of_session or (refusal.certain and ENGINE_FACTS[side.engine].takes_commands):

@@ -1,1 +1,1 @@
-"""A change, paired once: common parts and every difference between both sides."""
+"""Changes between two versions of a job: paired parts, and all differences between the pairs."""

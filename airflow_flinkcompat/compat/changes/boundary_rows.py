@@ -52,7 +52,7 @@ _STRICT: Mapping[str, Callable[..., Any]] = {
 
 
 class _NotEvaluable(Exception):
-    """Raised for an expression with an unknown type or function, or one that fails in Flink on the row."""
+    """Raised for an unknown type or function, or if Flink fails to evaluate the expression on the row."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def equal_contributions(old: AggregateCall, new: AggregateCall, resolves: tuple[
 
 
 def equal_conditions(old: Side, new: Side) -> bool:
-    """True if the same rows pass all conditions of two lists."""
+    """True if two lists of conditions accept the same rows."""
     return _equal(old, new, lambda values: all(value is True for value in values))
 
 
@@ -147,7 +147,7 @@ def _changes_type(expression: Expression, resolve: Resolve) -> bool:
 
 
 def _keeps_type(cast: FunctionCall, resolve: Resolve) -> bool:
-    """True if a CAST keeps the type of a column, which it never does for a time attribute."""
+    """True if a CAST keeps the type of a column. A time attribute never keeps its type."""
     value, target = cast.args[0], cast.args[1]
     found = resolve(value) if isinstance(value, Leaf) else None
     if found is None or found.type.name in TIME_ATTRIBUTES or not isinstance(target, Literal):
@@ -161,7 +161,7 @@ def _constants(expressions: Iterable[Expression]) -> Iterable[Any]:
 
 
 def _compared_constants(side: Side) -> Iterable[tuple[Hashable, Any]]:
-    """Constants that are arguments of a call together with a column, each with the name of the column."""
+    """Each constant that is in a call with a column, together with the name of the column."""
     expressions, resolve = side
     for call in called(*expressions):
         constants = [each.value for each in call.args if isinstance(each, Literal)]
@@ -189,7 +189,7 @@ def _boundary_values(variable: Variable, constants: Sequence[Any], compared: Seq
 
 
 def _kind_of(constants: Sequence[Any]) -> str:
-    """Type of an undeclared column by the constants in its calls: VARCHAR, DOUBLE for numbers, or ""."""
+    """Guess the type of an undeclared column from constants in the same calls; "" if the type is unclear."""
     kinds = {type(each) for each in constants} - {bool, type(None)}
     if kinds == {str}:
         return "VARCHAR"

@@ -170,7 +170,7 @@ class Change:
         return self._pairing.ambiguous
 
     def companions(self, pair: PipelinePair) -> tuple[PipelinePair, ...]:
-        """The other queries that are in one job with a pair, on either side."""
+        """The other queries that share a job with a pair, on either side."""
         return tuple(
             other
             for other in self.pipelines
@@ -233,7 +233,7 @@ class Change:
 
     @property
     def _unused_views_and_functions(self) -> Iterator[str]:
-        """Keys of views and functions that neither script names; empty for programs, which may compute names."""
+        """Keys of views and functions that neither script names; empty for a program, which may compute names."""
         sides = (self.old, self.new)
         if any(side.language != "sql" for side in sides):
             return
@@ -278,7 +278,7 @@ class Change:
 
     @cached_property
     def declared_on_one_side(self) -> frozenset[str]:
-        """Names of tables that both sides use but only one side declares."""
+        """Names of tables that both sides use but only one of them declares."""
         declared = [{table.name for table in program.tables} for program in self.programs]
         return (self.tables_of_sides[0] & self.tables_of_sides[1]) & (declared[0] ^ declared[1])
 
@@ -388,8 +388,8 @@ class Change:
 def split_shared_operators(pipelines: Iterable[PipelinePair]) -> Iterable[Difference]:
     """Differences for operators that several queries share on only one side.
 
-    Flink plans equal operators of one job once. Two INSERTs that read the same columns of a view share its aggregation;
-    if they read different columns, Flink plans two aggregations (measured).
+    Flink plans equal operators within a job only once. For example, two INSERTs that read the same columns of a view
+    share the aggregation in the view. If they read different columns, Flink plans two aggregations (measured).
     """
     pairs, old, new = _readers(pipelines)
     for n, pair in enumerate(pairs):

@@ -43,7 +43,7 @@ class Difference:
     after_span: Span | None = None
 
     def match(self, message: str, before: str, after: str, also: Iterable[str] = (), **more: Any) -> RuleMatch:
-        """Create the match of a rule at this difference; ``also`` are keys of other claimed differences."""
+        """Create a rule match for this difference; ``also`` are the keys of other claimed differences."""
         own, before_span, after_span = (self.key, *also), self.before_span, self.after_span
         return RuleMatch(message, own, before, after, before_span=before_span, after_span=after_span, **more)
 
@@ -317,7 +317,7 @@ class MetricFates:
 
     @cached_property
     def codes(self) -> frozenset[str]:
-        """Codes of the rules for this change, which are the rows of the vendor's documents.
+        """Codes of the rules that apply to this change, as in the rows of the vendor's documents.
 
         If a DISTINCT metric is added, deleted, modified or moved among the DISTINCT metrics, a separate rule applies.
         """

@@ -50,7 +50,7 @@ def format_row_count(count: int) -> str:
 
 
 def format_expressions(expressions: Iterable[Any]) -> str:
-    """Format expressions in their order; those of a set are sorted by their text. An empty list is "none"."""
+    """Format expressions in their order, or sorted by their text if they are a set; "none" if empty."""
     described = [describe(expression) for expression in expressions]
     return ", ".join(sorted(described) if isinstance(expressions, frozenset) else described) or "none"
 
@@ -153,7 +153,7 @@ def name_difference(difference: Difference, change: Change) -> str:
 
 
 def differing_values(difference: Difference) -> tuple[Any, Any]:
-    """The values of both sides: of a mapping only the keys that differ, of a table only its name."""
+    """Both values for a report: the differing entries of a mapping, or the name of a table."""
     old, new = difference.before, difference.after
     if isinstance(old, dict) and isinstance(new, dict):
         keys = [key for key in {**old, **new} if old.get(key) != new.get(key)]
@@ -228,7 +228,7 @@ def place_of(values: Iterable[Any]) -> Span | None:
 
 
 def _changed_members(value: Any, other: Any) -> Iterable[Any]:
-    """Members that the other value lacks; if it lacks none, members at a different position."""
+    """Members that the other value lacks; if both have the same members, those that moved."""
     if not (isinstance(value, tuple | frozenset) and isinstance(other, tuple | frozenset)):
         return (value,)
     added = [each for each in value if each not in other]

@@ -51,8 +51,8 @@ def pair_queries(old: Mapping[int, Output], new: Mapping[int, Output]) -> Pairin
     """Pair the old and new queries of the whole script.
 
     The levels in ``LEVELS`` compare less and less of a query. At each level, two equal queries become a pair if no
-    other
-    query of either side equals them. If queries that write into the same sink remain on both sides, they are ambiguous.
+    other query of either side equals them. If queries that write into the same sink remain on both sides, they are
+    ambiguous.
     """
     left, right = dict(old), dict(new)
     pairs: list[tuple[int, int]] = []
@@ -90,7 +90,7 @@ Sign = Callable[[Output], Hashable | None]
 
 
 def _unique_signs(outputs: Mapping[int, Output], level: Sign) -> dict[Hashable, int]:
-    """The query of each sign that only one query has."""
+    """Queries by their sign, without the signs that several queries share."""
     bearers: dict[Hashable, list[int]] = {}
     for i, output in outputs.items():
         sign = level(output)
@@ -131,7 +131,7 @@ LEVELS: tuple[Sign, ...] = (
 STEPS = "Table API operations"
 """Name of the part that contains the Table API operations of a query."""
 NESTING = "nesting"
-"""Name of the part that contains the nesting of subqueries, which may affect the planned operators."""
+"""Name of the part for nested subqueries, whose nesting may change the planned operators."""
 COLUMNS_BELOW = "columns below"
 """Name of the part that contains all input columns of Table API operators, read or unread."""
 
@@ -200,8 +200,7 @@ class PipelinePair:
     """A query on both sides, with its paired operators and the operators without a partner.
 
     ``place`` begins the keys of the differences of the query. It is the name of the sink, made unique if several
-    queries
-    write into that sink. ``lines`` are the Flink minor versions that plan both sides; None if unknown.
+    queries write into that sink. ``lines`` are the Flink minor versions that plan both sides; None if unknown.
     """
 
     sink: str
@@ -300,7 +299,7 @@ class PipelinePair:
 
     @cached_property
     def others(self) -> tuple[Operator, ...]:
-        """Operators of either side that have no rules of their own."""
+        """Operators of either side that no rule covers."""
         every = (*operators(self.old), *operators(self.new))
         return tuple(o for o in every if not has_rules(o))
 
@@ -384,7 +383,7 @@ def _extra_inputs(operator: Operator) -> tuple[tuple[StatelessSegment, Any], ...
 
 
 def _may_pair(old: Operator, new: Operator) -> bool:
-    """True if two operators may pair: those of one class, and an ``OtherOperator`` only with its own kind."""
+    """True if two operators may form a pair: the same class and, for ``OtherOperator``, the same kind."""
     if not isinstance(old, OtherOperator) or not isinstance(new, OtherOperator):
         return type(old) is type(new)
     return old.kind == new.kind and (old.kind == OtherKind.UNION_ALL or len(old.segments) == len(new.segments))

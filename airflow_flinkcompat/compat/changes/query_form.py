@@ -109,7 +109,7 @@ def _api(used: tuple[str, ...], found: tuple[Operator, ...]) -> QueryApi:
 
 
 def _step(operator: Operator) -> str:
-    """The Table API step of an operator; "sql" if only SQL has it, "other" if steps do not identify it."""
+    """The Table API step of an operator; "sql" if only SQL has the operator, "other" if steps do not tell."""
     match operator:
         case AggregateOperator(window=None):
             return "aggregate"
@@ -129,7 +129,7 @@ def same_nesting(old: Node, new: Node) -> bool:
 
 
 def _nesting(node: Node, numbers: dict[tuple[object, ...], int], seen: dict[int, int]) -> int:
-    """The number of a node's form of nesting; a view that is read several times is visited once."""
+    """A number for the nesting of a node; a view that is read several times is visited only once."""
     if id(node) not in seen:
         numbered = [_nesting(each, numbers, seen) for each in node.inputs]
         below = tuple(numbered)
@@ -159,7 +159,7 @@ def _form(node: Node, below: tuple[int, ...]) -> tuple[object, ...] | None:
 
 
 def _selected_positions(below: Node, *, in_order: bool) -> tuple[int | None, ...]:
-    """Positions of selected columns; empty for all, or with ``in_order`` for any in their old order."""
+    """Positions of selected columns; empty for all columns or, with ``in_order``, for a subset in order."""
     columns, whole = _columns(below)
     selected = [each for each in columns if each is not None]
     return () if selected == [*range(whole)] or (in_order and selected == sorted(selected)) else columns
@@ -254,7 +254,7 @@ def with_views(found: frozenset[str], views: Mapping[str, object]) -> frozenset[
 
 
 def may_name(found: frozenset[str], name: str) -> bool:
-    """True if words may name an object; only the last part of its name is compared."""
+    """True if a text with these words may name the object; only the last part of the name is compared."""
     return words(name.replace("`", "").rpartition(".")[2]) <= found
 
 

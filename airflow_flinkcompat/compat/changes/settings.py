@@ -13,7 +13,7 @@ from airflow_flinkcompat.plan.program import Pipeline, Program
 
 _DIALECT = "table.sql-dialect"
 _DIALECTS = {"flink": "default"}
-"""Flink's name for its default dialect, by the name that script tools use for it."""
+"""Other names of SQL dialects, with Flink's name for each."""
 EARLY_FIRE = "table.exec.emit.early-fire.enabled"
 LATE_FIRE = "table.exec.emit.late-fire.enabled"
 CHECK: Mapping[str, str] = {

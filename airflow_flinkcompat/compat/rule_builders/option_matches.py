@@ -91,20 +91,23 @@ def _judge_effect(change: OptionChange, used: UsedTable, fact: OptionFact | None
         and fact.default is not None
         and len({value and value.lower() for value in effective_values(change, fact)}) == 1
     ):
-        sentence = "it is the connector's default"
+        sentence = "the value is the connector's default"
         return OptionVerdict(sentence, inferred(Outcome.COMPATIBLE, fact.document, ids=_MECHANISM[used.use]))
     if fact is None or fact.effect is OptionEffect.NOT_KNOWN:
         old_style = change.before.get("connector.type") or change.after.get("connector.type")
         who = change.connector or (f"the old connector.type {old_style}" if old_style else "the table's catalog")
         unknown_sink = used.use is TableUse.SINK and registry.sink(change.connector).state is SinkState.NOT_KNOWN
-        sentence = f"its effect on a restore was not measured with {who}, and no document describes it as harmless"
+        sentence = (
+            f"the effect of the option on a restore was not measured with {who}, and no document describes it as "
+            f"harmless"
+        )
         sentence = fact.note if fact is not None else sentence
         return OptionVerdict(
             sinks.only_the_sink(change.connector) if unknown_sink else sentence,
             unknown(f"no restore with different values of such options of {who}"),
         )
     if fact.effect is OptionEffect.IGNORED:
-        sentence = f"a table that is {used.use.value} ignores it"
+        sentence = f"a table that is {used.use.value} ignores the option"
         return OptionVerdict(sentence, inferred(Outcome.COMPATIBLE, fact.document, ids=_MECHANISM[used.use]))
     return _JUDGES[used.use](change, fact, used.pair)
 
@@ -183,12 +186,12 @@ _POSITIVE = re.compile("[1-9][0-9]*")
 _PLACES = (OptionEffect.TARGET, OptionEffect.ADDRESS, OptionEffect.READ)
 _KEY_PLACES = ("key.fields", "value.fields-include")
 _COMES_OR_GOES: Mapping[str, str] = {
-    "source.monitor-interval": "a source with this option and one without it store different positions"
+    "source.monitor-interval": "a source with this option stores different positions than a source without this option"
 }
 
 
 def _doubt(change: OptionChange, fact: OptionFact | None) -> str:
-    """Reason why a compatible verdict on the changed option is not certain; "" if it is."""
+    """Reason why a compatible verdict on the changed option is doubtful; "" without doubt."""
     key, after = change.key, change.after
     if change.connector == "filesystem" and key == "path" and len({_file_system(each) for each in change.values}) > 1:
         return "unfinished files are in the old file system, and the sink may be unable to complete them there"
@@ -241,7 +244,7 @@ def _is_written(change: OptionChange) -> bool:
 def _generator_fault(change: OptionChange, after: Options) -> str:
     """Reason why datagen may refuse the changed option; "" if it accepts the option."""
     if change.key == "rows-per-second":
-        return "" if _POSITIVE.fullmatch(after[change.key]) else "it may not be a valid number of rows"
+        return "" if _POSITIVE.fullmatch(after[change.key]) else "the value may not be a valid number of rows"
     field, _, option = change.key.removeprefix("fields.").rpartition(".")
     if option not in _DRAWN:
         return ""
@@ -271,7 +274,7 @@ def _file_system(path: str | None) -> tuple[str, str]:
 
 
 def _has_renamed_option(change: OptionChange) -> bool:
-    """True if a different option now contains the place: a topic pattern, or a longer or shorter key."""
+    """True if a different option, such as a topic pattern, now names the location of the removed option."""
     key, value = change.key, change.before.get(change.key)
     if key in ("topic", "topic-pattern"):
         return bool({"topic", "topic-pattern"} & change.after.keys())

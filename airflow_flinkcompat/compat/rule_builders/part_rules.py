@@ -1,4 +1,4 @@
-"""Builder of rules about one kind of operator, from rows that describe a change of each operator part."""
+"""Builder of rules about one kind of operator; each row of a rule describes a change of one part."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def parts_rule(
 
 
 def verdict_with_state_above(pair: OperatorPair, engine: str, verdict: Verdict) -> Verdict:
-    """The verdict, or ``NOTICED_ABOVE`` if it is compatible and a stateful operator is above."""
+    """The verdict; ``NOTICED_ABOVE`` instead of a compatible verdict below a stateful operator."""
     if verdict.outcome is not Outcome.COMPATIBLE or not has_state_above(pair):
         return verdict
     return NOTICED_ABOVE[engine]

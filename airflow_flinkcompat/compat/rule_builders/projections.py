@@ -60,7 +60,7 @@ def joins(pair: PipelinePair) -> list[JoinOperator]:
 
 
 def moved_by_outer_join(pair: PipelinePair) -> bool:
-    """True if a condition above an outer join changed, which may change the join type in the plan."""
+    """True if a changed condition above an outer join may change the planned join type."""
     kept = (JoinForm.TEMPORAL, JoinForm.LOOKUP)
     outer = [top for top in joins(pair) if top.join != "INNER" and top.form not in kept]
     return "filters" in pair.parts and bool(outer)
@@ -268,7 +268,7 @@ def projection_on_flink(pair: PipelinePair) -> Verdict | None:
 
     The change has no effect if the sink has no state. Before a stateful sink, a Calc must certainly be planned on both
     sides. Other sinks, user-defined functions and projections of some operators were not measured. For a query without
-    state, the states of its job decide.
+    state, the state of the whole job decides.
     """
     if reason := _event_times(pair):
         return unknown(reason)
@@ -317,7 +317,7 @@ def _event_time_columns(output: Output, program: Program) -> int:
 
 
 def _unmeasured(pair: PipelinePair) -> str:
-    """Reason why no measurement covers this projection; "" if one does."""
+    """Reason why no restore covers this projection; "" if a restore covers it."""
     if not _measured_top(*sinks.result_origins(pair), pair) and _measured_projection(pair) is None:
         kinds = " and ".join(dict.fromkeys(getattr(top, "kind", "a source") for top in sinks.result_origins(pair)))
         return f"a changed projection of {kinds} was not measured"

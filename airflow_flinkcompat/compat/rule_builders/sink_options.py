@@ -74,7 +74,9 @@ def judge_sink_option(change: OptionChange, fact: OptionFact, pair: PipelinePair
         return _judge_format(change, fact)
     if fact.effect is OptionEffect.TARGET and (kept := _unfinished_results(change)):
         return not_measured(change, fact, kept)
-    sentence = fact.note or _SINK_NOTES.get(fact.effect, f"{effect_clause(fact)}; no state of the sink contains it")
+    sentence = fact.note or _SINK_NOTES.get(
+        fact.effect, (f"{effect_clause(fact)}; no state of the sink contains the option")
+    )
     if nothing:
         if fact.effect is not OptionEffect.TARGET:
             sentence = f"{effect_clause(fact)}; the sink stores nothing"
@@ -102,7 +104,7 @@ def _judge_parallelism(pair: PipelinePair) -> OptionVerdict:
 
 
 def _unfinished_results(change: OptionChange) -> str:
-    """Reason why a sink cannot finish its unfinished results at a different location; "" if it has none."""
+    """Reason why a sink cannot finish its unfinished results at a different location; "" if there is none."""
     if change.connector == "filesystem" and not set(formats(change)) <= WRITTEN_WHOLE:
         return "the sink completes an unfinished file at the old location and writes new rows into that file (measured)"
     exactly_once = "exactly-once" in (change.before.get(key, "").lower() for key in GUARANTEES)
@@ -153,7 +155,7 @@ _PURPOSES: Mapping[OptionEffect, frozenset[str]] = {
     OptionEffect.TUNES: frozenset({"cache", "ttl", "expire", "timeout", "retry", "retries"}),
     OptionEffect.DECODING: frozenset({"format", "charset", "encoding", "delimiter", "literal", "key"}),
 }  # fmt: skip
-"""Words that show the effect of an option of any connector; no such option sets the lookup mode."""
+"""Words in option names, by effect; no option of any connector with such a name sets the lookup mode."""
 _WHOLE_TABLE = frozenset({"all", "full"})
 """Cache values that load the whole table, so that no row waits for an answer in any lookup mode."""
 _MAY_SAY_HOW = frozenset(

@@ -31,7 +31,7 @@ from airflow_flinkcompat.connectors.registry import format_option
 from airflow_flinkcompat.plan.operators import AggregateKind
 
 IN_NO_POSITION = ("ks-stateless-client-property", "ks-tumble-client-property", "kafka-source-group-fetch")
-"""Restores with changed source options that no stored position contains, for each kind of pipeline."""
+"""Restores after a change of source options that are not part of stored positions."""
 IN_NO_LOG_POSITION = ("cdc-stateless-renamed-heartbeat", "cdc-group-chunk")
 _BY_POSITIONS = {
     SourceState.LOG: IN_NO_LOG_POSITION,
@@ -48,7 +48,7 @@ _STARTUP, _READS_ALL = "scan.startup.mode", "initial"
 _SCHEMA, _TABLE = "schema-name", "table-name"
 _NAME = re.compile(r"[\w-]+(?:\.[\w-]+)*")
 _REMEMBERS_NO_PLACE = (SourceState.NOTHING, SourceState.COUNTER)
-_ONLY_A_START = "only a start without state uses it, and this job resumes from the stored positions"
+_ONLY_A_START = "only a start without state uses the option, and this job resumes from the stored positions"
 _DEFAULT_NOTES = {
     OptionEffect.READ: (
         "the source reads different data; how it uses its stored positions after a restore was not measured with this "
@@ -67,7 +67,7 @@ def judge_source_option(change: OptionChange, fact: OptionFact, pair: PipelinePa
         case OptionEffect.TUNES | OptionEffect.CREDENTIALS if fact.ids or stored is not SourceState.NOT_KNOWN:
             return harmless(
                 fact,
-                f"{effect_clause(fact)}; no stored position contains it",
+                f"{effect_clause(fact)}; no stored position contains the option",
                 IN_NO_POSITION,
                 _similar_restores(change),
             )
@@ -127,7 +127,7 @@ def _similar_restores(change: OptionChange) -> tuple[str, ...]:
 
 
 def _reason_not_covered(change: OptionChange, fact: OptionFact) -> str:
-    """Reason why the restores of the fact do not cover this change; "" if they do."""
+    """Reason why restores with the option do not cover this change; "" if they do."""
     if None in effective_values(change, fact):
         return "one script omits the option, and connector versions with different defaults read different data"
     key, value = fact.unless
@@ -191,7 +191,7 @@ def _judge_address(change: OptionChange, fact: OptionFact) -> OptionVerdict:
     return OptionVerdict(
         (
             "the stored positions belong to the system at the old address. They are correct only if the new address "
-            "leads to the same system, which no script shows"
+            "leads to the same system. No script shows this"
         ),
         unknown("a different address may be a different system"),
     )
@@ -200,13 +200,13 @@ def _judge_address(change: OptionChange, fact: OptionFact) -> OptionVerdict:
 def _judge_format(change: OptionChange, fact: OptionFact, pair: PipelinePair) -> OptionVerdict:
     """Verdict on formats. Positions in partitions do not depend on the format; positions in files may."""
     if fact.ids and fact != format_option(change.key):  # the restores used this connector
-        return harmless(fact, f"{effect_clause(fact)}; no stored position contains it", ())
+        return harmless(fact, f"{effect_clause(fact)}; no stored position contains the option", ())
     if registry.source(change.connector).positions not in (SourceState.PARTITIONS, SourceState.NOTHING):
         return not_measured(change, fact, unmeasured_effect(fact))
     if nothing := stateless.keeps_nothing(pair):
         return stateless_verdict(nothing)
     if not selects_format(change):
-        return harmless(fact, f"{effect_clause(fact)}; no stored position contains it", OTHER_BYTES)
+        return harmless(fact, f"{effect_clause(fact)}; no stored position contains the option", OTHER_BYTES)
     old, new = formats(change)
     if old == new:
         return OptionVerdict("the same format in a different option", right(*SAME_BYTES))

@@ -126,7 +126,7 @@ def stateless_verdict(verdict: Verdict) -> OptionVerdict:
 
 
 def effective_values(change: OptionChange, fact: OptionFact) -> tuple[str | None, str | None]:
-    """The values of both sides; an omitted value is the connector's default if all versions share it."""
+    """The values of both sides; an omitted value becomes the default that all connector versions share."""
     old, new = (fact.default if value is None else value for value in change.values)
     return old, new
 
@@ -202,7 +202,7 @@ def start_clause(connector: str, options: Mapping[str, str]) -> str:
 
 
 def startup_positions(side: Side) -> tuple[tuple[str, str], ...]:
-    """Start clauses of the declared tables that a side reads; hints override table options."""
+    """Clauses about where each source of a side starts without state; hints override table options."""
     outputs, failures = side.outputs
     scans = [node for each in side.program.pipelines for node in each.sink.nodes if isinstance(node, Scan)]
     found: dict[str, str] = {}

@@ -1,9 +1,9 @@
-"""The rules, one module per subject, and those that apply to a change.
+"""All rules, with one module for each subject, and the search for the rules that apply to a change.
 
-``ALL`` contains them in the order in which reports show them.
+``ALL`` contains the rules in the order of reports.
 
-To add a rule, define it in the module of its subject: the catalogue, its page and its example test follow. The modules
-are imported when ``ALL`` or ``BY_CODE`` is first used.
+To add a rule, define it in the module of its subject. The rule catalogue, the documentation page and the example test
+are derived from the definition. The first use of ``ALL`` or ``BY_CODE`` imports the modules.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def _load() -> tuple[Rule, ...]:
 
 
 def _rules_of(module: ModuleType) -> Iterator[Rule]:
-    """The rules that a module names, alone or in a tuple."""
+    """The rules that a module defines, directly or in a tuple."""
     for value in vars(module).values():
         yield from (each for each in (value if isinstance(value, tuple) else (value,)) if isinstance(each, Rule))
 

@@ -1,4 +1,4 @@
-"""Rules about metrics, one of which applies by the surviving parts of an aggregation."""
+"""Rules about added, deleted and changed metrics. A metric is an aggregate call of a query."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ from airflow_flinkcompat.plan.expressions import AggregateCall
 from airflow_flinkcompat.plan.operators import AggregateKind, AggregateOperator, OverOperator, appends
 
 PAGES = {AggregateKind.GROUP: "Group Aggregate page", OverOperator.KIND: "Over Aggregate page"}
-"""The vendor's pages on metrics without a window, by the kind of operator."""
+"""The vendor's pages about aggregations without a window, by the kind of operator."""
 
 
 @dataclass(frozen=True)
 class Unwindowed:
-    """A metric rule's restores on one kind of operator without a window, and its row on the vendor's page."""
+    """Restores of a metric rule on a kind of operator without a window; ``on_page``: the vendor has a row."""
 
     restores: tuple[str, ...] = ()
     on_page: bool = False
 
 
 UNSEEN = Unwindowed()
-"""No page and no restore covers it."""
+"""No page and no restore covers the operator."""
 
 
 def _without_window(known: Unwindowed, vvr: Outcome, flink: Verdict, pair: OperatorPair) -> Mapping[str, Verdict]:
-    """Return a metric rule's verdicts for an operator without a window."""
+    """The verdicts of a metric rule on an operator without a window."""
     page = PAGES[pair.new.kind]
     on_vvr = documented(vvr, page) if known.on_page else inferred(vvr, "per the window pages")
     sides = [side for side in (pair.old, pair.new) if isinstance(side, OverOperator)]
@@ -53,20 +53,20 @@ def _without_window(known: Unwindowed, vvr: Outcome, flink: Verdict, pair: Opera
 
 
 _SUMS_OF_SQUARES = dict.fromkeys(("STDDEV", "STDDEV_POP", "STDDEV_SAMP", "VARIANCE", "VAR_POP", "VAR_SAMP"), "VAR")
-"""Functions that Flink's planner computes from one sum of squares, one sum and one count."""
-_STORED_ALIKE = unknown("the planner may store the same sums and counts for both")
+"""Functions that Flink's planner computes from a sum of squares, a sum and a count."""
+_STORED_ALIKE = unknown("the planner may store the same sums and counts for both queries")
 
 
 def _may_store_alike(pair: OperatorPair) -> bool:
-    """Return whether the metrics of an aggregation differ only in functions of the same sums and counts."""
+    """True if the metrics differ only in functions that are computed from the same sums and counts."""
     if pair.aggregations is None:
         return False
-    old, new = map(_stored, pair.aggregations)
+    old, new = map(_stored_metrics, pair.aggregations)
     return old == new
 
 
-def _stored(operator: AggregateOperator) -> tuple[AggregateCall, ...]:
-    """The metrics, without the count of rows at the end that Flink also stores where rows are retracted."""
+def _stored_metrics(operator: AggregateOperator) -> tuple[AggregateCall, ...]:
+    """The stored metrics; a final COUNT(*) is left out if Flink stores a row count for retractions anyway."""
     calls = tuple(
         call if call.distinct else replace(call, function=_SUMS_OF_SQUARES.get(call.function, call.function))
         for call in operator.aggregates
@@ -92,10 +92,10 @@ def _metric_rule(
     over: Unwindowed = UNSEEN,
     yields_to: str = "",
 ) -> Rule:
-    """Rule that applies if :attr:`MetricFates.codes` has its code; ``rows``: its rows on two window pages."""
+    """Rule that applies if :attr:`MetricFates.codes` has its code; ``rows`` are on the window pages."""
     windowless = {AggregateKind.GROUP: group, OverOperator.KIND: over}
     on_vvr = documented(vvr, "Window TVF row {}; Group Window Aggregate row {}".format(*rows))
-    # Pages on metrics without a window lack some rows.
+    # The pages about aggregations without a window lack some rows.
     elsewhere = not (group.on_page and over.on_page)
 
     @Rule(
@@ -106,7 +106,7 @@ def _metric_rule(
         rationale=rationale,
         example=example,
         operators=(AggregateOperator, OverOperator),
-        # Of operators without metrics, nothing differs.
+        # Without metrics, no part differs.
         parts=() if code == "no-aggregates" else ("aggregates",),
         case_dependent=compatible_engines(vvr=on_vvr, flink=flink) if elsewhere else (),
         yields_to=yields_to,
@@ -123,8 +123,8 @@ def _metric_rule(
     return found
 
 
-def became(changes: tuple[tuple[AggregateCall, AggregateCall], ...]) -> str:
-    """``MAX(c) became MIN(c)``."""
+def format_changes(changes: tuple[tuple[AggregateCall, AggregateCall], ...]) -> str:
+    """Format changed metrics as ``MAX(c) became MIN(c)``."""
     old, new = (listed(side) for side in zip(*changes, strict=True))
     return f"{old} became {new}"
 
@@ -138,8 +138,8 @@ METRIC_RULES = (
         flink=measured(Outcome.INCOMPATIBLE, "w-add-agg", "w-add-agg-front", "w-add-agg-bigint"),
         sentence=lambda fates: f"{listed(fates.added)} is new; {listed(fates.kept)} did not change",
         rationale=(
-            "Stored accumulators hold no value for the new metric. VVR starts it at zero and keeps the others. "
-            "Open-source Flink finds a different accumulator layout and refuses it."
+            "Stored accumulators contain no value for the new metric. VVR starts the new metric at zero and keeps the "
+            "other metrics. Open-source Flink finds a different accumulator layout and refuses the state."
         ),
         example=selecting("customer, SUM(amount)", "customer, SUM(amount), COUNT(item)"),
         yields_to="ranked-row-changed",
@@ -156,8 +156,8 @@ METRIC_RULES = (
             f"{listed(fates.added)} is new, {listed(fates.dropped)} is deleted; {listed(fates.kept)} did not change"
         ),
         rationale=(
-            "VVR judges each metric separately. Open-source Flink stores accumulators by position. It refuses a "
-            "different set of metrics or, if the types happen to match, misreads the state without an error."
+            "VVR judges each metric separately. Open-source Flink stores accumulators by position and refuses a "
+            "different set of metrics. If the types happen to match, Flink misreads the state without an error."
         ),
         example=selecting("customer, SUM(amount), MAX(item)", "customer, MAX(item), COUNT(region)"),
         yields_to="ranked-row-changed",
@@ -172,8 +172,8 @@ METRIC_RULES = (
         flink=measured(Outcome.INCOMPATIBLE, "w-del-agg", "g-del-agg"),
         sentence=lambda fates: f"{listed(fates.dropped)} is deleted; {listed(fates.kept)} did not change",
         rationale=(
-            "VVR drops the deleted metric's state and keeps the rest. Open-source Flink compares the whole "
-            "accumulator layout and refuses the shorter one."
+            "VVR drops the state of the deleted metric and keeps all other state. Open-source Flink compares the "
+            "whole accumulator layout and refuses the shorter layout."
         ),
         example=selecting("customer, SUM(amount), COUNT(item)", "customer, SUM(amount)"),
         yields_to="ranked-row-changed",
@@ -186,10 +186,11 @@ METRIC_RULES = (
         vvr=Outcome.PARTIAL,
         rows=(6, 6),
         flink=measured(Outcome.INCOMPATIBLE, "w-substr-view", "w-expr-input-numeric", "wc-substr-5to3"),
-        sentence=lambda fates: f"the input of a metric is computed differently: {became(fates.input_changes)}",
+        sentence=lambda fates: f"the input of a metric is computed differently: {format_changes(fates.input_changes)}",
         rationale=(
-            "Values accumulated from the old expression are wrong for the new one, even if the function and the "
-            "column name stay. Open-source Flink mixes both without an error if a projection was already there."
+            "Values accumulated from the old expression are wrong for the new expression, even if the function and "
+            "the column name stay the same. If the old query already had a projection, open-source Flink mixes both "
+            "without an error."
         ),
         example=selecting("customer, SUM(amount), MAX(item)", "customer, SUM(amount), MAX(SUBSTRING(item, 1, 5))"),
         yields_to="ranked-row-changed",
@@ -202,10 +203,10 @@ METRIC_RULES = (
         vvr=Outcome.PARTIAL,
         rows=(4, 4),
         flink=measured(Outcome.INCOMPATIBLE, "w-mod-max-min", "g-mod-max-min", "w-first-last"),
-        sentence=lambda fates: f"{became(fates.function_changes)}: a different function is a different metric",
+        sentence=lambda fates: f"{format_changes(fates.function_changes)}: a different function is a different metric",
         rationale=(
-            "A changed metric counts as one deleted and one added. If the types match, open-source Flink reads the "
-            "old accumulator for the new metric: MAX continues from a MIN, without an error."
+            "VVR treats a changed metric as a deleted and an added metric. If the types match, open-source Flink uses "
+            "the old accumulator for the new metric. For example, MAX continues from a MIN without an error."
         ),
         example=selecting("customer, SUM(amount), MAX(item)", "customer, SUM(amount), MIN(item)"),
         yields_to="ranked-row-changed",
@@ -219,7 +220,7 @@ METRIC_RULES = (
         rows=(5, 5),
         flink=measured(Outcome.INCOMPATIBLE, "w-reorder", "w-reorder-sametypes", "wc-reorder-sametypes"),
         sentence=lambda _: "the same metrics are in a different order",
-        rationale="VVR finds each metric at any position. Open-source Flink stores accumulators by position.",
+        rationale="VVR finds each metric at any position. Open-source Flink finds accumulators by position.",
         example=selecting("customer, SUM(amount), MAX(item)", "customer, MAX(item), SUM(amount)"),
         yields_to="ranked-row-changed",
         group=Unwindowed(("ga-reorder-difftypes", "ga-reorder-sametypes"), on_page=True),
@@ -278,7 +279,7 @@ METRIC_RULES = (
         rows=(8, 9),
         flink=right("w-noagg-unchanged", "w-noagg-addwstart", "g-none-both"),
         sentence=lambda _: "neither version computes a metric; the stored keys are kept",
-        rationale="The state holds only the keys of each window.",
+        rationale="The state contains only the keys of each window.",
         example=selecting("customer", "customer, window_start"),
         group=Unwindowed(("ga-noagg-unchanged",)),
     ),
@@ -304,7 +305,7 @@ VIEW = "CREATE TEMPORARY VIEW sums AS\n{0}\nSELECT customer, total FROM sums;"
     flink=unknown("EXPLAIN: the metric is removed, but the projection that computes its input may stay"),
     rationale=(
         "Flink's planner removes an unread metric, but only after it has planned the projection below it. This can "
-        "add an operator to the job or remove one."
+        "add an operator to the job or remove an operator."
     ),
     example=Example(
         VIEW.format(windowed("customer, SUM(amount) AS total")),
@@ -336,7 +337,9 @@ GROUP BY customer, window_start, window_end;
 @Rule(
     code="metric-written-twice",
     title="A metric over an alias of its column",
-    vvr=inferred(Outcome.COMPATIBLE, "a repeated call counts once, its arguments resolved to source columns"),
+    vvr=inferred(
+        Outcome.COMPATIBLE, "a repeated call is one metric if its arguments resolve to the same source columns"
+    ),
     flink=inferred(Outcome.INCOMPATIBLE, "EXPLAIN: both calls have an accumulator"),
     rationale=(
         "Flink stores a repeated call once, but only if both calls use the same column name. MAX(amount) and "
@@ -349,7 +352,9 @@ GROUP BY customer, window_start, window_end;
 def metric_written_twice(pair: OperatorPair) -> Iterable[RuleMatch]:
     sides = pair.aggregations
     if sides is not None and "metrics written twice" in pair.parts:
-        old, new = (f"{format_expressions(side.aggregates)} and {side.repeated_calls} of them again" for side in sides)
+        old, new = (
+            (f"{format_expressions(side.aggregates)} and {side.repeated_calls} of them repeated") for side in sides
+        )
         yield RuleMatch(
             "a repeated metric over an equal column was added or deleted", pair.claim("metrics written twice"), old, new
         )

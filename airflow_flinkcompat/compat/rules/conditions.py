@@ -47,50 +47,50 @@ _CASES = frozenset({"CASE", "IF"})
 _FIRST = frozenset({"COALESCE", "IFNULL"})
 _CONDITIONS = _COMPARISONS | _LOGIC | _CASES | _FIRST
 _FILLED = frozenset({"CAST", "+", "-", "*"})
-"""Functions that make no NULL of constants."""
+"""Functions that never return NULL for constants other than NULL."""
 _NEVER = frozenset({"ARRAY", "MAP", "ROW", "JSON_OBJECT", "JSON_ARRAY", "JSON_EXISTS"}) | _TESTS | _DISTINCT
-"""Functions whose result is never NULL."""
+"""Functions that never return NULL."""
 Column = tuple[int, object]
-"""Producer of a column, by identity, and the column's index."""
+"""Identity of the segment that produces a column, and the column."""
 
 
 @dataclass(frozen=True)
 class _RowCondition:
-    """A comparison that filters rows, and each column it reads; ``always``: every row must meet it."""
+    """A comparison that filters rows, and the columns it reads; ``always``: all rows must meet it."""
 
     atom: Expression
     columns: tuple[Column, ...]
     always: bool
 
 
-def doubtful(output: Output, program: Program) -> dict[Expression, frozenset[Expression]]:
-    """Conditions that the planner may decide at planning, and then drop with their unread inputs.
+def foldable_conditions(output: Output, program: Program) -> dict[Expression, frozenset[Expression]]:
+    """Conditions that the planner may evaluate and then remove together with their inputs.
 
-    It decides single ones over constants, and several about one column, at any place: in nested queries, in views, in
-    joins. For several ones only the common column is determined here.
+    The planner evaluates a condition over constants, and several conditions on one column, even across nested queries,
+    views and joins. For several conditions on one column, this function does not evaluate the conditions.
     """
     filled = never_null(output, program)
     alone = [part for whole in expressions(output) for part in walk(whole) if _is_decidable(part, filled)]
     alone += [part for segment in segments(output) for part in segment.filters if isinstance(part, Literal)]
-    asked, equated = _equated(_row_conditions(output))
-    alone += [each.atom for each in asked if _of_constants(each.atom) or _is_decidable(each.atom, filled)]
+    asked, equated = _merge_equal_columns(_row_conditions(output))
+    alone += [each.atom for each in asked if _may_be_null_constant(each.atom) or _is_decidable(each.atom, filled)]
     found = {part: frozenset((part,)) for part in alone}
     for column in dict.fromkeys(column for each in asked for column in each.columns):
         about = [each for each in asked if column in each.columns]
         atoms = frozenset(each.atom for each in about)
         always = all(each.always for each in about)
-        several = len(about) > 1 and not (always and (len(atoms) == 1 or _leave_some(atoms)))
+        several = len(about) > 1 and not (always and (len(atoms) == 1 or _accept_some_values(atoms)))
         fixed = column in equated and any(getattr(atom, "function", "") in ("IS NULL", "=") for atom in atoms)
         if several or fixed or any(each.columns.count(column) > 1 for each in about):
             found |= {atom: found.get(atom, atoms) | atoms for atom in atoms}
     return found
 
 
-def _equated(asked: Iterable[_RowCondition]) -> tuple[list[_RowCondition], set[Column]]:
-    """The comparisons without those that equate two columns, which become one column, and these columns."""
+def _merge_equal_columns(asked: Iterable[_RowCondition]) -> tuple[list[_RowCondition], set[Column]]:
+    """Comparisons other than column equalities, and the columns that these equalities merged."""
     others, same = list[_RowCondition](), dict[Column, Column]()
     for each in asked:
-        columns = {_first(same, column) for column in each.columns}
+        columns = {_representative(same, column) for column in each.columns}
         match each.atom:
             case FunctionCall("=", args) if each.always and len(columns) == len(args):
                 bare = not any(isinstance(arg, FunctionCall | Literal) for arg in args)
@@ -101,18 +101,18 @@ def _equated(asked: Iterable[_RowCondition]) -> tuple[list[_RowCondition], set[C
             same[one] = other
         else:
             others.append(each)
-    named = [replace(each, columns=tuple(_first(same, column) for column in each.columns)) for each in others]
-    return named, {_first(same, column) for column in same}
+    named = [replace(each, columns=tuple(_representative(same, column) for column in each.columns)) for each in others]
+    return named, {_representative(same, column) for column in same}
 
 
-def _first(same: Mapping[Column, Column], column: Column) -> Column:
+def _representative(same: Mapping[Column, Column], column: Column) -> Column:
     while column in same:
         column = same[column]
     return column
 
 
 def _is_decidable(part: Expression, never_null: Set[str]) -> bool:
-    """True for a condition over constants, on NULL or non-NULL values, equal operands, TRUE or FALSE."""
+    """True if the planner may evaluate a condition because of constants, NULLs or equal operands."""
     if not isinstance(part, FunctionCall) or part.function not in _CONDITIONS:
         return False
     function, args = part.function, part.args
@@ -131,11 +131,11 @@ def _constant(part: Expression) -> bool:
 
 
 def _null(part: Expression) -> bool:
-    return _constant(part) and _of_constants(part)
+    return _constant(part) and _may_be_null_constant(part)
 
 
 def _is_never_null(part: Expression, never_null: Set[str]) -> bool:
-    """True if a value is never NULL: a column declared so, or a computation over such columns."""
+    """True if a value is never NULL, such as a NOT NULL column or a computation over NOT NULL columns."""
     match part:
         case SourceColumn():
             return part.column in never_null
@@ -150,13 +150,15 @@ def _is_never_null(part: Expression, never_null: Set[str]) -> bool:
             return all(_is_never_null(arg, never_null) for arg in args)
         case OperatorColumn(output=PassedOutput(column=column) | KeyOutput(key=column)):
             return _is_never_null(column, never_null)
-        case OperatorColumn(output=SourceColumn() | FunctionCall() | OperatorColumn() as column):  # of a join's input
+        case OperatorColumn(
+            output=SourceColumn() | FunctionCall() | OperatorColumn() as column
+        ):  # a column of a join input
             return _is_never_null(column, never_null)
     return False
 
 
-def _of_constants(atom: Expression) -> bool:
-    """True if a comparison contains a NULL, a CASE, or a call over constants that may be NULL."""
+def _may_be_null_constant(atom: Expression) -> bool:
+    """True if a comparison contains NULL, CASE, NULLIF, or a call over constants that may return NULL."""
     for part in walk(atom):
         if isinstance(part, Literal) and part.value is None:
             return True
@@ -168,7 +170,7 @@ def _of_constants(atom: Expression) -> bool:
 
 
 def _row_conditions(output: Output) -> Iterator[_RowCondition]:
-    """Every comparison that decides which rows of a query there are."""
+    """All comparisons that filter the rows of a query."""
     for segment in segments(output):
         for condition in segment.filters | segment.window_filters:
             yield from _row_conditions_of(condition, (segment,))
@@ -188,8 +190,8 @@ def _row_conditions_of(condition: Expression, inputs: Sequence[StatelessSegment]
 
 
 def _atoms(condition: Expression, always: bool = True) -> Iterator[tuple[Expression, bool]]:
-    """The comparisons that a condition is made of; ``always``: each of them has to hold."""
-    if not isinstance(condition, FunctionCall) or condition.function not in _LOGIC or _one_of(condition):
+    """The comparisons in a condition, each with True if all rows must meet it."""
+    if not isinstance(condition, FunctionCall) or condition.function not in _LOGIC or _is_in_list(condition):
         if not isinstance(condition, Literal):
             yield condition, always
         return
@@ -197,8 +199,8 @@ def _atoms(condition: Expression, always: bool = True) -> Iterator[tuple[Express
         yield from _atoms(part, always and condition.function == "AND")
 
 
-def _one_of(condition: FunctionCall) -> bool:
-    """Return whether a column is to be one of several constants, which is one comparison."""
+def _is_in_list(condition: FunctionCall) -> bool:
+    """True if a condition compares one column with several constants, as IN does."""
     columns = {
         part.args[0]
         for part in condition.args
@@ -209,7 +211,7 @@ def _one_of(condition: FunctionCall) -> bool:
 
 
 def _columns(part: Expression, inputs: Sequence[StatelessSegment]) -> Iterator[Column]:
-    """The columns that an expression over rows of some inputs reads, as the lowest operator knows them."""
+    """The columns that an expression reads, resolved to the lowest operator that passes them on."""
     for leaf in leaves(part):
         if isinstance(leaf, Literal):
             continue
@@ -226,8 +228,8 @@ def _columns(part: Expression, inputs: Sequence[StatelessSegment]) -> Iterator[C
             yield id(segment), leaf.output
 
 
-def _leave_some(atoms: Iterable[Expression]) -> bool:
-    """True if comparisons of one value with constants certainly leave some values, and exclude some."""
+def _accept_some_values(atoms: Iterable[Expression]) -> bool:
+    """True if comparisons of a value with constants certainly accept some values and exclude others."""
     bounds: dict[str, list[float]] = {"<": [], ">": []}
     values, excluded = set(), False
     for atom in atoms:
@@ -246,7 +248,7 @@ def _leave_some(atoms: Iterable[Expression]) -> bool:
 
 @dataclass
 class _Reading:
-    """Outputs of an operator that the columns above surely read, and those read by a foldable call."""
+    """Operator outputs that columns above certainly read, and outputs that only a foldable call reads."""
 
     segment: StatelessSegment
     never_null: Set[str]
@@ -254,7 +256,7 @@ class _Reading:
     folded: dict[Expression, Expression] = field(default_factory=dict)
 
     def read(self, part: Expression, folded_by: Expression | None = None) -> None:
-        """Add the columns that an expression reads; ``folded_by`` is the call around it that may be folded."""
+        """Add the columns that an expression reads; ``folded_by`` is an outer call that may be folded."""
         if not isinstance(part, FunctionCall):
             for leaf in leaves(part):
                 if folded_by is None:
@@ -281,7 +283,7 @@ class _Reading:
             self.read(arg, folded_by)
 
     def _case(self, case: FunctionCall) -> None:
-        """Conditions of a CASE in turn: after a decidable one, a branch may be the only one left."""
+        """Add the columns of a CASE. After a foldable condition, the planner may remove all other branches."""
         *branches, last = case.args
         results = {*branches[1::2], last}
         asked: set[Column] = set()
@@ -301,8 +303,8 @@ class _Reading:
         return len({*columns}) < len(columns) or bool({*columns} & {*asked, *filters}) or any(parts)
 
 
-def _folded(output: Output, program: Program) -> dict[Expression, Expression]:
-    """Outputs of the nearest operator that only a foldable call reads, each with that call."""
+def _outputs_only_folded(output: Output, program: Program) -> dict[Expression, Expression]:
+    """Outputs of the operator nearest the sink that only a foldable call reads, each with the call."""
     if not isinstance(output.segment.origin, Operator):
         return {}
     reading = _Reading(output.segment, never_null(output, program))
@@ -314,7 +316,7 @@ def _folded(output: Output, program: Program) -> dict[Expression, Expression]:
 
 
 def _has_conditions(output: Output) -> bool:
-    """True if a query has a part that the planner may decide: a call, a filter or a join."""
+    """True if a query has a call, a filter or a join that the planner may evaluate."""
     for segment in segments(output):
         if segment.filters or segment.window_filters or isinstance(segment.origin, JoinOperator):
             return True
@@ -338,18 +340,17 @@ def constant_condition(pair: PipelinePair) -> Iterable[RuleMatch]:
     if not pair.changed or not (_has_conditions(pair.old) or _has_conditions(pair.new)):
         return
     sides = (pair.old, pair.old_program), (pair.new, pair.new_program)
-    old, new = (doubtful(*side) for side in sides)
+    old, new = (foldable_conditions(*side) for side in sides)
     before, after = (
         [part for part, met in one.items() if other.get(part) != met] for one, other in ((old, new), (new, old))
     )
-    folded, now = (_folded(*side) for side in sides)
+    folded, now = (_outputs_only_folded(*side) for side in sides)
     if folded != now:
         before += folded.values()
         after += now.values()
     if before or after:
         yield RuleMatch(
-            "the planner may evaluate a condition or a call at planning time and then remove the operators it "
-            "makes unnecessary",
+            "the planner may evaluate a condition or a call and then remove operators that are no longer necessary",
             (),
             *map(format_expressions, (frozenset(before), frozenset(after))),
         )
@@ -360,7 +361,7 @@ def constant_condition(pair: PipelinePair) -> Iterable[RuleMatch]:
     title="A condition above the state changed",
     vvr=documented(Outcome.COMPATIBLE, "WHERE page: no stateful operator follows"),
     flink=right("w-having-add"),
-    rationale="HAVING and conditions over metrics decide which results are emitted; nothing is stored for them.",
+    rationale="HAVING and other conditions on metrics filter the emitted results and store nothing.",
     example=Example(
         windowed("customer, SUM(amount)"), windowed("customer, SUM(amount)").replace(";", "\nHAVING SUM(amount) > 10;")
     ),
@@ -379,31 +380,31 @@ def filter_above_state(pair: PipelinePair) -> Iterable[RuleMatch]:
         )
 
 
-# EXPLAIN on 2.3: the planner puts it below the window from either place; whether others do, no page says.
-MOVED = dict.fromkeys(("vvr", "flink"), unknown("a condition above a session does not end a session"))
-# What is stored of the keys that are left is right (restored on 2.3); rows sent for the others stay in the sink.
-OF_KEYS = {"flink": unknown("it excludes whole keys, and their rows stay in the sink")}
+# EXPLAIN on 2.3 shows that the planner pushes the condition below the window; no page covers other planners.
+MOVED = dict.fromkeys(("vvr", "flink"), unknown("a condition above a session window does not affect when sessions end"))
+# The state of the remaining keys is right (restored on 2.3). Rows of excluded keys stay in the sink.
+OF_KEYS = {"flink": unknown("the condition excludes whole keys, and their rows stay in the sink")}
 PARTS = ("filters", "filters above the session window")
 
 
 def _format_filters(segment: StatelessSegment) -> str:
-    """Conditions of a segment; those above a session window, which end no sessions, are marked."""
+    """Format the conditions of a segment, with conditions above a session window marked."""
     above = segment.filters_above_session
     return format_conditions(segment.filters) + (
         f" ({format_conditions(above)} above the session window)" if above else ""
     )
 
 
-def _leaves_out_keys(old: AggregateOperator | RankOperator, new: AggregateOperator | RankOperator) -> bool:
-    """Return whether conditions are only added, each over columns that part the state."""
+def _excludes_only_keys(old: AggregateOperator | RankOperator, new: AggregateOperator | RankOperator) -> bool:
+    """True if conditions were only added and each reads only the key or partition columns."""
     before, after = (side.keys if isinstance(side, AggregateOperator) else side.partition for side in (old, new))
     added = new.segment.filters - old.segment.filters
-    of_keys = all(_is_over(condition, {*after}) for condition in added)
+    of_keys = all(_reads_only(condition, {*after}) for condition in added)
     return before == after and old.segment.filters < new.segment.filters and of_keys
 
 
-def _is_over(condition: Expression, columns: Set[Expression]) -> bool:
-    """Return whether it reads columns and only these, and no NULL, with which it may be constant."""
+def _reads_only(condition: Expression, columns: Set[Expression]) -> bool:
+    """True if a condition reads some of the columns, no other columns and no NULL."""
     read = {*leaves(condition)}
     literals = {leaf for leaf in read if isinstance(leaf, Literal)}
     return bool(read - literals) and read - literals <= columns and all(each.value is not None for each in literals)
@@ -414,7 +415,7 @@ def _is_over(condition: Expression, columns: Set[Expression]) -> bool:
     title="A condition below the state changed",
     vvr=documented(Outcome.INCOMPATIBLE, "WHERE page"),
     flink=measured(Outcome.INCOMPATIBLE, "w-filter-nonwindow-add"),
-    rationale="The stored values were accumulated under the old condition.",
+    rationale="The stored values were accumulated from rows that met the old condition.",
     example=Example(
         windowed("customer, SUM(amount)"),
         windowed("customer, SUM(amount)").replace("\nGROUP", "\nWHERE amount > 4\nGROUP"),
@@ -435,5 +436,5 @@ def filter_below_state(pair: OperatorPair) -> Iterable[RuleMatch]:
         f"a condition on the rows that reach the state {word}{note}",
         pair.claim(*PARTS),
         *map(_format_filters, (old, new)),
-        verdicts=IGNORED if ignored else MOVED if moved else OF_KEYS if _leaves_out_keys(*sides) else {},
+        verdicts=IGNORED if ignored else MOVED if moved else OF_KEYS if _excludes_only_keys(*sides) else {},
     )

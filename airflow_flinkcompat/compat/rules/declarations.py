@@ -1,4 +1,4 @@
-"""Rules about tables and views that are renamed, undeclared or unused, and statements without effect."""
+"""Rules about renamed, undeclared or unused tables and views, and about statements without effect."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ from airflow_flinkcompat.secrets.redact import shortened
 from airflow_flinkcompat.sql import nodes
 
 RENAMED = right("x-source-rename", note="the same declaration under a different name")
-UNLIKE = unknown("the two tables are declared differently, which was not measured")
+UNLIKE = unknown("the declarations of the two tables differ, and such a change was not measured")
 FOUND_BY_NAME = unknown(
-    "the stored positions belong to the old table; how a restored source uses them for another table was not measured"
+    "the stored positions belong to the old table; their use for a different table was not measured"
 )
 SHARED = unknown(
-    "one job scans a table once for all queries that read it, so an added or removed scan changes other "
-    "operator ids (measured: read-twice-join-join-apart, read-twice-set-set-apart)"
+    "a job scans a table once for all queries that read the table. An added or removed scan changes other operator "
+    "ids (measured: read-twice-join-join-apart, read-twice-set-set-apart)"
 )
 READ_ONCE = inferred(Outcome.INCOMPATIBLE, "CommonExecValues: a bounded source of these rows")
 
 
 def _literal(read: object) -> bool:
-    """True if the input consists of rows in the script: one row is part of the query itself."""
+    """True if the input consists of literal rows in the script."""
     return isinstance(read, tuple) or read == LITERAL_ROWS
 
 
 def other_reads(change: Change) -> Iterator[tuple[PipelinePair, Difference]]:
-    """Changed tables that operators and outputs read."""
+    """Differences where an operator or an output reads a different table."""
     for pipeline in change.pipelines:
         below = (difference for pair in pipeline.operators for difference in pair.differences)
         for difference in (*pipeline.differences, *below):
@@ -49,15 +49,15 @@ def other_reads(change: Change) -> Iterator[tuple[PipelinePair, Difference]]:
                 yield pipeline, difference
 
 
-def _unlike(pair: PipelinePair, old: Table, new: Table) -> Verdict:
-    """Verdict on another table: stored positions hold no name of a table, and no column."""
+def _judge_declaration(pair: PipelinePair, old: Table, new: Table) -> Verdict:
+    """Verdict on a different source table. Stored positions contain neither table names nor columns."""
     if old.options != new.options:
         return UNLIKE
     return stateless.settled(pair, UNLIKE, *stateless.SOURCE_NAME)
 
 
-def _named_by_place(table: Table) -> bool:
-    """True if a table's name may select its data: a catalog's own connector looks them up by it."""
+def _name_selects_data(table: Table) -> bool:
+    """True if the connector may find the data by the table name, as a catalog's connector does."""
     connector = table.option("connector")
     if connector is None:
         return table.option("connector.type") is None
@@ -67,24 +67,26 @@ def _named_by_place(table: Table) -> bool:
     return bool(table_name_option) and table.option(table_name_option) is None
 
 
-def _scanned_apart(change: Change, pair: PipelinePair, names: tuple[str, str]) -> bool:
-    """True if a job may scan more or fewer tables, unless all readers of one table now read the other."""
+def _changes_scans(change: Change, pair: PipelinePair, names: tuple[str, str]) -> bool:
+    """True if the job may scan more or fewer tables than before."""
     job = (pair, *change.companions(pair))
     readers = [[source.table for each in job for source in sources((each.old, each.new)[place])] for place in range(2)]
     moved = [found.count(name) for found, name in zip(readers, names, strict=True)]
     return moved[0] != moved[1] or names[1] in readers[0] or names[0] in readers[1]
 
 
-def _judged(change: Change, pair: PipelinePair, old: Table | None, new: Table | None) -> OptionVerdict | None:
-    """Verdict on another declaration that differs only in options; None if nothing differs."""
+def _judge_replacement(
+    change: Change, pair: PipelinePair, old: Table | None, new: Table | None
+) -> OptionVerdict | None:
+    """Verdict on a replaced source table; None if the declarations of both tables are equal."""
     if old is None or new is None:
         return OptionVerdict("", UNLIKE)
     before, after = table_parts(old), table_parts(new)
     uses = [used for used in uses_of(change, old.name) if used.use is not TableUse.SINK]
-    if any(map(_named_by_place, (old, new))) and any(used.use is TableUse.SOURCE for used in uses):
-        return OptionVerdict("the data may be found by the table name", FOUND_BY_NAME)
+    if any(map(_name_selects_data, (old, new))) and any(used.use is TableUse.SOURCE for used in uses):
+        return OptionVerdict("the connector may find the data by the table name", FOUND_BY_NAME)
     if any(before[part] != after[part] for part in before if part != "options"):
-        return OptionVerdict("", _unlike(pair, old, new))
+        return OptionVerdict("", _judge_declaration(pair, old, new))
     found = judge_options(old.name, before["connector"], before["options"], after["options"], uses)
     return found and OptionVerdict(found.sentence, combined((found.verdict, RENAMED)))
 
@@ -95,8 +97,9 @@ def _judged(change: Change, pair: PipelinePair, old: Table | None, new: Table | 
     vvr=documented(Outcome.INCOMPATIBLE, "Source table page (its summary): table renamed"),
     flink=RENAMED,
     rationale=(
-        "VVR finds a source's state by the table name. Open-source Flink ignores names. However, if the options do "
-        "not name the data, the table name does, and positions in one table are meaningless in another."
+        "VVR finds the state of a source by the table name. Open-source Flink ignores table names. However, if the "
+        "options do not name the data, the connector finds the data by the table name. Positions in one table are "
+        "then meaningless in a different table."
     ),
     example=Example(
         windowed("customer, SUM(amount)"),
@@ -115,8 +118,8 @@ def source_renamed(change: Change) -> Iterable[RuleMatch]:
         if all(map(_literal, (difference.before, difference.after))):
             before, after = (shortened(format_value(rows)) for rows in (difference.before, difference.after))
             yield difference.match(
-                "the literal rows changed: a job reads the rows of its script once and does not read new ones "
-                "after a restore",
+                "the literal rows changed: a job reads the rows of its script once and does not read new rows after a "
+                "restore",
                 before,
                 after,
                 verdicts={"flink": READ_ONCE, "vvr": READ_ONCE},
@@ -125,9 +128,11 @@ def source_renamed(change: Change) -> Iterable[RuleMatch]:
         old, new = (tables[i].get(name) for i, name in enumerate((difference.before, difference.after)))
         names = (str(difference.before), str(difference.after))
         tables_read = isinstance(difference.before, str) and isinstance(difference.after, str)
-        apart = tables_read and _scanned_apart(change, pair, names)
+        apart = tables_read and _changes_scans(change, pair, names)
         judged = (
-            OptionVerdict("other queries of the job read it too", SHARED) if apart else _judged(change, pair, old, new)
+            OptionVerdict("other queries of the job also read the table", SHARED)
+            if apart
+            else _judge_replacement(change, pair, old, new)
         )
         declared = (d.key for d in change.parts("declared") if d.key.split("/")[1] in names)
         yield difference.match(
@@ -140,7 +145,7 @@ def source_renamed(change: Change) -> Iterable[RuleMatch]:
 
 
 def _replaced_tables(change: Change) -> set[str]:
-    """Tables that replace each other in reads or writes, which is a finding of its own."""
+    """Tables that replace each other in reads or writes; separate rules judge them."""
     read = [(difference.before, difference.after) for _, difference in other_reads(change)]
     written = [(pair.old.sink, pair.new.sink) for pair in change.pipelines if "sink" in pair.parts]
     return {name for names in (*read, *written) if all(names) for name in names if isinstance(name, str)}
@@ -149,9 +154,9 @@ def _replaced_tables(change: Change) -> set[str]:
 @Rule(
     code="table-comes-with-its-use",
     title="A table's declaration was added or removed together with its queries",
-    vvr=inferred(Outcome.COMPATIBLE, "judged where the table is read or written"),
-    flink=inferred(Outcome.COMPATIBLE, "judged where the table is read or written", ids=UNCHANGED),
-    rationale="The rules for the queries that read or write the table judge a declaration's effect on state.",
+    vvr=inferred(Outcome.COMPATIBLE, "judged in the queries that read or write the table"),
+    flink=inferred(Outcome.COMPATIBLE, "judged in the queries that read or write the table", ids=UNCHANGED),
+    rationale="Separate rules judge the queries that read or write the table.",
     example=Example(
         windowed("customer, SUM(amount)"),
         "CREATE TABLE totals (customer STRING, total BIGINT) WITH ('connector' = 'print');\n"
@@ -178,10 +183,10 @@ UNDECLARED_MESSAGE = (
 )
 
 
-def _whose_types_decide(change: Change) -> set[str] | None:
-    """Tables whose types may decide about a change; None for all tables.
+def _tables_with_relevant_types(change: Change) -> set[str] | None:
+    """Tables whose column types may affect the verdict; None for all tables.
 
-    Queries that read or write a table and are equal on both sides keep the same state, whatever its types are.
+    The types of a table do not matter if all queries that use the table are unchanged.
     """
     if change.parts("engine") or change.parts("insert order"):
         return None
@@ -205,7 +210,7 @@ UNDECLARED_KEYS = "GROUP BY customer, window_start, window_end;"
 @Rule(
     code="undeclared-table",
     title="A table without a declaration",
-    vvr=inferred(Outcome.COMPATIBLE, "a note: the schema is assumed to be the same in both versions"),
+    vvr=inferred(Outcome.COMPATIBLE, "only a note: the check assumes that both versions have the same schema"),
     flink=unknown("pass the DDL as --catalog", Reason.UNDECLARED),
     rationale=(
         "The state layout depends on the column types. VVR's rules compare names and expressions; open-source "
@@ -221,19 +226,19 @@ def undeclared_table(change: Change) -> Iterable[RuleMatch]:
     names = [name for name in sorted(change.used_tables - {""}) if not all(name in tables for tables in declared)]
     if not names or change.parts("declared"):
         return
-    deciding = _whose_types_decide(change)
+    deciding = _tables_with_relevant_types(change)
     for name in names:
         if deciding is None or name in deciding:
             yield RuleMatch(UNDECLARED_MESSAGE.format(name))
 
 
-FUNCTION = {"flink": unknown("unused tables and views were measured, unused functions were not")}
+FUNCTION = {"flink": unknown("unused tables and views were measured, but unused functions were not")}
 
 
 @Rule(
     code="unused-declaration",
     title="An unused declaration",
-    vvr=inferred(Outcome.COMPATIBLE, "no query uses it"),
+    vvr=inferred(Outcome.COMPATIBLE, "no query uses the declaration"),
     flink=right("declarations-unused-table"),
     rationale="The planner considers only the tables, views and functions that a query uses.",
     example=Example(
@@ -259,7 +264,7 @@ def unused_declaration(change: Change) -> Iterable[RuleMatch]:
 @Rule(
     code="view-rewritten",
     title="A view was added, deleted, renamed or rewritten",
-    vvr=documented(Outcome.COMPATIBLE, "Alias page: names never matter"),
+    vvr=documented(Outcome.COMPATIBLE, "Alias page: names do not affect state"),
     flink=right("x-view-rename", "x-inline-view", "x-projection-upstream"),
     rationale="The planner expands a view into the queries that read it. Only the resulting computation matters.",
     example=Example(
@@ -282,44 +287,44 @@ def view_rewritten(change: Change) -> Iterable[RuleMatch]:
 
 
 LOOKS = frozenset({"Describe", "Explain", "SetOption", "Show"})
-"""Statements that only show something; SET without a key lists the settings."""
+"""Statements that only display information; SET without a key lists the settings."""
 
 
-def _without_effect(fact: OtherStatement, place: int, change: Change) -> str:
-    """Reason why a statement of one side does not affect its queries; "" if it may."""
+def _no_effect_reason(fact: OtherStatement, place: int, change: Change) -> str:
+    """Reason why a statement on one side does not affect the queries; "" if it may."""
     kind, name = fact.subject
     if fact.kind in LOOKS:
-        return "it only displays information"
+        return "the statement only displays information"
     if kind == "DATABASE" and fact.kind == "CreateNamespace":
         return "creating a database that exists changes no query"
     if kind == "CATALOG" and fact.kind == "CreateNamespace":
-        return "" if _uses_catalog(name, change) else "nothing is read from or written into this catalog"
+        return "" if _uses_catalog(name, change) else "no query reads from or writes into this catalog"
     if kind not in ("TABLE", "VIEW") or change.may_be_used_unseen(name):
         return ""
     if fact.kind == "replaced":
-        return _replaced(fact, place, change)
+        return _replaced_reason(fact, place, change)
     used = name in change.used_tables
     if fact.kind == "Drop":
-        return _drop(fact, place, change)
+        return _drop_reason(fact, place, change)
     return "" if used or kind == "VIEW" else "no query uses the table"
 
 
-def _replaced(fact: OtherStatement, place: int, change: Change) -> str:
-    """Reason why a declaration that a later one replaces does not affect the queries of both sides."""
+def _replaced_reason(fact: OtherStatement, place: int, change: Change) -> str:
+    """Reason why a declaration that the script later replaces does not affect queries; "" if it may."""
     program = change.programs[place]
     if program.views:
-        return ""  # one in between would hold what was declared first
+        return ""  # a view in between may use the first declaration
     dropped = (each for each in program.other_statements if each.kind == "Drop" and each.subject == fact.subject)
     if not any(fact.subject[1] in drop.declared_before for drop in dropped):
-        return ""  # Flink refuses a table that is there already
+        return ""  # without a DROP, Flink refuses to declare an existing table
     if not fact.queries_before:
         return "the table is declared again before the first query"
-    used = _used_before(fact, place, change)
-    return "" if used is None or fact.subject[1] in used else "only added or removed queries used it"
+    used = _tables_used_before(fact, place, change)
+    return "" if used is None or fact.subject[1] in used else "only queries that were added or removed used the table"
 
 
-def _used_before(fact: OtherStatement, place: int, change: Change) -> set[str] | None:
-    """Tables of the queries before a statement that both sides have; None if one was not analysed."""
+def _tables_used_before(fact: OtherStatement, place: int, change: Change) -> set[str] | None:
+    """Tables of paired queries before a statement; None if a query before it was not analyzed."""
     pipelines = change.programs[place].pipelines[: fact.queries_before]
     stay = {id((pair.old_pipeline, pair.new_pipeline)[place]) for pair in change.pipelines}
     queries = (change.old, change.new)[place].outputs[0]
@@ -327,8 +332,8 @@ def _used_before(fact: OtherStatement, place: int, change: Change) -> set[str] |
     return None if any(n not in queries for n in before) else {t for n in before for t in tables_of(queries[n])}
 
 
-def _drop(fact: OtherStatement, place: int, change: Change) -> str:
-    """Reason why a DROP does not affect the queries of its side."""
+def _drop_reason(fact: OtherStatement, place: int, change: Change) -> str:
+    """Reason why a DROP does not affect the queries of the same side; "" if it may."""
     kind, name = fact.subject
     program = change.programs[place]
     if kind == "VIEW":
@@ -336,19 +341,19 @@ def _drop(fact: OtherStatement, place: int, change: Change) -> str:
         return "" if known and fact.queries_before < len(program.pipelines) else "no later query reads the view"
     if name not in change.tables_of_sides[place]:
         return "no query uses the table"
-    if not _declared_by_options(program, name):
-        return ""  # what a catalog keeps by itself goes with the table
+    if not _is_defined_by_options(program, name):
+        return ""  # dropping the table may also drop data that the catalog stores
     if fact.queries_before == len(program.pipelines):
-        return "every query of the script starts before it"
-    if name in fact.declared_before and not _declared_anew(fact, program):
+        return "all queries of the script start before this statement"
+    if name in fact.declared_before and not _is_declared_again(fact, program):
         return ""
-    used = _used_before(fact, place, change)
+    used = _tables_used_before(fact, place, change)
     views = fact.declared_before.intersection(view for view, _ in program.views)
-    return "" if used is None or name in used or views else "the script declares the table itself after it"
+    return "" if used is None or name in used or views else "the script declares the table after this statement"
 
 
-def _declared_anew(fact: OtherStatement, program: Program) -> bool:
-    """True if the dropped table is declared again before the next query."""
+def _is_declared_again(fact: OtherStatement, program: Program) -> bool:
+    """True if the script declares the dropped table again before the next query."""
     at = program.other_statements.index(fact)
     return any(
         each.kind == "replaced" and each.subject == fact.subject and each.queries_before == fact.queries_before
@@ -356,8 +361,8 @@ def _declared_anew(fact: OtherStatement, program: Program) -> bool:
     )
 
 
-def _declared_by_options(program: Program, name: str) -> bool:
-    """True if a table is defined by its options, so that dropping it drops no data."""
+def _is_defined_by_options(program: Program, name: str) -> bool:
+    """True if options define a table, so that DROP TABLE drops no data."""
     return any(
         table.name == name and (table.option("connector") or table.option("connector.type")) for table in program.tables
     )
@@ -376,8 +381,8 @@ def _uses_catalog(name: str, change: Change) -> bool:
 @Rule(
     code="statement-without-effect",
     title="A statement without effect on queries was added or removed",
-    vvr=inferred(Outcome.COMPATIBLE, "no query uses it"),
-    flink=inferred(Outcome.COMPATIBLE, "no job uses it", ids=UNCHANGED),
+    vvr=inferred(Outcome.COMPATIBLE, "no query uses the statement"),
+    flink=inferred(Outcome.COMPATIBLE, "no job uses the statement", ids=UNCHANGED),
     rationale=(
         "SHOW, DESCRIBE and EXPLAIN only display information. CREATE DATABASE, and DROP of a table before its "
         "declaration, allow a script to run twice. A job is planned from the declarations that precede its query."
@@ -393,7 +398,7 @@ def _uses_catalog(name: str, change: Change) -> bool:
 def statement_without_effect(change: Change) -> Iterable[RuleMatch]:
     for difference in change.parts("statement"):
         for place, fact in enumerate((difference.before, difference.after)):
-            if isinstance(fact, OtherStatement) and (why := _without_effect(fact, place, change)):
+            if isinstance(fact, OtherStatement) and (why := _no_effect_reason(fact, place, change)):
                 yield difference.match(
                     f"{shortened(str(fact))}: {why}", "" if place else str(fact), str(fact) if place else ""
                 )

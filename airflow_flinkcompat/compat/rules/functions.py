@@ -26,7 +26,7 @@ from airflow_flinkcompat.plan.origins import OperatorColumn, leaves
 
 
 def aggregates_in(output: Output, language: str) -> list[AggregateCall]:
-    """The aggregates of one language anywhere in a pipeline."""
+    """All aggregate calls in a pipeline whose function has a language."""
     return [
         call
         for operator in operators(output)
@@ -45,8 +45,8 @@ PYTHON_FUNCTION = "CREATE TEMPORARY FUNCTION weighted AS 'metrics.weighted' LANG
     vvr=documented(Outcome.UNKNOWN, "Window TVF row 24; Group Window Aggregate row 22"),
     flink=unknown("Python aggregates were not measured"),
     rationale=(
-        "The accumulator of a Python function is opaque bytes. Only the function can tell whether they are "
-        "still readable."
+        "The accumulator of a Python function consists of opaque bytes. Only the function itself can interpret these "
+        "bytes."
     ),
     example=Example(
         PYTHON_FUNCTION + windowed("customer, SUM(amount)"),
@@ -73,11 +73,11 @@ JAVA_FUNCTION = "CREATE TEMPORARY FUNCTION weighted AS 'com.example.Weighted';\n
 @Rule(
     code="user-aggregate",
     title="A Java or Scala aggregate function",
-    vvr=inferred(Outcome.COMPATIBLE, "a regular aggregate (readings)"),
+    vvr=inferred(Outcome.COMPATIBLE, "treated as a regular aggregate, by reading the documentation"),
     flink=unknown("user-defined aggregates were not measured", Reason.OPAQUE),
     rationale=(
-        "VVR treats a declared Java or Scala function like any other aggregate. On open-source Flink, its state "
-        "was not measured."
+        "VVR treats a declared Java or Scala function like any other aggregate. On open-source Flink, the state of "
+        "such a function was not measured."
     ),
     example=Example(
         JAVA_FUNCTION + windowed("customer, weighted(amount)"),
@@ -93,18 +93,18 @@ def user_aggregate(pair: PipelinePair) -> Iterable[RuleMatch]:
 
 
 OPERATORS = frozenset({"FIELD", "ITEM", "VALUES", "ROW", "ARRAY", "MAPCONSTRUCTOR", "MULTISETCONSTRUCTOR"})
-"""Operators of the plan itself, which no catalogue lists."""
+"""Names of calls that the plan itself uses and no function catalogue lists."""
 
 
 def is_known(call: FunctionCall | AggregateCall, program: Program) -> bool:
-    """True if a function is in Flink's catalogue, or declared."""
+    """True if a function is in Flink's function catalogue or declared."""
     name = call.function
     declared = (function.name.lower() for function in program.functions)
     return functions.lookup(name) is not None or name in OPERATORS or name.lower() in declared
 
 
-def undeclared(program: Program, output: Output) -> list[FunctionCall]:
-    """Undeclared calls above an aggregation that read no metric: they may be aggregates themselves."""
+def undeclared_calls(program: Program, output: Output) -> list[FunctionCall]:
+    """Undeclared calls above an aggregation that read no metric, so that the function may be an aggregate."""
     if not isinstance(output.segment.origin, AggregateOperator):
         return []
     return [
@@ -117,12 +117,12 @@ def undeclared(program: Program, output: Output) -> list[FunctionCall]:
     ]
 
 
-def _doubted(program: Program, output: Output) -> list[AggregateCall | FunctionCall]:
-    return [*aggregates_in(output, "undeclared"), *undeclared(program, output)]
+def _undeclared_aggregates(program: Program, output: Output) -> list[AggregateCall | FunctionCall]:
+    return [*aggregates_in(output, "undeclared"), *undeclared_calls(program, output)]
 
 
 CALLED_AS_BEFORE = inferred(
-    Outcome.COMPATIBLE, "its query is the same in both versions, so its state stays the same", ids=UNCHANGED
+    Outcome.COMPATIBLE, "the query is the same in both versions, and so is its state", ids=UNCHANGED
 )
 
 
@@ -131,13 +131,13 @@ CALLED_AS_BEFORE = inferred(
     title="An aggregate function without a declaration",
     vvr=unknown(reason=Reason.OPAQUE),
     flink=unknown(reason=Reason.OPAQUE),
-    rationale="It may be a Python function, whose state the check cannot inspect, or a regular Java function.",
+    rationale="The function may be a Python function, whose state the check cannot inspect, or a Java function.",
     example=Example(windowed("customer, SUM(amount)"), windowed("customer, SUM(amount), weighted(amount)")),
     level=Level.OPAQUE,
     case_dependent=("flink",),
 )
 def undeclared_aggregate(pair: PipelinePair) -> Iterable[RuleMatch]:
-    old, new = _doubted(pair.old_program, pair.old), _doubted(pair.new_program, pair.new)
+    old, new = _undeclared_aggregates(pair.old_program, pair.old), _undeclared_aggregates(pair.new_program, pair.new)
     if old or new:
         names = ", ".join(sorted({call.function for call in (*old, *new)}))
         yield RuleMatch(
@@ -149,8 +149,8 @@ def undeclared_aggregate(pair: PipelinePair) -> Iterable[RuleMatch]:
 
 
 COMES_OR_GOES = {
-    "vvr": inferred(Outcome.COMPATIBLE, "judged where it is called"),
-    "flink": inferred(Outcome.COMPATIBLE, "judged where it is called", ids=UNCHANGED),
+    "vvr": inferred(Outcome.COMPATIBLE, "judged in the queries that call the function"),
+    "flink": inferred(Outcome.COMPATIBLE, "judged in the queries that call the function", ids=UNCHANGED),
 }
 TIDY_FUNCTION = "CREATE TEMPORARY FUNCTION tidy AS 'com.example.{0}';\n"
 
@@ -160,7 +160,7 @@ TIDY_FUNCTION = "CREATE TEMPORARY FUNCTION tidy AS 'com.example.{0}';\n"
     title="The declaration of a used function changed",
     vvr=documented(Outcome.UNKNOWN, "Overview: verify a changed UDF dependency manually", Reason.OPAQUE),
     flink=unknown(reason=Reason.OPAQUE),
-    rationale="The check knows a function's name, not its code.",
+    rationale="The check knows only the name of a function, not its code.",
     example=Example(
         TIDY_FUNCTION.format("Tidy") + windowed("customer, MAX(tidy(item))"),
         TIDY_FUNCTION.format("Tidier") + windowed("customer, MAX(tidy(item))"),
@@ -174,12 +174,12 @@ def function_changed(change: Change) -> Iterable[RuleMatch]:
         if not any(used):
             continue
         declared = difference.before is not None, difference.after is not None
-        # Called by a side that does not declare it, it is another one there: built in, or from a catalog.
+        # If a side calls a function without declaring it, the function is built in or from a catalog.
         with_its_calls = declared == used
         what = (
             "was added or removed together with its calls"
             if with_its_calls
-            else "was added or removed while it is called"
+            else "was added or removed, but queries still call the function"
         )
         yield RuleMatch(
             f"function {name} {'is declared differently' if all(declared) else what}",
@@ -191,7 +191,7 @@ def function_changed(change: Change) -> Iterable[RuleMatch]:
 
 
 def unchanged_on_flink(pipeline: PipelinePair) -> Mapping[str, Verdict]:
-    """Verdict on a clause inside an unchanged pipeline, which was restored right; otherwise unknown."""
+    """Verdict on a clause in an unchanged pipeline, which restores correctly; empty for a changed one."""
     if pipeline.changed:
         return {}
     return {"flink": right(*UNCHANGED, note="an unchanged pipeline")}
@@ -205,7 +205,7 @@ CAME_OR_WENT = {"flink": refused_at_submit("w-unnest-add")}
     title="A table function (UDTF)",
     vvr=documented(Outcome.UNKNOWN, "Window TVF row 23"),
     flink=unknown("only unchanged table functions were measured"),
-    rationale="Only the function itself determines how many rows it emits for each input row, and from which values.",
+    rationale="The check does not know the rows that the function emits for an input row.",
     example=Example(
         windowed("customer, SUM(amount)"),
         windowed("customer, SUM(amount)", source=MINUTE + ",\n  LATERAL TABLE(split(item)) AS part(word)"),
@@ -224,7 +224,7 @@ def table_function(pair: PipelinePair) -> Iterable[RuleMatch]:
     known = pair.stateful and not pair.others and not (old and new)
     word = "is in both versions" if same else "was added" if not old else "was deleted" if not new else "changed"
     yield RuleMatch(
-        f"a table function {word}: the check cannot inspect it",
+        f"a table function {word}: the check cannot inspect the function",
         claims,
         *map(format_expressions, (old, new)),
         verdicts=unchanged_on_flink(pair) if same else CAME_OR_WENT if known else {},

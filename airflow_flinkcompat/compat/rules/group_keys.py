@@ -34,11 +34,11 @@ BOUNDS = frozenset({WindowField.START, WindowField.END})
 
 @Rule(
     code="window-bounds-in-keys-changed",
-    title="GROUP BY has both window bounds, or no longer has them",
+    title="Both window bounds were added to or removed from the GROUP BY",
     vvr=documented(Outcome.INCOMPATIBLE, "Window TVF row 19"),
     flink=measured(Outcome.INCOMPATIBLE, "w-groupby-only-ws-to-both"),
     rationale=(
-        "With both bounds, the aggregation is planned per window. With one bound, it is an unbounded aggregation "
+        "With both bounds, Flink plans a window aggregation. With one bound, Flink plans an unbounded aggregation "
         "over windowed rows."
     ),
     example=grouping("customer, SUM(amount)", "customer, window_start", "customer, window_start, window_end"),
@@ -52,7 +52,7 @@ def window_bounds_in_keys_changed(pair: OperatorPair) -> Iterable[RuleMatch]:
     old, new = (side.window_keys for side in sides)
     if (old >= BOUNDS) != (new >= BOUNDS):
         yield RuleMatch(
-            "the GROUP BY now has, or no longer has, both window_start and window_end",
+            "the GROUP BY has both window_start and window_end in only one version",
             pair.claim("window keys", "key order", "windowed", "kind"),
             *map(format_group_by, sides),
         )
@@ -67,7 +67,7 @@ def _plain(side: AggregateOperator) -> set[object]:
     title="A group key was added, deleted or computed differently",
     vvr=documented(Outcome.INCOMPATIBLE, "Window TVF row 11; Group Window Aggregate row 13"),
     flink=measured(Outcome.INCOMPATIBLE, "w-mod-key-sametype", "w-mod-key-othercol", "g-add-key", "ga-key-othercol"),
-    rationale="State is found by its key. Values stored under another key belong to another group.",
+    rationale="Flink finds state by its key. Values stored under a different key belong to a different group.",
     example=grouping(
         "customer, SUM(amount)", "customer, window_start, window_end", "customer, region, window_start, window_end"
     ),
@@ -102,7 +102,7 @@ def _verdicts(pair: OperatorPair) -> dict[str, Verdict]:
     return {} if pair.windowed else {"vvr": inferred(Outcome.INCOMPATIBLE, "per the window pages")}
 
 
-NOT_SAID = unknown("no page documents the order in which the Table API groups")
+NOT_SAID = unknown("no page documents the order of group keys in the Table API")
 
 
 @Rule(
@@ -117,8 +117,8 @@ NOT_SAID = unknown("no page documents the order in which the Table API groups")
         "ga-keys-reorder-sametype",
     ),
     rationale=(
-        "The stored key is the row of keys in their order. SQL uses the order of GROUP BY. The Table API uses the "
-        "order of the input columns, regardless of the order in group_by."
+        "The stored key is a row that contains the group keys in order. SQL uses the order in GROUP BY. The Table API "
+        "uses the order of the input columns, regardless of the order in group_by."
     ),
     example=grouping(
         "customer, region, SUM(amount)",
@@ -144,7 +144,9 @@ def group_key_reordered(pair: OperatorPair) -> Iterable[RuleMatch]:
     title="GROUPING SETS, CUBE or ROLLUP added or deleted",
     vvr=documented(Outcome.INCOMPATIBLE, "Window TVF row 20"),
     flink=refused_at_submit("ga-grouping-sets", note="an Expand operator is added"),
-    rationale="Each grouping set forms its own groups, distinguished by an additional key in the state.",
+    rationale=(
+        "Each grouping set forms separate groups. An additional key in the state distinguishes the grouping sets."
+    ),
     example=grouping(
         "customer, SUM(amount)",
         "customer, window_start, window_end",
@@ -160,10 +162,10 @@ def grouping_sets_changed(pair: OperatorPair) -> Iterable[RuleMatch]:
     old, new = (side.grouping_sets is not None for side in sides)
     if old != new:
         word = "left" if old else "came in"
-        # Which keys stand together is what grouping sets say; the keys' own rules speak of plain GROUP BYs.
+        # Grouping sets combine keys; the other rules about keys cover only a plain GROUP BY.
         claims = pair.claim("grouping sets", "windowed", "kind")
         before, after = (format_group_by(side) for side in sides)
-        verdicts = {} if pair.windowed else {"vvr": unknown("no page covers them without a window")}
+        verdicts = {} if pair.windowed else {"vvr": unknown("no page covers grouping sets without a window")}
         yield RuleMatch(f"GROUPING SETS, CUBE or ROLLUP {word}", claims, before, after, verdicts=verdicts)
 
 
@@ -175,8 +177,8 @@ SETS = "window_start, window_end, ROLLUP (customer)"
     code="grouping-sets-kept",
     title="GROUPING SETS, CUBE or ROLLUP before and after",
     vvr=documented(Outcome.UNKNOWN, "Window TVF row 26"),
-    flink=unknown("together with another change they were not measured"),
-    rationale="VVR's check does not inspect grouping sets, changed or not.",
+    flink=unknown("grouping sets were not measured together with another change"),
+    rationale="VVR's check does not inspect grouping sets, even unchanged grouping sets.",
     example=Example(windowed("customer, SUM(amount)", SETS), windowed("customer, SUM(amount), window_start", SETS)),
     operators=(AggregateOperator,),
 )
@@ -192,7 +194,7 @@ def grouping_sets_kept(pair: OperatorPair) -> Iterable[RuleMatch]:
     )
 
 
-KEYS_OF_STATE = {"flink": inferred(Outcome.INCOMPATIBLE, "EXPLAIN: fields of materialised windows are group keys")}
+KEYS_OF_STATE = {"flink": inferred(Outcome.INCOMPATIBLE, "EXPLAIN: the fields of a materialized window are group keys")}
 
 
 @Rule(
@@ -200,7 +202,7 @@ KEYS_OF_STATE = {"flink": inferred(Outcome.INCOMPATIBLE, "EXPLAIN: fields of mat
     title="Window keys changed places",
     vvr=documented(Outcome.COMPATIBLE, "Window TVF row 9; Group Window Aggregate row 8"),
     flink=right("w-windowkeys-swap"),
-    rationale="Window keys are stored separately from the group key; only the order of the other keys matters.",
+    rationale="Flink stores window keys separately from the group key. Only the order of the other keys matters.",
     example=grouping(
         "customer, SUM(amount)", "customer, window_end, window_start", "window_start, customer, window_end"
     ),
@@ -225,8 +227,8 @@ def window_key_reordered(pair: OperatorPair) -> Iterable[RuleMatch]:
     vvr=unknown("no row names window_time as a key"),
     flink=right("w-add-window-time", note="the keys of the state stay the same"),
     rationale=(
-        "window_time is derived from window_end, so it splits no group. No page documents whether VVR's check takes "
-        "this into account."
+        "window_time is derived from window_end, so it does not split groups. No page documents whether VVR's check "
+        "considers this."
     ),
     example=grouping(
         "customer, SUM(amount)", "customer, window_start, window_end", "customer, window_start, window_end, window_time"
@@ -280,7 +282,7 @@ def window_field_aggregated(pair: OperatorPair) -> Iterable[RuleMatch]:
     code="window-field-computation-changed",
     title="An expression over window fields was added or deleted",
     vvr=documented(Outcome.INCOMPATIBLE, "Window TVF row 18"),
-    flink=expected("EXPLAIN: the window is materialised"),
+    flink=expected("EXPLAIN: the window is materialized"),
     rationale="A computed window field is a regular column, so the aggregation no longer runs per window.",
     example=Example(
         windowed("customer, SUM(amount)"),
@@ -309,7 +311,7 @@ COMPUTED_KEYS = "customer, window_start + INTERVAL '1' SECOND, window_end"
     title="An expression over window fields before and after",
     vvr=documented(Outcome.UNKNOWN, "Window TVF row 21"),
     flink=unknown("only unchanged expressions were measured"),
-    rationale="VVR's check does not inspect expressions over window fields, changed or not.",
+    rationale="VVR's check does not inspect expressions over window fields, even unchanged expressions.",
     example=Example(
         windowed("customer, SUM(amount)", COMPUTED_KEYS), windowed("customer, SUM(amount), window_end", COMPUTED_KEYS)
     ),
@@ -323,7 +325,7 @@ def window_field_computation_kept(pair: OperatorPair) -> Iterable[RuleMatch]:
     if old and new:
         yield RuleMatch(
             "an expression over a window field is in both versions",
-            # Which computation it is: the document leaves that open too.
+            # The document does not distinguish between different computations.
             pair.claim("keys", "key order") if set(old) ^ set(new) else (),
             *map(format_expressions, (old, new)),
             verdicts=unchanged_on_flink(pair.pipeline),
@@ -337,7 +339,7 @@ GROUP_WINDOW = "GROUP BY customer, TUMBLE(order_time, INTERVAL '1' MINUTE);"
 @Rule(
     code="window-field-mismatch",
     title="A window field of a different window",
-    vvr=inferred(Outcome.COMPATIBLE, "a note: the documentation's own examples contain such fields"),
+    vvr=inferred(Outcome.COMPATIBLE, "only a note: examples in the documentation contain such fields"),
     flink=expected("the validator requires a matching call in the GROUP BY"),
     rationale=(
         "TUMBLE_START and similar functions refer to the window of the GROUP BY, so they cannot return a field of "
@@ -361,7 +363,7 @@ def window_field_mismatch(pair: OperatorPair) -> Iterable[RuleMatch]:
 
 
 def only_window_fields(pair: PipelinePair) -> bool:
-    """True if only bare window fields were added to or removed from the output, rank numbers aside."""
+    """True if only bare window fields were added to or removed from the output, apart from rank numbers."""
     old, new = ([c for c in side.columns if not is_number(c)] for side in (pair.old, pair.new))
     return old != new and projected_columns(pair.old) == projected_columns(pair.new)
 
@@ -371,7 +373,7 @@ def only_window_fields(pair: PipelinePair) -> bool:
     title="A window field was added to or deleted from the output",
     vvr=documented(Outcome.COMPATIBLE, "Window TVF row 7; Group Window Aggregate row 7"),
     flink=right("w-add-window-start", "w-del-window-start", "g-add-wend"),
-    rationale="Every window has its window fields; selecting them needs no state.",
+    rationale="Every window has window fields, and selecting them needs no state.",
     example=selecting("customer, SUM(amount)", "customer, SUM(amount), window_start"),
     parts=("columns",),
     case_dependent=("flink",),

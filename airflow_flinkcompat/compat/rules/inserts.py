@@ -27,24 +27,24 @@ TABLES_TOO = documented(
     Outcome.UNKNOWN, "Overview: a sink deleted and a temporary table changed in one edit", Reason.SEVERAL_CHANGES
 )
 STATEFUL = documented(Outcome.INCOMPATIBLE, "Overview; Sink table page (read in part): a query with new state")
-SEVERAL_SETS = unknown("measured within one statement set that contains every query")
-REPLACED = unknown("jobs were added and removed: a new job may be meant to resume from the state of a removed one")
+SEVERAL_SETS = unknown("measured only within one statement set that contains all queries")
+REPLACED = unknown("jobs were added and removed: a new job may be intended to resume from the state of a removed job")
 OWN_JOB = inferred(Outcome.COMPATIBLE, "each INSERT outside a statement set is a separate job", ids=UNCHANGED)
 
 
-def _in_a_set(change: Change) -> bool:
-    """True if every query is in one statement set, which is one job."""
+def _is_one_statement_set(change: Change) -> bool:
+    """True if on each side one statement set contains all queries."""
     return all(
         program.pipelines and {pipeline.statement_set for pipeline in program.pipelines} == {0}
         for program in change.programs
     )
 
 
-def _insert_on_flink(own: bool, change: Change) -> Verdict | None:
-    """Verdict on added and removed queries: own jobs affect no others, sets are refused as measured."""
+def _judge_insert(own: bool, change: Change) -> Verdict | None:
+    """Verdict on an added or removed query; None for the rule's verdict on a query in a statement set."""
     if own:
         return REPLACED if change.removed and change.added else OWN_JOB
-    return None if _in_a_set(change) else SEVERAL_SETS
+    return None if _is_one_statement_set(change) else SEVERAL_SETS
 
 
 RAW_AND_BIG = (
@@ -61,11 +61,11 @@ ONE = "EXECUTE STATEMENT SET BEGIN\nINSERT INTO raw SELECT customer FROM orders;
 @Rule(
     code="insert-added-or-removed",
     title="A query was added to or deleted from the script",
-    vvr=documented(Outcome.COMPATIBLE, "Sink table page (read in part): a deleted sink, an added stateless one"),
+    vvr=documented(Outcome.COMPATIBLE, "Sink table page (read in part): a deleted sink, an added stateless sink"),
     flink=refused_at_submit("x-stmtset-add-unrelated-last", "x-stmtset-remove"),
     rationale=(
-        "An added query changes the topology of the whole job. Outside a statement set, each query is a separate "
-        "job: an added one starts without state, and a removed one does not affect the others."
+        "An added query changes the topology of the whole job. Outside a statement set, each query is a separate job. "
+        "An added query then starts without state, and a removed query does not affect the other jobs."
     ),
     example=Example(RAW_AND_BIG + BOTH, RAW_AND_BIG + ONE),
     parts=("inserts",),
@@ -90,7 +90,7 @@ def insert_added_or_removed(change: Change) -> Iterable[RuleMatch]:
         gone: Output | None = None,
         come: Output | None = None,
     ) -> RuleMatch:
-        """``note`` is the fate of a job of its own that is surely no other one under a new sink."""
+        """Create the match; ``note`` is shown for a separate job that certainly replaces no other job."""
         own = own and bool(change.pipelines)
         return RuleMatch(
             message,
@@ -99,32 +99,32 @@ def insert_added_or_removed(change: Change) -> Iterable[RuleMatch]:
             come.sink if come else "",
             before_span=gone.span if gone else None,
             after_span=come.span if come else None,
-            verdicts={"vvr": on_vvr, "flink": _insert_on_flink(own, change)},
+            verdicts={"vvr": on_vvr, "flink": _judge_insert(own, change)},
             notes={"flink": note} if own and not (change.removed and change.added) else {},
         )
 
-    # Where sinks are checked too, one that comes or goes is an operator with state.
+    # If VVR also checks sinks, an added or removed sink is a stateful operator.
     checked = sink_state_checked(change)
     for output, own in zip(change.removed, change.own_jobs[0], strict=True):
-        note = ": its job is not started again, and its state stays unused"
+        note = ": the job is not restarted, and its state stays unused"
         on_vvr = TABLES_TOO if declared else checked
         yield match(f"{format_query(output.sink)} was removed", note, on_vvr, own, gone=output)
     for output, own in zip(change.added, change.own_jobs[1], strict=True):
         stateful = bool(operators(output))
         said = f"{format_query(output.sink, 'a')} with{'' if stateful else 'out'} state is new"
-        note = ": it is a new job, which starts without state"
+        note = ": the query is a new job that starts without state"
         yield match(said, note, STATEFUL if stateful else checked, own, come=output)
 
 
 APART = {"flink": unknown("each INSERT outside a statement set is a separate job")}
 STATELESS = {"flink": unknown("reordering was measured across a restore only for queries that keep state")}
 SWAPPED = {"flink": wrong("ms-two-sources-reorder", "inserts-reordered-equal-shape")}
-SHARED = {"flink": right("inserts-view-readers-reordered", note="all of them read one operator")}
-UNSURE = {"flink": unknown("readers of one operator were reordered only before print sinks")}
+SHARED = {"flink": right("inserts-view-readers-reordered", note="all queries read one operator")}
+UNSURE = {"flink": unknown("for queries that read one operator, the order was measured only with print sinks")}
 
 
 def _shape(output: Output) -> tuple[object, ...]:
-    """The kinds of a query's operators with the types and functions that decide how they store."""
+    """The kinds of a query's operators, with the types and functions that determine their state layout."""
     kept = [
         (each.kind, each.windowed, each.key_types, each.argument_types, [call.function for call in each.aggregates])
         if isinstance(each, AggregateOperator)
@@ -134,8 +134,8 @@ def _shape(output: Output) -> tuple[object, ...]:
     return (*kept, *(bool(segment.filters) for segment in segments(output)))
 
 
-def order_on_flink(change: Change) -> Mapping[str, Verdict]:
-    """Verdict on reordered queries: equal operators take each other's state silently, others do not fit."""
+def judge_order(change: Change) -> Mapping[str, Verdict]:
+    """Verdict on reordered queries; operators with equal layouts silently restore each other's state."""
     sets = {pair.new_pipeline.statement_set for pair in change.pipelines}
     if None in sets or len(sets) > 1:
         return APART
@@ -159,11 +159,11 @@ TOTALS = "INSERT INTO totals\n" + windowed("customer, SUM(amount)")
 @Rule(
     code="insert-order-changed",
     title="Queries were reordered in the script",
-    vvr=inferred(Outcome.COMPATIBLE, "statement order inside a set (readings)"),
+    vvr=inferred(Outcome.COMPATIBLE, "the order of statements in a set does not matter, by reading the documentation"),
     flink=refused_at_submit("ms-reorder-stateless", "inserts-reordered-stateless"),
     rationale=(
-        "Open-source Flink numbers operators in the order of the script. Reordered queries take each other's state "
-        "and source positions if their operators look alike, and find no state otherwise."
+        "Open-source Flink numbers operators in the order of the script. If their operators have equal layouts, "
+        "reordered queries restore each other's state and source positions. Otherwise, they find no state."
     ),
     example=Example(ORDERED_SET.format(RAW, TOTALS), ORDERED_SET.format(TOTALS, RAW)),
     parts=("insert order",),
@@ -175,7 +175,7 @@ def insert_order_changed(change: Change) -> Iterable[RuleMatch]:
             ", ".join(pair.sink or "a bare SELECT" for pair in pairs)
             for pairs in (change.pipelines, sorted(change.pipelines, key=change.position))
         )
-        yield RuleMatch("the queries are in a different order", claims, old, new, verdicts=order_on_flink(change))
+        yield RuleMatch("the queries are in a different order", claims, old, new, verdicts=judge_order(change))
 
 
 SEVERAL = dict.fromkeys(("vvr", "flink"), unknown("only a set around a single INSERT was measured"))
@@ -219,8 +219,8 @@ TOTAL = windowed("customer, SUM(amount)")
     vvr=unknown("no page documents which query takes over shared state"),
     flink=expected("equal aggregations are planned once; Flink refused every measured change of topology"),
     rationale=(
-        "Queries of one statement set that compute the same thing share one operator. If one of them changes, the "
-        "job has an additional operator, and it is unknown which operator takes the state."
+        "Queries in one statement set share one operator for an equal computation. If one query changes, the job has "
+        "an additional operator. It is unknown which operator then gets the state."
     ),
     example=Example(
         SHARED_SINKS + SHARED_SET.format(TOTAL, TOTAL),

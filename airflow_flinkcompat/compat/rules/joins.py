@@ -38,9 +38,9 @@ def sides(pair: OperatorPair) -> tuple[JoinOperator, JoinOperator]:
 
 
 def compares(part: Expression) -> bool:
-    """True for a plain comparison of both inputs, which the planner neither splits nor moves.
+    """True for a comparison of both inputs that the planner neither splits nor pushes down.
 
-    From an OR of conditions on one input each, the planner may derive conditions that it moves below.
+    From an OR over conditions on single inputs, the planner may derive conditions that it pushes down.
     """
     if not isinstance(part, FunctionCall) or part.function not in COMPARISONS:
         return False
@@ -51,14 +51,14 @@ def compares(part: Expression) -> bool:
 
 
 def conditions_judge(ids: Ids, outer: Verdict | None) -> Judge:
-    """Verdict on ``flink`` for conditions over both inputs; ``outer``: that for outer joins."""
+    """Create a judge of conditions over both inputs on ``flink``; ``outer`` is the verdict on outer joins."""
 
     def judge(pair: OperatorPair, difference: Difference) -> Verdict:
         changed = difference.before ^ difference.after
         if not all(map(compares, changed)):
             return unknown("only comparisons between a column of each input were measured")
         if any(one_row_twice(side) for side in sides(pair)):
-            return unknown("an input emits one column twice, and the resulting state is unknown")
+            return unknown("an input emits the same column twice, which makes the state layout unknown")
         if outer is not None and any(side.join != "INNER" for side in sides(pair)):
             return outer
         return right(*ids)
@@ -71,7 +71,7 @@ def one_row_twice(side: JoinOperator) -> bool:
 
 
 def keys_judge(count: Ids, other: Ids) -> Judge:
-    """Verdict on keys: another number of keys changes the key type; equally many are misread."""
+    """Create a judge of join keys. A changed number of keys is refused; changed keys are misread."""
 
     def judge(pair: OperatorPair, difference: Difference) -> Verdict:
         return wrong(*other) if len(difference.before) == len(difference.after) else refused(*count)
@@ -88,8 +88,8 @@ def format_join_conditions(parts: Iterable[Expression]) -> str:
 
 
 def join_rows(vvr: Verdict, *, keys: Judge, conditions: Judge, stored: tuple[Ids, Ids], filters: Row) -> dict[str, Row]:
-    """Common parts of all joins: equated columns, other conditions, stored rows, conditions on the input."""
-    below = unknown("different windows below this join were not measured")
+    """Rows for the common parts of joins: equated columns, conditions, stored rows, filters and windows."""
+    below = unknown("different windows below a join were not measured")
     return {
         "keys": Row("the equality columns changed", vvr, keys, show=format_join_keys),
         "conditions": Row("the join condition on row pairs changed", vvr, conditions, show=format_join_conditions),
@@ -102,7 +102,7 @@ def join_rows(vvr: Verdict, *, keys: Judge, conditions: Judge, stored: tuple[Ids
 PUSHED_DOWN = wrong("rj-push-add", "rj-push-add-plain", "rj-push-change", consequence=None)
 REGULAR_PAGE = "Join page: type, condition or input schema"
 ON_REGULAR_PAGE = documented(Outcome.INCOMPATIBLE, REGULAR_PAGE)
-REGULAR_OUTER = wrong("joins-left-condition-changed", note="rows without a match are counted under the old condition")
+REGULAR_OUTER = wrong("joins-left-condition-changed", note="the state counts the matches of a row by the old condition")
 REGULAR_ROWS = {
     "join": Row(
         "the join type changed", ON_REGULAR_PAGE, refused("rj-inner-to-left", "rj-left-to-full", "rj-full-to-left")
@@ -128,8 +128,8 @@ REGULAR_JOIN_CHANGED = parts_rule(
     vvr=ON_REGULAR_PAGE,
     flink=measured(Outcome.INCOMPATIBLE, "rj-key-add", "rj-inner-to-left", "rj-input-del-col", "rj-push-change"),
     rationale=(
-        "A join stores the rows of both inputs by the equality columns. Other conditions on row pairs are not part "
-        "of an inner join's state. Open-source Flink keeps running with a changed comparison; VVR's page documents "
+        "A join stores the rows of both inputs by the equality columns. Other conditions on row pairs are not part of "
+        "an inner join's state. Open-source Flink resumes correctly with a changed comparison. VVR's page documents "
         "no such exception."
     ),
     example=Example(
@@ -141,14 +141,14 @@ INTERVAL_PAGE = "Interval join page: type, condition, bounds or input schema"
 
 
 def interval_bounds(pair: OperatorPair, difference: Difference) -> Verdict:
-    """Rows that the old bounds let go are gone; narrower ones need none of them."""
+    """Verdict on time bounds; wider bounds need rows that the state no longer contains."""
     (low, high), (new_low, new_high) = difference.before, difference.after
     if new_low < low or new_high > high:
         return wrong("ij-wider-slight", note="correct only until rows that a wider bound needs are removed")
     if new_low > new_high or any(one_row_twice(side) for side in sides(pair)):
         return unknown("only bounds that some rows can satisfy were measured")
     if any(side.join != "INNER" for side in sides(pair)):
-        return unknown("narrower bounds of an outer join were not measured: rows with a match are marked")
+        return unknown("narrower bounds of an outer join were not measured: the join marks rows with a match")
     return right("ij-narrower", "ij-strict-bound")
 
 
@@ -176,7 +176,7 @@ INTERVAL_ROWS = {
         ON_INTERVAL_PAGE,
         wrong("ij-key-othercol", note="different time columns act like a different key", consequence=None),
     ),
-    "clock": Row("another clock", ON_INTERVAL_PAGE, refused_at_submit("joins-interval-clock")),
+    "clock": Row("the clock changed", ON_INTERVAL_PAGE, refused_at_submit("joins-interval-clock")),
     **join_rows(
         ON_INTERVAL_PAGE,
         keys=keys_judge(("rj-key-add", "rj-key-del"), ("ij-key-othercol",)),
@@ -200,8 +200,9 @@ INTERVAL_JOIN_CHANGED = parts_rule(
     vvr=ON_INTERVAL_PAGE,
     flink=measured(Outcome.INCOMPATIBLE, "ij-inner-to-left", "ij-key-othercol", "ij-input-add-col"),
     rationale=(
-        "Rows are stored as long as the bounds allow a match. Narrower bounds find every row they need; wider "
-        "bounds need rows that were already removed. INTERVAL '1' HOUR and '60' MINUTE are the same bound."
+        "The join stores rows as long as the bounds allow a match. Narrower bounds find all rows that they need. "
+        "Wider bounds need rows that were already removed. INTERVAL '1' HOUR and INTERVAL '60' MINUTE are the same "
+        "bound."
     ),
     example=Example(INTERVAL_JOIN.format(5), INTERVAL_JOIN.format(10)),
 )
@@ -219,9 +220,9 @@ def temporal_join(pair: OperatorPair, difference: Difference) -> Verdict:
 TEMPORAL_ROWS = {
     "join": Row("the join type changed", ON_TEMPORAL_PAGE, temporal_join),
     "times": Row(
-        "rows are looked up by a different time", ON_TEMPORAL_PAGE, unknown("a different time column was not measured")
+        "the time column of the lookup changed", ON_TEMPORAL_PAGE, unknown("a different time column was not measured")
     ),
-    "clock": Row("another clock", ON_TEMPORAL_PAGE, unknown("a different clock was not measured")),
+    "clock": Row("the clock changed", ON_TEMPORAL_PAGE, unknown("a different clock was not measured")),
     **join_rows(
         ON_TEMPORAL_PAGE,
         keys=keys_judge(("rj-key-add", "rj-key-del"), ("rj-keys-reorder", "ij-key-othercol")),
@@ -230,7 +231,7 @@ TEMPORAL_ROWS = {
             ("tj-left-add-col", "tj-left-swap-sametype", "tj-cond-add-noneq"),
             ("tj-subq-expr-change", "tj-view-col-change"),
         ),
-        # The page names no exception for conditions that the vendor's switch lets pass elsewhere.
+        # For temporal joins, the page documents no switch that ignores conditions.
         filters=Row(
             "a condition on the input rows changed", ON_TEMPORAL_PAGE, wrong("tj-subq-filter-change", consequence=None)
         ),
@@ -253,8 +254,8 @@ TEMPORAL_JOIN_CHANGED = parts_rule(
     vvr=ON_TEMPORAL_PAGE,
     flink=measured(Outcome.INCOMPATIBLE, "tj-left-add-col", "tj-subq-filter-change"),
     rationale=(
-        "Rows of the left input wait for the watermark. Versions of the right input wait for the rows that need "
-        "them. Unmatched rows and other conditions are evaluated at emission."
+        "Rows of the left input are stored until the watermark passes them. Versions of the right input are stored as "
+        "long as rows may need them. The join evaluates unmatched rows and other conditions at emission."
     ),
     example=Example(TEMPORAL_JOIN.format("rates.rate"), TEMPORAL_JOIN.format("(rates.rate + rates.other)")),
 )
@@ -264,7 +265,7 @@ NO_PAGE = unknown("no page covers window joins")
 
 def window_join(pair: OperatorPair, difference: Difference) -> Verdict:
     if any(one_row_twice(side) for side in sides(pair)):
-        return unknown("an input emits one column twice, and the resulting state is unknown")
+        return unknown("an input emits the same column twice, which makes the state layout unknown")
     return right("wj-inner-to-left", "wj-left-to-inner", "wj-semi-to-anti")
 
 
@@ -293,15 +294,15 @@ WINDOW_JOIN_CHANGED = parts_rule(
     vvr=NO_PAGE,
     flink=measured(Outcome.INCOMPATIBLE, "wj-size-2-to-1", "wj-key-othercol", "wj-col-add", "wj-where-change"),
     rationale=(
-        "The rows of a window are joined only at its end. Unmatched rows and other conditions are evaluated then. "
-        "A different window, key or row means different state."
+        "A window join evaluates matches, unmatched rows and other conditions only at the end of a window. A "
+        "different window, key or row means different state."
     ),
     example=Example(WINDOW_JOIN.format(1), WINDOW_JOIN.format(5)),
 )
 
 MEASURED_FORMS = ({JoinForm.REGULAR, JoinForm.INTERVAL}, {JoinForm.REGULAR, JoinForm.TEMPORAL})
 OTHER_FORMS = inferred(
-    Outcome.INCOMPATIBLE, "a different operator, which finds no state; the result of its restore was not measured"
+    Outcome.INCOMPATIBLE, "the different operator finds no state; the result of the restore was not measured"
 )
 SELF_JOIN = "SELECT a.customer, b.customer\nFROM orders AS a JOIN orders AS b\nON a.item = b.item{0};"
 

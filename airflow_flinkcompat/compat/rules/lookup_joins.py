@@ -38,8 +38,8 @@ from airflow_flinkcompat.plan.operators import (
 
 RESOLVED = documented(Outcome.UNKNOWN, f"Lookup join page: {lookups.STRATEGY} = TRY_RESOLVE may add state")
 ELSEWHERE = ("source", "source hints", "query hints", "table functions")
-"""Parts that rules of their own speak of: another table, hints, functions."""
-SHOWN = {"row of input 1": "the columns that it passes on", "row of input 2": "the columns that are looked up"}
+"""Parts that separate rules judge: the table, hints and table functions."""
+SHOWN = {"row of input 1": "the columns that the lookup passes on", "row of input 2": "the columns that are looked up"}
 WAITING_ROW = {**SHOWN, "row of input 1": "the columns that wait for an answer"}
 
 
@@ -47,58 +47,60 @@ def lookup_join_on_vvr(pair: OperatorPair) -> Verdict:
     if dict(pair.pipeline.new_pipeline.settings).get(lookups.STRATEGY, "").upper() == "TRY_RESOLVE":
         return RESOLVED
     if has_state_above(pair):
-        return documented(Outcome.UNKNOWN, "Lookup join page: its output rows may break downstream operators")
+        return documented(
+            Outcome.UNKNOWN, ("Lookup join page: the output rows of a changed lookup may break downstream operators")
+        )
     return documented(Outcome.COMPATIBLE, "Lookup join page: any change")
 
 
 IN_ORDER = ("al-stateless-idle-inner", "al-stateless-idle-where", "al-stateless-idle-lookup-column")
-"""Parts an asynchronous lookup was restored right with when they changed."""
+"""Restores of an asynchronous lookup after a change of a part that its queue does not contain."""
 SYNCHRONOUS = ("lj-key-othercol", "lj-where-add", "lj-dim-renamed")
 NOT_QUEUED = frozenset({"join", "keys", "filters of input 1", "row of input 2"})
-"""Parts that the queue of an asynchronous lookup does not hold: the rows that wait, as they came in."""
+"""Parts that are not in the queue of an asynchronous lookup, which stores unchanged input rows."""
 
 
 def lookup_join_on_flink(pair: OperatorPair, difference: Difference) -> Verdict:
-    return stateless.settled(pair.pipeline, _by_lookup_mode(pair, difference), *stateless.LOOKUP)
+    return stateless.settled(pair.pipeline, _judge_modes(pair, difference), *stateless.LOOKUP)
 
 
-def _by_lookup_mode(pair: OperatorPair, difference: Difference) -> Verdict:
+def _judge_modes(pair: OperatorPair, difference: Difference) -> Verdict:
     possible = lookups.possible_modes(pair) or (lookups.modes(pair),)
-    found = [_in_modes(pair, difference, modes) for modes in possible]
+    found = [_judge_in_modes(pair, difference, modes) for modes in possible]
     if len({each.outcome for each in found}) != 1:
         return unknown(MAY_WAIT)
     return combined(found)
 
 
-def _in_modes(pair: OperatorPair, difference: Difference, modes: tuple[LookupMode, LookupMode]) -> Verdict:
+def _judge_in_modes(pair: OperatorPair, difference: Difference, modes: tuple[LookupMode, LookupMode]) -> Verdict:
     both_asynchronous = set(modes) == {LookupMode.ASYNCHRONOUS}
     if both_asynchronous and difference.part == "row of input 1" and not same_row_types(pair, difference):
         return refused("al-stateless-idle-source-column", "al-stateless-pending-key", "al-group-idle-source-column")
     if has_state_above(pair):
         return wrong("lj-agg-key-lookup", "lj-agg-cond-add", "lj-agg-inner-to-left-miss", consequence=None)
     if set(modes) == {LookupMode.SYNCHRONOUS} and all(map(lookups.from_windows, (pair.old, pair.new))):
-        return _above_windows(pair)
+        return _judge_above_windows(pair)
     if not all(isinstance(side.segments[0].origin, Source) for side in (pair.old, pair.new)):
-        return unknown("only lookups after a source or a windowed aggregation are known")
+        return unknown("only lookups after a source or a windowed aggregation were measured")
     if set(modes) != {LookupMode.SYNCHRONOUS} and not both_asynchronous:
         return unknown(MAY_WAIT)
     if both_asynchronous and any(
         sum(map(lookups.is_lookup, operators(side))) > 1 for side in (pair.pipeline.old, pair.pipeline.new)
     ):
-        return unknown("rows that wait for another lookup may contain columns of this one")
+        return unknown("rows that wait for one lookup may contain columns of the other lookup")
     queued = difference.part not in NOT_QUEUED or _computes_keys(pair) or not lookups.computes_alike(pair)
     if both_asynchronous and queued:
-        return unknown("rows that wait for the answer of an asynchronous lookup would be read differently")
+        return unknown("the restored job would read rows that wait for an asynchronous lookup differently")
     moved = sinks.stays(pair.pipeline) if pair.pipeline.old.sink or pair.pipeline.new.sink else ""
     if moved:
         return unknown(moved)
     return right(*(IN_ORDER if both_asynchronous else SYNCHRONOUS))
 
 
-def _above_windows(pair: OperatorPair) -> Verdict:
-    """Verdict on a stateless lookup between the last stateful operator, an aggregation, and its sink.
+def _judge_above_windows(pair: OperatorPair) -> Verdict:
+    """Verdict on a stateless lookup between a windowed aggregation and a sink.
 
-    Ids below depend on nothing above except the one operator that reads them in the same task.
+    The id of an operator depends only on the operators below and on the next operator in the same task.
     """
     if moved := sinks.stays(pair.pipeline):
         return unknown(moved)
@@ -108,14 +110,14 @@ def _above_windows(pair: OperatorPair) -> Verdict:
 
 
 def _expressions(operator: Operator) -> Iterator[Expression]:
-    """Expressions in front of a lookup, and in it."""
+    """Expressions of a lookup and of its input rows."""
     if isinstance(operator, JoinOperator):
         yield from (*operator.rows[0], *operator.conditions, *(side for key in operator.keys for side in key))
         yield from (part for segment in operator.segments for part in segment.filters)
 
 
 def _computes_keys(pair: OperatorPair) -> bool:
-    """True if a key is computed from the input: it is then one more column of the waiting rows."""
+    """True if a lookup key is a computed value, which adds a column to the waiting rows."""
     sides = (side for side in (pair.old, pair.new) if isinstance(side, JoinOperator))
     return any(not isinstance(key, Leaf) for side in sides for key, _ in side.keys)
 
@@ -134,10 +136,10 @@ LOOKUP_JOIN = (
     vvr=documented(Outcome.COMPATIBLE, "Lookup join page: any change"),
     flink=right(*SYNCHRONOUS),
     rationale=(
-        "A synchronous lookup queries an external system and stores nothing. Downstream operators may: an "
-        "aggregation continues from values that the old lookup returned. An asynchronous lookup stores its input "
-        "rows until they are answered. Flink refuses to restore them if their columns or types differ, even if "
-        "none is waiting. The option lookup.async, the LOOKUP hint or the connector makes a lookup asynchronous."
+        "A synchronous lookup queries an external system and stores nothing. Downstream operators may have state: an "
+        "aggregation continues from values that the old lookup returned. An asynchronous lookup stores its input rows "
+        "until it gets their answers. Flink refuses to restore these rows if their columns or types differ, even if "
+        "no row is waiting. The option lookup.async, the LOOKUP hint or the connector makes a lookup asynchronous."
     ),
     example=Example(LOOKUP_JOIN.format("JOIN"), LOOKUP_JOIN.format("LEFT JOIN")),
     operators=(JoinOperator,),
@@ -172,11 +174,12 @@ TWO_LOOKUPS = (
 @Rule(
     code="lookup-mode-changed",
     title="An asynchronous lookup became synchronous",
-    vvr=unknown("no page covers it"),
+    vvr=unknown("no page covers a change of the lookup mode"),
     flink=wrong("al-stateless-pending-hint-sync", "al-group-pending-hint-sync"),
     rationale=(
         "The state of the asynchronous operator contains the rows without an answer at the time of the savepoint. "
-        "A synchronous lookup ignores them: they are lost without an error. If none was waiting, nothing is lost."
+        "A synchronous lookup ignores these rows, so they are lost without an error. If no row was waiting, "
+        "nothing is lost."
     ),
     example=Example(TWO_LOOKUPS.format("true"), TWO_LOOKUPS.format("false")),
     operators=(JoinOperator,),
@@ -187,7 +190,9 @@ def lookup_mode_changed(pair: OperatorPair) -> Iterable[RuleMatch]:
         return
     old, new = lookups.modes(pair)
     if (old, new) == (LookupMode.ASYNCHRONOUS, LookupMode.SYNCHRONOUS):
-        yield RuleMatch("lookup join: it is no longer asynchronous", (), f"{old.value} lookup", f"{new.value} lookup")
+        yield RuleMatch(
+            "lookup join: the lookup is no longer asynchronous", (), f"{old.value} lookup", f"{new.value} lookup"
+        )
 
 
 PLACES = ("query hints", "source hints", "sink hints")
@@ -197,7 +202,7 @@ GROUPED = ("ps-group-hint-ttl-add", "ps-group-hint-ttl-change")
 GROUPED_TTL = right(*GROUPED, note="STATE_TTL added to a group aggregation, or changed")
 GROUPED_TTL_GONE = inferred(
     Outcome.COMPATIBLE,
-    "removing the state TTL of a group aggregation, as with its setting",
+    "removing the STATE_TTL hint of a group aggregation has the same effect as removing the setting",
     ids=(*GROUPED, "ga-ttl-unset"),
 )
 RETRIED = right(
@@ -207,7 +212,7 @@ RETRIED = right(
     note="a synchronous lookup stores nothing",
 )
 ASKED_AGAIN = right("lj-agg-retry-hint", "al-group-pending-hint-retry")
-"""Verdict on changed retries of a lookup of either kind."""
+"""Verdict on changed retries of a synchronous or asynchronous lookup."""
 WAITED = right(
     "al-stateless-pending-hint-retry",
     "al-stateless-pending-hint-capacity",
@@ -236,22 +241,23 @@ LOOKUP_VALUES: Mapping[str, re.Pattern[str]] = {
     "timeout": DURATION,
     "shuffle": re.compile("true|false"),
 }
-"""Values of a LOOKUP hint that Flink accepts."""
+"""Patterns of the values that Flink accepts in a LOOKUP hint."""
 READ_APART = OptionVerdict(
-    "several sources then read a table that the job read once, or vice versa, which changes the operators", UNMEASURED
+    "the hint splits or merges the sources of a table that several queries read, which changes the operators",
+    UNMEASURED,
 )
 _SIDES: tuple[Callable[[PipelinePair], Output], ...] = (lambda pair: pair.old, lambda pair: pair.new)
 
 
-def _changed(difference: Difference) -> tuple[set[tuple[str, str]], set[tuple[str, str]]]:
-    """The hints that go and those that come."""
+def _removed_and_added(difference: Difference) -> tuple[set[tuple[str, str]], set[tuple[str, str]]]:
+    """The removed hints and the added hints."""
     old, new = set(difference.before or ()), set(difference.after or ())
     return old - new, new - old
 
 
 @dataclass(frozen=True)
 class _Place:
-    """A difference of hints, with its place."""
+    """A difference of hints, with the query and the operator that it belongs to."""
 
     difference: Difference
     pipeline: PipelinePair
@@ -259,7 +265,7 @@ class _Place:
 
     @property
     def tables(self) -> tuple[Table | None, Table | None]:
-        """The table whose hints differ, on both sides."""
+        """The table with the changed hints, on both sides."""
         old, new = (self._named(output, side) or "" for output, side in self._sides)
         return self.pipeline.old_program.table(old), self.pipeline.new_program.table(new)
 
@@ -280,13 +286,14 @@ class _Place:
 
 
 def hint_on_flink(place: _Place, kinds: set[str], kept_once_more: bool) -> Verdict:
-    """A time to live on a join or aggregation, and hints of a lookup were measured.
+    """Verdict on ``flink`` on changed hints; only STATE_TTL and LOOKUP were measured.
 
-    ``kinds`` are those of the query's operators; ``kept_once_more``: its results are, in front of the sink.
+    ``kinds`` are the kinds of the query's operators. ``kept_once_more`` is True if a materializer before the sink also
+    stores the results.
     """
-    gone, come = _changed(place.difference)
+    gone, come = _removed_and_added(place.difference)
     names = {name for name, _ in (*gone, *come)}
-    if reason := _misfit(come):
+    if reason := _hint_fault(come):
         return unknown(reason)
     if names == {"STATE_TTL"} and kinds == {JoinForm.REGULAR} and not gone:
         return TTL
@@ -297,8 +304,8 @@ def hint_on_flink(place: _Place, kinds: set[str], kept_once_more: bool) -> Verdi
     return UNMEASURED
 
 
-def _misfit(come: set[tuple[str, str]]) -> str:
-    """Reason why Flink may refuse a STATE_TTL or LOOKUP hint; "" if it certainly accepts it."""
+def _hint_fault(come: set[tuple[str, str]]) -> str:
+    """Reason why Flink may refuse a STATE_TTL or LOOKUP hint; "" if Flink certainly accepts the hint."""
     for name, text in come:
         given = dict(hint_options(((name, text),), name))
         if name == "STATE_TTL" and not all(map(DURATION.fullmatch, given.values())):
@@ -316,7 +323,7 @@ def _is_valid_lookup_hint(given: Mapping[str, str]) -> bool:
 
 
 def _hint_options(place: _Place) -> OptionVerdict | None:
-    """Verdict on hinted options, which override those of the table, on both sides."""
+    """Verdict on options in an OPTIONS hint, which override the options of the table."""
     old, new = place.tables
     if old is None or new is None or old.option("connector") != new.option("connector"):
         return None
@@ -331,10 +338,10 @@ def _hint_options(place: _Place) -> OptionVerdict | None:
     return judge_options(old.name, old.option("connector"), before, after, used)
 
 
-def _reads_apart(place: _Place, change: Change) -> bool:
-    """True if a source shared by several queries or inputs of one job is split, or the other way round.
+def _splits_source(place: _Place, change: Change) -> bool:
+    """True if a source that several queries or inputs share is split, or if several sources are merged.
 
-    Flink reads a table once for all equal scans of it, hints included.
+    Flink uses one source for all equal scans of a table. Scans with different hints are not equal.
     """
     job = [place.pipeline, *change.companions(place.pipeline)]
     old, new = ([(s.table, s.hints) for pair in job for s in sources(side(pair))] for side in _SIDES)
@@ -342,9 +349,9 @@ def _reads_apart(place: _Place, change: Change) -> bool:
 
 
 def _lookup(place: _Place, keys: set[str], goes: bool) -> Verdict:
-    """Another LOOKUP hint: the form of requests, their retries, and the number that may wait.
+    """Verdict on a changed LOOKUP hint.
 
-    ``goes``: whether one goes, which was not measured where rows may wait for an answer.
+    ``goes`` is True if a hint was removed. Removed hints were not measured for asynchronous lookups.
     """
     found = [pair for pair in place.pipeline.operators if lookups.is_lookup(pair.new)]
     if len(found) != 1:
@@ -376,18 +383,20 @@ def _places(change: Change) -> Iterator[tuple[_Place, set[str], bool]]:
         sides = [side for pair in pipeline.operators for side in (pair.old, pair.new)]
         kinds = {str(side.kind) for side in sides}
         if any(call.distinct for side in sides if isinstance(side, AggregateOperator) for call in side.aggregates):
-            kinds.add("DISTINCT")  # what they keep besides was not restored across a hint
+            kinds.add("DISTINCT")  # the state of DISTINCT was not restored across a changed hint
         yield from ((each, kinds, kept) for each in found)
 
 
 def _conflict_clause_match(place: _Place) -> RuleMatch:
-    """Another ON CONFLICT, one that comes or one that goes."""
+    """The match of an added, removed or changed ON CONFLICT clause."""
     old, new = strategy(place.pipeline.old), strategy(place.pipeline.new)
     said = f"{ON_CONFLICT} DO {new or old}"
     words = f"{said} {'was added' if old is None else 'was removed' if new is None else f'replaced DO {old}'}"
     does, verdict = sinks.materializer_verdict(place.pipeline)
     if sinks.lack_clause(place.pipeline)[0]:
-        does += f"; on this line no job can run from the old script unless {REQUIRED} = false is set elsewhere"
+        does += (
+            f"; on this Flink version, no job can run from the old script unless {REQUIRED} = false is set elsewhere"
+        )
     difference = place.difference
     return difference.match(
         words,
@@ -413,12 +422,12 @@ def _conflict_clause_match(place: _Place) -> RuleMatch:
 def hint_changed(change: Change) -> Iterable[RuleMatch]:
     for place, kinds, kept in _places(change):
         difference = place.difference
-        gone, come = _changed(difference)
+        gone, come = _removed_and_added(difference)
         if {name for name, _ in (*gone, *come)} == {ON_CONFLICT}:
             yield _conflict_clause_match(place)
             continue
         judged = _hint_options(place) if {name for name, _ in (*gone, *come)} == {OPTIONS} else None
-        if judged and difference.part.startswith("source hints") and _reads_apart(place, change):
+        if judged and difference.part.startswith("source hints") and _splits_source(place, change):
             judged = READ_APART
         yield difference.match(
             f"the {difference.part} changed",

@@ -35,7 +35,8 @@ from airflow_flinkcompat.plan.types import TimeAttribute
 
 OVER_PAGE = "Over Aggregate page"
 LIKE = inferred(
-    Outcome.INCOMPATIBLE, "the page's table of incompatible changes was not available; inferred from other pages"
+    Outcome.INCOMPATIBLE,
+    "the page's table of incompatible changes was not available; the verdict follows from other pages",
 )
 
 
@@ -45,19 +46,21 @@ def over_sides(pair: OperatorPair) -> tuple[OverOperator, OverOperator]:
     return pair.old, pair.new
 
 
-def partition_reordered(difference: Difference) -> bool:
+def is_partition_reordered(difference: Difference) -> bool:
     return set(difference.before) == set(difference.after)
 
 
 def partition_on_vvr(pair: OperatorPair, difference: Difference) -> Verdict:
     return (
-        documented(Outcome.COMPATIBLE, f"{OVER_PAGE}: PARTITION BY order") if partition_reordered(difference) else LIKE
+        documented(Outcome.COMPATIBLE, f"{OVER_PAGE}: PARTITION BY order")
+        if is_partition_reordered(difference)
+        else LIKE
     )
 
 
 def over_partition(pair: OperatorPair, difference: Difference) -> Verdict:
-    if partition_reordered(difference):
-        return right("oa-part-reorder-sametype", note="the planner orders the keys itself")
+    if is_partition_reordered(difference):
+        return right("oa-part-reorder-sametype", note="the planner sorts the partition keys")
     same = len(difference.before) == len(difference.after)
     return wrong("oa-part-othercol") if same else refused("oa-part-add")
 
@@ -71,7 +74,7 @@ def over_order(pair: OperatorPair, difference: Difference) -> Verdict:
 def frame(pair: OperatorPair, difference: Difference) -> Verdict:
     old, new = difference.before, difference.after
     if any(side.other or side.window or side.following != 0 for side in (old, new)):
-        return unknown("on a stream, Flink supports only frames that end at the current row")
+        return unknown("in streaming mode, Flink supports only frames that end at the current row")
     if old.unit == new.unit == "ROWS" and None not in (old.preceding, new.preceding):
         return wrong("oa-rows-2-to-4", "oa-rows-4-to-2", "over-rows-fewer", "over-proctime-rows-fewer")
     if not all(side.clock is TimeAttribute.ROWTIME for side in over_sides(pair)):
@@ -79,18 +82,24 @@ def frame(pair: OperatorPair, difference: Difference) -> Verdict:
     if old.unit == new.unit == "RANGE" and None not in (old.preceding, new.preceding):
         narrower = new.preceding < old.preceding
         return (
-            right("oa-range-narrower") if narrower else wrong("oa-range-wider", note="older rows were already removed")
+            right("oa-range-narrower")
+            if narrower
+            else wrong("oa-range-wider", note="rows that the wider frame needs were already removed")
         )
     if old.preceding is None and new.preceding is None:
         known = all(map(computed, over_sides(pair)))
-        return right("oa-frame-range-to-rows") if known else unknown("measured for a SUM only")
+        return (
+            right("oa-frame-range-to-rows")
+            if known
+            else unknown("a change from RANGE to ROWS was measured only for SUM")
+        )
     if None not in (old.preceding, new.preceding):
         return wrong("over-rows-to-range")
     return refused("oa-unbounded-to-rows")
 
 
 def keeps_no_rows(pair: OperatorPair) -> bool:
-    """True for an unbounded frame by processing time, which keeps its accumulators alone."""
+    """True for unbounded frames in processing time over a source, which store only accumulators."""
     return all(
         side.clock is TimeAttribute.PROCTIME
         and side.frame == Frame(side.frame.unit)
@@ -122,13 +131,13 @@ def bound(unit: str, far: int | None) -> str:
     return "UNBOUNDED" if far is None else duration(far) if unit == "RANGE" else str(far)
 
 
-UNREAD = inferred(Outcome.COMPATIBLE, "Source table page: an unused field")
+UNREAD = inferred(Outcome.COMPATIBLE, "Source table page: a change of an unused field")
 OVER_ROWS = {
     "partition by": Row(
-        "PARTITION BY changed", partition_on_vvr, over_partition, partition_reordered, format_expressions
+        "PARTITION BY changed", partition_on_vvr, over_partition, is_partition_reordered, format_expressions
     ),
     "order": Row("ORDER BY changed", LIKE, over_order),
-    "clock": Row("another clock", LIKE, over_order),
+    "clock": Row("the clock changed", LIKE, over_order),
     "frame": Row("the frame changed", LIKE, frame, show=format_frame),
     "row": Row(
         "different columns are passed downstream",
@@ -139,8 +148,8 @@ OVER_ROWS = {
     "filters": filters_row("WHERE page", wrong("oa-where-add", consequence=None)),
     "windows": Row(
         "the rows were assigned to different windows",
-        unknown("no page covers it"),
-        unknown("not measured"),
+        unknown("no page covers windows below an OVER aggregation"),
+        unknown("windows below an OVER aggregation were not measured"),
         show=format_value,
     ),
 }
@@ -157,8 +166,8 @@ OVER_CHANGED = parts_rule(
     vvr=LIKE,
     flink=measured(Outcome.INCOMPATIBLE, "oa-part-othercol", "oa-rows-2-to-4", "oa-range-wider", "oa-passthrough-add"),
     rationale=(
-        "The operator stores whole input rows by its partition keys, for as long as the frame may need them. A "
-        "shorter frame needs no removed rows; the order of the partition keys does not matter."
+        "The operator stores whole input rows by its partition keys as long as the frame may need the rows. A shorter "
+        "frame needs no removed rows. The order of the partition keys does not matter."
     ),
     example=Example(OVER.format(5), OVER.format(10)),
 )
@@ -167,14 +176,14 @@ MATCH_PAGE = documented(Outcome.INCOMPATIBLE, "Pattern recognition page")
 
 
 def match_partition(pair: OperatorPair, difference: Difference) -> Verdict:
-    if partition_reordered(difference):
+    if is_partition_reordered(difference):
         return right("mr-part-reorder")
     same = len(difference.before) == len(difference.after)
     return wrong("mr-part-othercol") if same else refused("mr-part-add", "mr-part-removed")
 
 
 def match_within(pair: OperatorPair, difference: Difference) -> Verdict:
-    """Verdict on a changed WITHIN: a longer one cannot bring back matches that were abandoned."""
+    """Verdict on a changed WITHIN; a longer WITHIN cannot restore matches that were abandoned."""
     old, new = (str(side).split() for side in (difference.before, difference.after))
     if not old or not new or old[1:] != new[1:]:
         return unknown("adding or removing WITHIN was not measured")
@@ -186,20 +195,23 @@ def match_within(pair: OperatorPair, difference: Difference) -> Verdict:
 MATCH_ROWS = {
     "text": Row(
         "PATTERN, DEFINE, ORDER BY or AFTER MATCH changed",
-        inferred(Outcome.INCOMPATIBLE, "Pattern recognition page; DEFINE is not named but is part of the pattern"),
+        inferred(
+            Outcome.INCOMPATIBLE,
+            "Pattern recognition page; the page does not name DEFINE, but DEFINE is part of the pattern",
+        ),
         wrong(
             "mr-define-change",
             "mr-pattern-quant-two",
-            note="others were correct only for the measured rows",
+            note="other changes were correct only for the measured rows",
             consequence=None,
         ),
         show=str,
     ),
     "measures": Row("MEASURES changed", MATCH_PAGE, right("mr-measures-change"), show=str),
     "within": Row("WITHIN changed", MATCH_PAGE, match_within, show=str),
-    "partition": Row("PARTITION BY changed", MATCH_PAGE, match_partition, partition_reordered, format_expressions),
+    "partition": Row("PARTITION BY changed", MATCH_PAGE, match_partition, is_partition_reordered, format_expressions),
     "partition order": Row(
-        "the order of PARTITION BY changed", MATCH_PAGE, match_partition, partition_reordered, format_expressions
+        "the order of PARTITION BY changed", MATCH_PAGE, match_partition, is_partition_reordered, format_expressions
     ),
     "row": Row("the input columns differ", MATCH_PAGE, refused("mr-input-col-add")),
     "filters": filters_row("WHERE page", wrong("mr-where-add", consequence=None)),
@@ -220,8 +232,8 @@ PATTERN_CHANGED = parts_rule(
     vvr=MATCH_ROWS["text"].vvr if isinstance(MATCH_ROWS["text"].vvr, Verdict) else MATCH_PAGE,
     flink=measured(Outcome.INCOMPATIBLE, "mr-define-change", "mr-pattern-quant-two", "mr-part-add", "mr-within-longer"),
     rationale=(
-        "Partial matches are stored with all columns of their rows, under the pattern they started with. Measures "
-        "are computed when a match completes and are not stored."
+        "The operator stores partial matches of the old pattern with all columns of their rows. Measures are computed "
+        "when a match completes and are not stored."
     ),
     example=Example(MATCH.format(10), MATCH.format(20)),
 )
@@ -236,10 +248,10 @@ def sort_clocks(pair: OperatorPair) -> tuple[object, object]:
 
 
 def sort_keys(pair: OperatorPair, difference: Difference) -> Verdict:
-    """Rows wait for the watermark in order of arrival; in which order they leave is decided when it comes."""
+    """Verdict on sort keys. Rows wait for the watermark unsorted and are sorted only at emission."""
     old, new = sort_clocks(pair)
     if not all(_sorted_by_columns(side) for side in (pair.old, pair.new)):
-        return unknown("only plain columns were measured as sort keys; an expression becomes a computed column")
+        return unknown("only plain columns were measured as sort keys, because an expression becomes a computed column")
     if old is new is TimeAttribute.ROWTIME and difference.part == "sort keys":
         return right("so-key-add", "so-key-swap", "so-key-dir")
     if is_processing_time_sort(pair.old) and new is TimeAttribute.ROWTIME:
@@ -281,12 +293,12 @@ def sort_filters(pair: OperatorPair, difference: Difference) -> Verdict:
 
 SORT_WHERE = filters_row("WHERE page", wrong("so-where-change", "so-where-add", consequence=None))
 SORT_ROWS = {
-    "time key": Row("a different time column", SORT_KEYS, sort_keys),
-    "clock": Row("another clock", SORT_KEYS, sort_keys),
+    "time key": Row("the time column changed", SORT_KEYS, sort_keys),
+    "clock": Row("the clock changed", SORT_KEYS, sort_keys),
     "sort keys": Row("the sort keys changed", SORT_KEYS, sort_keys),
     "row": Row("different columns are sorted", sort_row_on_vvr, sort_row),
     "filters": Row(SORT_WHERE.sentence, SORT_WHERE.vvr, sort_filters, SORT_WHERE.quiet, SORT_WHERE.show),
-    "windows": Row("different windows below", unknown(), unknown("not measured")),
+    "windows": Row("the windows below the sort changed", unknown(), unknown("windows below a sort were not measured")),
 }
 SORT_CHANGED = parts_rule(
     code="sort-changed",
@@ -297,8 +309,8 @@ SORT_CHANGED = parts_rule(
     vvr=SORT_KEYS,
     flink=right("so-key-add", "so-key-swap", "so-key-dir"),
     rationale=(
-        "Rows are stored whole until the watermark passes them. Open-source Flink sorts them only at emission, by "
-        "the current query. VVR's page calls any change of the sort keys incompatible."
+        "The sort stores whole rows until the watermark passes them. Open-source Flink sorts these rows only at "
+        "emission, by the current query. VVR's page calls any change of the sort keys incompatible."
     ),
     example=Example(
         "SELECT customer, amount, order_time FROM orders ORDER BY order_time;",
@@ -311,11 +323,13 @@ LIMIT_PAGE = documented(Outcome.INCOMPATIBLE, "LIMIT page: LIMIT, OFFSET or sche
 
 
 def limit_on_vvr(pair: OperatorPair, difference: Difference) -> Verdict:
-    return inferred(Outcome.INCOMPATIBLE, "LIMIT page; it shows no ORDER BY") if pair.new.kind == SORTED else LIMIT_PAGE
+    return (
+        inferred(Outcome.INCOMPATIBLE, "LIMIT page, which shows no ORDER BY") if pair.new.kind == SORTED else LIMIT_PAGE
+    )
 
 
 def counts_only(pair: OperatorPair) -> bool:
-    """True for the first rows of an append-only table in any order: no emitted row is retracted."""
+    """True for a LIMIT without ORDER BY over append-only rows, with an unchanged OFFSET."""
     programs = (pair.pipeline.old_program, pair.pipeline.new_program)
     first = all(
         appends_only(side.segments[0], program) for side, program in zip((pair.old, pair.new), programs, strict=True)
@@ -327,7 +341,7 @@ def limit(pair: OperatorPair, difference: Difference) -> Verdict:
     if pair.new.kind == SORTED:
         return wrong("li-sort-n-down")
     if None in (difference.before, difference.after) or not counts_only(pair):
-        return unknown("measured over an append-only table, with the same OFFSET")
+        return unknown("a changed LIMIT was measured only over an append-only table with the same OFFSET")
     if difference.after > difference.before:
         return wrong("li-n-3-to-7", note="rows that arrived after the old LIMIT was reached are missing")
     return right("li-n-7-to-3")
@@ -342,12 +356,12 @@ def limit_row(pair: OperatorPair, difference: Difference) -> Verdict:
     if not same_row_types(pair, difference):
         return refused("over-frames-limit-column-added")
     if not counts_only(pair) or not _in_table_order(pair):
-        return unknown("only columns of one append-only table, in its order, were measured")
+        return unknown("only columns of one append-only table in the order of the table were measured")
     return right("li-col-swap")
 
 
 def _in_table_order(pair: OperatorPair) -> bool:
-    """True if all are columns of a table, with equal types in its order too."""
+    """True if both sides select only table columns, with equal types in the order of the table."""
     found = []
     for side, program in ((pair.old, pair.pipeline.old_program), (pair.new, pair.pipeline.new_program)):
         assert isinstance(side, OtherOperator)
@@ -380,8 +394,8 @@ LIMIT_CHANGED = parts_rule(
     vvr=LIMIT_PAGE,
     flink=measured(Outcome.INCOMPATIBLE, "li-n-3-to-7", "li-sort-n-down", "li-sort-key", "li-where-change"),
     rationale=(
-        "The state holds the number of emitted rows and, with an ORDER BY, the rows. A lower LIMIT needs no "
-        "removed rows. A higher LIMIT does, if the old one was reached."
+        "The state contains the number of emitted rows and, with an ORDER BY, also the rows. A lower LIMIT needs no "
+        "removed rows. A higher LIMIT needs removed rows if the old LIMIT was reached."
     ),
     example=Example("SELECT customer, amount FROM orders LIMIT 100;", "SELECT customer, amount FROM orders LIMIT 200;"),
 )

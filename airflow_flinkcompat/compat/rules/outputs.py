@@ -1,4 +1,4 @@
-"""Rules about output columns, nesting, UNION ALL and operators that come or go."""
+"""Rules about output columns, nesting, UNION ALL, and added or removed operators."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from airflow_flinkcompat.plan.operators import JoinForm, Operator, OtherKind, Ot
     title="Output columns changed above the state",
     vvr=documented(Outcome.COMPATIBLE, "Alias page; WHERE page: operators without state"),
     flink=right("w-add-window-start", "w-having-add", note="a Calc above the state"),
-    rationale="Expressions over keys and metrics are computed at emission; nothing is stored for them.",
+    rationale="Flink computes expressions over keys and metrics at emission and stores nothing for them.",
     example=selecting("customer, SUM(amount)", "customer, SUM(amount) * 100"),
     parts=("columns",),
     case_dependent=("vvr", "flink"),
@@ -60,12 +60,13 @@ INNER = "SELECT customer, amount, ROW_NUMBER() OVER (PARTITION BY customer ORDER
 @Rule(
     code="nested-otherwise",
     title="A query is nested differently",
-    vvr=inferred(Outcome.COMPATIBLE, "both versions are equal after canonicalisation"),
+    vvr=inferred(Outcome.COMPATIBLE, "both versions are equal after normalization"),
     flink=unknown("Flink refused QUALIFY instead of a subquery, and a subquery below UNNEST"),
     rationale=(
-        "Flink's planner merges a subquery, view or WITH query that only selects and filters into the outer query, "
-        "as plans and restores confirm. It plans three forms as written, so state may find no operator: QUALIFY, a "
-        "subquery below UNNEST, and a subquery that calls a non-deterministic or user-defined function."
+        "If a subquery, view or WITH query only selects and filters, Flink's planner merges it into the outer query, "
+        "as plans and restores confirm. The planner does not merge three forms, so state may find no operator. These "
+        "are QUALIFY, a subquery below UNNEST, and a subquery that calls a non-deterministic or user-defined "
+        "function."
     ),
     example=Example(
         f"SELECT customer, amount FROM ({INNER}) WHERE place <= 3;",
@@ -91,8 +92,8 @@ def keeps_state_anywhere(pair: OperatorPair) -> bool:
     return has_state_above(pair) or any(o.kind not in STATELESS for side in sides for o in operators(side))
 
 
-def added(pair: OperatorPair) -> Verdict:
-    """Verdict on a further input after the others, which keeps their positions; it must share no source."""
+def judge_added_input(pair: OperatorPair) -> Verdict:
+    """Verdict on an added last input, which does not change the positions of the other inputs."""
     gone, come = (dict(side.attributes)["further inputs"] for side in (pair.old, pair.new))  # type: ignore[attr-defined]
     if gone or keeps_state_anywhere(pair):
         return refused_at_submit("ua-remove-last", "ua-stateless-remove", "ua-single-to-union")
@@ -101,7 +102,7 @@ def added(pair: OperatorPair) -> Verdict:
     alone = len(set(tables)) == len(inputs) and not any(segment.functions or segment.windows for segment in inputs)
     moved = sinks.stays(pair.pipeline) if pair.pipeline.new.sink else ""
     if moved or not alone:
-        return unknown(moved or "measured with inputs that each read a separate table")
+        return unknown(moved or "only a union whose inputs read different tables was measured")
     return right("ua-stateless-add")
 
 
@@ -115,8 +116,8 @@ OTHER = "SELECT region, amount FROM orders WHERE amount > 5"
     vvr=documented(Outcome.COMPATIBLE, "UNION ALL page: order of the inputs"),
     flink=wrong("ua-reorder", "ua-remove-last"),
     rationale=(
-        "A union keeps no state, but open-source Flink finds sources by their position. If inputs are reordered, "
-        "their positions do not match and all data is read again."
+        "A union keeps no state, but open-source Flink finds sources by their position in the job. If inputs are "
+        "reordered, the sources do not find their stored positions and read all data again."
     ),
     example=Example(f"{BRANCH}\nUNION ALL\n{OTHER};", f"{OTHER}\nUNION ALL\n{BRANCH};"),
     operators=(OtherOperator,),
@@ -145,7 +146,7 @@ def union_changed(pair: OperatorPair) -> Iterable[RuleMatch]:
                 (difference.key,),
                 f"{len(pair.old.segments) + len(difference.before)} inputs",
                 f"{len(pair.new.segments) + len(difference.after)} inputs",
-                verdicts={"vvr": page if has_state_above(pair) else free, "flink": added(pair)},
+                verdicts={"vvr": page if has_state_above(pair) else free, "flink": judge_added_input(pair)},
             )
         elif part in ("filters", "row"):
             below = wrong("ua-branch-filter-change", consequence=None) if keeps_state_anywhere(pair) else None
@@ -161,7 +162,7 @@ def union_changed(pair: OperatorPair) -> Iterable[RuleMatch]:
 
 
 NOT_UNDERSTOOD = frozenset({OtherKind.QUERY, JoinForm.JOIN})
-"""Operators for constructs that were not analysed: whether they have state is unknown."""
+"""Kinds of operators for constructs that were not analyzed and may have state."""
 REFUSED = Consequence.REFUSED_AT_SUBMIT
 GONE = refused_at_submit("li-removed", "lj-agg-removed")
 INSERTED = refused_at_submit("rj-third-add", "tj-cast-right", "ua-single-to-union")
@@ -170,15 +171,15 @@ LIMITED = wrong("li-added")
 EMPTY = inferred(
     Outcome.INCOMPATIBLE,
     (
-        "it starts empty, as an added LIMIT did (li-added): rows read earlier are missing from its results, unless "
-        "Flink refuses the state of its sources"
+        "the added operator starts empty, as an added LIMIT did (li-added). Its results lack the rows that were read "
+        "earlier, unless Flink refuses the state of the sources"
     ),
 )
 NOTHING_KEPT = unknown("no operator keeps state; the effect on the sources was not measured")
 
 
-def moved_on_flink(pair: PipelinePair) -> Verdict:
-    """Verdict on moved operators: unmatched state is refused; one new to a stateless query starts empty."""
+def judge_moved_operators(pair: PipelinePair) -> Verdict:
+    """Verdict on added or removed operators: unmatched state is refused; an added operator starts empty."""
     if found := judge_added_or_removed(pair):
         return found
     if any(map(keeps_state, (*pair.removed, *(operators.old for operators in pair.operators)))):
@@ -198,27 +199,27 @@ def _kinds(operators: Iterable[Operator]) -> str:
 @Rule(
     code="operators-added-or-removed",
     title="A stateful operator was added or removed",
-    vvr=unknown("no row covers an operator added or removed inside a query"),
+    vvr=unknown("no row covers an added or removed operator in a query"),
     flink=GONE,
     rationale=(
-        "Open-source Flink finds operators by their position in the topology. It refuses state whose operator was "
-        "removed or moved. A stateful operator added to a stateless query restores and starts empty. VVR's pages "
-        "cover only changes within an operator."
+        "Open-source Flink finds operators by their position in the topology. Flink refuses state whose operator was "
+        "removed or moved. If a stateful operator is added to a stateless query, the job restores and the operator "
+        "starts empty. VVR's pages cover only changes within an operator."
     ),
     example=Example("SELECT customer, amount FROM orders LIMIT 3;", "SELECT customer, amount FROM orders;"),
     parts=("operators",),
 )
 def operators_added_or_removed(pair: PipelinePair) -> Iterable[RuleMatch]:
     moved = (*pair.removed, *pair.added)
-    # An unresolved construct has a rule of its own (operator-not-covered).
+    # A separate rule (operator-not-covered) covers unresolved constructs.
     if "operators" not in pair.parts or any(operator.kind in NOT_UNDERSTOOD for operator in moved):
         return
-    # What stands above reads the operator's columns in place of its input's.
+    # The output reads the columns of the operator instead of the columns of its input.
     claims = pair.claim("operators", *(("columns", "filters") if judge_added_or_removed(pair) else ()))
     what = "stateful operators" if any(map(keeps_state, moved)) else "operators"
     yield RuleMatch(
-        f"{what} was added to or removed from the pipeline",
+        f"{what} were added to or removed from the pipeline",
         claims,
         *map(_kinds, (pair.removed, pair.added)),
-        verdicts={"flink": moved_on_flink(pair)},
+        verdicts={"flink": judge_moved_operators(pair)},
     )

@@ -1,4 +1,4 @@
-"""Rules about Top-N and deduplication."""
+"""Rules about rankings, which are Top-N and deduplication queries."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ PAGES = {
 KEPT = {"flink": inferred(Outcome.COMPATIBLE, "the same condition applies above the stored rows", ids=("t-unchanged",))}
 
 
-def _on_page(ranking: Ranking, outcome: Outcome, row: str) -> Verdict:
-    """Verdict of this operator kind's page; window deduplication has none (rule-family.md, 17)."""
+def _page_verdict(ranking: Ranking, outcome: Outcome, row: str) -> Verdict:
+    """Verdict by the vendor's page on a ranking; unknown for window deduplication (rule-family.md, 17)."""
     if RankKind.WINDOW_DEDUPLICATION in ranking.kinds:
         return unknown("no page covers window deduplication")
     if len(ranking.kinds) > 1:
-        return inferred(Outcome.INCOMPATIBLE, "one kind of operator became another")
+        return inferred(Outcome.INCOMPATIBLE, "the kind of ranking changed")
     return documented(outcome, f"{PAGES[ranking.old.kind]}: {row}")
 
 
 def _metrics_below_changed(ranking: Ranking) -> bool:
-    """True if a window aggregation under a window Top-N computes other metrics, read or not."""
+    """True if the aggregation below a Window Top-N computes different metrics, read or unread."""
     if ranking.kinds != {RankKind.WINDOW_TOP_N}:
         return False
     below = (p.aggregations for p in ranking.pair.pipeline.operators if p.path.startswith(f"{ranking.pair.path} > "))
@@ -41,7 +41,7 @@ def _metrics_below_changed(ranking: Ranking) -> bool:
 
 
 def _rankings(pipeline: PipelinePair) -> Iterator[Ranking]:
-    """The Top-Ns and deduplications of a pipeline on both sides, nearest to the sink first."""
+    """The rankings of a pipeline on both sides, the ranking nearest the sink first."""
     for pair in pipeline.operators:
         ranking = Ranking.of(pair)
         if ranking is not None:
@@ -49,7 +49,7 @@ def _rankings(pipeline: PipelinePair) -> Iterator[Ranking]:
 
 
 def _regions_above(pipeline: PipelinePair) -> Iterator[tuple[StatelessSegment, StatelessSegment, tuple[str, ...]]]:
-    """Stretches right above a Top-N or deduplication, with the keys of their differing conditions."""
+    """Segments directly above a ranking, with the keys of their changed conditions."""
     parts = ("filters", "window filters")
     found = [(pipeline.old.segment, pipeline.new.segment, pipeline.claim(*parts))]
     for pair in pipeline.operators:
@@ -58,28 +58,28 @@ def _regions_above(pipeline: PipelinePair) -> Iterator[tuple[StatelessSegment, S
     yield from (entry for entry in found if any(isinstance(side.origin, RankOperator) for side in entry[:2]))
 
 
-def _of_window_top_n(segment: StatelessSegment) -> bool:
+def _is_above_window_top_n(segment: StatelessSegment) -> bool:
     return isinstance(segment.origin, RankOperator) and segment.origin.kind == RankKind.WINDOW_TOP_N
 
 
 @Rule(
     code="rank-condition",
-    title="A condition in addition to the one on the rank",
-    vvr=unknown("the page shows only WHERE rk < N"),
+    title="A condition in addition to the rank condition",
+    vvr=unknown("the page covers only WHERE rk < N"),
     flink=unknown("a changed condition above a ranking was not measured"),
-    rationale="The Window Top-N page covers only a condition on the rank.",
+    rationale="The Window Top-N page covers only conditions on the rank.",
     example=Example(ranked(), ranked(condition="place <= 3 AND total > 100")),
     operators=(RankOperator,),
 )
 def rank_condition(pair: PipelinePair) -> Iterable[RuleMatch]:
     for old, new, claims in _regions_above(pair):
         before, after = (side.filters | side.window_filters for side in (old, new))
-        kept = before == after and bool(before) and pair.changed and _of_window_top_n(new)
+        kept = before == after and bool(before) and pair.changed and _is_above_window_top_n(new)
         if before != after or kept:
             yield RuleMatch(
-                "both versions have a condition in addition to the one on the rank"
+                "both versions have a condition in addition to the rank condition"
                 if kept
-                else "a condition in addition to the one on the rank changed",
+                else "a condition in addition to the rank condition changed",
                 claims,
                 *map(format_conditions, (before, after)),
                 verdicts=KEPT if kept else {},
@@ -95,11 +95,11 @@ WHERE place = 1;"""
 @Rule(
     code="rank-constant-key",
     title="A constant among the keys of a ranking was added or removed",
-    vvr=unknown("the pages count every added partition key; Flink's planner removes a constant"),
-    flink=unknown("EXPLAIN: the ranking stays, but a projection below it may be removed"),
+    vvr=unknown("the pages judge any added partition key, but Flink's planner removes a constant key"),
+    flink=unknown("EXPLAIN: the ranking stays, but the planner may remove the projection below"),
     rationale=(
-        "Ranked rows are stored by their distinguishing keys. A constant distinguishes nothing, so Flink's planner "
-        "removes it. This may also remove a projection after the source, which changes the job."
+        "A ranking stores rows by its partition keys. A constant key does not distinguish rows, so Flink's planner "
+        "removes the key. The planner may then also remove a projection after the source, which changes the job."
     ),
     example=Example(LATEST.format("customer"), LATEST.format("customer, 1")),
     operators=(RankOperator,),
@@ -118,7 +118,7 @@ def _number_on_vvr(kinds: set[str]) -> Verdict:
     if RankKind.WINDOW_DEDUPLICATION in kinds:
         return unknown("no page covers window deduplication")
     if RankKind.DEDUPLICATION in kinds:
-        return inferred(Outcome.COMPATIBLE, "the number of the single row is always 1")
+        return inferred(Outcome.COMPATIBLE, "the rank number of a single row is always 1")
     page = "Window Top-N" if kinds == {RankKind.WINDOW_TOP_N} else "Top-N page"
     return documented(Outcome.COMPATIBLE, f"{page}: rank added to or removed from the result")
 
@@ -129,8 +129,8 @@ def _number_on_vvr(kinds: set[str]) -> Verdict:
     vvr=documented(Outcome.COMPATIBLE, "Window Top-N: rank added to or removed from the result"),
     flink=right("t-add-rk", "t-del-rk", "r-add-rk"),
     rationale=(
-        "A row's number is computed at emission. Only a Top-N without a window on open-source Flink stores an "
-        "additional row for it, which gives wrong results when the number is removed again."
+        "Flink computes the rank number of a row at emission. Only a Top-N without a window on open-source Flink "
+        "stores an additional row for the number. The results are then wrong if the number is removed later."
     ),
     example=Example(ranked(), ranked("customer, total, window_start, place")),
     operators=(RankOperator,),
@@ -161,7 +161,7 @@ def rank_number_output(pair: PipelinePair) -> Iterable[RuleMatch]:
     title="The ORDER BY of a ranking changed",
     vvr=documented(Outcome.INCOMPATIBLE, "Window Top-N: fields or ordering in ORDER BY"),
     flink=unknown("t-order-dir was correct at parallelism 1, tn-dir and wd-dir were wrong"),
-    rationale="Rows are stored by their sort values, and rows with too low a rank were removed.",
+    rationale="A ranking stores rows by their sort values and removed the rows beyond its last rank.",
     example=Example(ranked(), ranked(order="total")),
     operators=(RankOperator,),
     parts=("order", "order clock"),
@@ -175,7 +175,7 @@ def rank_order_changed(pair: OperatorPair) -> Iterable[RuleMatch]:
         pair.claim("order", "order clock", "kind"),
         *map(format_order_by, (ranking.old.order, ranking.new.order)),
         verdicts={
-            "vvr": _on_page(ranking, Outcome.INCOMPATIBLE, "ORDER BY fields or direction"),
+            "vvr": _page_verdict(ranking, Outcome.INCOMPATIBLE, "ORDER BY fields or direction"),
             "flink": verdict_with_state_above(pair, "flink", flink_ranking.order(ranking)),
         },
     )
@@ -186,7 +186,7 @@ def rank_order_changed(pair: OperatorPair) -> Iterable[RuleMatch]:
     title="A partition key of a ranking was added, deleted or computed differently",
     vvr=documented(Outcome.INCOMPATIBLE, "Window Top-N: partition keys"),
     flink=measured(Outcome.INCOMPATIBLE, "t-part-add", "tn-part-add", "dd-rd-part-othercol"),
-    rationale="Ranked rows are stored by partition. Rows stored under another key belong to another partition.",
+    rationale="A ranking stores rows by partition. Rows stored under a different key belong to a different partition.",
     example=Example(ranked(), ranked(partition="customer, window_start, window_end")),
     operators=(RankOperator,),
     parts=("partition",),
@@ -203,7 +203,9 @@ def rank_partition_changed(pair: OperatorPair) -> Iterable[RuleMatch]:
             f"PARTITION BY {format_expressions(old)}",
             f"PARTITION BY {format_expressions(new)}",
             verdicts={
-                "vvr": _on_page(ranking, Outcome.INCOMPATIBLE, "partition keys added, deleted or computed differently"),
+                "vvr": _page_verdict(
+                    ranking, Outcome.INCOMPATIBLE, "partition keys added, deleted or computed differently"
+                ),
                 "flink": flink_ranking.partition_changed(ranking),
             },
         )
@@ -214,7 +216,7 @@ def rank_partition_changed(pair: OperatorPair) -> Iterable[RuleMatch]:
     title="Partition keys of a ranking were reordered",
     vvr=documented(Outcome.COMPATIBLE, "Window Top-N: reorder partition keys"),
     flink=right("t-part-reorder"),
-    rationale="The planner orders partition keys itself, so both orders result in the same state.",
+    rationale="The planner sorts partition keys, so both orders result in the same state.",
     example=Example(
         ranked(
             inner="customer, region, SUM(amount) AS total",
@@ -243,7 +245,7 @@ def rank_partition_reordered(pair: OperatorPair) -> Iterable[RuleMatch]:
             f"PARTITION BY {format_expressions(old)}",
             f"PARTITION BY {format_expressions(new)}",
             verdicts={
-                "vvr": _on_page(ranking, Outcome.COMPATIBLE, "reorder partition keys"),
+                "vvr": _page_verdict(ranking, Outcome.COMPATIBLE, "reorder partition keys"),
                 "flink": flink_ranking.partition_reordered(ranking),
             },
         )
@@ -258,7 +260,7 @@ def _ranks(rank: RankOperator) -> str:
     title="The N of a Top-N changed",
     vvr=documented(Outcome.INCOMPATIBLE, "Window Top-N: the value of N"),
     flink=unknown("t-n and t-n-up were correct at parallelism 1, tn-n-up and tn-n-down were wrong"),
-    rationale="Rows below the old N were never stored, so a larger N lacks them.",
+    rationale="A ranking does not store rows beyond its N, so a larger N lacks these rows.",
     example=Example(ranked(), ranked(condition="place <= 5")),
     operators=(RankOperator,),
     parts=("first", "last"),
@@ -268,13 +270,13 @@ def rank_range_changed(pair: OperatorPair) -> Iterable[RuleMatch]:
     if ranking is None or not pair.parts & {"first", "last"}:
         return
     yield RuleMatch(
-        "different ranks are kept",
+        "the query selects different ranks",
         pair.claim("first", "last", "kind"),
         *map(_ranks, (ranking.old, ranking.new)),
         before_span=place_of(ranking.old.conditions),
         after_span=place_of(ranking.new.conditions),
         verdicts={
-            "vvr": _on_page(ranking, Outcome.INCOMPATIBLE, "the value of N"),
+            "vvr": _page_verdict(ranking, Outcome.INCOMPATIBLE, "the value of N"),
             "flink": verdict_with_state_above(pair, "flink", flink_ranking.kept_ranks(ranking)),
         },
     )
@@ -286,13 +288,16 @@ def _format_row(rank: RankOperator, row: bool) -> str:
 
 
 def _row_on_vvr(ranking: Ranking) -> Verdict:
-    """Verdict on a row: deduplication by processing time that keeps the first row stores none of it."""
+    """Verdict on a changed row. Deduplication that keeps the first row by processing time stores no row."""
     if ranking.kinds == {"deduplication"}:
         if stores_no_row(ranking.old) and stores_no_row(ranking.new):
-            return _on_page(ranking, Outcome.COMPATIBLE, "selected fields, first row by processing time")
+            return _page_verdict(ranking, Outcome.COMPATIBLE, "selected fields, first row by processing time")
         if ranking.same_row_types is not False:
-            return unknown("Deduplication page: whether a field of the same type changes the schema")
-    return _on_page(ranking, Outcome.INCOMPATIBLE, "the input of the ranking")
+            return unknown(
+                "Deduplication page: the page does not state whether a different field of the same type "
+                "changes the schema"
+            )
+    return _page_verdict(ranking, Outcome.INCOMPATIBLE, "the input of the ranking")
 
 
 @Rule(
@@ -301,8 +306,8 @@ def _row_on_vvr(ranking: Ranking) -> Verdict:
     vvr=documented(Outcome.INCOMPATIBLE, "Window Top-N: aggregate fields and the input of the Top-N"),
     flink=measured(Outcome.INCOMPATIBLE, "t-mod-agg-sum-max", "r-add-output-col", "dd-rd-add-col", "tn-agg-count-sum"),
     rationale=(
-        "A ranking stores whole rows: the columns that the query reads, the keys and the sort columns, in the "
-        "order of the operator below. A different column, metric or order of metrics changes these rows."
+        "A ranking stores whole rows. A row contains the columns that the query reads, the keys and the sort columns, "
+        "in the order of the operator below. A different column, metric or order of metrics changes the stored rows."
     ),
     example=Example(ranked(), ranked("customer, total, item, window_start")),
     operators=(RankOperator,),
@@ -331,8 +336,8 @@ def ranked_row_changed(pair: OperatorPair) -> Iterable[RuleMatch]:
     vvr=documented(Outcome.INCOMPATIBLE, "Window Top-N: window fields reordered in the GROUP BY"),
     flink=unknown("restored correctly only at parallelism 1"),
     rationale=(
-        "The aggregation itself is unaffected, but it emits its keys in the order of the GROUP BY, and the ranking "
-        "stores them in that order."
+        "The aggregation is unaffected, but it emits its keys in the order of the GROUP BY. The ranking stores the "
+        "keys in this order."
     ),
     example=Example(ranked(), ranked(keys="customer, window_end, window_start")),
     operators=(RankOperator,),
@@ -342,11 +347,14 @@ def ranked_window_key_reordered(pair: OperatorPair) -> Iterable[RuleMatch]:
     ranking = Ranking.of(pair)
     if ranking is not None and ranking.only_window_fields_moved:
         yield RuleMatch(
-            "window_start and window_end changed their position in the GROUP BY below, and so in the ranked rows",
+            (
+                "window_start and window_end changed their positions in the GROUP BY below and therefore in the "
+                "ranked rows"
+            ),
             pair.claim("row", "selected"),
             *map(format_expressions, (ranking.old.row, ranking.new.row)),
             verdicts={
-                "vvr": _on_page(ranking, Outcome.INCOMPATIBLE, "window fields reordered in the GROUP BY"),
+                "vvr": _page_verdict(ranking, Outcome.INCOMPATIBLE, "window fields reordered in the GROUP BY"),
                 "flink": flink_ranking.window_keys(ranking),
             },
         )

@@ -1,4 +1,4 @@
-"""Rules about the whole script: settings, versions, dependencies, several changes at once."""
+"""Rules about the whole script: settings, versions, dependencies and several changes together."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from airflow_flinkcompat.plan.operators import AggregateOperator
 
 
 def _doubts(change: Change) -> Iterable[str]:
-    """Doubts of the vendor's console although nothing changed."""
+    """Parts of an unchanged script that the vendor's console questions."""
     for pair in change.pipelines:
         if any(segment.functions for segment in pair.segments[1]):
             yield "a table function"
@@ -41,13 +41,13 @@ def _doubts(change: Change) -> Iterable[str]:
             yield "early or late fire"
 
 
-EQUAL = inferred(Outcome.COMPATIBLE, "both versions are equal; no restore was run on this version of Flink")
+EQUAL = inferred(Outcome.COMPATIBLE, "both versions are equal, but no restore was run on this version of Flink")
 
 
 @Rule(
     code="unchanged",
     title="Nothing changed",
-    vvr=inferred(Outcome.COMPATIBLE, "both versions are equal after canonicalisation"),
+    vvr=inferred(Outcome.COMPATIBLE, "both versions are equal after normalization"),
     flink=right("w-unchanged", "w-reformat-comment-alias", "w-interval-spelling", "w-named-args"),
     rationale="Layout, comments, aliases, keyword case, CTEs and the spelling of intervals do not affect state.",
     example=Example(windowed("customer, SUM(amount)"), windowed("customer,  sum(amount) AS total")),
@@ -65,13 +65,17 @@ def unchanged(change: Change) -> Iterable[RuleMatch]:
 TUNING_ON_VVR = unknown("no vendor page covers this setting")
 ON_FLINK = unknown("no restore across this change was measured")
 SETTINGS_ON_VVR: Mapping[str, Verdict] = {
-    "pipeline.name": inferred(Outcome.COMPATIBLE, "a name does not affect state"),
-    "table.exec.state.ttl": inferred(Outcome.COMPATIBLE, "values stored earlier keep their old time to live"),
-    # Both switch what is checked, not what runs.
-    "table.optimizer.state-compatibility.ignore-filter": inferred(Outcome.COMPATIBLE, "a setting of the check itself"),
-    "table.optimizer.state-compatibility.ignore-sink": inferred(Outcome.COMPATIBLE, "a setting of the check itself"),
+    "pipeline.name": inferred(Outcome.COMPATIBLE, "the name of a job does not affect state"),
+    "table.exec.state.ttl": inferred(Outcome.COMPATIBLE, "stored values keep their old time to live"),
+    # Both settings change only the vendor's check, not the job.
+    "table.optimizer.state-compatibility.ignore-filter": inferred(
+        Outcome.COMPATIBLE, ("the setting affects only the vendor's check")
+    ),
+    "table.optimizer.state-compatibility.ignore-sink": inferred(
+        Outcome.COMPATIBLE, ("the setting affects only the vendor's check")
+    ),
 }
-TUNED = inferred(Outcome.COMPATIBLE, "it affects neither the plan nor the state")
+TUNED = inferred(Outcome.COMPATIBLE, "the setting affects neither the plan nor the state")
 NOTES: Mapping[str, str] = {
     settings.TTL: "; stored values keep their old time to live until they are next updated",
     "parallelism.default": "; without table.exec.source.idle-timeout, an idle source blocks every window",
@@ -79,7 +83,7 @@ NOTES: Mapping[str, str] = {
 
 
 def _setting_on_vvr(key: str, on_flink: Verdict | None) -> Verdict:
-    """Verdict on a setting without a page: without a part in Flink's plans it does not affect state."""
+    """Verdict on a setting; an undocumented setting is compatible if it affects neither plan nor state."""
     if key in SETTINGS_ON_VVR:
         return SETTINGS_ON_VVR[key]
     tunes = not flink_settings.depends_on_tables(key) and key != "state.backend.type"
@@ -107,7 +111,7 @@ def setting_changed(change: Change) -> Iterable[RuleMatch]:
     for difference in change.parts("setting"):
         key = difference.key.partition("/")[2]
         if key.startswith(settings.PREFIX):
-            continue  # judged by what each query makes of it
+            continue  # a separate rule judges emit settings for each query
         on_flink = flink_settings.verdict(key, difference.before, difference.after, change)
         yield RuleMatch(
             f"setting {key} changed{NOTES.get(key, '')}",
@@ -123,15 +127,16 @@ def setting_changed(change: Change) -> Iterable[RuleMatch]:
     code="engine-version-changed",
     title="Engine or engine version differs",
     vvr=documented(Outcome.UNKNOWN, "Overview: versions must match", Reason.VERSION),
-    flink=unknown("restores between these lines", Reason.VERSION),
+    flink=unknown("the verdict needs restores between these Flink versions", Reason.VERSION),
     rationale=(
         "A different version may plan different operators for the same SQL, or read their state differently. If "
-        "Flink's planners of both versions are installed, they decide. They check that the new version plans the "
-        "same operators and that its serializers can read their state. Without the planners, every part of the job "
-        "needs a measured restore with correct results between exactly these versions: exec nodes, accumulators, "
-        "stored types, stateful connectors and settings that affect operators. The report names every part without "
-        "one. If the script changes with the upgrade, both steps count: the deployed script and then the "
-        "change, both on the new version. A changed setting, hint or table must be compatible on both versions."
+        "Flink's planners of both versions are installed, the planners decide. They check that the new version plans "
+        "the same operators and that its serializers can read their state. Without the planners, every part of the "
+        "job needs a measured restore with correct results between exactly these versions. Parts are exec nodes, "
+        "accumulators, stored types, stateful connectors and settings that affect operators. The report names every "
+        "part without such a restore. If the script changes with the upgrade, two steps are judged: the upgrade of "
+        "the deployed script, and then the change on the new version. A changed setting, hint or table must be "
+        "compatible on both versions."
     ),
     example=Example(windowed("customer, SUM(amount)"), windowed("customer, SUM(amount)"), versions=("2.3", "1.20")),
     parts=("engine",),
@@ -157,7 +162,10 @@ KIND = "ResourceStatement"
     title="A library was added, removed or replaced",
     vvr=documented(Outcome.UNKNOWN, "Overview: verify a changed connector or UDF dependency manually", Reason.OPAQUE),
     flink=unknown("the code of a library is not inspected", Reason.OPAQUE),
-    rationale="A custom connector or function may keep its own state, and another version may store it differently.",
+    rationale=(
+        "A custom connector or function may have state. A different version of the library may store that state "
+        "differently."
+    ),
     example=Example(
         "ADD JAR '/lib/tidy-1.jar';\n" + windowed("customer, SUM(amount)"),
         "ADD JAR '/lib/tidy-2.jar';\n" + windowed("customer, SUM(amount)"),
@@ -176,7 +184,7 @@ def dependency_changed(change: Change) -> Iterable[RuleMatch]:
 
 
 def _target(difference: Difference, change: Change) -> str | None:
-    """The sink whose target a difference changes, if it does: name, connector or WITH."""
+    """The sink whose table, connector or options a difference changes; None for other differences."""
     if difference.part == "sink":
         return str(difference.after)
     place, _, rest = difference.key.partition("/")
@@ -186,8 +194,8 @@ def _target(difference: Difference, change: Change) -> str | None:
 
 
 def items(change: Change) -> list[str]:
-    """Items of a change: changed metric sets, sink targets and filters that reach state."""
-    # Two operators of one query may be called alike, and are two items all the same.
+    """The items of a change as VVR's check counts them: changed metrics, sinks and filters below state."""
+    # Two operators of one query may have the same name but are two changes.
     found: dict[tuple[str, str], str] = {}
     for pair in change.operators:
         if pair.fates is not None and pair.fates.changed:
@@ -206,9 +214,9 @@ TOTALS_SINK = "CREATE TABLE {0} (customer STRING, total BIGINT) WITH ('connector
 
 @Rule(
     code="several-changes",
-    title="Several changes at once",
+    title="Several changes together",
     vvr=documented(Outcome.UNKNOWN, "Overview: more than one item changed at once", Reason.SEVERAL_CHANGES),
-    # Open-source Flink judges each difference by itself; several add nothing.
+    # On open-source Flink, several changes together have no additional effect.
     flink=inferred(Outcome.COMPATIBLE, "each change is judged separately"),
     rationale=(
         "VVR's check is inconclusive if metrics, sinks and filters change together, unless one of the changes is "
@@ -223,7 +231,7 @@ TOTALS_SINK = "CREATE TABLE {0} (customer STRING, total BIGINT) WITH ('connector
 def several_changes(change: Change) -> Iterable[RuleMatch]:
     found = items(change)
     if len(found) > 1:
-        yield RuleMatch(f"{len(found)} things changed at once: {', '.join(found)}")
+        yield RuleMatch(f"{len(found)} items changed together: {', '.join(found)}")
 
 
 RAW_SET = "CREATE TABLE raw (customer STRING) WITH ('connector' = 'print');\nEXECUTE STATEMENT SET BEGIN\n"
@@ -235,7 +243,7 @@ RAW_PART = "INSERT INTO raw SELECT {0} FROM orders;\n"
     title="Ambiguous pairing of queries",
     vvr=unknown(reason=Reason.AMBIGUOUS),
     flink=unknown(reason=Reason.AMBIGUOUS),
-    rationale="An arbitrary pairing would be a guess.",
+    rationale="The check does not guess which queries belong together.",
     example=Example(
         RAW_SET + RAW_PART.format("customer") + RAW_PART.format("item") + "END;",
         RAW_SET + RAW_PART.format("UPPER(customer)") + RAW_PART.format("UPPER(item)") + "END;",
@@ -270,9 +278,9 @@ t_env.execute_sql("INSERT INTO seen SELECT * FROM words")
     vvr=unknown("the state of DataStreams is not inspected", Reason.NOT_READ),
     flink=unknown("the state of DataStreams is not inspected", Reason.NOT_READ),
     rationale=(
-        "A DataStream of a PyFlink program, or rows from pandas, form one opaque source or sink with unknown "
-        "state. They are the same if only the layout and comments of the program changed. After any other change "
-        "their state is unknown, because DataStream operator ids depend on the whole job."
+        "A DataStream of a PyFlink program, or rows from pandas, form one opaque source or sink with unknown state. "
+        "This part is unchanged if only the layout and comments of the program changed. After any other change, its "
+        "state is unknown because DataStream operator ids depend on the whole job."
     ),
     example=Example(DATA_STREAM.format("word.upper()"), DATA_STREAM.format("word.lower()"), language="python"),
     parts=("opaque",),

@@ -1,4 +1,4 @@
-"""Rules about sink tables and the columns written into them."""
+"""Rules about sink tables and their columns."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from airflow_flinkcompat.plan.operators import OtherKind, OtherOperator, OverOpe
 
 IGNORE = "table.optimizer.state-compatibility.ignore-sink"
 CHECKED = documented(Outcome.UNKNOWN, f"Sink table page (read in part): {IGNORE} = false")
-ALIKE = "the two sinks are declared differently, which was not measured"
+ALIKE = "the declarations of the two sinks differ, and such a change was not measured"
 RENAMED = {
     "kafka": ("sk-stateless-kafka-topic", "sk-stateless-kafka-eo-topic"),
     "upsert-kafka": ("sk-group-upsert-renamed",),
     "jdbc": ("sk-stateless-jdbc-renamed", "sk-group-jdbc-renamed"),
     "filesystem": ("file-sinks-renamed",),
 }
-"""Sinks under another table's name: nothing that is stored holds it."""
+"""Restores after a sink table was renamed, by connector."""
 
 
 def sink_on_flink(pair: PipelinePair, change: Change) -> Verdict | None:
-    """None, where both sinks keep no state and no operator in front of them comes or goes."""
+    """Verdict on ``flink`` on a different sink table; None for the general verdict of the rule."""
     for side, name in zip(change.programs, (pair.old.sink, pair.new.sink), strict=True):
         if sum(pipeline.sink.name == name for pipeline in side.pipelines) > 1:
             return unknown("several queries write to one of the sinks and are planned as a union")
@@ -47,7 +47,7 @@ def sink_on_flink(pair: PipelinePair, change: Change) -> Verdict | None:
         return unknown(sinks.UNDECLARED)
     facts = registry.sink(connector)
     if facts.ids_use_table_name and len({table.path[-1] for table in tables}) > 1:
-        return expected(f"{facts.document}: its new operators find no state")  # fmt: skip
+        return expected(f"{facts.document}: the operators of the new sink find no state")  # fmt: skip
     before, after = map(table_parts, tables)
     options = judge_options(
         tables[0].name, connector, before["options"], after["options"], [UsedTable(TableUse.SINK, pair)]
@@ -64,7 +64,7 @@ def sink_on_flink(pair: PipelinePair, change: Change) -> Verdict | None:
 
 
 def sink_state_checked(change: Change) -> Verdict | None:
-    """Unknown if ignore-sink is off on either side: then a sink counts as stateful, by an unknown row."""
+    """Unknown if ignore-sink is off on either side, because VVR then checks the state of sinks; else None."""
     on = [
         dict(pipeline.settings).get(IGNORE, "true").lower()
         for program in change.programs
@@ -84,7 +84,7 @@ SUM_QUERY = "INSERT INTO {0} SELECT customer, amount FROM orders;"
         Outcome.COMPATIBLE, "Sink table page (read in part): name, connector and WITH under ignore-sink = true"
     ),
     flink=right("sinks-renamed"),
-    rationale="VVR's check ignores sinks by default. Open-source Flink also restores a sink's own state.",
+    rationale="VVR's check ignores sinks by default. Open-source Flink also restores the state of a sink.",
     example=Example((PRINT_SINK + SUM_QUERY).format("totals"), (PRINT_SINK + SUM_QUERY).format("sums")),
     parts=("sink",),
     beside_operators=True,
@@ -108,11 +108,11 @@ def sink_changed(change: Change) -> Iterable[RuleMatch]:
 
 UNKNOWN = unknown()
 FOLLOW = ("columns", "types", "order", "computed", "metadata")
-"""Parts of a sink's declaration that follow the query's output."""
+"""Parts of a sink's declaration that depend on the output of the query."""
 METADATA = unknown("a Calc may cast or move written metadata, which changes the id of the sink's writer")
 CAST_IN_A_SET = unknown(
-    "a Calc that casts values may be added or removed, which renumbers the operators of the other queries in "
-    "the statement set"
+    "a Calc that casts values may be added or removed. This renumbers the operators of the other queries in the "
+    "statement set"
 )
 CAST_INTO_ROWS = unknown(
     "values are cast for the sink, and Flink may plan the cast below a sort or an OVER, which changes the stored rows"
@@ -121,18 +121,18 @@ OTHER_ROWS_KEPT = inferred(
     Outcome.INCOMPATIBLE, "the operator that stores results by the sink's primary key stores rows of the sink's types"
 )
 PROJECTED = ("w-add-window-start", "sinks-columns-renamed", "sinks-column-wider", "sinks-column-not-null")
-"""Other columns of a print sink, with those of the query or by themselves."""
+"""Restores with changed columns of a print sink, with or without changed columns of the query."""
 KEYED = ("sinks-group-key-added", "sinks-group-key-removed", "sinks-window-key-added", "sinks-window-key-removed")
 REKEYED = {"upsert-kafka": ("sk-group-upsert-pk",), "jdbc": ("sk-group-jdbc-pk",)}
-"""Another primary key that holds the key of the results, in another place."""
+"""Restores with a changed primary key that contains the result key, and a different location."""
 KEY_OF_CHANGES = (
-    "a source may emit updates, and the sink's key decides whether Flink also stores its rows or the results"
+    "a source may emit updates, and Flink may store its rows or the results depending on the primary key of the sink"
 )
 STALE = unknown(
-    "if the result keys change, rows under the old keys are never updated or deleted: write to a different location"
+    "if the result keys change, rows under the old keys are never updated or deleted. Write to a different location"
 )
 VVR: Mapping[str, Verdict] = {
-    **dict.fromkeys(FOLLOW, inferred(Outcome.COMPATIBLE, "sink columns follow the output of the query")),
+    **dict.fromkeys(FOLLOW, inferred(Outcome.COMPATIBLE, "sink columns depend only on the output of the query")),
     "connector": documented(Outcome.COMPATIBLE, "Sink table page (read in part): connector under ignore-sink = true"),
     "options": documented(Outcome.COMPATIBLE, "Sink table page (read in part): WITH under ignore-sink = true"),
     "partitions": inferred(Outcome.COMPATIBLE, "Sink table page (read in part): ignore-sink = true excludes sinks"),
@@ -140,10 +140,10 @@ VVR: Mapping[str, Verdict] = {
 
 
 def sink_table_on_flink(pair: PipelinePair, difference: Difference) -> Verdict:
-    """Verdict on a sink's columns, key and options; a filesystem's columns change with the projection."""
+    """Verdict on ``flink`` on a changed part of a sink's declaration, apart from options and connector."""
     if difference.part == "metadata" and not all(map(sinks.keeps_nothing, sinks.connectors(pair))):
         return METADATA
-    if sinks.shares_its_job(pair) and _takes_other_types(pair) and not _surely_projected(pair):
+    if sinks.shares_its_job(pair) and _has_new_types(pair) and not _surely_projected(pair):
         return CAST_IN_A_SET
     found = _part_on_flink(pair, difference)
     ids = stateless.SINK_PARTS.get(difference.part)
@@ -154,32 +154,32 @@ def _surely_projected(pair: PipelinePair) -> bool:
     return sinks.surely_projected(pair.old) and sinks.surely_projected(pair.new)
 
 
-def _takes_other_types(pair: PipelinePair) -> bool:
-    """True if values are cast to other types for the sink, column by column."""
+def _has_new_types(pair: PipelinePair) -> bool:
+    """True if the column types of the sink changed, so that Flink casts values to different types."""
     old, new = (None if table is None else [column.type for column in table.stored] for table in sinks.tables(pair))
     return old != new
 
 
 def _part_on_flink(pair: PipelinePair, difference: Difference) -> Verdict:
     if swapped := connector_verdict(pair):
-        # Another sink of which the front stays takes other columns as well.
+        # If a changed connector is compatible, changed columns are compatible too.
         safe = swapped.outcome is Outcome.COMPATIBLE and difference.part in ("columns", "types", "order")
         return combined((swapped, right(*PROJECTED))) if safe else swapped
     reason = sinks.stays(pair)
     if difference.part == "primary key" and sink(sinks.connectors(pair)[0]).upserts is Known.YES:
-        return _rekeyed(pair)
+        return _judge_primary_key(pair)
     if difference.part == "primary key" and not sources_append(pair):
         return unknown(KEY_OF_CHANGES)
     if not reason:
-        return _cast_into_state(pair) or _on_stateless(difference)
+        return _judge_stored_casts(pair) or _judge_stateless(difference)
     if difference.part in FOLLOW and not any(map(is_stateless_sink, sinks.connectors(pair))):
         return projection_on_flink(pair) or UNKNOWN
     return unknown(reason)
 
 
-def _cast_into_state(pair: PipelinePair) -> Verdict | None:
-    """The verdict where values cast for the sink are stored; None if no operator stores them."""
-    if not _takes_other_types(pair):
+def _judge_stored_casts(pair: PipelinePair) -> Verdict | None:
+    """Verdict if an operator stores values that are cast for the sink; None if no operator stores them."""
+    if not _has_new_types(pair):
         return None
     if any(front is not None and front.materializer is not Materializer.NONE for front in sinks.fronts(pair)):
         return OTHER_ROWS_KEPT
@@ -191,14 +191,14 @@ def _cast_into_state(pair: PipelinePair) -> Verdict | None:
 
 
 def _casts(pair: PipelinePair) -> bool:
-    """True if a value may be cast differently: a column's type changed, not only the list of columns."""
+    """True if the type of a sink column changed, so that Flink may cast its values differently."""
     old, new = ([] if table is None else table.stored for table in sinks.tables(pair))
     types = {column.name: column.type for column in old}
     return len(old) == len(new) or any(types.get(column.name, column.type) != column.type for column in new)
 
 
-def _rekeyed(pair: PipelinePair) -> Verdict:
-    """Another key of results that replace each other by it."""
+def _judge_primary_key(pair: PipelinePair) -> Verdict:
+    """Verdict on a changed primary key of a sink that accepts upserts."""
     old, new = sinks.tables(pair)
     connector = sinks.connectors(pair)[0] or ""
     if old is None or new is None or not sinks.location_changed(old, new):
@@ -209,7 +209,7 @@ def _rekeyed(pair: PipelinePair) -> Verdict:
     return right(*ids) if ids else UNKNOWN
 
 
-def _on_stateless(difference: Difference) -> Verdict:
+def _judge_stateless(difference: Difference) -> Verdict:
     match difference.part:
         case "columns" | "types" | "order":
             return right(*PROJECTED)
@@ -224,9 +224,9 @@ TOTALS_SINK = "CREATE TABLE totals ({0}) WITH ('connector' = 'print');\nINSERT I
 @Rule(
     code="sink-table-changed",
     title="A sink table's declaration changed",
-    vvr=inferred(Outcome.COMPATIBLE, "sink columns follow the output of the query"),
+    vvr=inferred(Outcome.COMPATIBLE, "sink columns depend only on the output of the query"),
     flink=right("x-sink-option", *PROJECTED),
-    rationale="The columns of a sink follow the query. Its options do not matter unless the sink keeps state.",
+    rationale="The columns of a sink depend on the query. The options of a sink matter only if the sink keeps state.",
     example=Example(
         TOTALS_SINK.format("customer STRING, total BIGINT") + windowed("customer, SUM(amount)"),
         TOTALS_SINK.format("who STRING, total BIGINT") + windowed("customer, SUM(amount)"),
@@ -264,11 +264,11 @@ TOTALS_COLUMNS = "CREATE TABLE totals (sum1 BIGINT, sum2 BIGINT) WITH ('connecto
 @Rule(
     code="insert-columns-changed",
     title="The INSERT's column list changed",
-    vvr=inferred(Outcome.COMPATIBLE, "sink columns follow the output of the query"),
+    vvr=inferred(Outcome.COMPATIBLE, "sink columns depend only on the output of the query"),
     flink=right("sinks-column-list", "sinks-column-list-shorter-sink"),
     rationale=(
-        "Flink writes the values in the order of the sink's columns, regardless of the order of the list. The "
-        "state does not record the filled columns."
+        "Flink writes values in the order of the sink's columns, regardless of the order in the column list. State "
+        "does not contain the column list."
     ),
     example=Example(
         TOTALS_COLUMNS + " (sum1)\n" + windowed("SUM(amount)"), TOTALS_COLUMNS + " (sum2)\n" + windowed("SUM(amount)")

@@ -51,7 +51,7 @@ from airflow_flinkcompat.plan.types import DataType
 
 
 class Use(Enum):
-    """Use of a column: part of a grouping key or a stored row, input of a metric, or anything else."""
+    """Use of a column: in a group key or a stored row, as input of a metric, or any other use."""
 
     STORED = "stored"
     WINDOW_COUNT = "a windowed COUNT"
@@ -64,7 +64,7 @@ class Use(Enum):
 
 
 def uses(change: Change, table: str, column: str) -> frozenset[Use]:
-    """Uses of a table's column on either side; columns of its name in the query's other tables count too."""
+    """Uses of a table column on either side; columns of the same name in other tables are included."""
     return frozenset(
         use
         for pair in change.pipelines
@@ -93,7 +93,7 @@ def _uses(output: Output, program: Program, column: str) -> Iterator[Use]:
 
 
 def _columns(value: Any) -> set[str]:
-    """Columns of tables below a value, also through operators below: its type follows theirs."""
+    """The table columns from which a value is computed, also through lower operators."""
     found: set[str] = set()
     for leaf in leaves(value):
         match leaf:
@@ -111,11 +111,11 @@ def _columns(value: Any) -> set[str]:
 SUMS = frozenset({Use.SUM, Use.WINDOW_SUM})
 MAXIMA = frozenset({Use.MAX, Use.WINDOW_MAX})
 RUNNING = frozenset({Use.SUM, Use.MAX})
-"""Inputs of aggregations without a window, measured on 2.3 alone."""
+"""Uses in aggregations without a window, which were measured only on Flink 2.3."""
 
 
 def _use(call: AggregateCall, operator: AggregateOperator) -> Use:
-    """Measured use: an input that is a bare column."""
+    """The use of a metric's input; ``OTHER`` unless the input is a plain column."""
     bare = call.filter is None and not call.distinct and all(isinstance(arg, SourceColumn) for arg in call.args)
     if not bare or (operator.window is not None and not operator.windowed):
         return Use.OTHER
@@ -126,7 +126,7 @@ def _use(call: AggregateCall, operator: AggregateOperator) -> Use:
 
 
 def _use_of_row(operator: Operator) -> Use:
-    """A join that may be a lookup stores nothing of its input."""
+    """The use of an operator's input row; ``OTHER`` for a possible lookup join, which stores no input."""
     lookup = isinstance(operator, JoinOperator) and operator.kind in (JoinForm.LOOKUP, JoinForm.JOIN)
     return Use.OTHER if lookup else Use.STORED
 
@@ -137,18 +137,18 @@ ON_VVR = documented(
 REFUSED = Consequence.REFUSED_AT_RESTORE
 NOT_NULL = ("types-sum-argument-not-null", "types-max-argument-not-null")
 NOT_NULL_RUNNING = ("ga-input-notnull", "ga-max-notnull")
-"""The same over all rows instead of a window; such state was measured on one line only."""
+"""Restores of the same change without a window, on one Flink minor version only."""
 
 
-def retyped_on_vvr(found: frozenset[Use]) -> Verdict:
-    """Verdict on another type for such uses; the pages show changed computations, never a changed type."""
+def types_on_vvr(found: frozenset[Use]) -> Verdict:
+    """Verdict on a changed column type by its uses; the vendor's pages cover no changed types."""
     if Use.STORED in found:
         return ON_VVR
-    return unknown("the row on changed fields shows another computation; no page covers types")
+    return unknown("the page's row about changed fields shows a different computation; no page covers types")
 
 
-def retyped_on_flink(old: DataType, new: DataType, found: frozenset[Use]) -> Verdict:
-    """Verdict as measured; by the law, key and row types must be equal, lengths and nullability included."""
+def types_on_flink(old: DataType, new: DataType, found: frozenset[Use]) -> Verdict:
+    """Verdict on a changed column type by its uses; types of keys and rows must be exactly equal."""
     if Use.STORED in found:
         return refused("ga-key-notnull", "types-key-length", "rj-key-notnull", "dd-rd-notnull")
     if Use.IN_FLIGHT in found:
@@ -168,7 +168,7 @@ def retyped_on_flink(old: DataType, new: DataType, found: frozenset[Use]) -> Ver
 
 
 SHOWN = {"columns": "its columns", "types": "column types", "computed": "computed columns", "order": "column order"}
-"""Reader's names for parts of a declaration with too short a name."""
+"""Names of some declaration parts in messages, where the key is too short."""
 CONDITIONAL = frozenset(
     {
         "scan.incremental.snapshot.chunk.key-column",
@@ -180,18 +180,21 @@ CONDITIONAL = frozenset(
         "rows",
     }
 )
-"""Options that the page calls compatible on conditions outside of the script.
+"""Options that the page calls compatible under conditions outside the script.
 
-``rows`` represents those in a program itself: no page covers them.
+``rows`` stands for literal rows in a program, which no page covers.
 """
 CHANGELOG_FORMAT = re.compile("debezium|canal|maxwell|ogg|changelog")
-"""Formats whose rows update and delete: one of them sets the changelog mode as well."""
+"""Formats that contain updates and deletes and therefore also set the changelog mode."""
 UNKNOWN = unknown()
 UNUSED = documented(Outcome.COMPATIBLE, "Source table page (its summary): an unused field is added")
 RENAMED = right("ga-col-renamed", note="an unused column under a different name")
 BESIDE_STATE = inferred(
     Outcome.COMPATIBLE,
-    ("Source table page (its summary): the whole query is judged by the input of its stateful operators; it has none"),
+    (
+        "Source table page (its summary): the input of stateful operators decides, and the query has no "
+        "stateful operator"
+    ),
 )
 KEYED = documented(
     Outcome.UNKNOWN,
@@ -207,12 +210,12 @@ PARTS: Mapping[str, tuple[Verdict, Verdict]] = {
     "types added": (UNUSED, UNKNOWN),
     "types renamed": (UNKNOWN, RENAMED),
     "types unused": (UNKNOWN, right("types-unused-column")),
-    # What a computed column means shows in every query that reads it.
+    # A changed computed column is a difference in every query that reads the column.
     "computed": (
-        documented(Outcome.COMPATIBLE, "Source table page (its summary): judged in the queries that use it"),
+        documented(Outcome.COMPATIBLE, "Source table page (its summary): judged in the queries that use the column"),
         right("x-source-add-column-end"),
     ),
-    "order": (inferred(Outcome.COMPATIBLE, "columns are found by name"), right("x-source-add-column-end")),
+    "order": (inferred(Outcome.COMPATIBLE, "VVR finds columns by name"), right("x-source-add-column-end")),
     "watermark": (UNKNOWN, UNKNOWN),
     "watermark delay": (
         documented(Outcome.COMPATIBLE, "Source table page (its summary): watermark interval"),
@@ -235,20 +238,20 @@ PARTS: Mapping[str, tuple[Verdict, Verdict]] = {
     "primary key joined": (KEYED, JOINED),
     "partitions": (UNKNOWN, UNKNOWN),
 }
-"""Verdicts on ``vvr`` and ``flink``, by part of a declaration and kind of change."""
+"""Verdicts on ``vvr`` and ``flink`` by the changed part of a declaration and the kind of change."""
 
 
-def refined(change: Change, table: str, difference: Difference) -> str:
-    """The row of :data:`PARTS` a difference falls into."""
+def parts_key(change: Change, table: str, difference: Difference) -> str:
+    """The key of a difference in :data:`PARTS`."""
     old, new = difference.before, difference.after
     match difference.part:
         case "columns":
-            if _renamed(change, table, old, new):
+            if _only_renames_unused(change, table, old, new):
                 return "columns renamed"
             kept = tuple(column for column in new if column in old)
             return "columns added" if kept == old else "columns"
         case "types":
-            if _renamed(change, table, tuple(old), tuple(new)) and list(old.values()) == list(new.values()):
+            if _only_renames_unused(change, table, tuple(old), tuple(new)) and list(old.values()) == list(new.values()):
                 return "types renamed"
             if old.keys() == new.keys():
                 return "types unused"
@@ -256,7 +259,7 @@ def refined(change: Change, table: str, difference: Difference) -> str:
             return "types added" if same and set(old) <= set(new) else "types"
         case "metadata" if old == tuple(each for each in new if each in old):
             return "metadata added"
-        case "primary key" if _joined(change, table):
+        case "primary key" if _has_regular_join(change, table):
             return "primary key joined"
         case "watermark" if old is not None and new is not None and old.column == new.column:
             return "watermark delay" if delay_of(old) == delay_of(new) is not None else "watermark"
@@ -264,7 +267,7 @@ def refined(change: Change, table: str, difference: Difference) -> str:
 
 
 def delay_of(watermark: WatermarkStrategy) -> Expression | None:
-    """The column that a watermark trails by a constant; None for another form."""
+    """The column of a watermark with a constant delay; None for any other expression."""
     match watermark.expression:
         case SourceColumn() as column:
             return column
@@ -274,7 +277,7 @@ def delay_of(watermark: WatermarkStrategy) -> Expression | None:
 
 
 def format_difference(difference: Difference) -> tuple[str, str]:
-    """The difference alone, if a part is a mapping."""
+    """Format both values of a difference; of a mapping, only the entries that differ."""
     old, new = differing_values(difference)
     if difference.part != "watermark":
         return format_value(old), format_value(new)
@@ -285,14 +288,14 @@ def format_difference(difference: Difference) -> tuple[str, str]:
     return old, new
 
 
-def _renamed(change: Change, table: str, old: tuple[str, ...], new: tuple[str, ...]) -> bool:
-    """True if columns were renamed in place and no query uses them."""
+def _only_renames_unused(change: Change, table: str, old: tuple[str, ...], new: tuple[str, ...]) -> bool:
+    """True if unused columns were renamed without a change of their positions."""
     names = {name for pair in zip(old, new, strict=False) if pair[0] != pair[1] for name in pair}
     return len(old) == len(new) and not names & change.used_columns(table)
 
 
-def _joined(change: Change, table: str) -> bool:
-    """True if a regular join reads the table: it stores its rows by their key."""
+def _has_regular_join(change: Change, table: str) -> bool:
+    """True if a regular join reads the table, because the join stores rows by their primary key."""
     return any(
         operator.kind == JoinForm.REGULAR and any(segment.origin == source for segment in operator.segments)
         for pair in change.pipelines
@@ -302,20 +305,20 @@ def _joined(change: Change, table: str) -> bool:
     )
 
 
-def retyped(change: Change, table: str, difference: Difference) -> Mapping[str, Verdict] | None:
-    """Verdicts on other types of columns by their use; None if no used column changed its type."""
+def judge_types(change: Change, table: str, difference: Difference) -> Mapping[str, Verdict] | None:
+    """Verdicts on changed types of used columns; None if no used column changed its type."""
     old, new = difference.before, difference.after
     changed = {name for name in old if name in new and old[name] != new[name]} & change.used_columns(table)
     if not changed:
         return None
     kinds = [{column.name: column.type for column in each.columns} for each in change.tables(table)]
     found = {name: uses(change, table, name) for name in changed}
-    flink = (retyped_on_flink(kinds[0][name], kinds[1][name], used) for name, used in found.items())
-    return {"vvr": combined(retyped_on_vvr(used) for used in found.values()), "flink": combined(flink)}
+    flink = (types_on_flink(kinds[0][name], kinds[1][name], used) for name, used in found.items())
+    return {"vvr": combined(types_on_vvr(used) for used in found.values()), "flink": combined(flink)}
 
 
 def verdicts_of(change: Change, table: str, difference: Difference) -> Mapping[str, Verdict]:
-    """Verdicts on the part for each query of the table; stateless queries are judged by their job's state."""
+    """Verdicts on a changed part, combined over all queries that read the table."""
     found = _verdicts_of(change, table, difference)
     readers = [
         pair
@@ -330,13 +333,13 @@ def verdicts_of(change: Change, table: str, difference: Difference) -> Mapping[s
     if doubted and not by_key and all(map(_stores_no_row, readers)):
         vvr = BESIDE_STATE
     elif doubted:
-        vvr = _looked_up_on_vvr(change, table, readers) or vvr
-    flink = combined(_settled(change, table, pair, difference, found["flink"]) for pair in readers)
+        vvr = _lookup_verdict_on_vvr(change, table, readers) or vvr
+    flink = combined(_verdict_for_reader(change, table, pair, difference, found["flink"]) for pair in readers)
     return {**found, "vvr": vvr, "flink": flink}
 
 
 def _stores_no_row(pair: PipelinePair) -> bool:
-    """True if a query stores nothing, not even results by its sink's key."""
+    """True if a query has no state, not even results by the primary key of the sink."""
     sides = (pair.old, pair.old_program), (pair.new, pair.new_program)
     keyed = any(table is not None and table.primary_key for table in sinks.tables(pair))
     return not keyed and all(stateless.keeps_no_rows(output, program) for output, program in sides)
@@ -347,8 +350,8 @@ def _looks_up(operator: Operator, table: str) -> bool:
     return isinstance(looked_up, Source) and looked_up.table == table
 
 
-def _looked_up_on_vvr(change: Change, table: str, readers: Iterable[PipelinePair]) -> Verdict | None:
-    """The lookup-join page's row if the table is only looked up: the page has any change of it."""
+def _lookup_verdict_on_vvr(change: Change, table: str, readers: Iterable[PipelinePair]) -> Verdict | None:
+    """The verdict of the Lookup join page if the table is only looked up; else None."""
     if {used.use for used in uses_of(change, table)} != {TableUse.LOOKUP}:
         return None
     found = [
@@ -362,32 +365,34 @@ def _looked_up_on_vvr(change: Change, table: str, readers: Iterable[PipelinePair
     return combined(verdict for each in found for verdict in each) if all(found) else None
 
 
-def _settled(change: Change, table: str, pair: PipelinePair, difference: Difference, found: Verdict) -> Verdict:
+def _verdict_for_reader(
+    change: Change, table: str, pair: PipelinePair, difference: Difference, found: Verdict
+) -> Verdict:
     verdict = stateless.settled(pair, found, *stateless.SOURCE_PARTS[difference.part])
     if verdict.outcome is not Outcome.UNKNOWN:
         return verdict
-    row = refined(change, table, difference)
+    row = parts_key(change, table, difference)
     part = row if row == "watermark delay" else difference.part
     return stateless.read_alike(pair, part) or verdict
 
 
 def _verdicts_of(change: Change, table: str, difference: Difference) -> Mapping[str, Verdict]:
-    """The row's verdicts; measurements on a filesystem source do not cover one with watermarks of its own."""
-    if difference.part == "types" and (verdicts := retyped(change, table, difference)):
+    """Verdicts from :data:`PARTS`, apart from changes that their restores do not cover."""
+    if difference.part == "types" and (verdicts := judge_types(change, table, difference)):
         return verdicts
-    row = refined(change, table, difference)
+    row = parts_key(change, table, difference)
     vvr, flink = PARTS[row]
     read_by = {each.option("connector") for each in change.tables(table)}
     if row in ON_FILESYSTEM and read_by != {"filesystem"}:
         in_source = all(registry.source(each).watermark is Known.YES for each in read_by)
         return {"vvr": vvr, "flink": DELAY_IN_SOURCE if in_source and row == "watermark delay" else UNKNOWN}
-    if row == "computed" and _ranked(change, table):
+    if row == "computed" and _has_ranking(change, table):
         flink = BELOW_A_RANK
     return {"vvr": vvr, "flink": flink}
 
 
-def _ranked(change: Change, table: str) -> bool:
-    """Return whether a ranking or a deduplication reads the table."""
+def _has_ranking(change: Change, table: str) -> bool:
+    """True if a ranking reads the table."""
     sides = (side for pair in change.pipelines for side in (pair.old, pair.new))
     readers = (side for side in sides if table in {source.table for source in sources(side)})
     return any(isinstance(operator, RankOperator) for side in readers for operator in operators(side))
@@ -395,7 +400,7 @@ def _ranked(change: Change, table: str) -> bool:
 
 DELAY_IN_SOURCE = inferred(
     Outcome.COMPATIBLE,
-    "no state contains the delay, and Flink plans the same operators for any delay",
+    "no state contains the watermark delay, and Flink plans the same operators for any delay",
     ids=(
         "declarations-watermark-delay",
         "kafka-source-tumble-watermark-delay",
@@ -404,46 +409,47 @@ DELAY_IN_SOURCE = inferred(
     ),
 )
 BELOW_A_RANK = unknown(
-    "below a ranking, Flink plans a separate Calc for computed columns, read or not, which may change every id above it"
+    "below a ranking, Flink plans a separate Calc for computed columns, even if no query reads them. This "
+    "may change all operator ids above"
 )
 ON_FILESYSTEM = ("computed", "order", "watermark delay", "columns renamed", "types renamed", "types unused")
 
 
 def option_on_vvr(key: str, before: Mapping[str, str], after: Mapping[str, str]) -> Verdict:
-    """The page's row for an option; a snapshot's key and the changelog mode are conditionally compatible."""
+    """The vendor's verdict on a changed option; options in ``CONDITIONAL`` are conditionally compatible."""
     formats = (str(side.get(key)).lower() for side in (before, after) if key.endswith("format"))
     conditional = key.lower() in CONDITIONAL or any(map(CHANGELOG_FORMAT.search, formats))
     return PARTS["options conditional" if conditional else "options"][0]
 
 
-NORMALIZED = refused_at_submit("ks-group-to-upsert-kafka", note="a separate operator normalises keyed rows")
+NORMALIZED = refused_at_submit("ks-group-to-upsert-kafka", note="a separate operator normalizes keyed rows")
 READ_BY_ITSELF = frozenset(
     {SourceState.PARTITIONS, SourceState.FILES, SourceState.SHARDS, SourceState.LOG, SourceState.TABLE_VERSION}
 )
-"""Positions that a source writes in a form of its own: one that writes others does not read them."""
+"""Kinds of stored positions that only sources of the same kind can read."""
 ANEW = "the job fails or starts from the position in its options, so rows may be missing or read twice"
 OLD_CONSUMER = inferred(
     Outcome.INCOMPATIBLE,
-    "FlinkKafkaConsumer stored its offsets as the state of its function; KafkaSource stores the splits of its reader",
+    "FlinkKafkaConsumer stored offsets as function state, but KafkaSource stores the splits of its reader",
 )
-ANOTHER_SOURCE = inferred(Outcome.INCOMPATIBLE, "each source can read only the positions it stored itself")
+ANOTHER_SOURCE = inferred(Outcome.INCOMPATIBLE, "a source can read only the kind of positions that it stores")
 
 
 def connector_on_flink(change: Change, table: str, difference: Difference) -> tuple[str, Verdict]:
-    """Verdict on positions of one connector that another one receives."""
+    """A sentence and the verdict on a source with a different connector."""
     stored, other = (registry.source(each).positions for each in (difference.before, difference.after))
     read = [used.pair for used in uses_of(change, table) if used.use is TableUse.SOURCE]
     kept = any(pair.old.segment.origin and pair.operators for pair in read)
     if (difference.before, difference.after) == ("kafka", "upsert-kafka") and kept:
-        return "a separate operator normalises keyed rows, which changes every id after it", NORMALIZED
+        return "a separate operator normalizes keyed rows, which changes all later operator ids", NORMALIZED
     if not read:
-        sentence = "rows are looked up through a different connector"
+        sentence = "the job looks up rows through a different connector"
         return sentence, unknown(f"{sentence}: no restore confirms it")
     declared = change.programs[0].table(table)
     style = None if declared is None else declared.option("connector.type")
     if difference.before is None and style == "kafka" and difference.after is not None:
         return (
-            f"no other source reads the positions stored by the consumer of the old connector.type: {ANEW}",
+            f"no other source can read the positions that the old connector.type stored: {ANEW}",
             OLD_CONSUMER,
         )
     if stored is not other and {stored, other} <= READ_BY_ITSELF:
@@ -457,7 +463,7 @@ def connector_on_flink(change: Change, table: str, difference: Difference) -> tu
 
 
 def table_differences(change: Change, tables: Container[str]) -> Iterator[tuple[str, Difference]]:
-    """Differences of declarations with their tables, without options of another connector."""
+    """Tables and differences of their declarations, without options if the connector changed."""
     for difference in change.script_differences:
         place, _, table = difference.key.rpartition("/")[0].partition("/")
         declared = place == "table" and table in tables and difference.part != "declared"
@@ -469,7 +475,7 @@ def table_differences(change: Change, tables: Container[str]) -> Iterator[tuple[
 def connector_match(
     change: Change, what: str, table: str, difference: Difference, vvr: Verdict, flink: Verdict, note: str
 ) -> RuleMatch:
-    """The match on another connector, with its options."""
+    """The match of a changed connector, which also claims the changed options."""
     options = (each.key for each in change.parts("options") if each.key == f"table/{table}/options")
     return difference.match(
         f"{what} table {table}: a different connector",
@@ -486,8 +492,8 @@ def connector_match(
     vvr=UNKNOWN,
     flink=UNKNOWN,
     rationale=(
-        "VVR checks a source's connector and the used fields. Open-source Flink restored sources regardless of "
-        "their options, as far as they were measured."
+        "VVR checks the connector of a source and the used fields. In all measured restores, open-source Flink "
+        "restored sources regardless of their options."
     ),
     example=Example(
         windowed("customer, SUM(amount)"),

@@ -1,4 +1,4 @@
-"""Rules about statements and programs that are refused, not read or not covered."""
+"""Rules about statements and programs that Flink refuses or the check cannot read or judge."""
 
 from __future__ import annotations
 
@@ -38,20 +38,20 @@ from airflow_flinkcompat.plan.program import REFUSALS, Problem
 from airflow_flinkcompat.secrets.redact import shortened
 
 _SETS = ("ADD", "ALTER", "BEGIN", "DROP", "EXECUTE", "LOAD", "REMOVE", "RESET", "SET", "STATEMENT", "UNLOAD", "USE")
-"""Beginnings of unread statements that may change or contain others."""
+"""First words of unread statements that may affect or contain other statements."""
 
 
-def unread_alike(change: Change) -> frozenset[str]:
-    """Messages about parts unread on both sides that are the same before and after the change.
+def harmless_unread_messages(change: Change) -> frozenset[str]:
+    """Messages about unread statements that are equal on both sides and cannot affect the change.
 
-    It is a query, a declaration or no SQL at all. A query outside of any set is a job of its own. Neither it nor a
-    declaration changes its meaning unless it names a changed object; if a changed query names a declared object, this
-    is in doubt.
+    Such a statement is a query, a declaration, or not SQL. A query outside a statement set is a separate job. The
+    meaning of a query or declaration changes only if it names a changed object. If it may name an object of a changed
+    query, its effect is unknown, and no message is returned.
     """
     a, b = ([(problem.reason, problem.text) for problem in program.problems] for program in change.programs)
     texts = [problem for problem in change.programs[0].problems if problem.reason == "statement"]
-    # First: most scripts are read whole, and what follows looks at every query and every view.
-    if not texts or a != b or len(texts) != len(a) or any(map(_sets_something, texts)):
+    # Return early: most scripts have no unread statement, and the rest of this function visits all queries and views.
+    if not texts or a != b or len(texts) != len(a) or any(map(_may_affect_others, texts)):
         return frozenset()
     names = _changed_names(change)
     if names is None:
@@ -64,13 +64,13 @@ def unread_alike(change: Change) -> frozenset[str]:
     return frozenset(problem.message for program in change.programs for problem in program.problems)
 
 
-def _sets_something(problem: Problem) -> bool:
+def _may_affect_others(problem: Problem) -> bool:
     text = problem.text.text if isinstance(problem.text, NormalForm) else problem.text
     return text.lstrip().upper().startswith(_SETS)
 
 
 def _changed_names(change: Change) -> frozenset[str] | None:
-    """Names of all that changed and of all that changed queries use; None if a change has no name."""
+    """Names of changed objects and of objects that changed queries use; None if a change has no name."""
     names: set[str] = set()
     for difference in change.script_differences:
         place, _, rest = difference.key.partition("/")
@@ -87,14 +87,14 @@ def _changed_names(change: Change) -> frozenset[str] | None:
     return frozenset(names - {""})
 
 
-RESTED = inferred(Outcome.COMPATIBLE, "filters and selected columns are compared by separate rules")
+RESTED = inferred(Outcome.COMPATIBLE, "separate rules compare filters and selected columns")
 AS_IT_WAS = right(
     "wording-output-alias", "wording-window-alias", "wording-group-by-order", "wording-view", "wording-view-inserted"
 )
 
 
 def same_order(pair: PipelinePair) -> bool:
-    """True if the input columns of both sides have the same order."""
+    """True if the common input columns of both sides have the same order."""
     for old, new in zip(*(side.input_columns for side in pair.query_forms), strict=False):
         if [column for column in old if column in new] != [column for column in new if column in old]:
             return False
@@ -102,7 +102,7 @@ def same_order(pair: PipelinePair) -> bool:
 
 
 def same_places(pair: PipelinePair) -> bool:
-    """True if filters are between the same Table API operations on both sides."""
+    """True if both sides have filters between the same Table API operations."""
     old, new = (operations(steps, filters=True) for steps in pair.steps)
     return old == new and all(pair.steps)
 
@@ -123,14 +123,14 @@ t_env.execute_sql("""
 @Rule(
     code="table-api-changed",
     title="The query uses different operations of the Table API",
-    vvr=unknown("no page covers it"),
-    flink=unknown("not among the measured changes"),
+    vvr=unknown("no page covers the Table API"),
+    flink=unknown("the change is not among the measured changes"),
     rationale=(
-        "Flink plans a Table API query differently from equivalent SQL. SQL removes unread columns; the Table API "
-        "does not. Below a window, a computed column therefore adds an operator unless a select removes it, and "
-        "the operator chain determines how state is found. SQL stores COUNT and $SUM0 for SUM and AVG over rows; "
-        "the Table API does not, so such state is misread. One aggregation by one key directly over a table "
-        "restored correctly. Any other change is unknown."
+        "Flink plans a Table API query differently from equivalent SQL. SQL removes unread columns, but the Table API "
+        "does not. Below a window, a computed column therefore adds an operator unless a select removes the column. "
+        "Flink finds state by the chain of operators. For SUM and AVG over rows, SQL stores COUNT and $SUM0, but the "
+        "Table API does not, so Flink misreads the state. One aggregation by one key directly over a table restored "
+        "correctly. Any other change is unknown."
     ),
     example=Example(
         PROGRAM
@@ -164,7 +164,11 @@ def table_api_changed(pair: PipelinePair) -> Iterable[RuleMatch]:
     elif not pair.moved:
         old, new = ("; ".join(map(format_expressions, side.input_columns)) for side in pair.query_forms)
         said = "the unread input columns of a Table API operation changed"
-        order = RESTED if same_order(pair) else unknown("on Flink, this order determined the order of the keys")
+        order = (
+            RESTED
+            if same_order(pair)
+            else unknown("on Flink, the order of the input columns determined the order of the keys")
+        )
         yield RuleMatch(said, claims, old, new, verdicts={"vvr": order, "flink": verdict})
     elif all(pair.steps):
         said = "the query uses different operations of the Table API"
@@ -173,16 +177,16 @@ def table_api_changed(pair: PipelinePair) -> Iterable[RuleMatch]:
         yield RuleMatch("the query moved between SQL and the Table API", claims, old, new, verdicts={"flink": verdict})
 
 
-DEPLOYED = unknown("a refused program does not run, so a different program is deployed", Reason.NOT_READ)
-ON_VVR = unknown("no page covers it; VVR is based on Flink", Reason.NOT_READ)
+DEPLOYED = unknown("a refused program does not run, so the deployed program must be different", Reason.NOT_READ)
+ON_VVR = unknown("no page covers the statement, but VVR is based on Flink", Reason.NOT_READ)
 """Verdict on statements that Flink refuses."""
 SCRIPT_MAY_BE_REFUSED = unknown("it is unknown whether Flink accepts the proposed script")
-OF_SQL = inferred(Outcome.INCOMPATIBLE, "the words of Flink's own check of the statement")
-NAME_ON_VVR = inferred(Outcome.INCOMPATIBLE, "VVR is based on Flink and cannot find other columns or tables")
+OF_SQL = inferred(Outcome.INCOMPATIBLE, "the message comes from Flink's own check of the statement")
+NAME_ON_VVR = inferred(Outcome.INCOMPATIBLE, "VVR is based on Flink and cannot find an unknown column or table")
 
 
-def of_declarations(side: Side) -> Iterator[Refusal]:
-    """Refusals of declarations of tables and views that no query of the script is refused for."""
+def refusals_of_declarations(side: Side) -> Iterator[Refusal]:
+    """Refusals of table and view declarations, without faults that Flink already reports for a query."""
     found = dict.fromkeys(declaration_faults(side.program))
     if not found:
         return
@@ -194,8 +198,8 @@ def of_declarations(side: Side) -> Iterator[Refusal]:
             yield Refusal(fault.message, span, "script", fault.of_name, certain=fault.certain)
 
 
-def _added(change: Change) -> Iterator[Refusal]:
-    """Refusals of queries that the deployed script does not have."""
+def _refusals_of_added(change: Change) -> Iterator[Refusal]:
+    """Refusals of added queries."""
     for place, output in change.new.outputs[0].items():
         if any(output is each for each in change.added):
             pipeline = change.new.program.pipelines[place]
@@ -204,7 +208,7 @@ def _added(change: Change) -> Iterator[Refusal]:
 
 
 def program_verdicts(refusal: Refusal) -> Mapping[str, Verdict]:
-    """Return the verdicts on a refusal if they are not those of the rule."""
+    """Verdicts on a refusal that differ from the verdicts of the rule."""
     if not refusal.certain:
         return {"flink": SCRIPT_MAY_BE_REFUSED}
     found = {"flink": OF_SQL} if refusal.what in ("script", "statement") else {}
@@ -222,10 +226,10 @@ orders.window(minute).group_by(col("w"), col("customer")).select(col("customer")
     code="program-refused",
     title="Flink refuses the program",
     vvr=ON_VVR,
-    flink=expected("each rule was confirmed with PyFlink 2.3.0"),
+    flink=expected("each refusal was confirmed with PyFlink 2.3.0"),
     rationale=(
-        "Flink's validator or planner refuses a window or an aggregate as written, so no job starts, with or "
-        "without state. The finding names the remedy."
+        "Flink's validator or planner refuses a window or an aggregate of the program. No job starts, with or without "
+        "state. The finding names the remedy."
     ),
     example=Example(
         PROGRAM + MINUTE_WINDOW.format("lit(10).minutes"), PROGRAM + MINUTE_WINDOW.format("lit(10)"), language="python"
@@ -237,12 +241,12 @@ orders.window(minute).group_by(col("w"), col("customer")).select(col("customer")
 def program_refused(change: Change) -> Iterable[RuleMatch]:
     old, new = change.refusals
     if not change.unchanged:
-        # The same script still runs where it runs today, perhaps on an older line than the check assumes.
+        # An unchanged script still runs on its cluster, perhaps on an older Flink than the check assumes.
         new = (*new, *old_style_refusals(change.new))
     claims = change.claim("unread") if old or new else ()
-    declared = tuple(of_declarations(change.new))
-    known = {each.message for each in of_declarations(change.old)} if declared else ()
-    new = (*new, *(each for each in declared if each.message not in known), *_added(change))
+    declared = tuple(refusals_of_declarations(change.new))
+    known = {each.message for each in refusals_of_declarations(change.old)} if declared else ()
+    new = (*new, *(each for each in declared if each.message not in known), *_refusals_of_added(change))
     for refusal in new:
         said = f"Flink {refusal.verb} the proposed {refusal.what}: {refusal.message}"
         if not refusal.of_session or ENGINE_FACTS[change.engine].takes_commands:
@@ -270,9 +274,9 @@ orders = t_env.from_path("orders").window(minute)
     vvr=unknown("VVR is based on Flink", Reason.VERSION),
     flink=unknown("Flink 2.3.0 refused the old string expressions", Reason.VERSION),
     rationale=(
-        "The check understands the program, but this version of the engine cannot run it. Flink 1.16 removed "
-        "string expressions, and FLIP-11 was never fully implemented. The program that runs must therefore be "
-        "a different one."
+        "The check understands the program, but this version of the engine cannot run it. Flink 1.16 removed string "
+        "expressions, and FLIP-11 was never fully implemented. The running program must therefore be a different "
+        "program."
     ),
     example=Example(
         PROGRAM + LITERAL_MINUTE + 'orders.group_by(col("w"), col("customer")).select(col("amount").sum).execute()\n',
@@ -296,7 +300,7 @@ _REFUSED_TOTALS = "CREATE TABLE totals (customer STRING, amount BIGINT) WITH ('c
 
 
 def statement_verdicts(fault: Fault) -> Mapping[str, Verdict]:
-    """Return the verdicts on a fault if they are not those of the rule."""
+    """Verdicts on a fault that differ from the verdicts of the rule."""
     if not fault.certain:
         return {"flink": STATEMENT_MAY_BE_REFUSED}
     own = {"vvr": NAME_ON_VVR} if fault.of_name else {}
@@ -311,8 +315,8 @@ def statement_verdicts(fault: Fault) -> Mapping[str, Verdict]:
     rationale=(
         "Flink refuses the new statement. Typical causes: the query's columns do not match the sink, the sink "
         "accepts only inserts, a declaration or call is invalid, or ON CONFLICT is missing (Flink 2.3 and later). "
-        "No job starts, with or without state. A fault that is also in the deployed version is reported only if it "
-        "depends on the Flink version, because the deployed job runs despite other faults."
+        "No job starts, with or without state. If the deployed version has the same fault, the fault is reported only "
+        "if it depends on the Flink version. The deployed job runs despite other faults."
     ),
     example=Example(
         _REFUSED_TOTALS + "INSERT INTO totals SELECT customer, amount FROM orders;",
@@ -333,27 +337,27 @@ MALFORMED = {
     "flink": inferred(
         Outcome.INCOMPATIBLE,
         (
-            "Flink's parser refuses it: of 302 statements in public scripts that this grammar cannot read, 2.3.0 "
-            "refused 290"
+            "Flink's parser refuses the statement. In public scripts, Flink 2.3.0 refused 290 of 302 statements that "
+            "this check's grammar cannot read"
         ),
     ),
-    "vvr": inferred(Outcome.INCOMPATIBLE, "VVR reads SQL with Flink's parser, which refuses it"),
+    "vvr": inferred(Outcome.INCOMPATIBLE, "VVR parses SQL with Flink's parser, which refuses the statement"),
 }
 _GRAMMAR_OF_BOTH = re.compile(
     r"(?:SELECT|WITH|INSERT|EXECUTE STATEMENT SET|CREATE (?:TEMPORARY )?(?:TABLE|VIEW))\b|[^\w\s]|\w+$", re.IGNORECASE
 )
-"""Beginnings of statements for which VVR's documents show no more than Flink's grammar has."""
+"""First words of statements for which VVR's documents show no syntax beyond Flink's grammar."""
 _OWN_ON_VVR = re.compile(r"\b(?:MATCH_RECOGNIZE|EMIT|AS (?:TABLE|DATABASE))\b", re.IGNORECASE)
-"""Clauses that VVR's grammar has more of: patterns, and tables made of others."""
+"""Clauses for which VVR's grammar has more syntax than Flink's grammar."""
 
 
 def is_malformed(side: Side) -> bool:
-    """True if a statement is malformed in Flink's own grammar and dialect."""
+    """True if a statement of a side is malformed in Flink's grammar and default dialect."""
     return any(each.kind is ObstacleKind.SYNTAX for each in obstacles(side))
 
 
-def _alike_on_both(problem: Problem) -> bool:
-    """True if VVR's parser reads a statement of this kind as Flink's does."""
+def _has_common_grammar(problem: Problem) -> bool:
+    """True if VVR and Flink have the same grammar for this kind of statement."""
     text = str(problem.text).strip()
     return _GRAMMAR_OF_BOTH.match(text) is not None and _OWN_ON_VVR.search(text) is None
 
@@ -364,8 +368,8 @@ def _alike_on_both(problem: Problem) -> bool:
     vvr=unknown(reason=Reason.NOT_READ),
     flink=unknown(reason=Reason.NOT_READ),
     rationale=(
-        "An unread statement may contain anything. If the check knows the whole grammar of this kind of "
-        "statement, Flink's parser refuses the proposed statement too, and no job starts."
+        "An unread statement may have any effect. If the check knows the whole grammar of this kind of statement, "
+        "Flink's parser also refuses the proposed statement, and no job starts."
     ),
     example=Example(
         windowed("customer, SUM(amount)"),
@@ -376,14 +380,14 @@ def _alike_on_both(problem: Problem) -> bool:
     case_dependent=("flink", "vvr"),
 )
 def statement_not_read(change: Change) -> Iterable[RuleMatch]:
-    alike = unread_alike(change)
+    alike = harmless_unread_messages(change)
     deployed = {problem.text for problem in change.programs[0].problems}
     for i, program in enumerate(change.programs):
         for problem in program.problems:
             if problem.reason in REFUSALS or problem.message in alike:
                 continue
             refused = i == 1 and problem.malformed and problem.text not in deployed and is_malformed(change.new)
-            engines = ("flink", "vvr") if _alike_on_both(problem) else ("flink",)
+            engines = ("flink", "vvr") if _has_common_grammar(problem) else ("flink",)
             yield RuleMatch(
                 f"{'deployed' if i == 0 else 'proposed'} script: {problem.message}",
                 change.claim("unread"),
@@ -405,16 +409,14 @@ def _message(pair: PipelinePair, kept_whole: list[Opaque | None]) -> str:
         return f"{query} cannot be resolved: " + "; ".join(f"{side} script: {reason}" for side, reason in why.items())
     kinds = " and ".join(sorted({_LABELS.get(operator.kind, operator.kind) for operator in pair.others}))
     parts = sorted({difference.part for each in pair.operators for difference in each.differences} | pair.parts)
-    return shortened(
-        f"{query} changed ({', '.join(parts)}) and contains {kinds}, which was not measured across changes", 200
-    )
+    return shortened(f"{query} changed ({', '.join(parts)}) and contains {kinds}; such a change was not measured", 200)
 
 
 _LABELS: dict[str, str] = {JoinForm.JOIN: "a join of an unknown kind"}
 
 
 def unresolved(sink: Sink) -> Iterator[Opaque]:
-    """The queries below a sink whose names could not be resolved, so that they are kept whole."""
+    """Queries below a sink that could not be resolved."""
     return (each for each in sink.nodes if isinstance(each, Opaque) and each.kind == OtherKind.QUERY)
 
 
@@ -424,8 +426,8 @@ def unresolved(sink: Sink) -> Iterator[Opaque]:
     vvr=unknown(),
     flink=unknown(),
     rationale=(
-        "INTERSECT, EXCEPT, subqueries in conditions and unrecognised joins keep their own state, often whole "
-        "rows. Any difference in such an operator or its chain may break it."
+        "INTERSECT, EXCEPT, subqueries in conditions and unrecognized joins have state, often whole rows. Any "
+        "difference in these operators or their chain may break the state."
     ),
     example=Example(
         "SELECT customer FROM orders INTERSECT SELECT region FROM orders;",

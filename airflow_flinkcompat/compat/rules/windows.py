@@ -48,8 +48,8 @@ OVER_ROWS = (
 PARTS = ("window", "time", "clock", "session keys", "lower windows")
 
 
-def by_rows(old: AssignedWindow | None, new: AssignedWindow | None) -> dict[str, Verdict]:
-    """Windows over rows go by a counter of their key's rows, whatever their size and kind."""
+def row_count_verdicts(old: AssignedWindow | None, new: AssignedWindow | None) -> dict[str, Verdict]:
+    """Verdict on windows over a row count; empty if neither side has such a window."""
     counted = [side is not None and side.window.measure is Measure.ROWS for side in (old, new)]
     if not any(counted):
         return {}
@@ -66,8 +66,8 @@ def by_rows(old: AssignedWindow | None, new: AssignedWindow | None) -> dict[str,
         Outcome.INCOMPATIBLE, "w-size-1to2-ws", "w-tumble-to-hop", "w-tumble-to-session", "w-hop-slide", "w-session-gap"
     ),
     rationale=(
-        "State is stored per window, or per slice of a window. Values accumulated for the old windows match no "
-        "window of the new query, but open-source Flink usually emits them anyway."
+        "Flink stores state for each window or slice of a window. Values of the old windows match no window of the "
+        "new query, but open-source Flink usually emits these values anyway."
     ),
     example=reading("customer, SUM(amount)", MINUTE, MINUTE.replace("'1' MINUTE", "'2' MINUTE")),
     operators=(AggregateOperator, RankOperator),
@@ -86,7 +86,7 @@ def window_changed(pair: OperatorPair) -> Iterable[RuleMatch]:
         *map(format_window, sides),
         before_span=old.span if old else None,
         after_span=new.span if new else None,
-        verdicts=by_rows(old, new),
+        verdicts=row_count_verdicts(old, new),
     )
 
 
@@ -95,10 +95,10 @@ COMPUTED = refused("notation-computed-tumble-to-tvf")
 
 @Rule(
     code="window-notation-changed",
-    title="The same window in the other notation",
+    title="The same window in a different notation",
     vvr=unknown("no page documents whether the two operators share state"),
     flink=refused_at_submit("w-tumble-to-legacytumble-samesize", "g-to-tvf"),
-    rationale="A windowing table-valued function and a legacy group window are planned as different operators.",
+    rationale="Flink plans different operators for a windowing table-valued function and for a legacy group window.",
     example=Example(
         windowed("customer, SUM(amount)"),
         "SELECT customer, SUM(amount)\nFROM orders\nGROUP BY customer, TUMBLE(order_time, INTERVAL '1' MINUTE);",
@@ -111,14 +111,14 @@ def window_notation_changed(pair: OperatorPair) -> Iterable[RuleMatch]:
     if sides is None or "notation" not in pair.parts or pair.parts & set(PARTS):
         return
     old, new = (side.window.notation if side.window else "none" for side in sides)
-    # The window's keys are written in another way with the notation; what they say is the same.
+    # The notation also changes the spelling of the window keys, but not their meaning.
     claims = pair.claim("notation", "kind", "windowed", "window keys", "key order")
     tumble = all(side.window is not None and side.window.window.kind is WindowKind.TUMBLE for side in sides)
     verdicts = {"flink": COMPUTED} if tumble and computed_below(pair.pipeline) else {}
-    yield RuleMatch("the same window is written in the other notation", claims, old, new, verdicts=verdicts)
+    yield RuleMatch("the same window is written in a different notation", claims, old, new, verdicts=verdicts)
 
 
-def _refused(windowing: AssignedWindow | None) -> bool:
+def _has_refused_offset(windowing: AssignedWindow | None) -> bool:
     if windowing is None or windowing.window.kind is not WindowKind.TUMBLE:
         return False
     return abs(windowing.window.offset) >= (windowing.window.size or 0)
@@ -128,8 +128,8 @@ def _refused(windowing: AssignedWindow | None) -> bool:
     code="window-offset-refused",
     title="A TUMBLE offset of at least the size",
     vvr=inferred(Outcome.COMPATIBLE, "the Windowing TVF page shows offsets of 16 minutes for a size of 10"),
-    flink=expected("the planners of 2.3 and 1.20 refuse it"),
-    rationale="The planner requires abs(offset) < size only for TUMBLE; HOP and CUMULATE ran with larger offsets.",
+    flink=expected("the planners of 2.3 and 1.20 refuse the offset"),
+    rationale="The planner requires abs(offset) < size only for TUMBLE. HOP and CUMULATE ran with larger offsets.",
     example=reading(
         "customer, SUM(amount)",
         MINUTE.replace("'1' MINUTE", "'10' MINUTE, INTERVAL '4' MINUTE"),
@@ -139,7 +139,7 @@ def _refused(windowing: AssignedWindow | None) -> bool:
 )
 def window_offset_refused(pair: OperatorPair) -> Iterable[RuleMatch]:
     sides = pair.windows
-    if sides is not None and _refused(sides[1]):
+    if sides is not None and _has_refused_offset(sides[1]):
         yield RuleMatch(
             "open-source Flink refuses a TUMBLE whose offset is not smaller than its size",
             (),
@@ -150,9 +150,15 @@ def window_offset_refused(pair: OperatorPair) -> Iterable[RuleMatch]:
 @Rule(
     code="window-offset-respelled",
     title="A different offset with the same assignment",
-    vvr=inferred(Outcome.COMPATIBLE, "offsets compare as assignments; the Windowing TVF page lists equal ones"),
+    vvr=inferred(
+        Outcome.COMPATIBLE,
+        ("offsets are equal if they assign rows to the same windows; the Windowing TVF page lists equal offsets"),
+    ),
     flink=right("offsets-tumble-negative", "offsets-hop-negative", "offsets-hop-whole-slide"),
-    rationale="An offset shifts the assignment: for a size of 10 minutes, -6 and 4 minutes result in the same windows.",
+    rationale=(
+        "An offset shifts the windows. For a size of 10 minutes, the offsets -6 and 4 minutes result in the same "
+        "windows."
+    ),
     example=reading(
         "customer, SUM(amount)",
         MINUTE.replace("'1' MINUTE", "'10' MINUTE, INTERVAL '4' MINUTE"),
@@ -180,8 +186,8 @@ ADDED = {"flink": refused_at_submit("w-filter-window-add", "filters-window-filte
     vvr=documented(Outcome.UNKNOWN, "Window TVF row 22"),
     flink=unknown("only unchanged window filters were measured"),
     rationale=(
-        "A condition on window fields is planned as a separate operator below the aggregation, regardless of its "
-        "position in the query."
+        "Flink plans a condition on window fields as a separate operator below the aggregation, wherever the query "
+        "contains the condition."
     ),
     example=Example(
         windowed("customer, SUM(amount)"),
@@ -216,9 +222,10 @@ FROM_GROUP_WINDOW = "FROM orders\nGROUP BY customer, TUMBLE(order_time, INTERVAL
     code="window-filter-above-state",
     title="A condition on window fields above the state changed",
     vvr=unknown("no row covers filters on the fields of a legacy group window"),
-    flink=unknown("not measured"),
+    flink=unknown("filters on the fields of a legacy group window were not measured"),
     rationale=(
-        "The fields of a legacy group window exist only above it. No page documents the effect of a condition on them."
+        "The fields of a legacy group window exist only above the window. No page documents the effect of a "
+        "condition on these fields."
     ),
     example=Example(
         f"SELECT customer, SUM(amount)\n{FROM_GROUP_WINDOW};",
@@ -241,8 +248,8 @@ def window_filter_above_state(pair: PipelinePair) -> Iterable[RuleMatch]:
     code="windowed-rows-changed",
     title="The window of rows without an aggregation changed",
     vvr=unknown("the pages cover only windows with an aggregation"),
-    flink=unknown("not measured"),
-    rationale="A windowing function without an aggregation keeps no state on an aligned window, but SESSION does.",
+    flink=unknown("windows without an aggregation were not measured"),
+    rationale="Without an aggregation, a windowing function keeps state only for SESSION windows.",
     example=Example(f"SELECT * FROM {MINUTE};", f"SELECT * FROM {MINUTE.replace(chr(39) + '1', chr(39) + '2')};"),
     parts=("windows",),
 )
@@ -259,65 +266,67 @@ def windowed_rows_changed(pair: PipelinePair) -> Iterable[RuleMatch]:
 
 EARLY, LATE = DELAYS
 MEASURED = ({EARLY, DELAYS[EARLY]}, {LATE, DELAYS[LATE], LATENESS})
-"""Settings of measured restores in which a fire came or went."""
-NOTHING_FIRES = "no operator of this query keeps state that could fire"
-# Without late rows it restored right (g-latefire-add).
-LATE_ADDED = wrong("group-windows-late-added", note="a late row reopens a closed window, whose state was removed")
+"""Emit settings that were added or removed together in measured changes."""
+NOTHING_FIRES = "the query has no stateful operator that could fire early or late"
+# Without late rows, the results were right (g-latefire-add).
+LATE_ADDED = wrong("group-windows-late-added", note="a late row reopens a closed window after its state was removed")
 
 
-def _grouped(pair: PipelinePair) -> bool:
+def _has_group_window(pair: PipelinePair) -> bool:
     """True if either side has a legacy group window."""
     every = (*operators(pair.old), *operators(pair.new))
     return any(isinstance(o, AggregateOperator) and o.kind == AggregateKind.GROUP_WINDOW for o in every)
 
 
 def fires_on_vvr(pair: PipelinePair) -> Verdict | None:
-    """Verdict on VVR for the difference; None without an effect."""
+    """Verdict on VVR on changed emit settings; None if they have no effect."""
     old, new = effective_emit_settings(pair.old_pipeline), effective_emit_settings(pair.new_pipeline)
     values = {value for side in (old, new) for key, value in side.items() if key in DELAYS}
-    grouped = _grouped(pair)
+    grouped = _has_group_window(pair)
     if grouped and values:
-        no_boolean = unknown("the value is neither true nor false")
+        no_boolean = unknown("the value of the fire setting is neither true nor false")
         return early_or_late_fire.vvr if "true" in values else no_boolean
     if old == new:
         return None
     if not pair.stateful:
         return inferred(Outcome.COMPATIBLE, NOTHING_FIRES)
     why = (
-        "no row covers these settings without early or late fire" if grouped else "the rows cover legacy group windows"
+        "no row covers other emit settings without early or late fire"
+        if grouped
+        else ("the rows cover only legacy group windows")
     )
     return unknown(why)
 
 
 def fires_on_flink(pair: PipelinePair) -> Verdict | None:
-    """The verdict on Flink for a change of the fires of a window.
+    """Verdict on ``flink`` on changed emit settings; None if they have no effect.
 
-    Measured: one fire added, kept or removed, or an early one at another pace, and nothing else, on an event-time
-    TUMBLE or HOP into a stateless sink.
+    The restores covered an event-time TUMBLE or HOP into a stateless sink. One fire was added, kept or removed, or an
+    early fire got a different delay. Nothing else changed.
 
-    A window that sends a result more than once also stores the result it sent last, window fields included; lateness
-    alone makes it do so. Readers of the updates plan another changelog.
+    A window that emits a result more than once also stores its last result with the window fields. Lateness alone makes
+    a window emit updates. Operators that receive the updates have a different changelog mode.
     """
     old, new = effective_emit_settings(pair.old_pipeline), effective_emit_settings(pair.new_pipeline)
     if old == new:
-        if not _grouped(pair) or not repeating_settings(pair.new_pipeline):
+        if not _has_group_window(pair) or not repeating_settings(pair.new_pipeline):
             return None
         kept = right("group-windows-early-unchanged", "group-windows-late-unchanged")
-        return unknown("early or late fire was restored only with an unchanged query") if pair.changed else kept
+        return unknown("early or late fire was measured only with an unchanged query") if pair.changed else kept
     if not pair.stateful:
         return inferred(Outcome.COMPATIBLE, NOTHING_FIRES, ids=UNCHANGED)
     fired = enabled_fires(pair.old_pipeline) or enabled_fires(pair.new_pipeline)
     came_or_went = {} in (old, new) and set(old or new) in MEASURED
     paced = set(old) == set(new) == MEASURED[0] and old[EARLY] == new[EARLY]
-    alone = fired and not pair.changed and _one_job(pair) and (came_or_went or paced)
+    alone = fired and not pair.changed and _is_alone_in_job(pair) and (came_or_went or paced)
     kinds = {WindowKind.TUMBLE, *([WindowKind.HOP] if set(old or new) == MEASURED[0] else ())}
-    if alone and _measured_window(pair, kinds) and _takes_updates(pair):
+    if alone and _measured_window(pair, kinds) and _sends_updates_directly(pair):
         return LATE_ADDED if LATE in new else early_or_late_fire.flink
-    return unknown("measured: one kind of fire on an event-time TUMBLE or HOP before a print sink, as the only change")
+    return unknown("only a change of one kind of fire was measured, on an event-time TUMBLE or HOP before a print sink")
 
 
-def _one_job(pair: PipelinePair) -> bool:
-    """No other query of a statement set shares the job."""
+def _is_alone_in_job(pair: PipelinePair) -> bool:
+    """True if no other query shares the statement set."""
     sides = ((pair.old_pipeline, pair.old_program), (pair.new_pipeline, pair.new_program))
     return not any(
         own.statement_set is not None and [p.statement_set for p in program.pipelines].count(own.statement_set) > 1
@@ -338,8 +347,8 @@ def _measured_window(pair: PipelinePair, kinds: Container[WindowKind]) -> bool:
     )
 
 
-def _takes_updates(pair: PipelinePair) -> bool:
-    """True if the sink takes updates as they are; a primary key would add an operator to sort them."""
+def _sends_updates_directly(pair: PipelinePair) -> bool:
+    """True if the sink receives updates directly: a stateless sink without a primary key, or no sink."""
 
     def keyed(program: Program) -> bool:
         return any(table.primary_key for table in program.tables if table.name == pair.new.sink)
@@ -372,9 +381,9 @@ SET = f"SET '{EARLY}' = 'true';\nSET '{DELAYS[EARLY]}' = '500 ms';\n"
         "group-windows-late-removed",
     ),
     rationale=(
-        "Early or late results make the window a retracting operator, which keeps different state. Open-source "
-        "Flink restored a single early or late fire correctly, except when late fire was added: results for late "
-        "rows were wrong (group-windows-late-added)."
+        "With early or late results, the window becomes a retracting operator, which has different state. Open-source "
+        "Flink restored a single early or late fire correctly, with one exception. When late fire was added, results "
+        "for late rows were wrong (group-windows-late-added)."
     ),
     example=Example(GROUPED.format(""), SET + GROUPED.format("")),
     case_dependent=("flink",),

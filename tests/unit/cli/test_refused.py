@@ -82,6 +82,6 @@ def test_a_deployed_script_that_the_line_refuses_is_told(run: Run) -> None:
     (finding,) = json.loads(result.out)["findings"]
     assert finding["rule"] == "hint-changed"
     assert finding["message"] == (
-        "ON CONFLICT DO DEDUPLICATE was added: Flink no longer plans the upsert materializer; on this line no job can "
-        "run from the old script unless table.exec.sink.require-on-conflict = false is set elsewhere"
+        "ON CONFLICT DO DEDUPLICATE was added: Flink no longer plans the upsert materializer; on this Flink version, "
+        "no job can run from the old script unless table.exec.sink.require-on-conflict = false is set elsewhere"
     )

@@ -37,7 +37,7 @@ def test_a_metric_counts_once_it_is_read(old: str, new: str, vvr: Outcome, flink
 
 @pytest.mark.parametrize("metric", ["SUM(price + 1)", "SUM(price) FILTER (WHERE note = 'x')"])
 def test_a_metric_nobody_reads_is_doubted_where_something_is_computed_for_it(metric: str) -> None:
-    """The planner drops the metric and leaves the projection, so the window is materialised (EXPLAIN)."""
+    """The planner drops the metric and leaves the projection, so the window is materialized (EXPLAIN)."""
     query = "SELECT item, total FROM sums"
     found = report(VIEW.format("") + query, VIEW.format(f", {metric} AS n ") + query, "flink")
     assert found.outcome is Outcome.UNKNOWN

@@ -95,7 +95,7 @@ def test_sarif_is_what_github_takes(fleet: FleetDiff) -> None:
         assert rules[result["ruleIndex"]]["id"] == result["ruleId"]
     window = next(each for each in rules if each["id"] == "window-changed")
     assert window["help"]["markdown"].startswith("# Window type, size, offset or time attribute changed")
-    assert "State is stored per window" in window["help"]["text"]
+    assert "Flink stores state for each window" in window["help"]["text"]
 
 
 def test_formats_name_the_ground_and_a_disagreement(fleet: FleetDiff) -> None:

@@ -91,7 +91,7 @@ def _unknown(message: str, change: Change) -> Judged:
         if len(change.differences) > 1
         else ""
     )
-    return Judged(f"{message}{way}", unknown("restores between these lines", Reason.VERSION))
+    return Judged(f"{message}{way}", unknown("the verdict needs restores between these Flink versions", Reason.VERSION))
 
 
 def _restored_right(run: Iterable[Upgrade]) -> frozenset[str]:

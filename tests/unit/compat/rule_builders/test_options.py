@@ -115,7 +115,7 @@ def test_records_of_open_transactions_are_another_matter(
 @pytest.mark.parametrize("kafka", [KAFKA, UPSERTS])
 def test_who_connects_is_not_said_to_be_how_fast(kafka: str, option: str) -> None:
     secured = f"{kafka}, 'properties.{option}' = 'x'"
-    says = "it decides who connects, and how the connection is secured; no stored position contains it"
+    says = "it decides who connects, and how the connection is secured; no stored position contains the option"
     of_written = says.replace("stored position", "state of the sink")
     for report, said in ((of_source(kafka, secured), says), (of_sink(kafka, secured), of_written)):
         assert report.outcome is Outcome.COMPATIBLE
@@ -536,7 +536,7 @@ def test_rows_that_wait_for_an_answer_are_asked_for_again() -> None:
     for new in (ASYNC.format(", 'lookup.cache.ttl' = '1 h'"), old.replace("'d'", "'e'")):
         report = check(*(Side(text, engine="flink") for text in (old, new)))
         assert report.outcome is Outcome.COMPATIBLE
-        assert "looked up again" in report.findings[0].message
+        assert "looks them up again" in report.findings[0].message
     unknown = ASYNC.format(", 'made-up' = 'x'")
     assert check(*(Side(text, engine="flink") for text in (old, unknown))).outcome is Outcome.UNKNOWN
 
