@@ -143,7 +143,7 @@ def test_what_is_no_jar_for_a_flink_of_this_machine(command: tuple[str, ...], ru
     assert "File 'missing.jar' does not exist" in refusal("--jar", "missing.jar")
     assert "a.sql: is not a jar: pass a jar file" in refusal("--jar", "kafka.jar", "--jar", "a.sql")
     elsewhere = refusal("--jar", "kafka.jar", "--gateway", "http://localhost:9")
-    assert "put the jar into the lib folder of the Flink that --gateway names" in elsewhere
+    assert "put the jar into the lib folder of the Flink at --gateway" in elsewhere
 
 
 @pytest.mark.usefixtures("run")
@@ -160,7 +160,7 @@ def test_who_plans_a_migration() -> None:
     assert (always.is_local, always.jars, always.target) == (True, (Path("k.jar"),), "sql-gateway")
     elsewhere = Planner(gateway="http://g").compiling(JobOptions(planner="never", jars=(Path("k.jar"),)))
     assert (elsewhere.is_local, elsewhere.jars) == (False, ())
-    with pytest.raises(InputError, match="there is no target 'gatway'; installed targets: jobmanager, sql-gateway"):
+    with pytest.raises(InputError, match=r"there is no target 'gatway'\. Installed targets: jobmanager, sql-gateway"):
         Planner("gatway").compiling(JobOptions())
 
 
