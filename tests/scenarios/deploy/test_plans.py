@@ -31,7 +31,7 @@ def test_a_gateway_elsewhere_needs_a_folder_both_see(tmp_path: Path) -> None:
 
 def test_the_planner_must_be_of_the_version_that_is_judged() -> None:
     asked = planner(Scripted(version="1.20.3"))
-    with pytest.raises(PlansUnavailable, match=r"job\.sql is to run on Flink 2\.3, and the planner is Flink 1\.20\.3"):
+    with pytest.raises(PlansUnavailable, match=r"job\.sql will run on Flink 2\.3, but the planner is Flink 1\.20\.3"):
         explain_plans(side(TABLES + SUMS), side(TABLES + SUMS), asked)
     explain_plans(*[side(TABLES + SUMS, engine_version="1.20")] * 2, asked)
 

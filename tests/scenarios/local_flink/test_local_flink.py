@@ -76,7 +76,7 @@ def test_gateway_of_another_version(tmp_path: Path) -> None:
     (tmp_path / "lib").mkdir()
     (tmp_path / "lib" / "flink-dist-1.18.1.jar").touch()
     with pytest.raises(
-        LocalFlinkError, match=r"is Flink 1\.18\.1, and the pinned SQL Gateways are .*flink-sql-gateway-1\.18\.1"
+        LocalFlinkError, match=r"is Flink 1\.18\.1, but the only pinned SQL Gateways are .*flink-sql-gateway-1\.18\.1"
     ):
         gateway_jar(tmp_path)
     (tmp_path / "opt").mkdir()

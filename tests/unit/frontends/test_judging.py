@@ -155,7 +155,7 @@ def test_what_only_the_environment_knows_is_never_equal_to_something_else() -> N
     report = check(named, side(text, "flink", {"minutes": "5"}))
     assert report.outcome is Outcome.COMPATIBLE
     (said,) = (each for each in report.warnings if "TOPIC" in each)
-    assert "are assumed to be the same on both sides" in said
+    assert "are assumed to be equal on both sides" in said
     assert "--var" in said
 
 
@@ -170,7 +170,7 @@ def test_plans_and_variables_are_for_what_they_are_for() -> None:
     program = side((PROGRAMS / "tumble.py").read_text(encoding="utf-8"), "flink")
     with pytest.raises(InputError, match="only to SQL scripts"):
         check(program, program, plans=((), ()))
-    with pytest.raises(InputError, match="variables belong to a program"):
+    with pytest.raises(InputError, match="variables are only for programs"):
         Side("SELECT 1", variables={"A": "1"})
     with pytest.raises(InputError, match="language 'scala'"):
         Side("SELECT 1", language="scala")

@@ -185,11 +185,14 @@ def test_the_range_reaches_the_table_through_filters_and_projections() -> None:
     ("options", "words"),
     [
         ({"connector": "delta"}, "no option table-path"),
-        ({"connector": "delta", "table_path": "/x", "versionAsOf": "3"}, "does not support option versionAsOf = '3'"),
+        (
+            {"connector": "delta", "table_path": "/x", "versionAsOf": "3"},
+            "does not support the option versionAsOf = '3'",
+        ),
         ({"connector": "iceberg"}, "no option uri"),
         ({"connector": "iceberg", "catalog_type": "hadoop"}, "no option warehouse"),
         ({"connector": "iceberg", "catalog_type": "nessie", "uri": "x"}, "does not support catalog-type 'nessie'"),
-        ({"connector": "iceberg", "snapshot_id": "3"}, "does not support option snapshot-id = '3'"),
+        ({"connector": "iceberg", "snapshot_id": "3"}, "does not support the option snapshot-id = '3'"),
     ],
 )
 def test_options_that_are_not_understood(options: dict[str, str], words: str) -> None:

@@ -91,14 +91,14 @@ def test_what_is_computed_natively(history: Path) -> None:
         said, covered = decided(job(history, QUERY.format(window)))
         assert covered
         assert len(said) == 1
-        assert said[0].startswith(f"{kind}: about ")
+        assert said[0].startswith(f"{kind}: there are about ")
         assert said[0].endswith("DuckDB aggregates the files to slices")
 
 
 @pytest.mark.parametrize(
     ("select", "results", "reason"),
     [
-        ("COUNT(x)", "s BIGINT", "column x is DOUBLE"),
+        ("COUNT(x)", "s BIGINT", "column x has the type DOUBLE"),
         ("SUM(i * 2)", "s INT", "the argument of an aggregate is an expression"),
         ("SUM(n)", "s INT NOT NULL", "column n is NOT NULL, which only Spark checks"),
         ("COUNT(DISTINCT i)", "s BIGINT", "an aggregate is DISTINCT"),

@@ -125,7 +125,7 @@ def test_wrong_head_is_refused_and_touches_nothing(
 ) -> None:
     side, first = first_deployment(run, files)
     changed = replace(side, settings={**side.settings, "table.exec.mini-batch.enabled": "false"})
-    with pytest.raises(DeployRefused, match=r"checked against 000000000000.* entry 4 .*check the change again"):
+    with pytest.raises(DeployRefused, match=r"checked against 000000000000.* entry 4 .*Check the change again"):
         run(changed, checked_old_sha256="0" * 64)
     with pytest.raises(DeployRefused, match="while nothing was deployed"):
         run(changed, checked_old_sha256=None)

@@ -164,5 +164,5 @@ def test_offsets_are_of_topics() -> None:
     files = "CREATE TABLE t (a STRING) WITH ('connector' = 'filesystem', 'path' = '/in', 'format' = 'json')"
     side = Side(f"{files}; {sink}; INSERT INTO s SELECT a FROM t;", engine="flink")
     table = next(each for each in side.program.tables if each.path[2] == "t")
-    with pytest.raises(BackfillError, match="table t is not read from a topic"):
+    with pytest.raises(BackfillError, match="table t is not read from a Kafka topic"):
         HistoryLocations({"t": "parquet:/lake#p,o"}).source(table)

@@ -201,7 +201,7 @@ def test_the_page_is_for_who_decides(asked: Any, questions: list[dict[str, Any]]
     assert f"entry {head.number} of the ledger of `orders`, job `{head.job_id}`" in body
     assert "<job id>" not in body
     assert "let a person decide" not in body
-    assert "No backfill follows here" in body
+    assert "No backfill follows a restart" in body
 
 
 def test_a_backfill_that_the_product_refuses_is_not_advised(deployed: Site, questions: list[dict[str, Any]]) -> None:

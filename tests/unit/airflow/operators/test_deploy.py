@@ -61,7 +61,7 @@ def test_a_retry_finds_what_its_earlier_try_deployed(deployed: Site) -> None:
     assert run.execute(tasks["restart"]) == first
     assert deployed.cluster.now == {"job-1": "FINISHED", "job-2": "RUNNING"}
     deployed.cluster.end("job-2", "FAILED")
-    with pytest.raises(AirflowFailException, match="check the change again"):
+    with pytest.raises(AirflowFailException, match="Check the change again"):
         run.execute(tasks["restart"])
 
 
@@ -115,7 +115,7 @@ def test_a_ledger_that_went_on_is_refused(deployed: Site) -> None:
     late = Run("other")
     late.execute(deployed.tasks()["check"])
     late.execute(deployed.tasks()["restart"])
-    with pytest.raises(AirflowFailException, match="check the change again"):
+    with pytest.raises(AirflowFailException, match="Check the change again"):
         early.execute(tasks["restart"])
     assert deployed.cluster.now["job-2"] == "RUNNING"
 

@@ -328,7 +328,7 @@ def test_the_ledger_refuses_a_second_run(deployed: Site, monkeypatch: pytest.Mon
     assert head is not None
     assert (head.job_id, head.owner) == (done["job_id"], "airflow:a_orders/run-1/resume")
     assert deployed.kinds().count("deployed") == 2, "the first version, and this one once"
-    with pytest.raises(AirflowFailException, match="check the change again"):
+    with pytest.raises(AirflowFailException, match="Check the change again"):
         runs[second.dag_id].execute(second.get_task("resume"))
 
 

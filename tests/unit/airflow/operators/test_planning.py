@@ -160,7 +160,7 @@ def test_a_merge_that_fails_ends_the_run_once(shop: Shop) -> None:
     shop.stand_in.flink.misfits.add("orders")
     shop.merge()
     assert shop.offer(CHANGED).offered
-    with pytest.raises(AirflowFailException, match="revert the merge"):
+    with pytest.raises(AirflowFailException, match="Revert the merge"):
         shop.check(CHANGED)
     assert shop.kinds[-1] == "failed"
     offer = shop.offer(CHANGED)

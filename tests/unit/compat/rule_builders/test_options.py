@@ -227,7 +227,7 @@ def test_options_and_connectors_of_a_sink(before: str, after: str, outcome: Outc
 
 def test_a_sink_that_is_not_known_is_the_only_doubt() -> None:
     made_up = "'connector' = 'made-up'"
-    assert "only the sink `made-up` was not measured" in of_sink(PRINT, made_up).findings[0].message
+    assert "but the sink `made-up` was not measured" in of_sink(PRINT, made_up).findings[0].message
 
 
 @pytest.mark.parametrize(("query", "outcome"), [(PLAIN, Outcome.UNKNOWN), (WINDOWED, Outcome.COMPATIBLE)])

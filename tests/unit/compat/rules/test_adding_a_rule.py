@@ -57,7 +57,7 @@ def test_a_rule_takes_one_edit(tmp_path: Path) -> None:
     assert "made-up.md" in (tmp_path / "pages" / "README.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize(("code", "message"), [("window-changed", "exists"), ("Made Up", "is no code of a rule")])
+@pytest.mark.parametrize(("code", "message"), [("window-changed", "exists"), ("Made Up", "is not a valid rule code")])
 def test_a_code_that_cannot_be_is_refused(code: str, message: str, tmp_path: Path) -> None:
     rules = tmp_path / PACKAGE.name / "compat" / "rules"
     rules.mkdir(parents=True)

@@ -15,7 +15,7 @@ from airflow_flinkcompat.compat.reports.catalogue import (
     ENTRIES,
     as_data,
     explain,
-    near,
+    similar_codes,
     overview,
     select,
 )
@@ -121,13 +121,13 @@ def test_rules_can_be_selected() -> None:
     ("code", "meant"),
     [("window-chagned", "window-changed"), ("window", "window-changed"), ("Aggregate added", "aggregate-added")],
 )
-def test_near_names(code: str, meant: str) -> None:
-    assert meant in near(code)
-    assert len(near(code)) <= 5
+def test_similar_codes(code: str, meant: str) -> None:
+    assert meant in similar_codes(code)
+    assert len(similar_codes(code)) <= 5
 
 
-def test_nothing_is_near_to_noise() -> None:
-    assert near("qqqq") == ()
+def test_nothing_is_similar_to_noise() -> None:
+    assert similar_codes("qqqq") == ()
 
 
 # ---------------------------------------------------------------------------------------------------- pages
