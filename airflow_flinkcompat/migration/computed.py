@@ -175,7 +175,7 @@ class EntryJoin:
     def _as_stored(
         self, stored: Iterable[Entry], computed: dict[tuple[int, bytes], bytes]
     ) -> dict[tuple[int, bytes], bytes]:
-        """Key computed sessions by the window that Flink stored when the first row of a session arrived."""
+        """Replace windows in keys with those that Flink stored when the first row of a session arrived."""
         first: dict[tuple[bytes, bytes], bytes] = {}
         for state, key, value in stored:
             if state == self._sessions:

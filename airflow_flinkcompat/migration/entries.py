@@ -18,7 +18,10 @@ from airflow_flinkcompat.savepoint.keyed_state import Entry, KeyedHeader, KeyedS
 from airflow_flinkcompat.savepoint.row_mapping import RowMapping
 
 _BETWEEN = b","
-"""Separator between elements of a list state. A list inside a value stores its length instead."""
+"""Separator between elements of a list state.
+
+A list inside a value has no separators, but begins with its number of elements.
+"""
 
 
 class StoredRow(NamedTuple):
@@ -61,7 +64,7 @@ def write_rows(rows: Iterable[StoredRow], state: NamedState) -> bytes:
 
 _LENGTH, _STAMP, _MOMENT = 4, 8, 8
 _FLAG = 1
-"""Length of the flag before a map's value. The flag marks a NULL value."""
+"""Length of the flag before a map's value. The flag shows if the value is NULL."""
 NAMESPACE_LENGTHS = {StateNamespace.NONE: 1, StateNamespace.WINDOW_END: 8, StateNamespace.WINDOW: 16}
 """Number of bytes that the namespace occupies in a stored key."""
 _VOID = NAMESPACE_LENGTHS[StateNamespace.NONE]
@@ -130,7 +133,7 @@ def merge_entries(made: OperatorMigration, header: KeyedHeader) -> GroupChange |
 
 
 def _without_new_fields(state: StateRewrite) -> NamedState:
-    """Return the new state without merging for its new fields, whose values are equal for every key."""
+    """Disable merging for the new fields of a state, because their values are equal for every key."""
     fields = (
         field if place is not None else replace(field, merges=None)
         for field, place in zip(state.new.value.fields, state.fields, strict=True)
@@ -237,7 +240,7 @@ def _unchanged_row(row: bytes) -> bytes:
 
 
 def counted_row(state: NamedState, rest: bytes, value: bytes) -> tuple[int, bytes, bytes]:
-    """Return a join input's row, with its count before it and its stored match count after it."""
+    """Return the count, the row and the stored match count from an entry of a join input."""
     content = value[content_begin(state) :]
     if not state.counts_rows:
         ((row, matched),) = stored_rows(content, state)

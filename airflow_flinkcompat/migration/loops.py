@@ -169,9 +169,9 @@ def _map_key(
     row: list[int],
     constants: memoryview,
 ) -> tuple[int, int]:
-    """Write a key after its prefix.
+    """Write the part of a key that follows its key group.
 
-    Returns the end of its row and the end of the key, or an error code twice.
+    Returns the end of its row and the end of the key; an error code replaces both.
     """
     at = begin + keys[_PREFIX]
     row_at = at + keys[_MOMENT] + 4

@@ -207,10 +207,10 @@ class EntrySum:
     key: RowMapping | None
 
     def add(self, runs: Runs, group: int, total: list[int]) -> tuple[int, int]:
-        """Add the entries of a state in a key group.
+        """Add the entries of a state in a key group to a sum.
 
         Returns:
-            Number of entries, and 0. If an entry does not match, :data:`CHANGED` or :data:`OTHER_GROUP` instead of 0.
+            Number of entries, and a status: 0, or :data:`CHANGED` or :data:`OTHER_GROUP` if an entry does not match.
         """
         whole, key, scratch, count = self.whole or UNCHANGED, self.key or _ANY_ROW, writable(_BUFFER), 0
         while True:

@@ -104,7 +104,7 @@ def watermarks(operator: OperatorState, path: str) -> Iterator[int]:
 
 
 def reached(spec: StateSpec | None, operator: OperatorState, path: str, workers: Workers) -> int | None:
-    """Watermark up to which an operator has emitted rows; None if its state does not show one."""
+    """Watermark up to which an operator has emitted rows; None if its state shows no watermark."""
     if spec is None or not timers_show_pending(spec):
         return sole_watermark(operator, path)
     keyed = [each.keyed for each in operator.subtasks or () if each.keyed is not None]
@@ -142,7 +142,7 @@ def _first_timer_and_last_sent(path: str, prefix: int, part: tuple[KeyGroups, ra
 
 
 def least_begin(operator: OperatorState, path: str) -> int | None:
-    """Start of the first window that an operator stores. All windows that end by then were emitted."""
+    """Start of the first window that an operator stores. Windows that ended by this time were emitted."""
     least: int | None = None
     for subtask in operator.subtasks or ():
         if subtask.keyed is None:

@@ -21,7 +21,7 @@ from airflow_flinkcompat.savepoint.metadata import SavepointMetadata, StateFile
 from airflow_flinkcompat.savepoint.store import METADATA, StoredContent, read_metadata
 
 _UNFINISHED = "_unfinished-migration"
-"""Name of the file that marks a running migration and contains its id. Other content is from that run."""
+"""Name of the file that marks a folder as the output of a running migration and contains its id."""
 _BLOCK = 8 << 20
 
 
@@ -39,15 +39,15 @@ class TargetFolder:
       files.
     * It contains the mark and ``_metadata``: the run was killed after it published ``_metadata``. If all files that the
       metadata names exist, the savepoint is complete. The next run reports the complete savepoint and changes nothing.
-      If files are missing, another run wrote to the folder too, and Flink cannot restore the savepoint.
+      If files are missing, another run also wrote to the folder, and Flink cannot restore the savepoint.
     * It contains ``_metadata`` and no mark: the savepoint is complete.
 
     If two runs write to one folder, at most one of them succeeds. A run sets its mark before it lists the folder, and
     checks its mark again after it has written ``_metadata``. A run only removes files that it listed before it last
     found its own mark. Files of later runs are therefore never removed. Only the run that wrote ``_metadata`` removes
-    ``_metadata``. Object stores overwrite an existing file. On object stores, one conflict remains. A run may pause
-    between its last check of the mark and its ``_metadata`` while another run finishes. When the paused run resumes, it
-    overwrites the other run's ``_metadata``.
+    ``_metadata``. On object stores, which overwrite an existing file, one conflict is still possible. A run may pause
+    after its last check of the mark and before it writes ``_metadata``, while another run finishes. When the paused run
+    resumes, it overwrites the ``_metadata`` of the other run.
     """
 
     def __init__(self, folder: UPath) -> None:
@@ -60,7 +60,7 @@ class TargetFolder:
         return self
 
     def __exit__(self, *error: object) -> None:
-        """Remove the output of a failed run; the mark is last, so that a later run can clear leftovers."""
+        """Remove the output of a failed run, and its mark last, so that a later run can clear leftovers."""
         if error[0] is not None:
             with suppress(Exception):  # The caller gets the first error, not an error of the cleanup.
                 self._clear()
@@ -119,7 +119,7 @@ class TargetFolder:
         self._mark.unlink()
 
     def _publish_metadata(self, metadata: bytes) -> None:
-        """Write ``_metadata``; raise FolderTaken if another run has already written it to a disk."""
+        """Write ``_metadata``; on a local disk, raise FolderTaken if another run has already written it."""
         if not self._local:
             self._metadata.write_bytes(metadata)
             self._read_back(self._metadata, metadata)
@@ -129,7 +129,7 @@ class TargetFolder:
         try:
             os.link(str(part), str(self._metadata))
         except (FileExistsError, FileNotFoundError):
-            # A different run published, or removed these files.
+            # A different run has published its savepoint, or has removed the files of this run.
             raise self._in_use() from None
         except OSError:  # The disk does not support hard links.
             part.rename(self._metadata)

@@ -316,7 +316,7 @@ def _add_one_by_one(
             total = totals[name]
             if side.merges:
                 total.add(hashed_key, kept(name, value), mergers.get(name, _merge_equal))
-            elif counted is not None:  # Rows that became equal are one entry with a count.
+            elif counted is not None:  # Rows that became equal are merged into one entry with a count.
                 parts = StoredKey.read(stored_key, False)
                 times, row = counted(parts.rest, value)
                 total.entries += times
@@ -382,7 +382,7 @@ class _KeptPart(NamedTuple):
 
 
 def _kept_part(state: StateRewrite, new: bool, from_history: bool) -> _KeptPart:
-    """Build the mapping of a value to its kept fields, in the new form and the old order.
+    """Build the mapping of a value to its kept fields, in their new form and in the order of the old row.
 
     New fields must have their initial values.
     """

@@ -19,13 +19,13 @@ _FILES = 128
 
 
 class Workers(Protocol):
-    """Workers that do parts of the migration in any order. All workers see the same files."""
+    """Workers that do parts of the migration in any order. All workers have access to the same files."""
 
     def parts(self, size: int, groups: int) -> int:
         """Number of parts to split work into, at least 1, for a size in bytes and a number of key groups."""
 
     def each(self, work: Callable[[T], R], parts: Sequence[T]) -> list[R]:
-        """Do the same work for each part, and return the results in the order of the parts."""
+        """Call a function for each part, and return the results in the order of the parts."""
 
     def regroup(
         self,

@@ -116,7 +116,7 @@ def _is_sink_that_begins(line: OperatorMigration) -> bool:
 
 
 def require_rewritable(migration: Migration) -> None:
-    """Build each rewriting from predicted layouts only, so that a dry run fails like a real run."""
+    """Build all rewritings from predicted layouts only, so that a dry run fails like a real run."""
     for line in migration.operators:
         layouts = [spec and spec.layout for spec in (line.old, line.new)]
         if line.effect is RestoreEffect.REWRITTEN:
@@ -149,7 +149,7 @@ _DRAINED = (
     "the savepoint stores no open windows, and rows that arrive later would be late. Take a savepoint without drain"
 )
 _END_OF_TIME = (1 << 63) - 1
-"""The watermark after all rows, which Flink emits when a source ends."""
+"""The watermark that Flink emits when a source ends, which is later than all rows."""
 
 
 class _Writing:
@@ -295,7 +295,7 @@ class _Writing:
     def _computed(
         self, state: OperatorState, new: OperatorState, old: OperatorState, made: OperatorMigration, parallelism: int
     ) -> tuple[OperatorState, Mapping[str, int]]:
-        """Write an operator whose keyed state is all computed from history. The operator lists are kept."""
+        """Write an operator whose keyed state is all computed from history. Its operator lists are kept."""
         watermark, header = reached(made.old, old, self._source, self.workers), self._header(new, made)
         widths = old.max_parallelism, new.max_parallelism
         work = OperatorRewriting(self._source, (), made, header, widths, self.target.path, self._now)
@@ -304,7 +304,7 @@ class _Writing:
     def _rewritten(
         self, state: OperatorState, work: OperatorRewriting, parallelism: int, watermark: int | None
     ) -> tuple[OperatorState, Mapping[str, int]]:
-        """Write an operator's state, one file per subtask. Flink can assign the files at any parallelism."""
+        """Write one file per subtask of an operator. Flink can distribute the files at any parallelism."""
         size = sum(each.handle.size for each in work.stored if each.handle is not None)
         if any(each.index < 0 for each in state.subtasks or ()):
             raise NotMigratable(

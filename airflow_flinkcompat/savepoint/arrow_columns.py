@@ -15,7 +15,7 @@ from airflow_flinkcompat.savepoint.compiled import compiled, copy, little32, num
 Places = Any
 """Offsets of the rows of a batch, a numpy array of 64-bit integers."""
 NOT_ROWS = -31
-"""Code of a value that its serializer contradicts."""
+"""Error code for a value whose form differs from the form that its serializer states."""
 _LONGEST_INLINE = 8
 _NUMBERS: Mapping[str, tuple[int, Any, Any]] = {
     "BOOLEAN": (1, np.int8, pa.bool_()),
@@ -30,7 +30,7 @@ _NUMBERS: Mapping[str, tuple[int, Any, Any]] = {
     "DATE": (4, np.int32, pa.date32()),
     "TIME": (4, np.int32, pa.time32("ms")),
 }
-"""Bytes of a number outside a row, its type in numpy, and its type in Arrow."""
+"""Size in bytes of a number that is stored outside a row, its numpy type, and its Arrow type."""
 _TEXTS = frozenset({"CHAR", "VARCHAR", "STRING"})
 _MILLIS, _MICROS = 3, 6
 
@@ -81,14 +81,14 @@ def field_column(source: memoryview, rows: Places, ends: Places, arity: int, fie
 
 
 def number_column(source: memoryview, begins: Places, size: int, type: str) -> pa.Array:
-    """Read big-endian numbers outside of rows."""
+    """Read big-endian numbers that are stored outside a row."""
     out = writable(8 * len(begins))
     _longs(source, numbers(begins), size, out)
     return _of_longs(np.frombuffer(out, np.int64), np.zeros(len(begins), bool), type)
 
 
 def moment_column(source: memoryview, begins: Places, type: str) -> pa.Array:
-    """Read the times of timers, whose sign is inverted so that bytes sort by time."""
+    """Read the times of timers. The sign bit is stored inverted, so that bytes sort by time."""
     out = writable(8 * len(begins))
     _longs(source, numbers(begins), 8, out)
     moments = np.frombuffer(out, np.int64) ^ np.int64(-(1 << 63))
@@ -96,7 +96,7 @@ def moment_column(source: memoryview, begins: Places, type: str) -> pa.Array:
 
 
 def value_column(source: memoryview, begins: Places, ends: Places, type: str) -> pa.Array:
-    """Read values outside of rows, such as the keys of a map; those of other types as bytes."""
+    """Read numbers, decimals and texts outside a row, such as map keys; values of other types as bytes."""
     root, _, scale = split_type(type)
     del scale
     present = np.zeros(len(begins), bool)
@@ -127,7 +127,7 @@ def _validity(missing: Any) -> pa.Buffer | None:
 
 
 def _of_longs(longs: Any, missing: Any, type: str) -> pa.Array:
-    """An array of values that fit in eight bytes."""
+    """Build an array of values that fit in eight bytes."""
     root, _, _ = split_type(type)
     if root.startswith("TIMESTAMP"):
         return _of_moments(longs, np.zeros(len(longs), np.int64), missing, type)
@@ -159,7 +159,7 @@ def _of_texts(
 
 @compiled
 def _words(source: memoryview, rows: list[int], head: int, field: int, out: memoryview, nulls: memoryview) -> None:
-    """Copy the eight bytes of a field of each row."""
+    """Copy the eight bytes and the NULL bit of one field from each row."""
     for number in range(len(rows)):
         row = rows[number]
         word = row + head + 8 * field
@@ -169,7 +169,7 @@ def _words(source: memoryview, rows: list[int], head: int, field: int, out: memo
 
 @compiled
 def _longs(source: memoryview, begins: list[int], size: int, out: memoryview) -> None:
-    """Copy big-endian numbers as little-endian ones of eight bytes, with their sign."""
+    """Convert big-endian signed integers to little-endian integers of eight bytes."""
     for number in range(len(begins)):
         begin, to = begins[number], 8 * number
         fill = 0xFF if source[begin] & 0x80 else 0
@@ -187,7 +187,7 @@ def _parts(
     begins: list[int],
     sizes: list[int],
 ) -> int:
-    """Find the variable part of a field of each row; returns the total size, or an error code."""
+    """Find the variable part of one field in each row; returns the total size, or an error code."""
     total = 0
     for number in range(len(rows)):
         low, high = little32(words, 8 * number), little32(words, 8 * number + 4)
@@ -208,7 +208,7 @@ def _parts(
 def _texts(
     source: memoryview, words: memoryview, begins: list[int], sizes: list[int], offsets: list[int], out: memoryview
 ) -> None:
-    """Copy variable parts after each other; a negative size is that of a text in its word."""
+    """Concatenate texts; a negative size marks a text in the eight bytes of its field."""
     to = 0
     for number in range(len(sizes)):
         size = sizes[number]
@@ -223,7 +223,7 @@ def _texts(
 
 @compiled
 def _decimals(source: memoryview, begins: list[int], sizes: list[int], out: memoryview) -> None:
-    """Copy big-endian decimals as little-endian ones of sixteen bytes."""
+    """Convert big-endian decimals to little-endian decimals of sixteen bytes."""
     for number in range(len(sizes)):
         begin, size, to = begins[number], sizes[number], 16 * number
         fill = 0xFF if size > 0 and source[begin] & 0x80 else 0
@@ -235,7 +235,7 @@ def _decimals(source: memoryview, begins: list[int], sizes: list[int], out: memo
 def _fixed_parts(
     rows: list[int], ends: list[int], words: memoryview, nulls: memoryview, size: int, begins: list[int]
 ) -> int:
-    """Find the variable part of one size of a field of each row; returns 0, or the code of an error."""
+    """Find the variable part of one field, whose size is fixed, in each row; returns 0 or an error code."""
     for number in range(len(rows)):
         if not nulls[number]:
             begins[number] = rows[number] + little32(words, 8 * number + 4)
@@ -246,6 +246,6 @@ def _fixed_parts(
 
 @compiled
 def _gather(source: memoryview, begins: list[int], size: int, out: memoryview) -> None:
-    """Copy parts of one size after each other."""
+    """Concatenate parts of equal size."""
     for number in range(len(begins)):
         copy(source, begins[number], begins[number] + size, out, size * number)

@@ -43,13 +43,13 @@ class Part(Enum):
     MAP_KEY = auto()
     """A field of the row that is a map's key."""
     MAP_KEY_VALUE = auto()
-    """A map's key that is no row."""
+    """A map's key that is not a row."""
     STAMP = auto()
     """The last access time of a value with a state TTL."""
     VALUE = auto()
     """A field of a row of the value."""
     WHOLE = auto()
-    """A value, or the bytes after each row of a value, without rows."""
+    """A value without rows, or the bytes that follow each row of a value."""
     POSITION = auto()
     """The position of a row in its list."""
 
@@ -58,7 +58,8 @@ class Part(Enum):
 class StoredColumn:
     """A column of a batch: its name, its type in Flink's spelling, and its place in an entry.
 
-    ``place``: position of the field in its row, or of the long in a namespace; for a whole value, bytes before it.
+    ``place``: position of the field in its row, or of the long in a namespace; for a whole value, the number of
+    bytes before it.
     """
 
     name: str
@@ -84,7 +85,7 @@ class EntryForm:
         number: Number of the state in its file's header.
         prefix: Bytes of the key group in a stored key.
         columns: The columns to read.
-        arities: Number of fields of the rows in keys, map keys and values; 0 if a part is no row.
+        arities: Number of fields of the rows in keys, map keys and values; 0 if a part is not a row.
         timers: True for timers, whose key begins with a time and whose value is empty.
         namespace: Bytes of the namespace.
         flag: True if values begin with the NULL flag of a map.
@@ -112,7 +113,7 @@ class EntryForm:
     def batches(self, file: KeyedFile, groups: range | None = None) -> Iterator[pa.RecordBatch]:
         """Read the entries of the state from a file, or from some of its key groups.
 
-        Raises SavepointUnreadable, with the name of the file, if it is damaged.
+        Raises SavepointUnreadable, which names the file, if the file is damaged.
         """
         columns = [self._reader(column) for column in self.columns]
         for _, group in file.groups(groups):
@@ -179,7 +180,7 @@ _ReadColumn = Callable[[memoryview, Places], pa.Array]
 _NONE, _, _COUNTED, _SEPARATED = (form.value for form in Rows)
 _KEY, _END_OF_KEY, _MAP_KEY, _END_OF_MAP_KEY, _STAMP, _ROW, _END_OF_ROW, _WHOLE, _END, _POSITION = range(10)
 _PLACES = 10
-"""Offsets of the parts of an entry, for each row."""
+"""Number of offsets that are stored for each row."""
 _NO_ROW_KEY = -32
 _ERRORS = {
     NOT_ROWS: "a value has another form than its serializer states",
@@ -197,8 +198,8 @@ def _error(code: int) -> SavepointUnreadable:
 def _locate(source: memoryview, at: int, plan: list[int], found: list[int]) -> tuple[int, int, int]:
     """Find the parts of entries.
 
-    Returns the end of the read entries, the number of rows, and the number of rows that the next entry requires: 0 at
-    the end of the run, or the code of an error.
+    Returns the end of the read entries, the number of rows, and a status. The status is 0 at the end of the run, the
+    number of rows that the next entry requires, or an error code.
     """
     prefix, moment, namespace, flag, stamp, form, trailing, key_size, map_size, row_size = (
         plan[0], plan[1], plan[2], plan[3], plan[4], plan[5], plan[6], plan[7], plan[8], plan[9],
@@ -263,7 +264,7 @@ def _rows_of(source: memoryview, content: int, end: int, form: int, row_size: in
 def _next_row(
     source: memoryview, content: int, place: int, end: int, form: int, trailing: int, position: int
 ) -> tuple[int, int, int]:
-    """Begin and end of a row, and the end of the bytes after it; the begin is the code of an error."""
+    """Begin and end of a row, and the end of the bytes after it; an error code replaces the begin."""
     if form == _NONE:
         return content, content, end
     if form == _SEPARATED and position > 0:

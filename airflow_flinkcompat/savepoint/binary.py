@@ -1,4 +1,4 @@
-"""Bytes as Java's ``DataInput`` and ``DataOutput`` have them, and the kinds of keyed state."""
+"""Values in the byte format of Java's ``DataInput`` and ``DataOutput``, and the kinds of keyed state."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class DataReader:
         return struct.unpack(f">{count}q", self.take(8 * count))
 
     def text(self) -> str:
-        """Read a text. Invalid UTF-8, as Java's form may be, is kept unchanged."""
+        """Read a text; bytes of Java's encoding that are invalid UTF-8 are kept unchanged."""
         return self.take(self.uint16()).decode("utf-8", "surrogateescape")
 
 
@@ -94,7 +94,7 @@ def write_long(value: int) -> bytes:
 
 
 def write_text(value: str) -> bytes:
-    """A text after its length."""
+    """A text, preceded by its length."""
     content = value.encode("utf-8", "surrogateescape")
     return struct.pack(">H", len(content)) + content
 

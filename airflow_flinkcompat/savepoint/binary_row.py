@@ -29,20 +29,20 @@ class FieldForm(Enum):
     WORD = auto()
     """A value in the eight bytes of its field."""
     TEXT = auto()
-    """A value in the eight bytes of its field if it has at most seven, else in the variable part."""
+    """A text of at most seven bytes in the eight bytes of its field; a longer text in the variable part."""
     DECIMAL = auto()
-    """A value after all words, always with room for sixteen bytes."""
+    """A value in the variable part, which always reserves sixteen bytes."""
     TIMESTAMP = auto()
-    """Milliseconds in the variable part, the rest in the word."""
+    """Milliseconds in the variable part; nanoseconds of the millisecond in the bytes of the field."""
     VARIABLE = auto()
-    """A value after all words."""
+    """A value in the variable part, which follows the eight bytes of every field."""
 
 
 class Field(NamedTuple):
     """One field of a row.
 
-    ``null``: True if it has no value. ``word``: its eight bytes, without the offset of its variable part.
-    ``variable_part``: with padding; None without one.
+    ``null``: True if the field has no value. ``word``: its eight bytes, without the offset of its variable part.
+    ``variable_part``: its bytes in the variable part of the row, with padding; None if it has none there.
     """
 
     null: bool
@@ -87,7 +87,7 @@ def zero(type: str) -> Field:
 
 
 EMPTY_VIEW = Field(False, struct.pack("<II", 1, 0), bytes(_WORD))
-"""A map that an accumulator stores separately, while it is empty."""
+"""Field of an accumulator in place of a map whose entries a separate state stores."""
 NO_SPREAD = Field(False, struct.pack("<II", 4 * _WORD, 0), bytes(4 * _WORD))
 """A row of three numbers, all of them 0."""
 
@@ -112,7 +112,7 @@ def _read(row: bytes, at: int, bit: int, form: FieldForm) -> Field:
         if null:
             return NULL
         room = low + -low % _WORD
-    # A NULL decimal or timestamp keeps its space in the variable part, if the row was written with it.
+    # A NULL decimal or timestamp has space in the variable part if its offset is not 0.
     variable_part = row[place : place + room] if place else None
     if variable_part is not None and (
         len(variable_part) < room or (form in (FieldForm.TEXT, FieldForm.VARIABLE) and place + low > len(row))
@@ -122,7 +122,7 @@ def _read(row: bytes, at: int, bit: int, form: FieldForm) -> Field:
 
 
 def write_row(fields: Sequence[Field], head: int = 0) -> bytes:
-    """Build a row, without its length, from fields; ``head`` is its first byte, the kind of its change."""
+    """Build a row without a length prefix from fields; ``head`` is the first byte of the row, its RowKind."""
     nulls = bytearray(null_bytes(len(fields)))
     nulls[0] = head
     words, variable_part = [], b""
@@ -140,12 +140,12 @@ def write_row(fields: Sequence[Field], head: int = 0) -> bytes:
 
 
 def null_bytes(arity: int) -> int:
-    """Number of bytes of a row's kind and its null bits."""
+    """Number of bytes that the RowKind and the NULL bits of a row occupy."""
     return (arity + 71) // 64 * _WORD
 
 
 PlainValue = bool | int | float | Decimal | str | bytes | None
-"""A value outside of Flink: days or microseconds since 1970, milliseconds for times of day."""
+"""A value in Python: DATE in days and TIMESTAMP in microseconds since 1970, TIME in milliseconds."""
 _INLINE_MARK, _LONGEST_INLINE = 0x80, 7
 _DIGITS = 80
 _NUMBERS = {
@@ -213,7 +213,7 @@ def field_reader(type: str) -> Callable[[Field], PlainValue]:
 
 
 def value_writer(type: str) -> Callable[[PlainValue], bytes]:
-    """Serializer of separate non-NULL values of a type, such as keys and values of a map."""
+    """Serializer of non-NULL values that are stored outside a row, such as keys and values of a map."""
     root, kind, scale = _parts(type)
     if root in _CHARACTERS:
         return lambda value: _sized(str(value).encode("utf-8"))
@@ -247,7 +247,7 @@ def value_reader(type: str) -> Callable[[bytes], PlainValue]:
 
 
 def _unscaled_bytes(unscaled: int, in_word: bool) -> bytes:
-    """A separate decimal: a long, or its shortest bytes after their length."""
+    """Serialize a decimal outside a row: as a long, or as its shortest bytes, preceded by their number."""
     if in_word:
         return unscaled.to_bytes(_WORD, "big", signed=True)
     return _sized(unscaled.to_bytes(_length(unscaled), "big", signed=True))
@@ -258,7 +258,7 @@ def _sized(content: bytes) -> bytes:
 
 
 def decimal_field(unscaled: int) -> Field:
-    """A decimal of more than eighteen digits, from its digits as a whole number."""
+    """Build the field of a decimal with more than eighteen digits, from its unscaled integer."""
     length = _length(unscaled)
     variable_part = unscaled.to_bytes(length, "big", signed=True).ljust(DECIMAL_ROOM, b"\0")
     return Field(False, struct.pack("<II", length, 0), variable_part)
@@ -283,7 +283,7 @@ def _text(content: bytes) -> Field:
 
 
 def _length(unscaled: int) -> int:
-    """The number of bytes of the shortest two's complement."""
+    """Number of bytes of the shortest two's complement of an integer."""
     return (unscaled if unscaled >= 0 else ~unscaled).bit_length() // 8 + 1
 
 

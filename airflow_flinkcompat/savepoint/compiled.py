@@ -1,8 +1,8 @@
 """Loops over stored bytes, compiled by numba if it is installed; plain Python otherwise.
 
-A loop is one function for both. It receives bytes from :func:`readable` and :func:`writable` and numbers from
-:func:`numbers`, and computes with signed 64-bit integers alone. Only the functions below exist twice;
-:mod:`~airflow_flinkcompat.savepoint.numba_bytes` replaces them. Tests compare both forms.
+The same code of a loop runs with and without numba. It receives bytes from :func:`readable` and :func:`writable` and
+numbers from :func:`numbers`, and computes only with signed 64-bit integers. The functions in this module also have
+compiled versions in :mod:`~airflow_flinkcompat.savepoint.numba_bytes`. Tests compare both versions.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _KEY_SEED = 42
 
 
 def compiled(function: F) -> F:
-    """Leave a loop as it is."""
+    """Return a loop unchanged; the version for numba compiles the loop."""
     return function
 
 
@@ -34,7 +34,7 @@ def readable(content: bytes) -> memoryview:
 
 
 def writable(size: int) -> memoryview:
-    """A buffer that a loop writes."""
+    """Buffer into which a loop writes."""
     return memoryview(bytearray(size))
 
 
@@ -115,7 +115,7 @@ if COMPILED and not TYPE_CHECKING:
 
 @compiled
 def group_of_key(content: memoryview, begin: int, end: int, max_parallelism: int) -> int:
-    """The key group of a key, from its stored row without its length."""
+    """Key group of a key, which is a stored row without a length prefix."""
     mixed = number_hash(row_hash(content, begin, end))
     if mixed == -(1 << 31):
         return 0

@@ -57,7 +57,7 @@ class KeyedState:
 
 @dataclass(frozen=True)
 class KeyedHeader:
-    """Content before the first key group.
+    """Header of a file of keyed state, which precedes the first key group.
 
     ``states``: states, in the order of the numbers that entries use.
     """
@@ -82,7 +82,7 @@ class Entry(NamedTuple):
 
 
 def read_header(content: bytes, end: int | None = None) -> KeyedHeader:
-    """Read the header of a file of keyed state; ``end``: offset of the first key group, None without one."""
+    """Read a header of keyed state; ``end``: offset of the first key group, None if nothing follows."""
     reader = DataReader(content[:end])
     require_version("keyed state", reader.int32(), _VERSIONS)
     compressed = reader.flag()
@@ -111,7 +111,7 @@ def first_group(begins: tuple[int, ...]) -> int | None:
 
 
 def read_entries(group: bytes) -> Iterator[Entry]:
-    """Entries of a key group, from its uncompressed content, in their order."""
+    """Entries of a key group in stored order, from the uncompressed content of the key group."""
     at = 0
     try:
         while (state := _NUMBER(group, at)[0]) != END_OF_GROUP:
@@ -131,7 +131,7 @@ def read_entries(group: bytes) -> Iterator[Entry]:
         raise SavepointUnreadable("a key group ends early") from None
     if at + 2 != len(group):
         raise SavepointUnreadable("bytes follow the end of a key group")
-    if not at:  # Flink looks for an entry in each group that begins somewhere (measured)
+    if not at:  # Flink expects an entry in each key group that has an offset (measured)
         raise SavepointUnreadable("a key group with an offset contains no entry")
 
 
@@ -213,7 +213,7 @@ def open_keyed(stored: KeyGroups, path: str) -> Iterator[KeyedFile]:
 
 
 def keyed_headers(operator: OperatorState, path: str) -> Iterator[KeyedHeader]:
-    """Headers of the keyed state of each subtask, for uncompressed key groups."""
+    """Header of each subtask's keyed state, changed to declare uncompressed key groups."""
     for subtask in operator.subtasks or ():
         if subtask.keyed is not None:
             with open_keyed(subtask.keyed, path) as file:
@@ -222,9 +222,9 @@ def keyed_headers(operator: OperatorState, path: str) -> Iterator[KeyedHeader]:
 
 
 class KeyedFileWriter:
-    """Writer of keyed state, one key group after another; small content goes into the metadata itself.
+    """Writer of keyed state, one key group after another; the metadata itself stores small content.
 
-    ``header``: the operator's, with uncompressed key groups. ``groups``: the numbers of its key groups.
+    ``header``: the operator's header, which declares uncompressed key groups. ``groups``: numbers of the key groups.
     """
 
     def __init__(self, folder: UPath, header: KeyedHeader, groups: range) -> None:
@@ -244,7 +244,7 @@ class KeyedFileWriter:
             self._file.close()
 
     def group(self, number: int, content: Iterable[bytes]) -> None:
-        """Write a key group in pieces; without any, it is empty."""
+        """Write a key group in pieces; a key group without pieces is empty."""
         if self._begins[number - self._groups.start]:
             raise SavepointUnreadable(f"key group {number} is stored twice")
         begin = self._written + len(self._block)
@@ -256,7 +256,7 @@ class KeyedFileWriter:
             self._begins[number - self._groups.start] = begin
 
     def finish(self) -> KeyGroups:
-        """The key groups and the handle of the file, for the metadata."""
+        """Write the remaining content; return the offsets and the handle that the metadata must contain."""
         handle: Handle
         if self._written + len(self._block) < _INLINE:
             handle = Inline(self._name, bytes(self._block))

@@ -1,7 +1,7 @@
 """The ``_metadata`` file of a canonical savepoint: its operators, and the place of their state.
 
-Versions 4 to 6, restricted to canonical savepoints, as read from Flink 1.18 to 2.3. Reading and writing returns the
-same bytes. Operator names are stored since version 5.
+Versions 4 to 6, restricted to canonical savepoints, as read from Flink 1.18 to 2.3. A file that is read and
+written again has the same bytes. Operator names are stored since version 5.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class ListState:
 
 @dataclass(frozen=True)
 class OperatorLists:
-    """The operator state of one subtask: lists in one content."""
+    """The operator state of one subtask: lists whose elements are stored in one handle."""
 
     lists: tuple[ListState, ...]
     handle: Handle | None
@@ -112,8 +112,8 @@ class KeyedForm(IntEnum):
 class KeyGroups:
     """The keyed state of one subtask.
 
-    ``begins``: offset of each key group in the content of the handle; 0 if the group is empty. ``id``: id, if the
-    form has one; else "".
+    ``begins``: offset of each key group in the content of the handle; 0 if the group is empty. ``id``: id of the
+    state; "" if the form stores no id.
     """
 
     form: KeyedForm
@@ -143,7 +143,7 @@ class SubtaskState:
         index: Number of the subtask; negative if it had finished and stores nothing.
         raw: Lists that the operator wrote itself.
         raw_keyed: State by key that the operator wrote itself.
-        marked: For managed and for raw lists: True if they are marked as present, even if nothing follows.
+        marked: For managed and for raw lists: True if they are marked as present, even if they contain no state.
     """
 
     index: int
@@ -176,8 +176,8 @@ class OperatorState:
     Attributes:
         id: Id by which Flink finds the operator, 32 hex digits.
         uid: Uid set by a program; "" without one.
-        coordinator: State of its coordinator on the JobManager, such as a source's.
-        subtasks: None if all of them had finished.
+        coordinator: State of the operator's coordinator on the JobManager, such as the coordinator of a source.
+        subtasks: State of each subtask; None if all subtasks had finished.
     """
 
     id: str
@@ -195,11 +195,11 @@ class OperatorState:
 
     @property
     def lists(self) -> tuple[OperatorLists, ...]:
-        """The operator state of all subtasks, the operator's own lists first."""
+        """The operator state of all subtasks; for each subtask, managed lists precede raw lists."""
         return tuple(lists for each in self.subtasks or () for lists in (each.managed, each.raw) if lists is not None)
 
     def to_bytes(self, named: bool) -> bytes:
-        """The stored form. ``named``: the format stores names."""
+        """The stored form. ``named``: True if the format stores operator names."""
         subtasks = _ALL_FINISHED if self.subtasks is None else len(self.subtasks)
         head = write_text(self.name) + write_text(self.uid) if named else b""
         return b"".join(
@@ -230,7 +230,7 @@ class SavepointMetadata:
 
     @property
     def drained(self) -> bool:
-        """True if it is from a stop with drain, after which all windows have been emitted."""
+        """True if the savepoint is from a stop with drain, which emits all windows."""
         return _TERMINATED in self.properties
 
     @property
@@ -261,7 +261,7 @@ class SavepointMetadata:
 
 
 def parse_metadata(content: bytes, *, headers: bool = False) -> SavepointMetadata:
-    """Parse a ``_metadata`` file; ``headers``: read only headers, which incremental checkpoints have too."""
+    """Parse a ``_metadata`` file; ``headers``: only headers are used, so accept incremental checkpoints."""
     reader = DataReader(content)
     if reader.take(4) != struct.pack(">I", _MAGIC):
         raise SavepointUnreadable("its _metadata was not written by Flink")
@@ -341,7 +341,7 @@ def _incremental(reader: DataReader) -> KeyGroups:
     reader.text()  # the backend
     first, _, _ = reader.int32(), reader.int32(), reader.int64()
     header = _handle(reader)
-    for _ in range(2):  # shared files, then private ones
+    for _ in range(2):  # shared files, then private files
         for _ in range(reader.count()):
             reader.text()
             _handle(reader)

@@ -43,7 +43,7 @@ _sources: set[str] = set()
 
 
 class _Cache(FunctionCache):
-    """Numba's cache of compiled loops, which also depends on the files of the loops that a loop calls."""
+    """Numba's cache of compiled loops, which is also invalid after a change of a loop that a loop calls."""
 
     def _index_key(self, sig: Any, codegen: Any) -> Any:
         contents = b"".join(Path(source).read_bytes() for source in sorted(_sources))
@@ -75,7 +75,7 @@ def hash_sum() -> Any:
     return np.zeros(2, np.uint64)
 
 
-# An unsigned index spares the check for a negative one, which counts from the end.
+# For an unsigned index, numba omits the check for a negative index, which would count from the end.
 
 
 @compiled

@@ -44,8 +44,8 @@ class Converted:
         source: Position of the old field.
         instead_of_null: Value of the new field if the old one is NULL.
         null_if_zero: Position of an old field in eight bytes; if it is 0, the new field is NULL.
-        widened: Bytes of the old and of the new integer.
-        to_decimal: True if a decimal of at most eighteen digits gets more.
+        widened: Sizes in bytes of the old and the new integer; None if the integer keeps its size.
+        to_decimal: True if a decimal of at most eighteen digits becomes a decimal of more digits.
     """
 
     source: int
@@ -55,8 +55,8 @@ class Converted:
     to_decimal: bool = False
 
 
-# A plan is one list of numbers, as a compiled loop is slow with tuples of lists: a head, then seven numbers for each
-# new field, then the positions of the new fields with a variable part.
+# A plan is a single list of numbers, because tuples of lists make a compiled loop slow. The plan contains a head, then
+# seven numbers for each new field, then the positions of the new fields with a variable part.
 _STEP = 7
 _SOURCE, _CHANGE, _ARGUMENT, _SPACE, _NULL, _CONSTANT, _PART = range(_STEP)
 _FIELDS, _OLD_HEAD, OLD_END, _SIZED, _NEW_HEAD, NEW_END, _WHOLE, _STEPS = range(8)
@@ -82,7 +82,7 @@ class RowMapping:
     growth: int
 
     def __call__(self, row: bytes) -> bytes:
-        """Build one row; SavepointUnreadable if it is shorter than its fields require."""
+        """Build a new row; raises SavepointUnreadable if the old row is too short for its fields."""
         out = writable(len(row) * self.repeats + self.growth)
         end = map_row(readable(row), 0, len(row), out, 0, self.plan, self.constants)
         if end < 0:
@@ -98,7 +98,7 @@ def row_error(code: int) -> SavepointUnreadable:
 def row_mapping(forms: Sequence[FieldForm], fields: Sequence[int | Field | Converted]) -> RowMapping:
     """Plan the construction of new rows from old ones.
 
-    ``fields``: for each field of a new row the position of the old one, its conversion, or the field itself.
+    ``fields``: for each field of a new row, the position or the conversion of an old field, or the new field itself.
     """
     constants = bytearray()
     steps: list[int] = []
@@ -160,7 +160,7 @@ def _change(change: Converted | None) -> tuple[int, int]:
 def map_row(
     source: memoryview, at: int, size: int, out: memoryview, to: int, plan: list[int], constants: memoryview
 ) -> int:
-    """Write a new row for the old one at an offset; returns the new row's end, or an error code."""
+    """Write the new row that replaces an old row; returns the new row's end, or an error code."""
     if size < plan[OLD_END] or (plan[_SIZED] and size != plan[OLD_END]):
         return ROW_TOO_SHORT
     old_words, new_words = at + plan[_OLD_HEAD], to + plan[_NEW_HEAD]
@@ -270,7 +270,7 @@ def _add_part(
 
 @compiled
 def _put_decimal(out: memoryview, word: int, end: int) -> int:
-    """Write the digits of a word as a long decimal has them; returns their number of bytes."""
+    """Write an integer of eight bytes as a decimal of more than eighteen digits; returns its length."""
     top = 7
     sign = 0xFF if out[word + 7] & _TOP_BIT else 0
     while top > 0 and out[word + top] == sign and (out[word + top - 1] ^ sign) & _TOP_BIT == 0:

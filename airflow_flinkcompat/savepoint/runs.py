@@ -23,7 +23,7 @@ def run_error(code: int) -> SavepointUnreadable:
 
 @compiled
 def end_of_entry(source: memoryview, at: int) -> tuple[int, int]:
-    """End of the key and end of the value of an entry, or twice the code of an error."""
+    """End of the key and end of the value of an entry; an error code replaces both."""
     size = len(source)
     if at + 4 > size:
         return CUT_OFF, CUT_OFF
@@ -55,7 +55,7 @@ def end_of_run(source: memoryview, at: int) -> tuple[int, int]:
 class Runs:
     """The entries of a key group, one state after the other.
 
-    ``at``: the offset of the next entry; whoever reads entries moves it.
+    ``at``: the offset of the next entry; code that reads entries must advance it.
     """
 
     def __init__(self, group: bytes) -> None:
@@ -74,11 +74,11 @@ class Runs:
             raise run_error(CUT_OFF)
         if self.at != size:
             raise SavepointUnreadable("bytes follow the end marker of a key group: the savepoint is damaged")
-        if size == 2:  # Flink looks for an entry in each group that begins somewhere (measured)
+        if size == 2:  # Flink expects an entry in each key group that has an offset (measured)
             raise SavepointUnreadable("a key group with an offset contains no entry")
 
     def skip(self) -> tuple[int, int]:
-        """Skip the entries of a state; returns their begin and their number."""
+        """Skip the entries of a state; return their begin and their number."""
         begin = self.at
         end, entries = end_of_run(self.content, begin)
         if end < 0:

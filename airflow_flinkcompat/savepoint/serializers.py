@@ -55,9 +55,9 @@ _READ: Mapping[str, tuple[int, int | None]] = {
     "table.runtime.typeutils.StringDataSerializer$StringDataSerializerSnapshot": (3, None),
     "table.runtime.typeutils.TimestampDataSerializer$TimestampDataSerializerSnapshot": (1, None),
 }
-"""Versions of each snapshot class and of its own part, as read from savepoints of Flink 1.18 to 2.3.
+"""Version of each snapshot class, and of its own part, in savepoints of Flink 1.18 to 2.3.
 
-Only composite snapshots have their own part, before the snapshots of their nested serializers.
+Only composite snapshots have an own part, which precedes the snapshots of their nested serializers.
 """
 _SHORT = re.compile(r"(Serializer)?Snapshot$")
 
@@ -66,8 +66,8 @@ _SHORT = re.compile(r"(Serializer)?Snapshot$")
 class Serializer:
     """One serializer.
 
-    ``types``: the logical types that it serializes, if it contains them; for a row, those of its fields in order.
-    ``nested``: serializers of parts: for a list, that of its elements; for a map, those of keys and values.
+    ``types``: logical types of the values, if the snapshot contains them; for a row, types of the fields in order.
+    ``nested``: serializers of parts: for a list, of its elements; for a map, of its keys and its values.
     """
 
     class_name: str
@@ -170,7 +170,7 @@ logging.getLogger("javaobj").setLevel(logging.CRITICAL)
 
 
 class _CheckedStream(io.BytesIO):
-    """A stream that reports its end, where the library would accept a shortened text."""
+    """Stream that raises EOFError at its end, because javaobj would accept a truncated text."""
 
     def read(self, size: int | None = -1) -> bytes:
         found = super().read(size)
@@ -196,7 +196,7 @@ def read_type(reader: DataReader) -> str:
 
 
 def type_text(type: Any) -> str:
-    """An object of javaobj as a logical type in Flink's SQL spelling; a structured one by its class."""
+    """Convert a javaobj object to a logical type in Flink's SQL spelling; a structured type by its class."""
     try:
         root = str(type.typeRoot.constant)
         return _shape(_WORDS.get(root, root), type) + ("" if type.isNullable else " NOT NULL")
@@ -210,7 +210,7 @@ def _shape(word: str, type: Any) -> str:
             return f"ROW<{', '.join(f'`{field.name}` {type_text(field.type)}' for field in _items(type.fields))}>"
         case "STRUCTURED_TYPE":
             fields = ", ".join(f"`{field.name}` {type_text(field.type)}" for field in _items(type.attributes))
-            # Flink before 2.1 stores the class alone, without its name.
+            # Before version 2.1, Flink stores only the class object, without a separate class name.
             name = getattr(type, "className", None) or type.implementationClass.name
             return f"{name}<{fields}>"
         case "ARRAY" | "MULTISET":

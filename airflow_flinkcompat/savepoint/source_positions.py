@@ -1,8 +1,8 @@
 """Positions of a savepoint's sources: the offsets of Kafka's partitions, the files of a folder.
 
-``SourceOperator`` stores splits in a list of operator state, ``SourceCoordinator`` the state of the enumerator. This
-follows the code of Flink 1.20 and 2.3 and of the Kafka connectors 3.4 and 4.0, and was compared with savepoints of both
-lines (``tests/fixtures/savepoints``).
+``SourceOperator`` stores splits in a list of operator state, ``SourceCoordinator`` stores the state of the
+enumerator. This module follows the code of Flink 1.20 and 2.3 and of the Kafka connectors 3.4 and 4.0. The module was
+compared with savepoints of both Flink versions (``tests/fixtures/savepoints``).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SPLITS = "SourceReaderState"
 _MAGIC = 0xDEADBEEF
 _COORDINATOR_VERSIONS = (0, 1)
 _PARTITIONS, _SPLITS = 2, 3
-"""Versions of the state of Kafka's enumerator: the status of each partition, or also its split."""
+"""Versions of Kafka's enumerator state: it stores partitions, or splits, each with its status."""
 _SPLIT_VERSION, _ASSIGNED, _DISCOVERED = 0, 0, b"\x01"
 _NO_STOP = -(1 << 63)
 
@@ -29,7 +29,7 @@ _NO_STOP = -(1 << 63)
 class PartitionRead:
     """Position in one partition of a topic.
 
-    ``offset``: the offset of the first record that has not been read; negative where none has been.
+    ``offset``: the offset of the first record that has not been read; negative if no record has been read.
     """
 
     topic: str
@@ -41,8 +41,8 @@ class PartitionRead:
 class FileSplit:
     """A part of a file that has not been read to its end.
 
-    ``records_read``: number of its rows read, from ``position`` on. ``position``: byte from which they are counted;
-    None: the start of the part.
+    ``records_read``: number of rows that were read after ``position``. ``position``: byte at which the count of rows
+    starts; None for the start of the part.
     """
 
     path: str
@@ -55,7 +55,7 @@ class FileSplit:
 
 @dataclass(frozen=True)
 class FilesRead:
-    """Files of a folder that have been read.
+    """Progress of a file source in its folder.
 
     Attributes:
         seen: The files that a source found, if it monitors its folder; none if it lists the folder once.
@@ -69,7 +69,7 @@ class FilesRead:
 
 
 def kafka_positions(operator: OperatorState, path: str) -> tuple[PartitionRead, ...]:
-    """Positions of a Kafka source: each partition that a reader was assigned, by topic and number."""
+    """Positions of a Kafka source in all assigned partitions, sorted by topic and partition number."""
     found = []
     for version, split in _splits(operator, path):
         if version not in (0, 1):
@@ -80,14 +80,14 @@ def kafka_positions(operator: OperatorState, path: str) -> tuple[PartitionRead, 
 
 
 def file_positions(operator: OperatorState, path: str) -> FilesRead:
-    """Files that a file source has read, from the state of its enumerator and its readers."""
+    """Progress of a file source, according to the state of its enumerator and its readers."""
     waiting, seen = _enumerated(_Coordinator.read(operator, path))
     in_progress = tuple(_file_split(DataReader(split), version) for version, split in _splits(operator, path))
     return FilesRead(seen, waiting, in_progress)
 
 
 def with_partitions(operator: OperatorState, path: str, partitions: Sequence[PartitionRead]) -> OperatorState:
-    """A Kafka source that resumes at these offsets of all partitions, assigned to its subtasks in turn."""
+    """A Kafka source that resumes at these offsets, with partitions assigned to its subtasks in turn."""
     coordinator = _Coordinator.read(operator, path)
     if coordinator.own not in (_PARTITIONS, _SPLITS):
         raise SavepointUnreadable(f"Kafka's enumerator state has version {coordinator.own}, which is not supported")
@@ -105,7 +105,7 @@ def with_partitions(operator: OperatorState, path: str, partitions: Sequence[Par
 
 
 def with_files(operator: OperatorState, path: str, files: Collection[str]) -> OperatorState:
-    """A file source that has read these files, named by Flink's URIs, to their end, and waits for others."""
+    """A file source that has completely read the files with these Flink URIs, and waits for other files."""
     coordinator = _Coordinator.read(operator, path)
     _enumerated(coordinator)
     named = [each.encode() for each in sorted(files)]
@@ -115,7 +115,7 @@ def with_files(operator: OperatorState, path: str, files: Collection[str]) -> Op
 
 
 def _with_splits(operator: OperatorState, path: str, splits: Sequence[tuple[int, bytes]]) -> OperatorState:
-    """The readers of a source with these splits, each with its version, assigned in turn."""
+    """Assign splits, each with its version, to the readers of a source in turn."""
     subtasks = operator.subtasks or ()
     made = []
     for subtask in subtasks:
@@ -143,7 +143,7 @@ def _splits(operator: OperatorState, path: str) -> Iterator[tuple[int, bytes]]:
 
 @dataclass(frozen=True)
 class _Coordinator:
-    """State of a source's coordinator: the state of its enumerator, with the version ``own``."""
+    """State of a source's coordinator, with the enumerator's ``state``, whose version is ``own``."""
 
     version: int
     own: int
@@ -161,13 +161,13 @@ class _Coordinator:
         return cls(version, reader.int32(), reader.take(reader.count()), reader.rest())
 
     def of(self, operator: OperatorState, state: bytes) -> OperatorState:
-        """The operator with another state of its enumerator."""
+        """Return the operator with a different enumerator state."""
         head = write_int(self.version) + write_int(self.own) + write_int(len(state))
         return replace(operator, coordinator=Inline("coordinator", head + state + self.rest))
 
 
 def _enumerated(coordinator: _Coordinator) -> tuple[tuple[FileSplit, ...], frozenset[str]]:
-    """The splits that no reader has, and the files that were found; lengths are little endian."""
+    """Parse the unassigned splits and the files that a file source found; lengths are little-endian."""
     reader = DataReader(coordinator.state)
     magic, splits_version, splits, paths = struct.unpack("<Iiii", reader.take(16))
     if magic != _MAGIC or coordinator.own != 1:
@@ -196,7 +196,7 @@ def _file_split(reader: DataReader, version: int) -> FileSplit:
 
 
 def _path(reader: DataReader) -> str:
-    """A URI, stored by its parts."""
+    """Read a URI, which is stored in parts."""
     if not reader.flag():
         raise SavepointUnreadable("a file split does not name its file")
     scheme, user, host = (_text(reader) for _ in range(3))
@@ -215,7 +215,7 @@ def _path(reader: DataReader) -> str:
 
 
 def _text(reader: DataReader) -> str | None:
-    """A text as Flink stores one: its length and one more, then each character, seven bits a byte."""
+    """Read a text: its length plus 1, then its characters, as numbers with seven bits in each byte."""
     if not reader.flag():
         return None
     length = _seven_bits(reader)

@@ -29,7 +29,7 @@ METADATA = "_metadata"
 
 
 def read_metadata(path: str, *, headers: bool = False) -> SavepointMetadata:
-    """Read a savepoint's metadata; ``headers``: only headers, which incremental checkpoints have too."""
+    """Read a savepoint's metadata; ``headers``: only headers are used, so accept incremental checkpoints."""
     content = _read(f"{path}/{METADATA}")
     with naming_file(f"{path}/{METADATA}"):
         found = parse_metadata(content, headers=headers)
@@ -49,7 +49,7 @@ def read_handle(handle: Handle | None, path: str) -> bytes:
 
 
 class StoredContent:
-    """Content of a savepoint that is read by ranges, whatever its size; errors use its ``name``."""
+    """Content of a savepoint that is read in ranges of bytes, never as a whole; errors show its ``name``."""
 
     def __init__(self, name: str, size: int, file: BinaryIO) -> None:
         self.name, self.size = name, size
@@ -85,7 +85,7 @@ def open_handle(handle: Handle | None, path: str) -> Iterator[StoredContent]:
 
 @contextmanager
 def reading(name: str) -> Iterator[None]:
-    """Turn any error of a store in the block into a SavepointUnreadable that names the file."""
+    """Convert any error that a store raises in the block to a SavepointUnreadable that names the file."""
     try:
         yield
     except Exception as error:  # a store raises errors of its own library
@@ -119,7 +119,7 @@ BROADCAST = 2
 
 
 def header_of(lists: OperatorLists, content: bytes) -> bytes:
-    """Content before all elements: the names and serializers of a subtask's lists."""
+    """Names and serializers of a subtask's lists, which are stored before all elements."""
     return content[: min((begin for each in lists.lists for begin in each.begins), default=len(content))]
 
 
@@ -132,7 +132,7 @@ def elements(lists: OperatorLists, content: bytes) -> Iterator[tuple[ListState, 
 
 
 def stored_lists(header: bytes, held: Iterable[tuple[ListState, Sequence[bytes]]]) -> tuple[OperatorLists, bytes]:
-    """Lists without a handle, and their stored content, from a header and each list's elements."""
+    """Build operator state, still without a handle, and its content from a header and lists of elements."""
     content, lists = bytearray(header), []
     for state, found in held:
         begins = tuple(accumulate(map(len, found), initial=len(content)))[:-1]
@@ -142,7 +142,7 @@ def stored_lists(header: bytes, held: Iterable[tuple[ListState, Sequence[bytes]]
 
 
 def with_elements(lists: OperatorLists, content: bytes, name: str, wanted: Sequence[bytes]) -> OperatorLists:
-    """The lists of a subtask with new elements for the list ``name``."""
+    """Replace the elements of the list ``name`` in the operator state of a subtask."""
     held = ((state, wanted if state.name == name else found) for state, found in elements(lists, content))
     made, stored = stored_lists(header_of(lists, content), held)
     return replace(made, handle=Inline(name, stored))

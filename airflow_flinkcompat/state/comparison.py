@@ -23,11 +23,11 @@ class TableDifference:
     Attributes:
         table: Name of the table.
         added: Number of rows whose key, window and position only the second savepoint has.
-        removed: Number of rows that only the first one has.
-        changed: Number of rows with other values.
-        columns: Number of rows with another value, by column.
+        removed: Number of rows whose key, window and position only the first savepoint has.
+        changed: Number of rows that both savepoints have, with different values.
+        columns: Number of changed rows in which the column has different values, by column.
         new_columns: Columns that only the second savepoint has.
-        old_columns: Columns that only the first one has.
+        old_columns: Columns that only the first savepoint has.
         rows: Some of the differing rows, each with its ``change`` and both values of each column.
         only_in: ``first`` or ``second`` if only one savepoint has the table with this key; else "".
     """
@@ -54,11 +54,11 @@ def compare(first: Savepoint, second: Savepoint, shown: int = SHOWN) -> tuple[Ta
 
     Args:
         first: The first savepoint.
-        second: The second one; both are opened with scripts, or both without.
+        second: The second savepoint. Both savepoints must be opened with scripts, or both without.
         shown: Number of differing rows of each table to return.
 
     Returns:
-        The difference of each table, in the order of the first savepoint.
+        The difference of each table, in the order of the tables in the first savepoint.
 
     Raises:
         SavepointUnreadable: A savepoint is damaged; the message names the file.

@@ -40,7 +40,7 @@ def query(savepoint: Savepoint, sql: str) -> Iterator[QueryResult]:
     """Run a query over the tables of a savepoint.
 
     Args:
-        savepoint: The savepoint, whose tables are views.
+        savepoint: The savepoint, whose tables are available as views.
         sql: One SELECT of DuckDB.
 
     Yields:
@@ -59,9 +59,9 @@ def query(savepoint: Savepoint, sql: str) -> Iterator[QueryResult]:
 
 @contextmanager
 def tables_in_sql(savepoints: Mapping[str, Savepoint]) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Open a database with the tables of savepoints as views, in a schema for each.
+    """Open a database with the tables of savepoints as views, and one schema for each savepoint.
 
-    Errors of DuckDB in the block become QueryFailed, or the SavepointUnreadable of a damaged file.
+    Errors of DuckDB in the block are raised as QueryFailed, or as SavepointUnreadable if a file is damaged.
     """
     streams: list[_Stream] = []
     with duckdb.connect(":memory:", config={"enable_external_access": "false"}) as connection:

@@ -44,10 +44,10 @@ class StateTable:
         name: Name of the table in SQL.
         operator: Name of the operator, as Flink shows it.
         operator_id: Id under which Flink stores the operator.
-        state: Name that the operator registered.
+        state: Name under which the operator registered the state.
         kind: ``value``, ``map``, ``list`` or ``timers``.
         time_to_live: True if values store their last access time.
-        averages: SQL expressions of results that two stored columns determine, by column.
+        averages: SQL expressions that compute averages from two stored columns, by name of the average.
         form: Form of the entries.
     """
 
@@ -102,7 +102,7 @@ class StateTable:
         return total
 
     def windows(self) -> tuple[str, str] | None:
-        """First start or end, and last end, of the stored windows; None without windows."""
+        """First start, or first end if no start is stored, and last end of the windows; None without windows."""
         names = [name for name in ("window_start", "window_end") if name in self.schema.names]
         if not names:
             return None
@@ -150,7 +150,7 @@ class Savepoint:
 
     @property
     def size(self) -> int:
-        """Bytes of keyed state."""
+        """Size of the keyed state in bytes."""
         return sum(
             each.keyed.handle.size
             for operator in self.operators
@@ -291,7 +291,7 @@ def _keys(layout: StateLayout) -> Iterator[StoredColumn]:
 
 
 def _named(fields: Iterable[StateField], fallback: str) -> list[tuple[str, StateField]]:
-    """Return fields with their names in SQL, such as ``sum_b``, or ``avg_b_sum`` for a part of a call."""
+    """Return fields with their SQL names: ``sum_b``, or ``avg_b_sum`` for a part of an aggregate call."""
     found = []
     parts = Counter(each.words for each in fields)
     for place, each in enumerate(fields):
@@ -303,7 +303,7 @@ def _named(fields: Iterable[StateField], fallback: str) -> list[tuple[str, State
 
 
 def _averages(fields: Iterable[StateField], columns: Mapping[int, StoredColumn]) -> dict[str, str]:
-    """Return expressions of averages whose sum and count are stored.
+    """Return SQL expressions of the averages whose sum and count are stored.
 
     Flink truncates the averages of integers. Averages of decimals are left out: DuckDB rounds them differently.
     """
