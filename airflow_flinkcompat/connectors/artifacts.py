@@ -2,7 +2,7 @@
 
 ``python -m dev.measure connectors`` writes the data: each option with the parts of Flink's plan that it changes. An
 option that never changes a plan may still change the rows that are read or written. The module
-:mod:`~airflow_flinkcompat.connectors.definitions` describes such options.
+:mod:`~airflow_flinkcompat.connectors.definitions` describes options that change rows.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ class MavenArtifact:
     Attributes:
         name: The name of the artifact; ``{line}`` is replaced by the Flink version, such as 1.20.
         versions: The version of the artifact by version of Flink. A Flink version without an entry has no such
-            artifact. None if the artifact has Flink's own version. Empty if no version is known.
+            artifact. None if the artifact has Flink's own version; an empty mapping if no version is known.
     """
 
     group: str

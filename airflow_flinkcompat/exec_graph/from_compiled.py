@@ -45,9 +45,9 @@ class JobSettings:
     Attributes:
         chained: True if operators may be chained into one task (``pipeline.operator-chaining.enabled``). Operator
             ids depend on this setting (measured: settings-chaining-off).
-        apart: The identifiers of tables whose parallelism differs from the job's parallelism. Their operators are
-            not chained to an adjacent operator (measured: unchained-tumble-having-p2).
-        expires: True if idle state expires (``table.exec.state.ttl``). Plans do not show this setting for every
+        apart: The identifiers of tables whose parallelism differs from the job's parallelism. The operators of such a
+            table are not chained to an adjacent operator (measured: unchained-tumble-having-p2).
+        expires: True if idle state expires (``table.exec.state.ttl``). Plans do not show the time to live of every
             operator.
     """
 
@@ -85,8 +85,8 @@ def job_graphs(
 ) -> tuple[tuple[ExecGraph, ExecGraph], ...]:
     """Pairs of old and new exec graphs, one for each job; each pair shares one table of meanings.
 
-    Jobs are paired by their sinks, or else in order. The result is empty if neither way fits. If jobs are only added
-    or only removed, the other jobs are still paired.
+    Jobs are paired by their sinks, or else in order. The result is empty if the jobs cannot be paired in either way.
+    If jobs are only added or only removed, the other jobs are still paired.
     """
     facts = facts or PlanFacts()
     jobs = _paired(old, new)
@@ -134,7 +134,7 @@ def _lookups_of(plans: Iterable[CompiledPlan]) -> list[str]:
 def _table_names(old: Sequence[CompiledPlan], new: Sequence[CompiledPlan], known: Collection[str]) -> dict[str, str]:
     """Pair source tables that only one script reads, in order, because they may be renamed tables.
 
-    Both tables of a pair get the name in the new script, whose state may be computed from history.
+    Both tables of a pair get the name in the new script, because history may supply the state of the new job.
     """
     found: dict[str, str] = {}
     for tables in (sources_of, _lookups_of):

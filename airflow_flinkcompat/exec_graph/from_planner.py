@@ -13,9 +13,9 @@ from airflow_flinkcompat.sql import Statement
 
 _PLACE = re.compile(r"\bline (\d+), column (\d+)")
 _NODE = re.compile(r"\[\d+\]")
-"""Number of an exec node in an operator's name. It increases with every plan of a process."""
+"""Number of an exec node in an operator's name. It increases with every plan that a process creates."""
 _PROXY = re.compile(r"^jdk\.proxy\d+\.\$Proxy\d+$")
-"""Class name of a stand-in for a connector. Its number increases within a process."""
+"""Class name of a stand-in for a connector. The number in the name increases within a process."""
 _EXPECTED = re.compile(r"\s*Was expecting(?: one of)?:.*", re.DOTALL)
 _IN_STATEMENT = re.compile(r",? at line \d+, column \d+\.?$")
 """Position at the end of an error message, relative to the start of the statement."""
@@ -39,7 +39,7 @@ _LASTS = re.compile(
 )
 _SHOWS = re.compile(r"(?:SHOW|DESC|DESCRIBE|EXPLAIN|HELP|CLEAR|QUIT|EXIT)\b", re.IGNORECASE)
 _PLACEHOLDER = "${"
-"""Start of a placeholder, whose real value may have a different type."""
+"""Start of a template placeholder. The value that replaces the placeholder may have a different type."""
 _BEFORE_TABLES = ("SqlParserException", "CalciteContextException", "SqlValidatorException")
 """Exceptions of the parser and validator, which do not depend on connectors."""
 
@@ -122,9 +122,9 @@ class PlannedOperator:
         uid: The uid that the script sets or Flink generates.
         states: The options of each state that the operator registers, by name; None if the operator was not
             started.
-        counted: True if the OperatorID contains a counter of the client, and so changes with each start.
+        counted: True if the OperatorID contains a counter of Flink's client, and so changes with each start.
         chain: The task in which the operator is chained to others; None if the planner does not show it.
-        inputs: The OperatorIDs of the operator's inputs.
+        inputs: The OperatorIDs of the operators whose output the operator reads.
         ends: True if every upstream source is bounded, or may be bounded.
     """
 

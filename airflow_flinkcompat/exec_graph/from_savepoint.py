@@ -55,8 +55,8 @@ class StoredJob:
     def over(self, script: PlannedScript) -> PlannedScript:
         """Return the script with the operators and states of the savepoint in its matching job.
 
-        If no job matches, the only job of the script is replaced. A script with several jobs is then returned
-        unchanged.
+        If no job matches, the operators replace those of the only job. If no job matches and the script has several
+        jobs, it is returned unchanged.
         """
         place = self._place(script)
         if place is None and len(script.jobs) != 1:
@@ -219,7 +219,7 @@ class LayoutDifference:
     stored: str
 
     def words(self, plan: str, savepoint: str) -> str:
-        """Describe the difference in one sentence; ``plan`` and ``savepoint`` are names of the two sides."""
+        """Describe the difference in one sentence, in which ``plan`` and ``savepoint`` name the two sides."""
         if self.stored == _MISSING:
             kept = "" if self.predicted == _OPERATOR else f", which stores {self.predicted}"
             return f"{plan} has this operator{kept}, but {savepoint} does not"

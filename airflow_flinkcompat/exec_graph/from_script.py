@@ -144,7 +144,7 @@ def _with_windows(spec: StateSpec, aggregation: AggregateOperator, read: Iterabl
 
 
 def _operator_spec(operator: Operator, layout: StateLayout, time_to_live: str) -> StateSpec:
-    """Describe an operator's state by facts that determine its fields, and by facts that may do so."""
+    """Describe an operator's state by facts that determine its fields, and facts that may determine them."""
     match operator:
         case AggregateOperator():
             name = KINDS[operator.kind]

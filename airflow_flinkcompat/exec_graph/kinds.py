@@ -111,7 +111,7 @@ class Trait(Flag):
     HOLDS_ROWS = auto()
     """The operator stores its input rows. Columns can be rewritten unless the layout is ``carried_only``."""
     WAITS = auto()
-    """Rows of the operator wait for an answer. They are stored in lists rather than by key."""
+    """Rows of the operator wait for an answer. The waiting rows are stored in lists rather than by key."""
     HIDES_TTL = auto()
     """The node of the operator does not show the time to live of the job's state."""
     OF_WINDOWS = auto()

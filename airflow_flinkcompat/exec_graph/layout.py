@@ -82,10 +82,10 @@ class StateField:
 
     Attributes:
         type: The SQL type, such as ``BIGINT NOT NULL``.
-        meaning: The meaning of the field; fields with equal meanings store the same values. None if unknown, as
-            in a savepoint.
-        words: The meaning as text for users, such as ``SUM(b)``.
-        begins: The initial value; None if it was not measured.
+        meaning: The meaning of the field; fields with equal meanings store the same values. None if the meaning is
+            unknown, as for the fields in a savepoint's headers.
+        words: The meaning of the field as text for users, such as ``SUM(b)``.
+        begins: The initial value of the field; None if it was not measured.
         merges: The merge of two values when their keys become one; None if the values alone do not determine the
             result.
         sources: The columns from which the field is computed, if known.
@@ -198,7 +198,7 @@ class Unknown:
     """The answer "unknown", in place of an operator, a layout, or the state of a job.
 
     Attributes:
-        reason: The reason, as the end of a sentence.
+        reason: The reason why the answer is unknown, as the end of a sentence.
         place: The table, operator or exec node that causes the answer; "" for the whole query.
     """
 

@@ -1,7 +1,7 @@
 """Migration of a job's state to a changed job by a rewritten savepoint.
 
-Restores proved that Flink reads these rewritten savepoints (``docs/state-migration-reference.md``, "What is proven").
-A migration only keeps state for which a restore proved this.
+Restores proved that Flink reads these rewritten savepoints (``docs/state-migration-reference.md``, "What is proven"). A
+migration only keeps a kind of state if a restore of that kind returned the right rows.
 """
 
 from __future__ import annotations
@@ -53,16 +53,16 @@ class Accept(StrEnum):
     SOURCE_MOVED = "source-moved"
     """A source restarts, because its stored positions belong to a place that it may no longer read."""
     UNSEEN = "unseen"
-    """Something changed that neither plans nor declarations show. Its effect on state is unknown."""
+    """A change that neither plans nor declarations show may affect the state in an unknown way."""
     HISTORY = "history"
     """Stored state is kept although it disagrees with history. New fields are computed from history."""
 
 
 _EQUAL, _SAME = "its meaning and layout are unchanged", "it has the same rows, windows and keys"
 UNREMARKABLE = frozenset({_EQUAL, _SAME})
-"""Reasons for keeping state that reports do not mention."""
+"""Reasons to keep state. Reports do not mention these reasons."""
 OTHER_CONDITION = "its condition changed, but the stored state comes from rows that met the former condition"
-"""Reason for keeping state that requires :attr:`Accept.FILTER`."""
+"""Reason to keep state, if the user accepts :attr:`Accept.FILTER`."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class OperatorMigration:
         effect: The effect on the state.
         old: The state in the old job; None if the old job has no such state.
         new: The state in the new job; None if the new job has no such state.
-        reason: The reason, as a clause.
+        reason: The reason for the effect, as a clause.
         key: For a rewritten operator, the position in the old key of each field of the new key.
         states: For a rewritten operator, the origin of each of its states.
         accepted: The exception that the user accepted so that the state is kept; None if none was needed.
@@ -176,7 +176,7 @@ class OperatorMigration:
 
 @dataclass(frozen=True)
 class DdlEffects:
-    """Effects of table declarations on state that compiled plans do not show, by table of the plan.
+    """State effects of table declarations that compiled plans do not show, by table name in the plan.
 
     Attributes:
         column_independent_sinks: Sinks whose state remains valid if the columns of their table change.
@@ -206,12 +206,12 @@ class MigrationExtent(StrEnum):
 
 @dataclass(frozen=True)
 class Migration:
-    """The effects of a migration, with one line for each state of both jobs."""
+    """The effects of a migration: one line (:class:`OperatorMigration`) for each state of both jobs."""
 
     operators: tuple[OperatorMigration, ...]
 
     def of_savepoint(self, stored: Container[str]) -> Iterator[OperatorMigration]:
-        """The lines for a savepoint, including a line for each other stored operator of a sink."""
+        """All lines, plus a line for each further operator of a sink if the savepoint stores its state."""
         for line in self.operators:
             yield line
             if line.old is not None and line.new is not None:
@@ -365,7 +365,7 @@ def _below(spec: StateSpec, job: ExecGraph, lines: Iterable[OperatorMigration]) 
 def _refused_above_empty(
     line: OperatorMigration, lines: Iterable[OperatorMigration], job: ExecGraph, empty: Set[str]
 ) -> OperatorMigration:
-    """Refuse a line if an upstream operator begins empty, or restarts a metric that the line stores.
+    """Refuse to keep state if an upstream operator begins empty, or restarts a metric in that state.
 
     The operators in ``empty`` begin without state, and therefore emit their former results again.
     """
@@ -386,7 +386,7 @@ def _new_state_line(spec: StateSpec, job: ExecGraph, lines: Iterable[OperatorMig
     """The line of a state without a counterpart: empty, or refused if it would miss past rows.
 
     A resumed operator never emits its past rows again, but may retract them (measured: rj-third-add). A window emits
-    all its rows at its end, so a downstream window of the same length misses nothing.
+    all its rows at its end, so a downstream window of the same length misses no row.
     """
     below = _below(spec, job, lines)
     kinds = {graph.nodes[place].kind for graph in job.graphs for place in graph.upstream_of(spec.id)}
@@ -500,7 +500,8 @@ def _refiltered(new: StateSpec, left: Sequence[StateSpec]) -> Iterator[OperatorM
 def _shared(new: StateSpec, left: Sequence[StateSpec], *, step: _Step) -> Iterator[OperatorMigration]:
     """Aggregations that share one old state and keep at least one of its metrics.
 
-    Their sinks contain the former results. A new sink would never receive results for keys without new rows.
+    The sinks of these aggregations contain the former results. A new sink would never receive results for keys without
+    new rows.
     """
     for line in step(new, [old for old in left if new.sinks <= old.sinks]):
         if line.effect is not RestoreEffect.REWRITTEN or not all(field.hidden for field in reused_fields(line.states)):

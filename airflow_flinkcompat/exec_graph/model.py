@@ -43,11 +43,11 @@ _CONSEQUENCES = {
     RestoreEffect.DROPPED: Consequence.SILENTLY_WRONG,
 }
 FAILING_EFFECTS = frozenset(_CONSEQUENCES)
-"""Effects on state that does not fit, as seen in measured restores."""
+"""Effects of restores in which the state does not fit the operator."""
 LAYOUT, MEANING, UNSURE = RestoreEffect.REFUSED_AT_RESTORE, RestoreEffect.SILENTLY_WRONG, RestoreEffect.UNKNOWN
 """Effects of a facet that differs: on the layout, on the meaning, or possibly harmless."""
 MERGING_WINDOWS = "window state"
-"""Facet of merging windows. Their restore fails although all serializers fit."""
+"""Facet of state with merging windows. The restore of such state fails although all serializers fit."""
 Facets = dict[tuple[RestoreEffect, str], Hashable]
 """The facets of an operator, by effect of a difference and by name."""
 
@@ -70,7 +70,8 @@ class StateSpec:
         id: The operator id under which Flink stores the state; "" if unknown.
         layout: The layout of keyed state; None if there is no keyed state or its layout is not known.
         meaning: Facts that determine the content of the fields, such as windows and input rows.
-        unmeasured_properties: Facts that may also determine the content. If they differ, the effect is unknown.
+        unmeasured_properties: Facts that may also determine the content of the fields. If these facts differ between
+            two jobs, the effect is unknown.
         further_ids: The ids of other operators of a sink: the writer after a materializer, and committers.
         meaning_without_filter: An aggregation's meaning without the conditions on its input rows.
         windows: An aggregation's windows, if they are stored in slices by event time.

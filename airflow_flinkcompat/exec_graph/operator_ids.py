@@ -57,7 +57,7 @@ class StreamGraph:
         while waiting:
             place = waiting.popleft()
             if not all(each in hashed for each in self.nodes[place].inputs):
-                visited.discard(place)  # a later input adds the node again
+                visited.discard(place)  # the node is added again after its next input
                 continue
             hashed[place] = None
             for reader in self.readers[place]:

@@ -14,7 +14,7 @@ Columns = frozenset[int]
 
 
 def column_uses(plan: CompiledPlan, node: ExecNode) -> tuple[frozenset[Columns], Columns]:
-    """Columns that downstream operators combine into one value, and columns that filter or rank."""
+    """Columns that downstream operators combine into one value, and columns that they filter or rank by."""
     co_dependent_calls: set[Columns] = set()
     filtering_calls: set[int] = set()
     own = [frozenset({place}) for place in range(len(node.names))]

@@ -135,7 +135,7 @@ def _unfinished(before: SubmittedJob, after: SubmittedJob) -> Iterator[str]:
 
 
 def _may_have_lasting_effect(statement: str, catalogs: bool) -> bool:
-    """True if a skipped statement may have a lasting effect; DROP and ALTER have none in memory."""
+    """True if a skipped statement may have a lasting effect; in-memory DROP and ALTER have none."""
     word = statement.split(maxsplit=1)[0].upper() if statement.split() else ""
     return catalogs or word not in ("DROP", "ALTER")
 

@@ -24,7 +24,7 @@ from airflow_flinkcompat.exec_graph.symbols import ColumnMeanings, Symbol, Symbo
 
 @dataclass(frozen=True, eq=False)
 class CompiledOperator:
-    """A stateful operator, or a sink that keeps nothing.
+    """A stateful operator, or a sink without state.
 
     ``facets`` describes the state. ``inputs`` are the columns that the operator reads, and ``rows`` are the rows of a
     source.
@@ -124,7 +124,7 @@ def adds_only(node: ExecNode, inputs: Sequence[bool]) -> bool:
     if node.kind is ExecKind.OVER_AGGREGATE:
         orders = (group["orderBy"]["fields"][0]["index"] for group in node.config["overSpec"]["groups"])
         if not all(time_attribute(node.types[place]) for place in orders):
-            return False  # a row between other rows changes the results of all later rows
+            return False  # a row that sorts between earlier rows changes the results of all rows after it
     return (Trait.APPENDS in node.kind.traits or inner or once) and all(inputs)
 
 

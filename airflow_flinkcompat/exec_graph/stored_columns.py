@@ -1,8 +1,8 @@
 """The columns of a script's operator in the stored order of its exec node.
 
 Compiled plans refer to columns by number and by the planner's names. A column of the script is matched by the table
-columns from which it is computed. If several columns are computed from the same table columns, functions and
-constants decide.
+columns from which it is computed. If several columns are computed from the same table columns, their functions and
+constants distinguish them.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class TableColumns:
 def in_stored_order(
     operator: Operator, compiled: StateLayout, columns: TableColumns
 ) -> tuple[Operator, StateLayout] | None:
-    """Put a script's operator and its layout in stored order; None if script and plan do not match."""
+    """Reorder a script's operator and its layout to the stored order; None if the plan does not match."""
     match operator:
         case AggregateOperator():
             return _aggregation(operator, compiled, columns)
@@ -127,7 +127,7 @@ def in_stored_order(
 def _aggregation(
     operator: AggregateOperator, compiled: StateLayout, columns: TableColumns, framed: bool = False
 ) -> tuple[AggregateOperator, StateLayout] | None:
-    """Put an aggregation of a script in stored order, and derive its layout."""
+    """Reorder the keys and calls of a script's aggregation to the stored order, and derive its layout."""
     own = [*zip(operator.keys, operator.key_types, strict=True)]
     order = _in_order(compiled.key, own, operator.segment, columns, "keys")
     if order is None:
@@ -177,7 +177,7 @@ def _with_sums_and_counts(operator: AggregateOperator) -> AggregateOperator:
 def _over(
     operator: OverOperator, compiled: StateLayout, columns: TableColumns
 ) -> tuple[OverOperator, StateLayout] | None:
-    """Put an OVER of a script in stored order, and derive its layout."""
+    """Reorder the columns of a script's OVER to the stored order, and derive its layout."""
     framed = operator.frame.preceding is not None
     accumulators = tuple(state for state in compiled.states if state.name not in BESIDE_ACCUMULATORS)
     found = _aggregation(operator.as_aggregation, replace(compiled, states=accumulators), columns, framed)
@@ -218,7 +218,8 @@ def _without_match(part: Expression, segment: StatelessSegment) -> bool:
 def _only_grows(operator: AggregateOperator) -> bool:
     """True if no retracted row could have been the minimum or maximum.
 
-    Flink's planner assumes this even in some cases in which it is false (FlinkRelMdModifiedMonotonicity).
+    Flink's planner assumes such rows even in some cases in which the assumption is false
+    (FlinkRelMdModifiedMonotonicity).
     """
     segment, below = operator.segment, operator.segment.origin
     extremes = [call for call in operator.aggregates if call.function in ("MIN", "MAX")]
@@ -233,7 +234,7 @@ def _only_grows(operator: AggregateOperator) -> bool:
 
 
 def _join(operator: JoinOperator, compiled: StateLayout, columns: TableColumns) -> JoinOperator | None:
-    """Put a regular join of a script in stored order."""
+    """Reorder the columns of a script's regular join to the stored order."""
     if [state.name for state in compiled.states] != ["left-records", "right-records"]:
         return None
     kept = [state.counts_matches for state in compiled.states]
@@ -275,7 +276,7 @@ _UPDATE_FAST_OR_RETRACT = (["Top1-Rank-State"], ["data-state-with-update"], ["da
 
 
 def _rank(operator: RankOperator, compiled: StateLayout, columns: TableColumns) -> RankOperator | None:
-    """Put a ranking of a script in stored order."""
+    """Reorder the columns of a script's ranking to the stored order."""
     known = _APPEND_FAST[operator.kind] if appends(operator.segment) else _UPDATE_FAST_OR_RETRACT
     if [each.name for each in compiled.states] not in known:
         return None
@@ -317,7 +318,7 @@ def _in_order(
     columns: TableColumns,
     what: str,
 ) -> list[int] | None:
-    """For each stored field, the position of the script's column; None if they do not match."""
+    """For each stored field, the position of its column in the script; None without a match."""
     return align(
         [Part(nullable(each.type), columns.named(each.composition)) for each in stored],
         [Part(nullable(stored_as(type)), columns.named(composition(each, segment))) for each, type in own],
@@ -361,7 +362,7 @@ def _shape(over: Any) -> tuple[int, bool, bool]:
 
 
 def align(wanted: Sequence[Part], given: Sequence[Part], what: str, words: Sequence[str]) -> list[int] | None:
-    """For each part of a compiled plan, the position of the script's part; None if they do not match."""
+    """For each part of a compiled plan, the position of its match in the script; None without a match."""
     sides = [_by_columns(wanted), _by_columns(given)]
     if len(wanted) != len(given) or {key: len(each) for key, each in sides[0].items()} != {
         key: len(each) for key, each in sides[1].items()

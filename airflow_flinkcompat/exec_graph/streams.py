@@ -22,7 +22,7 @@ from airflow_flinkcompat.exec_graph.symbols import (
 UNMEANT = frozenset(("inputProperties", "localAggInputRowType", "namedWindowProperties"))
 """Configuration fields that repeat the input, or describe output that is not stored."""
 ASIDE = frozenset(("configuration", "state", "generateUpdateBefore"))
-"""Configuration fields for settings, time to live and emission: judged elsewhere, or unmeasured."""
+"""Configuration fields for settings, time to live and emission, which this module does not compare."""
 _SAME_ROWS = ASIDE | {"argument types"}
 """Facets that do not change the output rows."""
 
@@ -30,8 +30,7 @@ _SAME_ROWS = ASIDE | {"argument types"}
 def rows_meaning(kind: str, facets: Facets, symbols: Symbols, but: Container[str] = ()) -> Symbol:
     """The meaning of an operator's output rows, including everything upstream.
 
-    An operator's state may remain right after a change of its condition, join type or rank, but its output rows
-    change.
+    If an operator's condition, join type or rank changes, its state may still be correct, but its output rows change.
     """
     properties = (
         (name, value)

@@ -17,7 +17,7 @@ from airflow_flinkcompat.plan.functions import ANEW_FOR_EACH_ROW
 Symbol = int
 _BOUNDS = ("window_start", "window_end", "window_time")
 _PROPERTIES = {"WindowStart": "window_start", "WindowEnd": "window_end", "Rowtime": "window_time"}
-"""Window bounds, by their names in aggregations."""
+"""Window bounds and the event time of a window, by their names in the JSON of an aggregation."""
 
 
 def _named_part(key: str, configured: object) -> Hashable:
@@ -182,7 +182,7 @@ class ColumnMeanings:
 
 
 def joined(inputs: Sequence[ColumnMeanings]) -> ColumnMeanings:
-    """The columns of all inputs in the order of join conditions, with the rows of the first input."""
+    """The columns of all inputs as numbered in join conditions, with the row meaning of the first input."""
     return ColumnMeanings(
         tuple(symbol for each in inputs for symbol in each.symbols),
         tuple(name for each in inputs for name in each.names),

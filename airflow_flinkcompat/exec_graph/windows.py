@@ -9,19 +9,18 @@ window until that window fires. Rows of fired slices are merged under the end of
 
 Changed windows therefore find every row of the windows that have not fired yet, if both conditions are met:
 
-* The new size is not greater than the old size. The last window with a row then ends no later than before, so Flink
-  has not dropped the row with its slice or as a late row.
-* Each new slice consists of whole old slices that can be distinguished (for CUMULATE, of whole full-size windows).
-  An old slice then belongs to the first new slice that ends at or after the end of the old slice. Accumulators in one
-  new slice are merged.
+* The new size is not greater than the old size. The last new window with a row then ends no later than the last old
+  window with this row, so Flink has not dropped the row with its slice or as a late row.
+* Each new slice consists of whole old slices that can be distinguished (for CUMULATE, of whole full-size windows). An
+  old slice then belongs to the first new slice that ends at or after the end of the old slice. The accumulators of
+  old slices that belong to one new slice are merged.
 
 Each end of a new window is also the end of an old window. The old job has therefore never emitted a window that the
 new job still has to emit. Rows of new slices whose windows have all fired are left out, because no timer would fire
-or clear these slices. They include all rows that are late for the new windows, but were not late for the old
-windows. For each slice, a key needs a timer at the end of the first window that has not fired. When such a timer
-fires, HOP and CUMULATE set the next timer. A timer without a slice would make TUMBLE emit an empty row, so no such
-timer is written.
-HOP detects empty windows by the number of rows.
+or clear these slices. The omitted rows include all rows that are late for the new windows, but were not late for the
+old windows. For each slice, a key needs a timer at the end of the first window that has not fired. When this timer
+fires, HOP and CUMULATE set the timer of the next window. A timer without a slice would make TUMBLE emit an empty row,
+so no such timer is written. HOP detects empty windows by the number of rows.
 """
 
 from __future__ import annotations
@@ -80,7 +79,7 @@ class SlicedWindow:
         return moment + (self.offset - moment) % self.step
 
     def place(self, end: int, watermark: int) -> tuple[int, int] | None:
-        """The end of an old slice's new slice, and the first end to fire; None if all windows have fired."""
+        """The ends of an old slice's new slice and of its next window; None if all its windows have fired."""
         found = self.next_end(end)
         last = found - self.step + self.size
         if self.kind is WindowKind.CUMULATE:

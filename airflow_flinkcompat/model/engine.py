@@ -17,17 +17,17 @@ class EngineFacts:
         default_version: The version assumed for a job without an engine version.
         version_examples: Examples of versions, for messages.
         label_has_version: True if the label that users see contains the version.
-        majors: The major numbers of its versions; None if any number is possible.
+        majors: The major numbers of the engine's versions; None if any number is possible.
         flink_lines: The Flink version that each major version is based on, such as 1.17; None if the engine is
             Flink itself.
         one_deployment: True if a whole script is one deployment: settings for an added or removed query then also
-            apply to all other queries. Otherwise each query may be a separate job.
+            apply to all other queries. If False, each query may be a separate job.
         takes_commands: True if jobs accept Flink's own commands, either SQL of the SQL Gateway or its command
             line.
         endings_known: True if the result of a failed restore is known: a refusal, or wrong rows.
         compiles_plans: True if Flink's planner can compile the engine's scripts.
-        fills_variables: True if its platform replaces ``${secret_values.NAME}``, so that such a variable in a script
-            is no secret.
+        fills_variables: True if the engine's platform replaces ``${secret_values.NAME}``, so that such a variable in
+            a script is no secret.
     """
 
     default_version: str
@@ -95,7 +95,7 @@ _BEFORE_1_20: Mapping[str, str] = {
     IGNORE_UNCLAIMED: "execution.savepoint.ignore-unclaimed-state",
 }
 RECOVERY_PREFIXES = ("execution.state-recovery.", "execution.savepoint.", _BEFORE_1_20[CLAIM_MODE])
-"""Beginnings of all recovery options in every spelling. The deployment sets them, never a script."""
+"""Prefixes of all recovery options in all Flink versions. Only a deployment sets them, never a script."""
 
 
 def recovery_option(option: str, version: str) -> str:

@@ -26,7 +26,7 @@ def install_command(*extras: Extra) -> str:
 
     Returns:
         A pip command. It names the checkout, wheel or repository that the package was installed from. For a package
-        from an index, it is the name of the package.
+        from an index, the command names the package.
     """
     wanted = f"[{','.join(extras)}]" if extras else ""
     try:

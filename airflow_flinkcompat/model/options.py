@@ -1,7 +1,7 @@
 """Options that a user chooses; each closed list of choices is defined once, in this module.
 
 A choice on which code branches is an enum. A literal type of the same values follows each enum, so that a type
-checker finds a misspelt operator argument. A test compares the two.
+checker finds a misspelt operator argument. A test compares each enum with its literal type.
 """
 
 from __future__ import annotations

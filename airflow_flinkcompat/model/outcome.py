@@ -82,8 +82,8 @@ class Policy:
 
     ``migratable`` and ``partly_migratable`` apply to an incompatible change if a migration keeps all or part of its
     state, and only if the DAG has a branch ``migrate``. ``sink_begins_empty`` (resume, approve or restart) applies if
-    a job would resume or migrate, but an updating query writes into a new keyed sink. The new sink only receives keys
-    that change after the restart.
+    a job would resume or migrate, but an updating query writes into a new keyed sink. Such a sink only receives the
+    keys whose results change after the restart.
 
     State is never discarded without consent. An incompatible change restarts only if the policy allows it explicitly,
     or if a backfill recomputes the history (see :meth:`of`). Raises ValueError for an unknown branch, and for a

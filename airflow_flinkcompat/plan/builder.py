@@ -274,10 +274,10 @@ class _Builder:
             self._execute_plan(tree, statement)
 
     def _compile_plan(self, tree: nodes.CompilePlan, statement: Statement) -> None:
-        """Compile the queries of a plan. They run where EXECUTE PLAN names the file.
+        """Record the queries of COMPILE PLAN by the name of the file; EXECUTE PLAN runs these queries.
 
-        Flink does not overwrite a file. After IF NOT EXISTS, or COMPILE AND EXECUTE, the file may contain an older
-        plan.
+        Flink does not overwrite a file. If the statement contains IF NOT EXISTS or COMPILE AND EXECUTE, the file may
+        contain an older plan.
         """
         before, self.pipelines = self.pipelines, []
         self._statement(tree.expression, statement, None)
@@ -305,7 +305,7 @@ class _Builder:
         self.problems.append(Problem("plan-file", message, normal_form(tree), span_of(tree, statement)))
 
     def _asked_before(self, name: Path | str, tree: exp.Expr, statement: Statement) -> None:
-        """Record earlier uses of a name that is only declared here. They referred to a different object."""
+        """Record that earlier uses of a declared name refer to a different object."""
         if name in self.environment.undeclared:
             self._fact("declared after its use", "", tree, statement)
 

@@ -73,9 +73,9 @@ _DEFAULT_DATABASES = {"generic_in_memory": "default", "hive": "default", "iceber
 class Namespace:
     """The current catalog and database, which resolve names.
 
-    The initial ``default_catalog`` and ``default_database`` are written as "". So is the default database of every
-    other catalog, so that a table has the same path in every spelling. ``defaults`` are the default databases of the
-    catalogs that the script creates.
+    The initial ``default_catalog`` and ``default_database`` are written as "". The default database of every other
+    catalog is also written as "", so that a table has the same path in every spelling. ``defaults`` are the default
+    databases of the catalogs that the script creates.
     """
 
     catalog: str = ""
@@ -149,7 +149,7 @@ class Environment:
     views: dict[Path, View] = field(default_factory=dict)
     functions: dict[str, FunctionDeclaration] = field(default_factory=dict)
     scripts: Sequence[Script] = ()
-    """The scripts that are read. Any column in their text may belong to an undeclared table."""
+    """The scripts of the session. Any column name in these scripts may belong to an undeclared table."""
     undeclared: set[Path | str] = field(default_factory=set)
     """Tables (by path) and functions (by lower-case name) that were used before their declaration."""
 
@@ -197,7 +197,7 @@ class Environment:
 
 
 def qualified_name(qualifier: exp.Expression, name: str) -> exp.Expression | None:
-    """The name of a function after its database or catalog; None after any other expression."""
+    """The function name with its qualifier; None if the qualifier is no name of a database or catalog."""
     if not all(isinstance(part, exp.Dot | exp.Column | exp.Identifier) for part in qualifier.walk()):
         return None
     return exp.Dot.build([*(part.copy() for part in name_parts(qualifier)), exp.to_identifier(name)])

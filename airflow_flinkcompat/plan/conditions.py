@@ -1,9 +1,9 @@
 """Normal form of conditions that Flink plans equally in WHERE, HAVING and ON (EXPLAIN, 2.3.0, 1.20.3).
 
-NOT and IN lists are planned as the comparisons that they mean. In these clauses, the order of AND and OR operands and
-the sides of a comparison have no effect, and tautologies are dropped. Elsewhere the order has an effect. For an
-output column, the argument of a metric or its FILTER, the planner requests source columns in the order in which they
-are mentioned. This order may add an operator to the job.
+NOT and IN lists are planned as equivalent comparisons. In WHERE, HAVING and ON, the order of AND and OR operands and
+the sides of a comparison have no effect, and tautologies are dropped. In all other clauses, the order of operands has
+an effect. For an output column, the argument of a metric or its FILTER, the planner requests source columns in the
+order in which the expression mentions them. A different order may add an operator to the job.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def constant_value(part: Expression) -> bool | None:
 
 
 def _order(left: Literal, right: Literal) -> int | None:
-    """The order of two constants if every engine agrees: exact numbers, and equal strings."""
+    """The order of two constants (-1, 0 or 1) if all engines agree: exact numbers, or equal strings."""
     a, b = left.value, right.value
     if isinstance(a, str) and a == b and left.type == right.type:
         return 0
@@ -160,7 +160,7 @@ def _rebuilt(part: FunctionCall, function: str, args: tuple[Expression, ...]) ->
 
 
 def _place(value: Expression) -> tuple[str, tuple[int, ...]]:
-    """A sort key from the text and the inputs, because columns of one name differ by their input."""
+    """A sort key for an operand: its text, then its inputs, which distinguish columns of one name."""
     return describe(value), tuple(_input(leaf) for leaf in leaves(value) if isinstance(leaf, Leaf))
 
 

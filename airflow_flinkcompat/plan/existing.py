@@ -24,12 +24,12 @@ _SHOWN: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("COLUMNS", "PARTITIONS"), _RELATIONS),
     "DATABASES": ("CATALOG",),
 }
-"""The kinds of object after FROM in SHOW; a database for all other lists."""
+"""The kinds of object that may follow FROM in SHOW, by list; all other lists accept a database."""
 _STORED = "table.catalog-store."
 _Object = tuple[str, Path, bool]
 """The kind and path of an object, and True if it is temporary."""
 _Missing = tuple[str, str, bool]
-"""A message, the catalog of the missing name, and True if no other source can declare the name."""
+"""A message, the catalog of the missing name, and False if the name may be declared elsewhere."""
 
 
 @dataclass

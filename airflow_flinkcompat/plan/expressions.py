@@ -1,6 +1,7 @@
 """Scalar expressions and aggregate calls of a plan, as frozen values without parser nodes.
 
-Spans contain the place in the script. They do not affect equality, so moved or re-indented text is no change.
+Spans contain the place in the script. Two expressions with different spans can be equal, so moved or re-indented text
+is no change.
 """
 
 from __future__ import annotations
@@ -222,8 +223,8 @@ class Pass(Generic[Function]):
     """A pass that normalises a plan.
 
     ``summary`` describes the planner's behaviour. ``seen_on`` is the version of Flink in which EXPLAIN or a restore
-    showed it; all engines are assumed to behave like this. ``apply`` performs the pass; its signature depends on the
-    stage.
+    showed this behaviour; all engines are assumed to behave like this version. ``apply`` performs the pass; its
+    signature depends on the stage.
     """
 
     name: str

@@ -82,11 +82,11 @@ def join_operator(
 
 
 def filtered(operator: JoinOperator, part: Expression, with_filter: WithFilter) -> JoinOperator | None:
-    """Move a conjunct from above into or below a join; None if the planner does not move it.
+    """Move a downstream conjunct into a join or its inputs; None if the planner does not move it.
 
-    ``part`` refers to the join's output columns. It moves below the preserved side of an outer join, or into an inner
-    join. A WHERE stays above a temporal join (measured). It also stays above a lookup join, unless it can move
-    through the operator below.
+    ``part`` refers to the join's output columns. The conjunct moves to the preserved input of an outer join, or into an
+    inner join. A conjunct of WHERE stays downstream of a temporal join (measured). It also stays downstream of a lookup
+    join, unless the operator upstream of the lookup can pass it on.
     """
     if operator.form not in (JoinForm.REGULAR, JoinForm.INTERVAL, JoinForm.WINDOW, JoinForm.LOOKUP):
         return None
@@ -110,7 +110,7 @@ def filtered(operator: JoinOperator, part: Expression, with_filter: WithFilter) 
 
 
 def _below_lookup(operator: JoinOperator, part: Expression, with_filter: WithFilter) -> JoinOperator | None:
-    """Move a conjunct through a lookup join and the operator below it (EXPLAIN); None if it stays above."""
+    """Move a conjunct through a lookup join and the next upstream operator; None if it does not move."""
     below, table = operator.segments
     moved = with_filter(below, transform(part, _own))
     if (moved.filters, moved.window_filters) != (below.filters, below.window_filters):
@@ -163,10 +163,10 @@ def _refs(part: Expression) -> list[InputRef]:
 
 
 def strict_join(join: Join, conditions: Sequence[Expression]) -> Join:
-    """Convert an outer join to a stricter kind, if conditions above drop all rows that it pads with NULL.
+    """Convert an outer join to a stricter kind if downstream conditions drop its NULL-padded rows.
 
-    Conditions on one input also apply to joins in that input. Rows must keep their types, so all padded columns must
-    be nullable anyway.
+    Downstream conditions on one input also apply to the joins within that input. The row type must not change, so the
+    columns that the join pads must also be nullable without the join.
     """
     schema, width = join.left.schema + join.right.schema, len(join.left.schema)
     timed = join.condition is not None and any(schema[ref.index].time_attribute for ref in _refs(join.condition))
@@ -234,8 +234,8 @@ class _Bounded:
 def _bounded(parts: Iterable[Expression], schema: tuple[Column, ...], width: int) -> _Bounded | None:
     """The bounds of the left time minus the right time in milliseconds, and the conjuncts without time.
 
-    None unless there is exactly one lower and one upper bound, and no other use of time. Flink accepts only one of
-    each.
+    None unless there is exactly one lower and one upper bound, and no other use of time. Flink accepts only one bound
+    of each kind.
     """
     lower: list[int] = []
     upper: list[int] = []

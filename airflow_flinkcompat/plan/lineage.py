@@ -80,9 +80,9 @@ from airflow_flinkcompat.plan.ranks import is_select_list, numbering, numbers_ro
 from airflow_flinkcompat.plan.types import BOOLEAN, UNKNOWN, TimeAttribute
 
 SIZE_LIMIT = 20_000
-"""Maximum number of parts of a resolved expression. A larger plan is not expanded, to save time."""
+"""Maximum number of parts of a resolved expression. A plan with a larger expression is not expanded."""
 RELATIONS_LIMIT = 10_000
-"""Maximum number of relations of a pipeline; 30 views that read the previous view twice are 2**30."""
+"""Maximum number of relations of a pipeline; a chain of 30 views, each read twice, expands to 2**30."""
 
 
 RANKING = frozenset({"ROW_NUMBER", "RANK", "DENSE_RANK", "PERCENT_RANK", "CUME_DIST", "NTILE"})
@@ -94,7 +94,7 @@ RANKING = frozenset({"ROW_NUMBER", "RANK", "DENSE_RANK", "PERCENT_RANK", "CUME_D
 class _Stream:
     """A relation under evaluation: its resolved and typed columns over a segment.
 
-    ``numbering`` is a ROW_NUMBER directly below, whose range of ranks is not known yet.
+    ``numbering`` is a ROW_NUMBER that is the direct input, if its range of ranks is not known yet.
     """
 
     columns: tuple[Expression, ...]
@@ -126,7 +126,7 @@ def resolve_operators(sink: Sink) -> Output:
 
 
 def _origin(part: Expression, below: _Stream) -> Expression:
-    """The origin of a column. Unless the column is computed, its text for users is that of its use."""
+    """The origin of a column. A computed column keeps its own span; any other gets the span of its use."""
     if not isinstance(part, InputRef):
         return part
     origin = below.columns[part.index]
@@ -528,7 +528,7 @@ def _where_of_join(node: Node) -> Node:
 
 
 def _where_of_selected_join(node: Filter, selected: Project, parts: Iterable[Expression]) -> Node:
-    """Make the outer join of a subquery stricter if a condition above drops its padded rows."""
+    """Make the outer join of a subquery stricter if a condition of the outer query drops its padded rows."""
     if not isinstance(selected.input, Join) or selected.hints:
         return node
     columns = selected.expressions
@@ -552,7 +552,7 @@ NODE_PASSES: tuple[Pass[Callable[[Node], Node]], ...] = (
         _where_of_join,
     ),
 )
-"""Passes over each node of a plan before it is resolved."""
+"""Passes that are applied to each node of a plan before the node is resolved."""
 FILTER_PASSES: tuple[Pass[Callable[[StatelessSegment, Expression], StatelessSegment | None]], ...] = (
     Pass("filter-into-join", "a condition above a join moves into or below the join", _into_join),
     Pass(
@@ -561,11 +561,11 @@ FILTER_PASSES: tuple[Pass[Callable[[StatelessSegment, Expression], StatelessSegm
         _below_aggregation,
     ),
 )
-"""Passes over a conjunct above an operator, until one moves it; None means that a pass did not."""
+"""Passes that try to move a downstream conjunct upstream; None means that a pass did not move it."""
 OUTPUT_PASSES: tuple[Pass[Callable[[Output], Output]], ...] = (
     Pass("pruning", "metrics and columns that nothing reads are removed", _pruned),
 )
-"""Passes over a whole pipeline."""
+"""Passes that are applied to a whole pipeline."""
 PASSES: tuple[Pass[Any], ...] = (*CALL_PASSES, *CONDITION_PASSES, *NODE_PASSES, *FILTER_PASSES, *OUTPUT_PASSES)
 """The passes of all stages, in order."""
 

@@ -37,10 +37,10 @@ class Measure(StrEnum):
 class Window:
     """A window definition. Lengths are in milliseconds, or in rows if ``measure`` is ``ROWS``.
 
-    ``size`` is the length (the maximum for CUMULATE). ``slide`` is the slide of HOP or the step of CUMULATE. ``gap``
-    is the gap of SESSION, and ``offset`` shifts all windows. Fields that do not apply to a kind are None.
+    ``size`` is the length (the maximum for CUMULATE). ``slide`` is the slide of HOP or the step of CUMULATE. ``gap`` is
+    the gap of SESSION, and ``offset`` shifts all windows. Fields that do not apply to a kind are None.
     ``normalised_offset`` is the effective offset: modulo slide for HOP, modulo size for TUMBLE and CUMULATE. Only
-    TUMBLE and HOP of the Table API can be measured in rows. Windows in rows close when they are full.
+    TUMBLE and HOP of the Table API can be measured in rows. A window that is measured in rows closes when it is full.
     """
 
     kind: WindowKind
@@ -257,9 +257,9 @@ class Correlate(Single):
 class Aggregate(Single):
     """A group aggregation without a window. Its columns are the keys, then the aggregates.
 
-    This includes an aggregation over windowed rows, unless both window bounds are keys. For GROUPING SETS, CUBE and
-    ROLLUP, ``grouping_sets`` contains the positions of the keys in each set; None for a plain GROUP BY. SELECT
-    DISTINCT is an Aggregate without aggregates.
+    An aggregation over windowed rows is also a group aggregation, unless both window bounds are keys. For GROUPING
+    SETS, CUBE and ROLLUP, ``grouping_sets`` contains the positions of the keys in each set; None for a plain GROUP BY.
+    SELECT DISTINCT is an Aggregate without aggregates.
     """
 
     stateful: ClassVar[bool] = True
@@ -405,9 +405,9 @@ class Clause:
 class Opaque:
     """A construct that is kept whole: kind (such as MATCH_RECOGNIZE), normal form and inputs.
 
-    An unchanged construct is compatible, and a change of its form is ``unknown``. It cannot be backfilled.
-    ``clauses`` are compared separately, by name. ``keys`` contains the partition keys of each input by number.
-    ``error`` is the reason code if the construct could not be bound.
+    An unchanged construct is compatible, and a change of its form is ``unknown``. A backfill cannot compute such a
+    construct. ``clauses`` are compared separately, by name. ``keys`` contains the partition keys of each input by
+    number. ``error`` is the reason code if the construct could not be bound.
     """
 
     stateful: ClassVar[bool] = True
@@ -470,8 +470,8 @@ Node = (
 def outermost_windows(node: Node) -> tuple[WindowAssign | GroupWindowAggregate | None, ...]:
     """The uppermost windowing node for a node's rows, one per branch of a union.
 
-    None represents a branch whose rows have no window. Windows of rows are ignored, because no moment is their
-    boundary.
+    None represents a branch whose rows have no window. Windows that are measured in rows are ignored, because no point
+    in time is their boundary.
     """
     if isinstance(node, WindowAssign | GroupWindowAggregate):
         return (node if node.window.measure is Measure.TIME else None,)

@@ -78,8 +78,8 @@ class StatelessSegment:
     """The stateless segment between an operator or sink and its input.
 
     ``filters`` contains conjuncts without window fields, and ``window_filters`` conjuncts on window fields.
-    ``functions`` contains the applied table functions as (call, outer). ``windows`` contains the windowing functions,
-    nearest last.
+    ``functions`` contains the applied table functions as (call, outer). ``windows`` contains the windowing functions
+    from upstream to downstream.
     """
 
     origin: Source | Operator | Rows | None
@@ -250,14 +250,14 @@ class AggregateOperator(Operator):
 
     @cached_property
     def window_computations(self) -> tuple[Expression, ...]:
-        """Keys, arguments and filters that are computed from window fields."""
+        """Grouping keys, and arguments and filters of aggregates, that are computed from window fields."""
         read = [part for call in self.aggregates for part in (*call.args, call.filter) if part is not None]
         computed = [part for part in read if uses_window_field(part) and window_field(part) is None]
         return (*[key for key in self.keys if uses_window_field(key)], *computed)
 
     @cached_property
     def window_aggregates(self) -> tuple[AggregateCall, ...]:
-        """Aggregates over window fields."""
+        """Aggregate calls whose arguments contain window fields."""
         return (*[call for call in self.aggregates if any(map(uses_window_field, call.args))],)
 
     @property
@@ -376,7 +376,7 @@ class OtherKind(StrEnum):
 
 
 _PASSING = frozenset({OtherKind.UNION_ALL, OtherKind.LIMIT, OtherKind.TEMPORAL_SORT})
-"""Constructs that pass rows on. Their rows are only retracted if their input is retracted."""
+"""Constructs that pass rows on; they only emit a retraction if they receive one."""
 
 
 @dataclass(frozen=True)
@@ -421,7 +421,7 @@ class OverOperator(Operator):
 
     ``aggregates`` contains the distinct calls in order of first use. ``order`` is the ORDER BY as (expression,
     ascending, nulls first). ``row`` contains the columns that are read, and ``all_columns`` all input columns. The
-    planner decides which of them are stored (measured).
+    planner decides which of these columns are stored (measured).
     """
 
     segment: StatelessSegment
@@ -507,17 +507,18 @@ class RankKind(StrEnum):
 
 @dataclass(frozen=True)
 class RankOperator(Operator):
-    """Top-N or deduplication: ROW_NUMBER with a constant range of ranks directly above.
+    """Top-N or deduplication: ROW_NUMBER with a directly following filter for a constant range of ranks.
 
     ``partition`` contains the distinct PARTITION BY keys in written order. ``order`` is the ORDER BY as (expression,
     ascending, nulls first), and ``order_clock`` the time attribute if it is the only sort key. Ranks from ``first``
-    to ``last`` are kept. ``row`` is the stored row in the planner's order: columns that are read above, partition and
-    order keys, and keys of a lower aggregation. ``number_read`` is True if the rank is read above (the rank is a
-    constant if the range has one rank). ``window`` is the lower window if both its bounds are partition keys.
-    ``selected`` contains the other columns of the SELECT list, if a lower aggregation has metrics that the row lacks.
-    The SELECT list then decides if the planner drops these metrics (EXPLAIN). ``constant_key`` is True if a key was a
-    constant, outside of windows. The planner drops this key, perhaps together with a projection of the source
-    (EXPLAIN). ``conditions`` contains the conditions for the range of ranks.
+    to ``last`` are kept. ``row`` is the stored row in the planner's order: columns that are read downstream,
+    partition and order keys, and keys of an upstream aggregation. ``number_read`` is True if the rank is read
+    downstream (the rank is a constant if the range has one rank). ``window`` is the window of the input rows if both
+    its bounds are partition keys. ``selected`` contains the other columns of the SELECT list, if an upstream
+    aggregation has metrics that the stored row lacks. In this case, the SELECT list decides if the planner drops
+    these metrics (EXPLAIN). ``constant_key`` is True if a partition or order key was a constant and ``window`` is
+    None. The planner drops a constant key, perhaps together with a projection of the source (EXPLAIN). ``conditions``
+    contains the conditions for the range of ranks.
     """
 
     segment: StatelessSegment
@@ -564,8 +565,8 @@ class RankOperator(Operator):
     def prune(self, wanted: Set[object]) -> Self:
         """Keep only the columns that the planner stores in the row.
 
-        The row always keeps partition and order keys, and the keys of a lower aggregation. The metrics of that
-        aggregation are planned even if nothing reads them.
+        The row always keeps partition and order keys, and the keys of an upstream aggregation. The planner keeps the
+        metrics of this aggregation even if nothing reads them.
         """
         below = self.segment.origin
         aggregation = below if isinstance(below, AggregateOperator) else None

@@ -53,8 +53,8 @@ class OrderBinder:
     ) -> Node:
         """Add ORDER BY and LIMIT to a query; ``below`` binds sort keys that the SELECT list lacks.
 
-        Flink drops the ORDER BY of a subquery or WITH query, unless LIMIT or OFFSET needs it. ``root`` is False for
-        such queries.
+        Flink drops the ORDER BY of a subquery or WITH query, unless LIMIT or OFFSET needs it. ``root`` is False for a
+        subquery or WITH query.
         """
         order, limit, offset = map(tree.args.get, ("order", "limit", "offset"))
         if order is None and limit is None and offset is None:
@@ -171,8 +171,8 @@ def with_kept_sorts(node: Node, *, root: bool) -> Node:
     """Remove the sorts of views that Flink drops (planned on 2.3).
 
     Flink keeps the ORDER BY of a view only if the statement, or a view that the statement reads, selects directly
-    from that view. A subquery, join, aggregation or LIMIT above drops it. Flink refuses a query with such a view
-    below OVER, and sorts below IN and EXISTS; these queries remain unchanged.
+    from that view. A subquery, join, aggregation or LIMIT over the view drops the ORDER BY. Flink refuses an OVER
+    over such a view, and an ORDER BY in a subquery of IN or EXISTS; these queries remain unchanged.
     """
     match node:
         case Project() | Filter():

@@ -1,8 +1,8 @@
 """Origins of values through all lower projections, views, CTEs and subqueries.
 
-These leaves replace :class:`InputRef` in operators. Two queries that compute the same from the same columns have
-equal expressions, whatever their aliases and nesting. Types are no part of the meaning (``normalize`` removes them);
-the layout of state is compared separately.
+The leaves in this module replace :class:`InputRef` in the expressions of operators. Two queries that compute the same
+from the same columns have equal expressions, whatever their aliases and nesting. Types are no part of the meaning
+(``normalize`` removes them); the layout of state is compared separately.
 """
 
 from __future__ import annotations

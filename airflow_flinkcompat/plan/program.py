@@ -173,8 +173,8 @@ class Program:
 def type_problems(statement: Statement) -> Iterator[Problem]:
     """Find types in a statement that Flink does not have.
 
-    Flink 2.3 was observed to refuse each type that is found. A name with a database may be a type that is declared
-    elsewhere, so its effect is unknown.
+    Tests with Flink 2.3 showed that it refuses each type that this function finds. A name with a database may be a
+    type that is declared elsewhere, so its effect is unknown.
     """
     for node in statement.nodes:
         if not isinstance(node, nodes.FlinkType) or node.this != USER_TYPE:

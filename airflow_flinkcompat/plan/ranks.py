@@ -26,11 +26,11 @@ from airflow_flinkcompat.plan.origins import (
 from airflow_flinkcompat.plan.types import DataType, TimeAttribute
 
 _NO_END = 0
-"""The last rank of a numbering, as long as the conditions above are unknown."""
+"""Placeholder for the last rank of a ROW_NUMBER whose range of ranks is not known yet."""
 
 
 def numbers_rows(node: Over) -> bool:
-    """True if an OVER only numbers rows by an order; equal calls count once."""
+    """True if an OVER contains only an ordered ROW_NUMBER, which may occur several times."""
     call = node.calls[0]
     return call.call.function == "ROW_NUMBER" and bool(call.order_by) and all(other == call for other in node.calls)
 
@@ -82,7 +82,7 @@ def is_select_list(node: Project, over: Over) -> bool:
 def with_select_list(
     columns: tuple[Expression, ...], segment: StatelessSegment
 ) -> tuple[tuple[Expression, ...], StatelessSegment]:
-    """Move a SELECT list below its numbering, where the planner computes and stores the list (EXPLAIN)."""
+    """Move a SELECT list into the row of its ROW_NUMBER, as the planner does (EXPLAIN)."""
     rank = segment.origin
     assert isinstance(rank, RankOperator)
     taken: dict[Expression, DataType] = {}
@@ -110,7 +110,7 @@ def _input_column(leaf: Expression) -> Expression:
 
 
 def ranked(segment: StatelessSegment) -> StatelessSegment | None:
-    """The segment above a numbering, with its constant range of ranks; None without a constant range."""
+    """The segment downstream of a ROW_NUMBER, with its range of ranks; None if the range is not constant."""
     rank = segment.origin
     assert isinstance(rank, RankOperator)
     conditions = [part for part in segment.filters | segment.window_filters if _reads_number(part)]
@@ -232,7 +232,7 @@ def _window(partition: Iterable[Expression], segment: StatelessSegment) -> Assig
 
 
 def _window_of(key: Expression, segment: StatelessSegment) -> AssignedWindow | None:
-    """The window of a window field; None for a legacy group window, whose fields are computed later."""
+    """The window of a window field; None for a legacy group window, which computes its fields at the end."""
     if isinstance(key, WindowColumn):
         return segment.windows[key.level]
     below = segment.origin
@@ -246,7 +246,7 @@ def _window_of(key: Expression, segment: StatelessSegment) -> AssignedWindow | N
 def _clock(
     node: Over, key: Expression, columns: tuple[Expression, ...], segment: StatelessSegment
 ) -> TimeAttribute | None:
-    """The clock of a time attribute. For a ranking, the time column of a window is one, too (EXPLAIN)."""
+    """The clock of a time attribute; for rankings, also of a window's time column (EXPLAIN)."""
     for column, value in zip(node.input.schema, columns, strict=True):
         if normalize(value) == key and column.time_attribute is not None:
             return column.time_attribute

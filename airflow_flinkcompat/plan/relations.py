@@ -285,7 +285,7 @@ class QueryBinder(OrderBinder):
         return Relation(node, left.scope.concat(right))
 
     def _unnamed(self, function: str, arguments: tuple[Expression, ...], alias: str) -> tuple[Column, ...]:
-        """The columns of a table function without column aliases; every mentioned column if unknown."""
+        """The columns of a table function without column aliases; if unknown, all names in the scripts."""
         (kind,) = [each.type for each in arguments] if function == "UNNEST" else [UNKNOWN]
         if kind.name != "ARRAY" or kind.elements[0].name == "UNKNOWN":
             return self.environment.mentioned
@@ -493,7 +493,7 @@ class QueryBinder(OrderBinder):
     def _qualified(
         self, tree: exp.Expression, binder: ScalarBinder, aliases: Mapping[str, exp.Expression | InputRef]
     ) -> Expression:
-        """The query under QUALIFY, which may use aliases of the SELECT list."""
+        """The condition of QUALIFY, which may use aliases of the SELECT list."""
         base = binder.special
 
         def special(part: exp.Expression) -> Expression | None:

@@ -75,7 +75,7 @@ class Scope:
     qualifiers: tuple[str | None, ...]
     columns: tuple[Column, ...]
     optional: tuple[bool, ...] = ()
-    """True for columns of undeclared tables. A declared column of the same name has priority."""
+    """True for columns of undeclared tables. A declared column has priority over an equal name."""
 
     def concat(self, other: Scope) -> Scope:
         """Both scopes next to each other, as in a join."""
@@ -402,7 +402,7 @@ _READ: dict[type[exp.Expr], frozenset[str]] = {
     exp.Fetch: frozenset({"direction", "count", "limit_options"}),
     exp.LimitOptions: frozenset({"rows"}),
 }
-"""Arguments of trees that are read. Others are refused, because they would be lost silently."""
+"""The arguments of tree nodes that binders read. All others are refused instead of ignored."""
 
 
 def _cast(binder: ScalarBinder, tree: Any) -> Expression:

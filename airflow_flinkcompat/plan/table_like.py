@@ -1,7 +1,7 @@
 """``CREATE TABLE … LIKE …``: the parts that a new table inherits from an existing table.
 
-These parts and refusals were observed with Flink 2.3; the messages are Flink's. EXCLUDING PARTITIONS, EXCLUDING
-DISTRIBUTION and therefore EXCLUDING ALL only allow the new table to declare these parts itself.
+The inherited parts and the refusals were observed with Flink 2.3; the messages are Flink's. EXCLUDING PARTITIONS,
+EXCLUDING DISTRIBUTION and therefore EXCLUDING ALL only allow the new table to declare these parts itself.
 """
 
 from __future__ import annotations

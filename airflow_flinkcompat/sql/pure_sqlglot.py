@@ -1,8 +1,8 @@
 """Support for environments with sqlglot's compiled build (``sqlglotc``).
 
 The compiled build hides sqlglot's Python files behind extension modules, and a Python class cannot extend a compiled
-class. The Python sources are still installed, so this process loads them instead. This must happen before other code
-imports sqlglot. Otherwise, the import of this package fails.
+class. The Python sources are still installed, so this process loads them instead. The process must load them before
+other code imports sqlglot; otherwise, the import of this package fails.
 """
 
 from __future__ import annotations

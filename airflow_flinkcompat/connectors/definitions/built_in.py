@@ -1,4 +1,4 @@
-"""``print``, ``blackhole``, ``datagen``, ``filesystem`` (restored on 2.3 and 1.20), and ``faker``."""
+"""Facts about print, blackhole, datagen, filesystem (by restores on 2.3 and 1.20) and faker."""
 
 from __future__ import annotations
 

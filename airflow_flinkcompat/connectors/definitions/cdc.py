@@ -1,4 +1,4 @@
-"""Flink CDC connectors, by restores of ``postgres-cdc`` 3.5.0 on 1.20 and by the code of release 3.5."""
+"""Facts about Flink CDC, by restores of ``postgres-cdc`` 3.5.0 on Flink 1.20 and by the code of 3.5."""
 
 from __future__ import annotations
 

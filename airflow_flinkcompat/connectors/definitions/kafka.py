@@ -1,4 +1,4 @@
-"""``kafka`` and ``upsert-kafka``, restored on Flink 2.3 with flink-sql-connector-kafka 5.0.0-2.2."""
+"""Facts about ``kafka`` and ``upsert-kafka``, by restores on Flink 2.3 with connector 5.0.0-2.2."""
 
 from __future__ import annotations
 

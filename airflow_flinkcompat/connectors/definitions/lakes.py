@@ -1,4 +1,4 @@
-"""Lake tables: Iceberg, Paimon and Hudi (restored on Flink 1.20, and by source code), and Delta."""
+"""Facts about lake tables: Iceberg, Paimon, Hudi (restores on Flink 1.20, source code) and Delta."""
 
 from __future__ import annotations
 

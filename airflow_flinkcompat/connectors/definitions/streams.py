@@ -1,4 +1,4 @@
-"""Kinesis, Pulsar and sockets, by the source code of connectors; no restore was run."""
+"""Facts about Kinesis, Pulsar and sockets, by the source code of the connectors; no restore was run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JDBC, restored on 2.3 with connector 4.0; HBase, MongoDB and Redis, which were not restored."""
+"""Facts about JDBC (restores on Flink 2.3, connector 4.0), HBase, MongoDB and Redis (no restores)."""
 
 from __future__ import annotations
 

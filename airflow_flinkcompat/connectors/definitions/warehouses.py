@@ -1,4 +1,4 @@
-"""Analytical databases and search engines; only Doris was restored (on 1.20, with a stand-in)."""
+"""Facts about analytical databases and search engines; restores (1.20, stand-in) only for Doris."""
 
 from __future__ import annotations
 

@@ -126,7 +126,7 @@ def side_rows(read: ColumnMeanings, name: str, form: str = "row") -> Stored:
 def multi_join_layout(node: ExecNode, inputs: Sequence[ColumnMeanings], symbols: Symbols) -> StateLayout | Unknown:
     """The layout of a multi-way join: rows of each input by unique key, or a counter for each row.
 
-    The join columns locate all rows, except the rows of the first input.
+    The state of every input except the first also contains the columns that join this input.
     """
     conditions = {int(place): pairs for place, pairs in node.config["joinAttributeMap"].items()}
     key = _common_key(conditions)

@@ -118,8 +118,8 @@ def _has_condition_only_column(job: PlannedJob, join: JoinOperator) -> bool:
 def waiting_rows(job: PlannedJob, join: JoinOperator) -> StateSpec | None:
     """The state of rows that wait for an answer; None for a synchronous lookup.
 
-    A lookup that may be asynchronous may store such rows. A migration carries them if all facts that may affect them
-    are equal.
+    A lookup that may be asynchronous may store rows that wait for an answer. A migration carries these rows unchanged
+    if all facts that may affect them are equal.
     """
     looked_up = join.segments[1].origin
     assert isinstance(looked_up, Source)

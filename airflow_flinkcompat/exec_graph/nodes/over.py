@@ -45,7 +45,7 @@ _CLEANUP_TIMES = {
     ("", False, True): "NonTimeUnboundedPrecedingOverCleanupTime",
     ("", False, False): "NonTimeUnboundedPrecedingOverCleanupTime",
 }
-"""The state that a time to live adds to OVER, by the same three properties."""
+"""The state that a time to live adds to OVER, by time attribute, bounded frame and ROWS frame."""
 
 
 def over_layout(node: ExecNode, below: ColumnMeanings, symbols: Symbols) -> StateLayout | Unknown:

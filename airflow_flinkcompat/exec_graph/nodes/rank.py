@@ -79,7 +79,7 @@ def lower_rank(operator: RankOperator, symbols: Symbols, time_to_live: bool) -> 
 
 
 WAITING = "waiting-to-emit-on-timer"
-"""State of the first row by event time until its emission. This state never expires."""
+"""State with the first row by event time until its emission. A time to live does not affect it."""
 COUNTER = NamedState("counterState", VALUE, Stored("Int"))
 """State with the number of rows of a key, which is the only state if rows are ranked by arrival."""
 

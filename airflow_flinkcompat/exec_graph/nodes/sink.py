@@ -152,7 +152,8 @@ def cast_by_calc(job: PlannedJob) -> Known:
 def written_by_its_key(output: Output, read: Table, written: Table) -> bool:
     """True if the sink's key contains the source's key, so that no materializer is planned.
 
-    Flink checks that the sink's primary key includes a key of the rows. A Calc must pass that key on unchanged.
+    Flink checks that the sink's primary key includes a key of the rows. The Calc between source and sink must pass on
+    the source's key unchanged.
     """
     if not isinstance(output.segment.origin, Source) or output.insert_columns or output.partition:
         return False
