@@ -71,7 +71,7 @@ class MovedModules(MetaPathFinder, Loader):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Claim the former paths."""
+        """Return a spec for a module at a former path; None for any other module."""
         root, _, rest = fullname.partition(".")
         return ModuleSpec(fullname, self) if root == self._package and rest.partition(".")[0] in self._names else None
 
@@ -82,7 +82,7 @@ class MovedModules(MetaPathFinder, Loader):
             spec.loader_state = present.__spec__
             return present
         package = ModuleType(spec.name, present.__doc__)
-        package.__path__ = []  # import its modules through this finder, not a second time from the folder
+        package.__path__ = []  # so that submodules are imported through this finder, not a second time from the folder
         package.__dict__["__getattr__"] = partial(getattr, present)
         return package
 

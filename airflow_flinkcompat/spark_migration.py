@@ -90,7 +90,7 @@ class SparkWorkers:
         groups: Sequence[range],
         additional: RDD[tuple[int, bytes]] | None = None,
     ) -> list[R]:
-        """Scatter contents by key group, shuffle them, and gather each range of key groups in one task."""
+        """Scatter the contents of parts by key group, and gather each range of key groups in one task."""
         if not parts and additional is None:
             return [gather(each, ()) for each in groups]
         files = {group: place for place, each in enumerate(groups) for group in each}

@@ -131,7 +131,7 @@ def get_flinkcompat_cli_commands() -> list[GroupCommand]:
     ]
 
 
-# Options of a command that the connection replaces.
+# Options whose values come from the Airflow connection, so that the command does not offer them.
 _OF_CONNECTION = ("root", "config", "gateway", "jobmanager", "target")
 
 

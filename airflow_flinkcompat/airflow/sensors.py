@@ -36,7 +36,7 @@ WAITING_FOR = "waiting_for"
 class FlinkSqlChangeSensor(ScriptOperator, BaseSensorOperator):
     """Wait until the proposed script, settings, functions or catalog differ from the deployed version.
 
-    The deployed version is in the ledger. A version that was rejected, failed to deploy or cannot be read is not
+    The ledger records the deployed version. A version that was rejected, failed to deploy or cannot be read is not
     offered again, unless it is approved later. A planned version (``plan_only``) is offered after its plan was carried
     out. While the sensor waits in the triggerer, only the script's files are hashed. The ledger is read when the files
     change, and every ``recheck`` seconds.

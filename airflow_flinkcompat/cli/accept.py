@@ -157,7 +157,7 @@ def _unknown_rule(rule: str) -> str:
 
 
 def _reason_and_day(reason: str | None, until: str | None) -> tuple[str, date]:
-    """Check the reason and the last day. Raises InputError if one is missing or invalid."""
+    """Check the reason and the last day of a waiver. Raises InputError if one is missing or invalid."""
     if reason is None or not reason.strip():
         raise InputError("--reason is missing: explain to reviewers why the finding is acceptable")
     if until is None:

@@ -218,7 +218,7 @@ def over_backfill_table(given: Mapping[str, Any], table: Mapping[str, Any], plac
 
 
 def set_by_file(given: Mapping[str, Any], table: Mapping[str, Any]) -> Iterator[str]:
-    """The names of the arguments that the file sets, without their values."""
+    """The names of the arguments that the project file sets, without their values."""
     for key in _OPTIONS:
         if table.get(key) is not None and (key in _TABLES or not (given[key] or given.get(_INSTEAD.get(key, "")))):
             yield key

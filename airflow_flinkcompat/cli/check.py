@@ -250,7 +250,7 @@ def _require_readable(old: Side | None, new: Side | None, engine: str | None) ->
 
     Secrets in the deployed side are ignored, because a change that removes them must pass.
     """
-    if new is None:  # nothing is to be deployed
+    if new is None:  # the script was deleted, so nothing will be deployed
         return ()
     errors = bad_input(new if old is None else replace(new, beside=old), engine)
     if old is not None:

@@ -106,13 +106,13 @@ class _Found:
 
     @property
     def catalogs(self) -> tuple[str, ...]:
-        """Files that declare undeclared tables of scripts; empty if two files declare the same table."""
+        """Files with the missing declarations of scripts' tables; empty if two files declare the same table."""
         tables = [table for name in self.rivals for table in self.declaring[name]]
         return self.rivals if len({*tables}) == len(tables) else ()
 
     @property
     def rivals(self) -> tuple[str, ...]:
-        """All files that declare undeclared tables of scripts."""
+        """All files with the missing declarations of scripts' tables."""
         return tuple(name for name, tables in self.declaring.items() if tables & self.undeclared)
 
 

@@ -134,7 +134,7 @@ def judging(project: ProjectFile | None, place: Path | None, given: Given) -> Ju
 
 
 def judging_flink(command: str, place: Path | None, given: Given) -> JobOptions:
-    """Like :func:`judging`, for a command without a gate that supports only open-source Flink."""
+    """Like :func:`judging`, for a command that has no gate and supports only open-source Flink."""
     by = judging(project_for(given.config, place), place, replace(given, fail_on=DEFAULT_GATE))
     engine = by.options.engine or "flink"
     if not ENGINE_FACTS[engine].compiles_plans:
@@ -155,7 +155,7 @@ def ledger_roots(project: ProjectFile | None) -> tuple[str, ...]:
 
 
 def with_catalogs(project: ProjectFile | None) -> ProjectFile | None:
-    """Replace every catalog file by its DDL, so that each file is read only once."""
+    """Replace every catalog file with its DDL, so that each file is read only once."""
     if project is None:
         return None
     folder, known = project.folder, dict[tuple[str, ...], JobOptions]()
@@ -191,7 +191,7 @@ def _deployment_of(project: ProjectFile, script: Path | None, name: str | None) 
 
 
 def with_catalog_read(options: JobOptions, folder: Path) -> JobOptions:
-    """Replace catalog files by their DDL. Raises ScriptError if a file cannot be read."""
+    """Replace catalog files with their DDL. Raises ScriptError if a file cannot be read."""
     if not options.catalog_files:
         return options
     places = [folder / path for path in options.catalog_files]

@@ -65,7 +65,7 @@ def _opening(command: Decorated) -> Decorated:
 
 
 def _specs(script: str, savepoint: str, given: Given, planner: Planner) -> list[StateSpec]:
-    """The states that the script predicts."""
+    """The states of the operators in the plan of the script."""
     require_sql("state", script)
     by = judging_flink("state", path_of(script), given)
     side = required_side(read_named(script), by)
@@ -163,7 +163,7 @@ def _opened(output: Path | None) -> Iterator[Any]:
 
 @contextmanager
 def _writer(schema: pa.Schema, style: str, file: Any) -> Iterator[Callable[[pa.RecordBatch], object]]:
-    """Open a writer of batches in a format."""
+    """Open a writer of row batches in an output format."""
     if style == "csv":
         from pyarrow.csv import CSVWriter
 

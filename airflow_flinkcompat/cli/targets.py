@@ -69,11 +69,11 @@ class Planner:
 
     @property
     def extra(self) -> Extra:
-        """The extra that this planner needs."""
+        """The pip extra of this package that the planner needs."""
         return "local-flink" if self.is_local else "deploy"
 
     def compiling(self, options: JobOptions) -> Planner:
-        """Add the options of a job to this planner, and drop a target that cannot plan scripts."""
+        """Apply the planner mode and jars of a job, and drop a target that cannot plan scripts."""
         target = self.target if self.target is not None and _compiles_plans(self.target) else None
         found = replace(self, target=target, mode=options.planner)
         return replace(found, jars=options.jars if found.is_local else ())

@@ -66,7 +66,7 @@ class Baselines(Protocol):
         """
 
     def notes(self, project: ProjectFile) -> tuple[str, ...]:
-        """Notes for the reader."""
+        """Notes for the reader of the review."""
 
 
 @dataclass(frozen=True)
@@ -343,7 +343,7 @@ class FormerProject:
     Attributes:
         project: The content of the file; None if the commit has no project file.
         path: Path of the file from the root of the repository; the present path if the commit has no project file.
-        is_moved: True if the present path is different.
+        is_moved: True if the project file has a different path now.
     """
 
     project: ProjectFile | None

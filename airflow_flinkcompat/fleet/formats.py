@@ -38,7 +38,7 @@ _COMPARED = (Status.CHANGED, Status.DELETED)
 _LONGEST_COMMENT, _LONGEST_TABLE, _LONGEST_NOTES = 58_000, 36_000, 6_000
 """Maximum characters of a comment, of the rows of its table, and of its notes.
 
-GitHub accepts 65,536 characters. The rest is for the names of omitted reports.
+GitHub accepts 65,536 characters. The remaining characters are for the names of omitted reports.
 """
 _NARROWEST, _WIDTH_OF_LOGS = 24, 160
 _MOST_LISTED = 40

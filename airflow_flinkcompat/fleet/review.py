@@ -363,7 +363,8 @@ def _linted(side: Side) -> Report:
 
 
 def _removed(request: Request, name: str, baseline: FormerBaseline, file: str) -> DeploymentReview:
-    if words := request.project.stopped.get(name):  # no cluster is asked; reviewers of the file decide
+    # The cluster is not queried; people who review the project file verify this entry.
+    if words := request.project.stopped.get(name):
         return DeploymentReview(name, Status.STOPPED, file, action="has nothing left to do", stopped=words)
     if not isinstance(baseline, Baseline):
         return _unreadable(name, file, str(baseline).split("\n  "))
@@ -406,7 +407,7 @@ def _faults_of_file(project: ProjectFile, lines: Iterable[str], file: str) -> tu
 def _settings_in_file(
     review: DeploymentReview, file: str, positions: TomlPositions | None, deployment: str
 ) -> DeploymentReview:
-    """Move faults of settings from the script to their lines in the project file."""
+    """Report faults of settings at their lines in the project file, not at a place in the script."""
     faults = []
     for fault in review.faults:
         said = fault.message.removeprefix(f"{review.script}: ")
@@ -426,10 +427,7 @@ def _unlintable(
 
 
 def _fault(message: str, files: Mapping[str, str]) -> InputFault:
-    """Make a fault from a message.
-
-    If the message begins with one of these files, the place of the fault is parsed from the message.
-    """
+    """Make a fault from a message, with the place from the message if it begins with a name in ``files``."""
     for name, path in files.items():
         rest = message.removeprefix(f"{name}:")
         place = _PLACE.match(rest) if rest != message else None

@@ -187,7 +187,7 @@ def _ground(each: Annotation) -> dict[str, str]:
 
 
 def _suppressions(each: Annotation) -> dict[str, Any]:
-    """SARIF suppression of a waived finding. Services without suppressions show its level ``note``."""
+    """SARIF suppression of a waived finding. Services that ignore it show the level ``note``."""
     if each.waiver is None:
         return {}
     waiver, holds = each.waiver.waiver, each.severity is Severity.NOTE

@@ -111,9 +111,9 @@ class ProgramScript(Script):
     """A program as a script, with its statements in order and facts about the program.
 
     ``unread`` are the parts that were not read. ``notes`` and ``windows`` are in the order of the program.
-    ``undecided`` are the conditions on inputs whose outcome is unknown. ``inputs`` are the names in the statements of
-    values that only the environment knows. ``opaque`` is a digest of the program if parts of it are opaque, such as
-    DataStreams; else "".
+    ``undecided`` are the conditions on inputs whose outcome is unknown. ``inputs`` are the names that statements
+    contain for values that only the environment knows. ``opaque`` is a digest of the program if parts of it are opaque,
+    such as DataStreams; else "".
     """
 
     unread: tuple[Unread, ...] = ()

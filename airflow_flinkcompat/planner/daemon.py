@@ -1,4 +1,4 @@
-"""The planner process for one line of Flink, which answers JSON lines on standard input.
+"""The planner process for one release line of Flink, which answers JSON lines on standard input.
 
 The process starts with the first question. It ends with the Python process or after some idle minutes, and restarts
 after a crash. If a question crashes the process twice, only this question fails. If the process is killed from outside,
@@ -43,7 +43,7 @@ _SECONDS_OF_END = 5
 _SIGNALS = (signal.SIGKILL, signal.SIGTERM)
 _KILLED = frozenset(code for each in _SIGNALS for code in (-each, 128 + each))
 _OUT_OF_MEMORY = 3  # of -XX:+ExitOnOutOfMemoryError
-_OF_UNSHARE = "unshare: sigprocmask"  # its error message if SIGKILL killed its child
+_OF_UNSHARE = "unshare: sigprocmask"  # beginning of unshare's error message after SIGKILL killed its child process
 _ENDED = b""
 
 

@@ -26,11 +26,11 @@ JAR = Path(__file__).parent / "jars" / "flinkcompat-planner.jar"
 """Jar that is built from ``planner/``; the same jar works with every line of Flink."""
 MAIN = "flinkcompat.planner.Main"
 JAVA_OPTIONS = (
-    # Only the first compiler, which halves the processor time of the start.
+    # Only Java's first compiler (C1), which halves the processor time of the start.
     "-XX:TieredStopAtLevel=1",
     "-XX:+UseSerialGC",
     "-Xmx768m",
-    # 50 MB are live after a script. These options return the memory of garbage and unloaded classes.
+    # 50 MB of the heap are live after a script. These options return the memory of garbage and unloaded classes.
     "-XX:MaxNewSize=48m",
     "-XX:MinHeapFreeRatio=20",
     "-XX:MaxHeapFreeRatio=40",

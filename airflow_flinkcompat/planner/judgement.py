@@ -111,7 +111,7 @@ def judge(
 def plan_alone(side: Side, mode: PlannerMode = "auto", jars: Sequence[Path] = ()) -> tuple[str, str]:
     """Ask Flink to plan one script, without a comparison.
 
-    Returns the basis of the verdict ("" without a planner) and, if the planner failed, the reason. Raises
+    Returns the basis of the verdict ("" without a planner) and the reason if the planner failed ("" otherwise). Raises
     InputError if Flink refuses the script. See :func:`judge` for ``mode``.
     """
     if mode == "never":

@@ -35,14 +35,14 @@ _PLANNING = {
     "table.generated-code.max-length": "32000",  # splitting shorter code is useless and takes a fifth of the time
 }
 _UNKNOWN_PARALLELISM = ("1", "2")
-"""Values to try for an unknown parallelism; one subtask has other chains than several subtasks."""
+"""Values to try for an unknown parallelism; operator chains differ between one and several subtasks."""
 _GUESSED: Sequence[Mapping[str, Any]] = (
     {"changelog": "all", "sink": "upsert"},
     {"changelog": "insert", "push_down": True, "sink": "all"},
 )
 """Alternative connector abilities for a stand-in source or a stand-in sink with a primary key."""
 _LOOKUPS: Sequence[Mapping[str, Any]] = ({"async": True},)
-"""Alternative lookup modes to try for a stand-in."""
+"""Alternative lookup modes to try for a stand-in that a lookup join reads."""
 
 _ASYNCHRONOUS = {LookupSupport.SYNCHRONOUS: "", LookupSupport.BY_OPTION: "lookup.async"}
 """The option that makes a lookup asynchronous; "" if the lookup is always synchronous."""
@@ -113,10 +113,11 @@ def _predicted(
 
 
 def _of_another_job(answers: Sequence[PlannedChange], stored: StoredJob | None) -> PlannedChange:
-    """Answer if no plan of the deployed script has the operators of the deployed job.
+    """The answer if no plan of the deployed script has the operators of the deployed job.
 
-    The deployed script is then not the script of the deployed job. The first answer stands only if every plan of the
-    new script refuses the savepoint. Otherwise, the answer is a doubt.
+    The deployed job then runs a different script, or runs the same script with different settings or on a different
+    version. If every plan of the new script refuses the savepoint, the first answer is returned. Otherwise, the answer
+    is a doubt.
     """
     first = answers[0]
     strange = stored is not None and not any(stored.fits(each.old) for each in answers)
@@ -128,14 +129,14 @@ def _of_another_job(answers: Sequence[PlannedChange], stored: StoredJob | None) 
 
 
 def plan_of_job(side: Side, installation: Installation, operators: Collection[str]) -> PlannedScript | None:
-    """The plan of a script with the operators of a job; None if no parallelism results in them."""
+    """The plan of a script that has the operators of a job; None if no parallelism yields such a plan."""
     widths = ("",) if _sets_parallelism(side) else _UNKNOWN_PARALLELISM
     plans = (plan(side, installation, {"settings": {PARALLELISM: each}} if each else {}) for each in widths)
     return next((each for each in plans if _has_operators(each, frozenset(operators))), None)
 
 
 def _stand_ins(planned: PlannedChange) -> list[Mapping[str, Any]]:
-    """Variants of the stand-ins in a change, for which the answers must agree."""
+    """Variants of the stand-ins in a change; the planner's answers for all variants must agree."""
     sides = (planned.old, planned.new)
     guessed = _GUESSED if any(side.guessed for side in sides) else ()
     return [*guessed, *(_LOOKUPS if any(side.lookups for side in sides) else ())]

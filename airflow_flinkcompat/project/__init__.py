@@ -1,4 +1,4 @@
 """The project file ``flinkcompat.toml``: one schema and one reader for the command line and for DAGs.
 
-The package imports only the model, so that DAG files and the bare install load it cheaply.
+This package imports only the package ``model``, so that DAG files and the bare install load it cheaply.
 """

@@ -172,7 +172,7 @@ class JobOptions:
         """Merge these options over options of lower precedence, such as the options of the project file.
 
         Settings and variables are merged by key, functions by name. A version applies only together with the engine
-        that was set next to it.
+        that was set in the same place.
         """
         functions = {each.name.lower(): each for each in (*below.functions, *self.functions)}
         given = {each.name.lower() for each in self.functions}

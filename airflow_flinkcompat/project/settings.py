@@ -29,7 +29,7 @@ TEMPLATE = ("{{", "{%")
 _NOT_OF_PATHS = frozenset("\n\0")
 """Characters that a path, or one line of a message, cannot contain."""
 _OF_TARGET = "auto"
-"""Value of ``engine`` with which an Airflow check uses the engine of its target; ignored here."""
+"""Value of ``engine`` for the engine of an Airflow check's target; the command line ignores it."""
 
 T = TypeVar("T")
 

@@ -47,8 +47,7 @@ class FlinkHook(BaseHook):
 
     Args:
         flink_conn_id: The id of the connection.
-        target: The target that a task requires. It applies if the connection sets no target. Otherwise, both must be
-            equal.
+        target: The target that a task requires. If the connection also sets a target, both must be equal.
     """
 
     conn_name_attr = "flink_conn_id"
@@ -130,7 +129,7 @@ class FlinkHook(BaseHook):
         return not self.exists or self.target_name in _NAMED_AS_IN_FLINK
 
     def target_has(self, capability: type) -> bool:
-        """True if the target has a capability (a protocol of ``deploy.target``), or is unknown."""
+        """True if the target has a capability (a protocol of ``deploy.target``), or if the target is unknown."""
         from airflow_flinkcompat.deploy import DeployError
         from airflow_flinkcompat.deploy.targets import target_class
 
@@ -236,7 +235,7 @@ class FlinkHook(BaseHook):
         return TargetLocation(self.target_name, addresses, self.access)
 
     def _address(self, which: str) -> str:
-        """Address of one server of the target; for other servers, the value of ``<which>_url`` in the extra."""
+        """Address of one server of the target; without a known default, ``<which>_url`` in the extra."""
         if which in self._addresses:
             return self._addresses[which]()
         address = str(self._extra.get(f"{which}_url") or "").rstrip("/")
@@ -290,7 +289,7 @@ class FlinkHook(BaseHook):
 
     @cached_property
     def exists(self) -> bool:
-        """True if the connection exists. Check (with an engine), approval and sensor can work without one."""
+        """True if the connection exists. Approval, sensor and a check with an engine can run without it."""
         from airflow.providers.common.compat.sdk import AirflowNotFoundException
 
         try:

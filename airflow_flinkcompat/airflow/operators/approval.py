@@ -62,8 +62,8 @@ class FlinkSqlApprovalOperator(UnmappedMixin, DeploymentOperator, AskingAgain, B
     """Show the report of the check, and let a person choose to resume, migrate, restart or reject.
 
     The answer is recorded in the ledger (person, choice, time, and the reason from the form) and pushed to XCom (key
-    ``decision``) before branching. ``FlinkSqlChangeSensor`` does not offer a rejected version again. A missing answer
-    never means resume. Like the gate, this operator cannot be mapped.
+    ``decision``) before branching. ``FlinkSqlChangeSensor`` does not offer a rejected version again. Without an answer,
+    the job is never resumed. Like the gate, this operator cannot be mapped.
 
     Args:
         deployment: Name of the Flink job. (templated)
@@ -82,18 +82,19 @@ class FlinkSqlApprovalOperator(UnmappedMixin, DeploymentOperator, AskingAgain, B
         params: Additional fields of the form. The form always has the field ``reason``, which is recorded in the
             ledger. The field may be empty, because Airflow cannot require it for some answers only.
         approvers_needed: With 2, the question is asked again until two users have chosen the same answer. One "Reject"
-            is enough. Requires Airflow 3.3, like all arguments below.
-        author_may_approve: True if the author of the change may approve the change. The author is part of the origin in
-            the ledger. Default: True with one approver, False with two. If False, an approval by the author is refused,
-            and the question is asked again.
-        authors: Address or name of a Git author → id or name of the Airflow user, or a list of them. Without an entry,
-            a user with the same name or address is the author. If the author is unknown, the ledger records this doubt.
-        escalate_to: Additional users (ids, or tables of id and name) who may answer after ``escalate_after``. Their
-            earlier answers are refused. ``assigned_users`` may answer immediately.
+            is enough. This argument and all later arguments require Airflow 3.3.
+        author_may_approve: True if the author of the change may approve the change. The ledger records the author as
+            part of the version's origin. Default: True with one approver, False with two. If False, an approval by the
+            author is refused, and the question is asked again.
+        authors: Address or name of a Git author → id or name of the Airflow user, or a list of them. A Git author
+            without an entry is the user with the same name or address. If the user is unknown, the ledger records this
+            doubt.
+        escalate_to: Additional users (ids, or tables of id and name) who may answer after ``escalate_after``. Answers
+            of these users before that time are refused. ``assigned_users`` may answer immediately.
         escalate_after: Period in which only ``assigned_users`` may answer; a timedelta or seconds.
         notifiers: Called when the question is asked, when it is asked again, and when it escalates.
-        decision_notifiers: Called after the decision, also if the time-out decided. A notifier that fails results in a
-            warning.
+        decision_notifiers: Called after the decision, even if the time-out decided. If a notifier fails, a warning is
+            logged.
     """
 
     role = TaskRole.APPROVAL

@@ -1,8 +1,8 @@
 """Questions that are asked again (second approver, reviewer, escalation), and their answers.
 
 A reviewer is a person other than the author. Airflow stores only one answer of a task, and never changes the text and
-the users of a question. Therefore, the question lists everybody who may ever answer. An answer that does not apply
-(yet) is refused here, and the question is asked again.
+the users of a question. Therefore, the question lists every user who may answer now or later. An approval by the
+author, or an answer by a user who may not answer yet, is refused here. Then the question is asked again.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class AskingAgain(HITLOperator):
             self.assigned_users = users
 
     def _note(self, context: Context, asked: AskedQuestion, refused: str = "") -> None:
-        """Record the state of the question for the page, because Airflow stores only the first state."""
+        """Push the state of the question to XCom, because Airflow itself stores only the first state."""
         if self._asks_again:
             question = {
                 "approvers_needed": self.approvers_needed,
@@ -133,7 +133,7 @@ class AskingAgain(HITLOperator):
     def _agreed(
         self, context: Context, summary: Summary, asked: AskedQuestion, answer: Mapping[str, Any]
     ) -> tuple[Answer, ...]:
-        """The answers that decide. Asks again if answers are missing, or if the new answer does not apply."""
+        """The answers that decide. If answers are missing, or the new answer is refused, ask again."""
         user = answer["responded_by_user"]
         by, option = Person.of(user if isinstance(user, Mapping) else vars(user)), answer["chosen_options"][0]
         author = summary.origin.get("author")
@@ -276,8 +276,9 @@ class Answer:
 class AskedQuestion:
     """A question with its present answers and deadlines. Times are seconds since the epoch.
 
-    ``at`` is the time of the first question, and ``until`` its end (None: no end). From ``escalates_at`` on, more users
-    may answer (None: there are none, or they may already answer). ``answers`` are the valid answers, one for each user.
+    ``at`` is the time at which the question was first asked, and ``until`` its deadline (None: no deadline). From
+    ``escalates_at`` on, additional users may answer (None: there are no such users, or they may already answer).
+    ``answers`` are the valid answers, one for each user.
     """
 
     at: float
@@ -312,7 +313,7 @@ class AskedQuestion:
 
 
 def is_author(person: Person, author: str | None, known: Mapping[str, Sequence[str]]) -> bool | None:
-    """True if a user made the change; None if unknown."""
+    """True if a user made the change; None if the author's user is unknown."""
     if not author:
         return None
     names = [part for part in parseaddr(author) if part] or [author]
@@ -323,7 +324,7 @@ def is_author(person: Person, author: str | None, known: Mapping[str, Sequence[s
 
 
 def doubt(person: Person, author: str | None, by_author: bool | None) -> str:
-    """Note that a user may be the unknown author; "" if the author is known."""
+    """Text that a user may be the author of the change; "" if this is known."""
     if by_author is not None:
         return ""
     if author is None:

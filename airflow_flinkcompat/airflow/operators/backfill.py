@@ -2,8 +2,8 @@
 
 In the DAG of a redeploy, this task recomputes the windows that a start without state, or a migration, leaves
 incomplete. ``execute`` plans the backfill in this process, and submits ``backfill/job.py`` with SparkSubmitOperator.
-Then it records the counts in the ledger. With a boundary, it also returns the hand-over record for
-FlinkSqlDeployOperator.
+After the Spark job, ``execute`` records the counts in the ledger. For a backfill with a boundary, ``execute`` also
+returns the hand-over record for FlinkSqlDeployOperator.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class FlinkBackfillOperator(ScriptOperator):
 
     The operator publishes exactly the windows that lie wholly inside [``from_``, ``to``). All checks that need no Spark
     run before the submission. Placeholders (``${conn.<id>.<attribute>}``) are resolved from Airflow connections, and
-    passed to Spark's driver as environment variables. No argument, setting or file contains their values.
+    passed to Spark's driver as environment variables. No argument, setting or file contains the values of placeholders.
 
     Returns the counts of the run (if the driver runs on this machine) and, with a boundary, the ``hand_over`` record
     for FlinkSqlDeployOperator.
@@ -66,8 +66,8 @@ class FlinkBackfillOperator(ScriptOperator):
         from_: Begin of the range, inclusive, in ISO 8601; default: the beginning of history. (templated)
         to: End of the range, exclusive, in ISO 8601; default: the end of history. (templated)
         sent_before: Task id of a FlinkStateMigrationOperator, in place of ``to``. The backfill recomputes the windows
-            that were emitted before the migration, without the state that the migration computed from history. Without
-            such windows, the task is skipped.
+            that were emitted before the migration, without the state that the migration computed from history. If no
+            window was emitted before the migration, the task is skipped.
         order_by: Table of the script → columns, such as ``a,b``, that define the arrival order of its rows; the key ""
             means all other tables. (templated)
         late: ``include`` or ``drop`` rows that a live job would have dropped as late. (templated)
@@ -77,8 +77,8 @@ class FlinkBackfillOperator(ScriptOperator):
         journal: Folder for finished chunks; default: next to a sink's folder. (templated)
         boundary: Time at which the windows of the live job begin and the backfill ends, in ISO 8601. (templated)
         allow_incomplete: Accept a source whose rows end before the boundary.
-        allow_empty: True if a run that reads no row succeeds. Otherwise, such a run fails and leaves every sink
-            unchanged. ``gated_redeploy`` sets False for a backfill after a restart without state.
+        allow_empty: True if a run that reads no row succeeds. If False, a run that reads no row fails and leaves every
+            sink unchanged. ``gated_redeploy`` sets False for a backfill after a restart without state.
         hand_over: Path or URI of the file for the hand-over record. (templated)
         dry_run: Log the planned reads, computations and writes, and submit nothing.
         conn_id: Connection of type ``spark``. (templated)
@@ -433,7 +433,8 @@ def _private_folder(request: Mapping[str, Any]) -> Iterator[Path]:
 def _environment(variables: Mapping[str, str]) -> Iterator[None]:
     """Extend this process's environment, which spark-submit and the driver inherit.
 
-    SparkSubmitOperator's ``env_vars`` become settings on YARN and Kubernetes, and settings are arguments.
+    On YARN and Kubernetes, SparkSubmitOperator passes ``env_vars`` as settings, which are arguments of the command
+    line.
     """
     before = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)

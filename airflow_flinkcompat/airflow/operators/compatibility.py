@@ -77,9 +77,9 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
     gate, which cannot be mapped.
 
     Args:
-        branches: Branch → task id, task group id or a list of them. ``first``: nothing is deployed yet. ``resume``,
-            ``restart``, ``approve``: the policy's branch for the outcome. ``migrate`` leads to a
-            FlinkStateMigrationOperator; without this branch, nothing is migrated. Without the branches ``unchanged``
+        branches: Branch → task id, task group id or a list of them. ``first``: the branch if nothing is deployed yet.
+            ``resume``, ``restart``, ``approve``: the branches that the policy chooses by outcome. ``migrate`` leads to
+            a FlinkStateMigrationOperator; without this branch, nothing is migrated. Without the branches ``unchanged``
             and ``reject``, all downstream tasks are skipped.
         redeploy_unchanged: The choice of a branch if the change does not affect the job, and the deployed job runs.
             False: the branch ``unchanged``, which leaves the job alone. True: the policy's branch for a compatible
@@ -90,12 +90,12 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         plan_dir: Path or URI of a folder to which the SQL Gateway writes plans, and which this worker can read.
             Required if the target compiles plans on a different machine. (templated)
         savepoint_directory: Folder for a savepoint of the running job. This savepoint is compared with the plan before
-            a migration that no person decides. Default: the cluster's folder. (templated)
+            a migration that no person decides. Default: the savepoint folder of the cluster. (templated)
         accept: Effects that a migration allows only on request. ``filter`` keeps aggregations under a changed
-            condition, with the state of rows that met the old condition. ``source-moved`` lets a source start by its
-            own options if its location (topic, path, …) may have changed; the migration is then partial, so that a
-            person is asked. ``history`` keeps state that differs from the state computed from history. Requires the
-            branch ``migrate``.
+            condition, with the state of rows that met the old condition. ``source-moved`` lets a source start at the
+            position in its own options if its location (topic, path, …) may have changed; the migration is then
+            partial, so that a person is asked. ``history`` keeps state that differs from the state computed from
+            history. Requires the branch ``migrate``.
         history: Tables with known history, each with the location of the rows that the job has read; "" means the
             location in the script. State that would start empty is treated as kept if the task of the branch
             ``migrate`` can compute the state from these rows. (templated)
@@ -498,7 +498,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         )
 
     def _branch(self, ledger: Ledger, head: HeadEntry, report: Report) -> tuple[str, str | None]:
-        """The branch to follow, and the branch of the policy alone; None if the policy was not used."""
+        """The branch to follow, and the branch by the policy alone, which is None if it was not used."""
         from airflow_flinkcompat.compat.gate import branch_of, is_unchanged, policy_branch
 
         if is_unchanged(report) and not _switch("redeploy_unchanged", self.redeploy_unchanged):

@@ -63,7 +63,7 @@ class FlinkSqlDeployOperator(ScriptOperator):
         check_task_id: The FlinkSqlCompatibilityOperator whose version is deployed; by default, the only one upstream
             for the same deployment.
         approval_task_id: The approval whose answer is recorded in the ledger; by default, the one upstream.
-        savepoint_directory: Folder for savepoints; default: the cluster's folder. (templated)
+        savepoint_directory: Folder for savepoints; default: the savepoint folder of the cluster. (templated)
         settle_seconds: Seconds for which the new job must run without a failure.
         stop_timeout: Maximum seconds for the stop with savepoint.
         start_timeout: Maximum seconds until the new job has proved that it runs.
@@ -84,12 +84,12 @@ class FlinkSqlDeployOperator(ScriptOperator):
             stateless start is ``script``, or the position that a hand-over needs, if the source supports this position.
             (templated)
         plan_only: Change nothing. The target returns the spec that runs the script, for a platform that is configured
-            otherwise (by a pull request to the repository that Argo CD or Flux follows). The plan is logged, pushed to
-            XCom (``plan``), written to ``plan_to``, and recorded in the ledger. After the plan was carried out, the
-            next check records the running job. Requires the target ``kubernetes``.
+            in a different way (by a pull request to the repository that Argo CD or Flux follows). The plan is logged,
+            pushed to XCom (``plan``), written to ``plan_to``, and recorded in the ledger. After the plan was carried
+            out, the next check records the running job. Requires the target ``kubernetes``.
         plan_to: Path or URI of the file for the plan; an existing file is replaced. (templated)
-        rollback_notifiers: Airflow notifiers, called after the new job failed and the former script was restarted. A
-            notifier that fails results in a warning.
+        rollback_notifiers: Airflow notifiers, called after the new job failed and the former script was restarted. If a
+            notifier fails, a warning is logged.
     """
 
     role = TaskRole.DEPLOY
@@ -330,7 +330,8 @@ class FlinkSqlDeployOperator(ScriptOperator):
     def _side(self, context: Context, summary: Summary) -> Side:
         """The checked side: from the task's files, or from the ledger if they changed during this run.
 
-        At that point, the former job may already be stopped. It must be replaced by the checked version, or restored.
+        When the files change, the former job may already be stopped. It must then be replaced with the checked version,
+        or be restored.
         """
         from airflow_flinkcompat.deploy.ledger.entries import DeployingEntry
         from airflow_flinkcompat.deploy.ledger.status import Progress

@@ -139,9 +139,9 @@ class Deployment(BaseModel):
     """One Flink job and its redeploy settings.
 
     All tasks share the arguments ``script`` to ``ledger``. ``target`` sets the target if the connection does not; a
-    conflict is refused. ``approvers`` are the only users who may answer (an id, or ``{"id", "name"}``). If it is empty,
-    everybody with this right in the DAG may answer. ``owner`` is the owner of the tasks. The ledger records ``owner``
-    and ``team`` as responsible.
+    conflict is refused. ``approvers`` are the only users who may answer (an id, or ``{"id", "name"}``). If
+    ``approvers`` is empty, every user with the right to answer in the DAG may answer. ``owner`` is the owner of the
+    tasks. The ledger records ``owner`` and ``team`` as responsible.
 
     ``changed``, ``check``, ``approve``, ``deploy``, ``migrate``, ``rehearse`` and ``backfill`` are tables of arguments
     for the task's operator, with durations in seconds. They also accept the arguments of every Airflow task (callbacks,
@@ -155,11 +155,12 @@ class Deployment(BaseModel):
     rewritten; the table ``deploy`` applies to the migration task, too. With ``backfill_sent``, a backfill follows a
     migration that computed state from history. This backfill recomputes the windows that were already emitted, with the
     locations and arguments of ``backfill``. With ``warm_restart``, a restart begins with state computed from history,
-    if history supplies all of the state. Use it for changes whose state no migration keeps in full. The tables are the
-    ``history`` of ``check``. With ``rehearse`` (True or a table), a restore is rehearsed before the job resumes. A
-    refused restore, or any finding in ``fail_on`` of this table, prevents the resume. With ``plan_only``, no task
-    starts or stops a job. The spec is planned, and written to the file ``plan_to`` if set. After the plan was carried
-    out, the check records the job. No task then recomputes, rehearses or migrates.
+    if history supplies all of the state. Use ``warm_restart`` for changes whose state no migration keeps in full. The
+    history is read from the tables that ``check`` lists as ``history``. With ``rehearse`` (True or a table), a restore
+    is rehearsed before the job resumes. A refused restore, or any finding in ``fail_on`` of this table, prevents the
+    resume. With ``plan_only``, no task starts or stops a job. The spec is planned, and written to the file ``plan_to``
+    if set. After the plan was carried out, the check records the job. ``plan_only`` excludes tasks that recompute,
+    rehearse or migrate.
 
     Raises pydantic's ValidationError, which is a ValueError.
     """

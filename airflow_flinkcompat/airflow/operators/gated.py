@@ -45,7 +45,7 @@ def gated_redeploy(
     """Create the tasks of one gated redeploy in the current DAG or task group.
 
     ``changed`` → ``check`` → ``deploy_first`` | ``resume`` | ``restart`` → ``backfill`` | ``approve`` (→ ``resume`` or
-    ``restart``). With a boundary, ``hand_over`` runs before ``restart``, also for the first start. With ``rehearse``, a
+    ``restart``). With a boundary, ``hand_over`` runs before ``restart``, even on the first start. With ``rehearse``, a
     rehearsal runs before ``resume``. With ``migrate``, check and approval can also lead to a task ``migrate``. With
     ``backfill_sent``, a backfill of the windows that were already emitted follows ``migrate``. A change that does not
     affect the running job ends the run, unless the run has the conf ``{"redeploy_unchanged": true}``. An incompatible
@@ -303,7 +303,7 @@ class _Tasks:
         return f"incompatible, {' or '.join(found)} of the state can be kept" if found else ""
 
     def _link(self, upper: Any, lower: Any, label: str) -> None:
-        # Even without a label: a task without an upstream task would run immediately.
+        # Link tasks even without a label, because a task without an upstream task would run immediately.
         if label:
             upper >> Label(label) >> lower
         else:
@@ -316,7 +316,7 @@ class _Tasks:
         if self.one.plan_only:
             more = {**more, "plan_only": True, "plan_to": self.one.plan_to}
         offsets = table.get("source_offsets")
-        # A savepoint contains the offsets; before the first start there are none.
+        # A savepoint contains the sources' offsets; before the first start of a job, no offsets are stored.
         if start_mode == "savepoint" or (task_id == "deploy_first" and "as-stored" in str(offsets)):
             table.pop("source_offsets", None)
         return FlinkSqlDeployOperator(task_id=task_id, start_mode=start_mode, **self.scripted(table, **more))

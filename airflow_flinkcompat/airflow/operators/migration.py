@@ -26,26 +26,27 @@ if TYPE_CHECKING:
 class FlinkStateMigrationOperator(FlinkSqlDeployOperator):
     """Stop the running job with a savepoint, rewrite the savepoint, and start the checked script from it.
 
-    The result is that of FlinkSqlDeployOperator and the key ``sent_until``: the end of the windows that were emitted
-    without state computed from history, or None without such windows.
+    The result has the keys of FlinkSqlDeployOperator's result, and the key ``sent_until``: the end of the windows that
+    were emitted without state computed from history, or None without such windows.
 
     The operator is for incompatible changes on open-source Flink whose state a migration can keep. Before the running
-    job is stopped, Flink compiles both scripts, and a template of the new job is taken. If the migration keeps less
-    than the check or the approver expected, it is refused. If the target cannot compile scripts or take templates, a
-    planner does both: the SQL Gateway of the connection's ``planner_conn_id``, or else a local Flink. Effects that the
-    check accepted are accepted here, too. The rewritten savepoint is verified, and rehearsed with stand-in sinks. Then
-    the job is started from the rewritten savepoint, and verified like after any start. If a step fails, the former
-    script resumes from its own savepoint. A retry after a kill resumes after the ledger's last entry.
+    job is stopped, Flink compiles both scripts, and a template savepoint of the new job is taken. If the migration
+    keeps less state than the check or the approver expected, the migration is refused. If the target cannot compile
+    scripts or take templates, a planner does both: the SQL Gateway of the connection's ``planner_conn_id``, or else a
+    local Flink. Effects that the check accepted are accepted here, too. The rewritten savepoint is verified, and
+    rehearsed with stand-in sinks. Then the job is started from the rewritten savepoint, and verified as after any other
+    start. If a step fails, the former script resumes from its own savepoint. A retry after a kill resumes after the
+    last step that the ledger records.
 
     Args:
         plan_dir: Path or URI of a folder to which the SQL Gateway writes plans, and which this worker can read.
-            Required unless both run on the same machine. (templated)
+            Required unless the Gateway and the worker run on the same machine. (templated)
         rehearse: Rehearse the rewritten savepoint before the start.
-        spark: Rewrite the savepoint with Spark. None: if the state is 2 GB or more and PySpark is installed.
-        spark_master: The Spark master. None: all cores of this worker. (templated)
+        spark: Rewrite the savepoint with Spark. None: use Spark if the state is 2 GB or more and PySpark is installed.
+        spark_master: The Spark master. None: a local master with all cores of this worker. (templated)
         history: Tables with known history, each with the location of the rows that the job has read; "" means the
-            location in the script. Spark computes state that would start empty from these rows. None: the tables of the
-            check. (templated)
+            location in the script. From these rows, Spark computes the state that would otherwise start empty. None:
+            the tables in the ``history`` of the check. (templated)
         sample: Number of keys that are recomputed in plain Python before the start, for each operator computed from
             history. None: 20.
         check_task_id: As for FlinkSqlDeployOperator. All other arguments of FlinkSqlDeployOperator are accepted, except
@@ -142,8 +143,8 @@ class FlinkWarmRestartOperator(FlinkStateMigrationOperator):
 
     Args:
         history: As for FlinkStateMigrationOperator. Every table that the script reads must be listed. (templated)
-        check_task_id: As for FlinkStateMigrationOperator. All other arguments of FlinkStateMigrationOperator are
-            accepted, except for ``spark``, and also ``source_offsets`` and ``allow_ended``. ``source_offsets`` applies
+        check_task_id: As for FlinkStateMigrationOperator. All other arguments of FlinkStateMigrationOperator except
+            ``spark`` are accepted. ``source_offsets`` and ``allow_ended`` are accepted, too. ``source_offsets`` applies
             only if the job starts without state. With ``allow_ended``, the job starts without state if the former job
             has ended.
     """

@@ -45,18 +45,19 @@ class FlinkRestoreRehearsalOperator(ScriptOperator):
     and the operators whose state was claimed and dropped. ``restored`` does not prove correct rows, which only the
     check judges.
 
-    After a FlinkSqlCompatibilityOperator of the same deployment, exactly the checked version is rehearsed.
+    Downstream of a FlinkSqlCompatibilityOperator of the same deployment, exactly the checked version is rehearsed.
 
     Args:
         fail_on: Findings that fail the task without a retry, such as ``refused`` and ``could not tell``; none by
             default. The ledger then records the version as failed, and ``FlinkSqlChangeSensor`` does not offer the
             version again. Clear this task to repeat the rehearsal.
-        savepoint_directory: Folder for savepoints; default: the cluster's folder. (templated)
+        savepoint_directory: Folder for savepoints; default: the savepoint folder of the cluster. (templated)
         settle_seconds: Seconds for which each job must run without a failure.
         start_timeout: Maximum seconds for the start of each job.
         savepoint_timeout: Maximum seconds for each savepoint.
         deferrable: Wait in the triggerer if the cluster takes long. Before Airflow 3.3, the worker always waits:
-            Airflow does not report that a deferred task was ended, so that the jobs would be left running.
+            Airflow does not report that a person ended a deferred task, so the jobs of the rehearsal would keep
+            running.
         patience: Seconds for which the worker waits before the task is deferred.
         poll_interval: Seconds between two queries in the triggerer.
         check_task_id: The check whose version is rehearsed; by default, the only check upstream for the same

@@ -1,4 +1,4 @@
-"""Result of a check for later tasks: a small summary in XCom, which points to the full report."""
+"""Result of a check for downstream tasks: a small summary in XCom, which points to the full report."""
 
 from __future__ import annotations
 
@@ -34,10 +34,11 @@ class Summary:
     branch (first, unchanged, resume, migrate, restart, approve, reject). ``findings`` are the first 20 findings.
     ``migration`` is the extent of the state that a migration keeps (whole, partial, none; None if unknown).
     ``accepted`` are the effects that the migration allows on request. ``history`` contains the tables with known
-    history, and the locations of their rows. ``from_zero`` are the metrics that start from zero if a partly fitting job
-    resumes. ``policy`` is the branch of the policy alone. ``origin`` has the keys of the ledger's ``Origin``.
-    ``waivers`` are the waivers that apply to findings of this change. ``checked_entry`` is the number of the check's
-    ledger entry (0 if unknown). ``ground`` is the basis of the verdict ("" if Flink's planner was not asked).
+    history, and the locations of their rows. ``from_zero`` are the metrics that start from zero if the job resumes
+    although only a part of its state fits. ``policy`` is the branch that the policy alone would choose. ``origin`` has
+    the keys of the ledger's ``Origin``. ``waivers`` are the waivers that apply to findings of this change.
+    ``checked_entry`` is the number of the check's ledger entry (0 if unknown). ``ground`` is the basis of the verdict
+    ("" if Flink's planner was not asked).
     """
 
     deployment: str

@@ -74,7 +74,7 @@ def asset_uri(deployment: Deployment) -> str:
 
 
 def check_schedule(deployment: Deployment, dag: DAG) -> None:
-    """Raise ValueError if the DAG does not run when the script's asset has an event."""
+    """Raise ValueError if the DAG is not scheduled on the script's asset."""
     uri = asset_uri(deployment)
     if not any(asset.name == uri and asset.watchers for asset in _assets(dag.timetable)):
         raise ValueError(

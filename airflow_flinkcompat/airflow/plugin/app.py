@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 STATIC = files("airflow_flinkcompat.airflow.plugin") / "static"
 _MEDIA_TYPES = {".js": "text/javascript", ".css": "text/css", ".map": "application/json", ".txt": "text/plain"}
 _HEADERS = {
-    # No response is a page: none may load or run anything, or be framed.
+    # No response is an HTML page, so no response may load or run anything, or be shown in a frame.
     "Content-Security-Policy": "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
     "Cross-Origin-Resource-Policy": "same-origin",

@@ -53,7 +53,7 @@ class Proposal:
         checks = [each for each in about if isinstance(each, CheckedEntry)]
         checked = next((each for each in reversed(checks) if each.number <= number), None)
         heads = [each for each in entries if isinstance(each, HeadEntry)]
-        # Without a check: all entries about the version since the head before the entry.
+        # Without a check: all entries about the version since the last head that precedes the entry.
         since = max((each.number for each in heads if each.number < number), default=0) + 1
         first = checked.number if checked else next(each.number for each in about if each.number >= since)
         end = next((each.number for each in checks if each.number > number), None)

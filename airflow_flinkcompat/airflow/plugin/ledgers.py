@@ -1,16 +1,16 @@
 """Ledgers that the pages show, and the rights of a user on deployments.
 
-Airflow can list only the connections of its metadata database. Connections of environment variables and secrets
+Airflow can list only the connections of its metadata database. Connections from environment variables and secrets
 backends must be listed in ``[flinkcompat] connections``. ``[flinkcompat] ledgers`` lists ledgers that DAGs use
-directly. As for tasks, the variable ``FLINKCOMPAT_LEDGER`` adds one ledger.
+directly. The environment variable ``FLINKCOMPAT_LEDGER``, which tasks also read, adds one ledger.
 
-Airflow's auth manager decides on access, for the DAGs that own a deployment. These are the DAGs that wrote the entries
-in the list (the version in force, an open redeploy, the last check, the last failure). A deployment is visible to users
-who may read all of these DAGs that exist in this Airflow. Users see only the existence of entries by other DAGs
-(:meth:`Rights.reads_entry`). A deployment may have no such DAG, because the command line or a different Airflow wrote
-its entries. Such a deployment is visible to users who may read a connection with its ledger, because these users
-already know address and credentials. If no connection has the ledger, the deployment is visible to users who may read
-connections.
+A DAG owns a deployment if it wrote an entry that the list shows: the version in force, an open redeploy, the last check
+or the last failure. Airflow's auth manager decides which DAGs a user may read. A deployment is visible to users who may
+read every owning DAG that exists in this Airflow. If a user may not read the DAG that wrote an entry, the user sees
+only that the entry exists (:meth:`Rights.reads_entry`). If the command line or a different Airflow wrote the entries,
+no DAG of this Airflow owns the deployment. The deployment is then visible to users who may read a connection with its
+ledger, because these users already know the ledger's address and credentials. If no connection has the ledger, the
+deployment is visible to users who may read connections in general.
 """
 
 from __future__ import annotations
@@ -248,7 +248,7 @@ class Rights:
         return self.reads_owner(entry.owner)
 
     def reads_owner(self, owner: str) -> bool:
-        """True if the user may read entries of an owner in the history of a visible deployment."""
+        """True if the user may read the entries that ``owner`` wrote in a visible deployment's history."""
         writer = Writer.of(owner)
         return writer is None or writer.dag_id not in self._dags or self.reads_dag(writer.dag_id)
 

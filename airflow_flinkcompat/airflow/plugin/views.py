@@ -150,7 +150,7 @@ def redeploy(attempt: RedeploySteps, rights: Rights) -> models.Redeploy:
 
 
 def savepoint(found: Lineage, head: HeadEntry | None, rights: Rights) -> models.Savepoint:
-    """A savepoint and the starts from it, without hidden details; ``head`` is the present head."""
+    """A savepoint and the starts from it, as far as the user may see them; ``head`` is the present head."""
     path, migrated = found.savepoint.path, found.migrated
     return models.Savepoint(
         path=mask_secrets(path),
@@ -236,7 +236,7 @@ class RedeploySteps:
 
     @property
     def runs_again(self) -> StepEntry | None:
-        """The last step after the stop that started a job; earlier starts may have failed."""
+        """The last step that started a job after the stop; earlier starts may have failed."""
         stopped = self.stopped
         if stopped is None or self.end not in ("deployed", "rolled-back"):
             return None
@@ -273,9 +273,10 @@ def attempts(entries: Sequence[LedgerEntry]) -> Iterator[RedeploySteps]:
 
 @dataclass(frozen=True)
 class Lineage:
-    """A savepoint with its stop, the head that was stopped, and the heads that started from it.
+    """A savepoint, the stop that left it, the stopped head, and the heads that started from the savepoint.
 
-    ``migrated`` is the entry of its rewritten savepoint, and ``disposed`` the entry of its deletion.
+    ``migrated`` is the entry that records the rewritten savepoint, and ``disposed`` the entry that records the
+    deletion.
     """
 
     savepoint: SavepointRow

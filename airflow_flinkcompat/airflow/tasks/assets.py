@@ -3,9 +3,9 @@
 A deployment is the asset ``flink://<connection>/<deployment>``. The connection's id is known when a DAG is parsed,
 contains no secret, and distinguishes clusters that have jobs of the same name. A ledger's address is unsuitable,
 because it may be unknown at parse time and may contain a secret. The tables that a script writes are known only when
-the task runs. The events of deployments and tables are emitted through aliases that the task declares. An ``Asset``
-would slow down parsing: Airflow reads the metadata of all providers to create an ``Asset`` from a URI, which takes
-longer than parsing 200 deployments.
+the task runs. The events of deployments and tables are emitted through aliases that the task declares. Aliases also
+keep parsing fast: to create an ``Asset`` from a URI, Airflow reads the metadata of all providers, which takes longer
+than parsing 200 deployments.
 
 OpenLineage facets exist only if Airflow's OpenLineage provider is installed. Datasets have the names that OpenLineage
 defines (:mod:`~airflow_flinkcompat.plan.datasets`). If the script does not show the location of a table, the table and

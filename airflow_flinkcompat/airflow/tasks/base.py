@@ -238,7 +238,7 @@ class ScriptOperator(DeploymentOperator):
         self.prepare_template()
 
     def _before_rendering(self, jinja_env: Any) -> None:
-        """Replace paths by the unrendered text of their files."""
+        """Replace paths with the unrendered text of their files."""
         from airflow_flinkcompat.sql.script import NO_PROGRAM
 
         several = [] if isinstance(self.catalog, str) else list(self.catalog or ())

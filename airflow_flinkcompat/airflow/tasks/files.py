@@ -105,7 +105,7 @@ def secret_values(text: str) -> list[str]:
         return []
     lines = text.split("\n")
     found = (_between(lines, secret.span) for secret in find_secrets(script))
-    # As written, and with doubled quotes unescaped.
+    # Each secret as written, and with doubled quotes unescaped.
     spellings = (text for raw in found for text in (raw.strip("'\"`"), raw.replace("''", "'").strip("'\"`")))
     return [text for text in dict.fromkeys(spellings) if text.strip()]
 

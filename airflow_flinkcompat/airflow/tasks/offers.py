@@ -56,7 +56,7 @@ def offer_of(side: JobSpec, entries: Sequence[LedgerEntry]) -> Offer:
 
 
 def was_checked(side: JobSpec, entries: Sequence[LedgerEntry]) -> bool:
-    """True if the last check since the last deployment was of ``side``, so that a run handles it."""
+    """True if the last check since the last deployment judged ``side``, so a run handles this version."""
     from airflow_flinkcompat.deploy.ledger.entries import CheckedEntry
 
     last = next((entry for entry in reversed(entries) if entry.is_head or isinstance(entry, CheckedEntry)), None)
@@ -71,7 +71,7 @@ def _reports_result(entry: LedgerEntry) -> bool:
 
 
 def _is_about(entry: LedgerEntry, side: JobSpec) -> bool:
-    """True if an entry is about this version, by its content, or else by its digest."""
+    """True if an entry describes this version. The job's content is compared, or else the digest."""
     from airflow_flinkcompat.deploy.ledger.entries import JobVersion, StepEntry
 
     if isinstance(entry, StepEntry):

@@ -1,8 +1,8 @@
-"""Notifications, Airflow metrics, and OpenTelemetry spans below the spans of tasks.
+"""Notifications, Airflow metrics, and OpenTelemetry child spans of the tasks' spans.
 
-The deployment is a tag of each metric. A value of a closed list, such as the outcome, is a suffix of the metric's name,
-for StatsD without tags. Nothing is sent if Airflow's metrics or traces are disabled. No error in this module fails a
-task.
+The deployment is a tag of each metric. For StatsD without tags, a value with a fixed set of choices, such as the
+outcome, is a suffix of the metric's name. Nothing is sent if Airflow's metrics or traces are disabled. No error in this
+module fails a task.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def span(
 
 
 def downtime(entries: Sequence[LedgerEntry]) -> tuple[timedelta | None, timedelta | None]:
-    """Seconds from the last stop to the accepted and to the verified start; None if unknown."""
+    """Times from the last stop to the accepted start and to the verified start; None for an unknown time."""
     from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry, StartedEntry, StoppedEntry
 
     places = [place for place, entry in enumerate(entries) if entry.is_head]
@@ -97,7 +97,7 @@ def each(name: str, notifiers: Notify | Sequence[Notify] | None) -> tuple[Notify
 
 
 def notify(task: Any, context: Context, notifiers: Sequence[Notify], facts: Mapping[str, Any]) -> None:
-    """Call notifiers with facts in the context. A notifier that fails results only in a warning."""
+    """Call notifiers with facts in the context. If a notifier fails, only a warning is logged."""
     from airflow_flinkcompat.secrets import mask_secrets
 
     for notifier in notifiers:

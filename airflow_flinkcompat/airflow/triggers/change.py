@@ -1,8 +1,8 @@
 """Triggers that wait for changed files, or for a new version of a deployment's script.
 
-The sensor's trigger only hashes files, and the sensor decides. The watch on a script decides in the triggerer, so that
-no run waits. A triggerer has no task context, so it cannot render a template. Such a script is compared only by the
-content of its files.
+``FileChangeTrigger`` only hashes files; the sensor decides if the version needs a check. ``FlinkScriptTrigger`` decides
+in the triggerer, so that no run waits. A triggerer has no task context, so it cannot render a template. A script that
+is a template is compared only by the content of its files.
 """
 
 from __future__ import annotations
@@ -52,8 +52,9 @@ class FileChangeTrigger(BaseTrigger):
 
     The baseline is the version that the sensor judged, so an edit before the start of this trigger is not missed. The
     trigger also fires when a file in ``absent``, which could not be read, becomes readable. The event is ``{"changed":
-    bool, "since": …, "reason": …, "problems": …}``. The last three values are passed through for the sensor: the begin
-    of its wait (seconds since the epoch), its last reported reason, and the number of consecutive problems.
+    bool, "since": …, "reason": …, "problems": …}``. ``since``, ``reason`` and ``problems`` are passed through to the
+    sensor: the begin of its wait (seconds since the epoch), its last reported reason, and the number of consecutive
+    problems.
     """
 
     def __init__(
@@ -131,9 +132,10 @@ class FlinkScriptTrigger(BaseEventTrigger):
 
     ``arguments`` are arguments of :class:`~airflow_flinkcompat.airflow.tasks.base.ScriptOperator`, except for absolute
     paths. ``places`` contains these paths, as a bundle ("" for none) and a path in it; see ``place_of`` of
-    :mod:`~airflow_flinkcompat.airflow.tasks.files`. ``folders`` are the folders for relative paths, in the same form.
-    Files are hashed every ``poll_interval`` seconds. The ledger is read when a file changes, and every ``recheck``
-    seconds. A problem that a person must fix results in one warning in the triggerer's log, and does not end the watch.
+    :mod:`~airflow_flinkcompat.airflow.tasks.files`. ``folders`` are the folders for relative paths, each as a bundle
+    and a path. Files are hashed every ``poll_interval`` seconds. The ledger is read when a file changes, and every
+    ``recheck`` seconds. A problem that a person must fix results in one warning in the triggerer's log, and does not
+    end the watch.
 
     The event's payload: ``deployment``, ``reason``, ``content`` (hash of the files) and ``commit`` of the bundle.
     """
@@ -152,7 +154,7 @@ class FlinkScriptTrigger(BaseEventTrigger):
         self.folders = [list(folder) for folder in folders]
         self.poll_interval = poll_interval
         self.recheck = recheck
-        # The files of the last look.
+        # The files that the last check of the script read.
         self._read: list[str] = []
 
     def serialize(self) -> tuple[str, dict[str, Any]]:

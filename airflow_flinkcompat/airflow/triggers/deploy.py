@@ -1,4 +1,4 @@
-"""Triggers that wait for a cluster: for an answer, a stop, a verified start, a step of a rehearsal.
+"""Triggers that wait for a cluster's answer, a stop, a verified start, or a step of a rehearsal.
 
 The triggers change no job, except that a killed rehearsal ends its own jobs. When a person ends, clears or marks the
 waiting task, Airflow (since 3.3) calls ``on_kill``, and the task's log and the ledger name the jobs left running.
@@ -30,9 +30,9 @@ class FlinkJobTrigger(BaseTrigger):
     """Fire when the run can resume or has nothing left to wait for; the run decides how to continue.
 
     ``wait`` contains the fields of ``deploy.Wait``. The event is ``{"wait": …}`` with ``proven_since``. A cluster that
-    does not answer is asked again until ``wait["until"]``. ``deployment``, ``ledger`` (None: the connection's ledger)
-    and ``owner`` (the run's name in the ledger) identify the wait. Without them, no entry is written when the task is
-    killed. ``target`` is the target of the task.
+    does not answer is asked again until ``wait["until"]``. If the task is killed, an entry for ``deployment`` and
+    ``owner`` (the run's name) is written to ``ledger`` (None: the connection's ledger). Without a ``deployment``, no
+    entry is written. ``target`` is the target of the task.
     """
 
     arguments: Sequence[str] = (
@@ -104,7 +104,7 @@ class FlinkJobTrigger(BaseTrigger):
                 self.log.info("%s", error)
                 return None
             return self._to_be_judged(wait, error)
-        # also errors of the connection, because a failed trigger fails the task without a reason
+        # includes errors of the connection, because a failed trigger would fail the task without a reason
         except Exception as error:
             return self._to_be_judged(wait, error)
 
@@ -152,12 +152,13 @@ class FlinkJobTrigger(BaseTrigger):
             await self.killed()
 
     def _is_deferred(self) -> bool:
-        """True if the task is still deferred: Airflow 3.3 also reports the takeover of a trigger as a kill.
+        """True if the task is still deferred, so that the reported kill is only a takeover of this trigger.
 
-        A different triggerer takes over if this triggerer was too busy for its heartbeat. The result is False if the
-        state is unknown. A trigger can read only the state of its task, not the try or the trigger's id. If the task
-        was cleared and is already deferred again, the kill is therefore not reported. This is harmless, because the new
-        try has taken over the same stop or job.
+        Airflow 3.3 also reports a kill when a different triggerer takes over the trigger, because this triggerer was
+        too busy for its heartbeat. The result is False if the task's state is unknown. A trigger can read only the
+        state of its task, not the number of the try or the id of the task's trigger. Therefore, a kill is not reported
+        if the task was cleared and is already deferred again. This is harmless, because the new try has taken over the
+        same stop or job.
         """
         with contextlib.suppress(Exception):
             from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
@@ -204,7 +205,7 @@ def _awaited(wait: Wait) -> str:
 
 
 def _remaining_jobs(wait: Wait, state: str) -> str:
-    """Description of the jobs left running, and how to resume."""
+    """Description of the jobs left running, and of the ways to resume."""
     if wait.request_id:
         return (
             f"It waited for {_awaited(wait)}, which continues; the job is {state}, and no job is started afterwards. "
@@ -248,7 +249,7 @@ class FlinkRehearsalTrigger(FlinkJobTrigger):
         self.state = state
 
     def _wait(self) -> Wait:
-        # A wait of an earlier release lacks the verb. A savepoint request also finds the savepoint of a stop.
+        # A wait that an earlier release stored has no verb. A savepoint request also finds the savepoint of a stop.
         return super()._wait() if "verb" in self.wait else replace(super()._wait(), verb="savepoint")
 
     def what(self, wait: Wait) -> str:

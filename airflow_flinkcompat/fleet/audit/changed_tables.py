@@ -1,4 +1,4 @@
-"""Replacement of tables and views in jobs by changed declarations."""
+"""Replacement of tables and views in jobs with changed declarations."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def read_changed_tables(file: str) -> tuple[ReplacementTable, ...]:
 
 
 def with_changed_tables(job: JobSpec, tables: Sequence[ReplacementTable]) -> tuple[JobSpec, tuple[str, ...]]:
-    """Replace declarations in a job by the changed tables.
+    """Replace declarations in a job with those of the changed tables.
 
     Declarations of the same name in the script or catalog are replaced in place. A table that the job uses but does not
     declare is added to the catalog. Returns the changed job and the names of the affected tables.
@@ -137,7 +137,7 @@ def _sources_after(sources: Iterable[tuple[str, int]], edits: Sequence[_Edit]) -
 
 
 def _edits(script: Script, tables: Mapping[Path, ReplacementTable]) -> Iterator[_Edit]:
-    """Edits that replace declarations in a script by the changed declarations."""
+    """Edits that replace declarations in a script with the changed declarations."""
     starts = [0]
     for line in script.text.split("\n"):
         starts.append(starts[-1] + len(line) + 1)
@@ -187,11 +187,11 @@ def _in_namespaces(script: Script) -> Iterator[tuple[Statement, Namespace]]:
 
 
 _NOT_DECLARED: Path = ("", "", "")
-"""Key for the references of statements that declare no table."""
+"""Key for the tables to which statements without a declaration refer."""
 
 
 def _references(script: Script) -> dict[Path, frozenset[Path]]:
-    """Tables that each declaration refers to, and that all other statements refer to."""
+    """Tables to which each declaration refers, and tables to which all other statements refer."""
     found: dict[Path, frozenset[Path]] = {}
     for statement, namespace in _in_namespaces(script):
         declared = _declaration(statement, namespace)
@@ -204,7 +204,7 @@ def _references(script: Script) -> dict[Path, frozenset[Path]]:
 
 
 def _reached(references: Mapping[Path, frozenset[Path]], begin: Collection[Path]) -> set[Path]:
-    """The paths ``begin``, and all paths that they refer to through views and LIKE."""
+    """The paths ``begin``, and all paths to which these refer through views and LIKE."""
     seen: set[Path] = set()
     pending = [*begin]
     while pending:

@@ -133,8 +133,8 @@ def audit_here(pairs: Iterable[AuditPair], tables: Tables = ()) -> Iterator[Audi
 def audit_in_processes(pairs: Iterable[AuditPair], tables: Tables, processes: int) -> Iterator[AuditRow]:
     """Judge pairs in several processes.
 
-    If a process ends unexpectedly, for example without memory, each of its pairs is judged again in a separate process.
-    If this process also ends, the row of the pair reports the fault.
+    If a process ends unexpectedly, for example because memory runs out, each of its pairs is judged again in a separate
+    process. If the separate process also ends, the row of that pair reports the fault.
     """
     waiting: deque[tuple[list[AuditPair], Future[list[AuditRow]]]] = deque()
     reading = iter(pairs)

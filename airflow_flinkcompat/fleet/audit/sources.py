@@ -35,7 +35,7 @@ class Versions:
     """The requested upgrade.
 
     Attributes:
-        old: The version that runs the jobs; None for the known version of each job.
+        old: The version that runs the jobs; None: the version that is known for each job.
         new: The version after the upgrade; None for no upgrade.
     """
 

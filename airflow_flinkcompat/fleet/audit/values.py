@@ -115,7 +115,7 @@ class AuditRow:
 
 @dataclass
 class AuditGroup:
-    """The rows with one result and one reason.
+    """The rows that share a result and a reason.
 
     Attributes:
         reason: The reason; a row with several reasons belongs to several groups.
@@ -204,14 +204,14 @@ class AuditSummary:
 
     @property
     def sentence(self) -> str:
-        """Number of jobs of each result, on one line."""
+        """Number of jobs with each result, on one line."""
         judged = (result for result in AuditResult if self.results[result] and result is not AuditResult.NO_JOB)
         counts = ", ".join(f"{self.results[result]:,} {result}" for result in judged)
         return f"{self.jobs:,} job{'' if self.jobs == 1 else 's'}" + (f": {counts}" if counts else "")
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """Notes for the reader, one line each."""
+        """Notes for the reader of the audit, one line each."""
         found = list(self.notes)
         if not self.jobs:
             found.append(f"no job to judge was found in {self.subject.source}, so nothing passes")

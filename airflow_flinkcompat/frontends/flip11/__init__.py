@@ -1,8 +1,8 @@
 """Reader of texts in FLIP-11's notation: SQL statements, followed by one program in Scala or Java.
 
-An example is ``tab.groupBy('a).window(Tumble over 10.minutes on 'rowtime as 'w).select('a, 'b.sum)``. An unbound name
-is a table. The query is the table that no insert uses; its sink has no name. No code is run. An unsupported construct
-is reported with its place.
+An example is ``tab.groupBy('a).window(Tumble over 10.minutes on 'rowtime as 'w).select('a, 'b.sum)``. A name that no
+statement binds is a table. A table that no insert uses is executed as a query with an unnamed sink. No code is run. An
+unsupported construct is reported with its place.
 """
 
 from __future__ import annotations

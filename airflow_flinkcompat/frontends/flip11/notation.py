@@ -1,9 +1,10 @@
 """Evaluation of FLIP-11's notation to Table API values, with its expressions and row windows.
 
-FLIP-11 differs from current Flink. ``groupBy`` may precede ``window`` or be absent. A window may have no alias and no
-time, and then uses processing time. ``'rowtime`` is a keyword for the event time of a table. ``rowWindow`` accepts row
-windows. Each notation is read as its equivalent in current Flink, with a note about the versions that accept it. A row
-window becomes a :class:`~airflow_flinkcompat.frontends.table_api.values.Spec` of kind ``Over``.
+FLIP-11's notation differs from current Flink. ``groupBy`` may precede ``window`` or be absent. A window may lack an
+alias, and a window without a time attribute uses processing time. ``'rowtime`` is a keyword for the event time of a
+table. ``rowWindow`` accepts row windows. Each notation is read as its equivalent in current Flink, with a note about
+the versions that accept it. A row window becomes a :class:`~airflow_flinkcompat.frontends.table_api.values.Spec` of
+kind ``Over``.
 """
 
 from __future__ import annotations
@@ -209,7 +210,7 @@ class Notation(Meaning):
         return JobResult()
 
     def _table(self, path: str) -> TableValue:
-        """The table at a path. Its ``rowtime`` is the column that the keyword means, if known."""
+        """The table at a path. Its ``rowtime`` is the column for which ``'rowtime`` stands, if known."""
         found = self._call(TableEnvironment(), "from_path", [Const(path)])
         assert isinstance(found, TableValue)
         return replace(found, rowtime=self._rowtime(path))

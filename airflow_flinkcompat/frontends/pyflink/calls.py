@@ -1,4 +1,4 @@
-"""Calls in a program. Its own functions are inlined, and calls of PyFlink are read."""
+"""Calls in a program. The program's own functions are inlined, and calls of PyFlink are read."""
 
 from __future__ import annotations
 

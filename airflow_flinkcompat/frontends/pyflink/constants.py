@@ -53,7 +53,7 @@ _TEXT_METHODS = (
     "strip", "lstrip", "rstrip", "upper", "lower", "replace", "startswith", "endswith", "removeprefix", "removesuffix",
 )  # fmt: skip
 _KEEPS_PLACES = ("replace", "strip", "lstrip", "rstrip", "removeprefix", "removesuffix")
-"""Methods of texts whose result does not depend on names of folders in the text."""
+"""Text methods whose result does not depend on the folder names in the text."""
 _FORMAT = re.compile(r"(?:[<>^]?0?[0-9]{0,3})[,_]?(?:\.[0-9]{1,2})?[sdfgeExXob%]?")
 _PERCENT = re.compile(r"%(?:\((\w+)\))?([sd%])")
 _PATHS = ("pathlib.Path", "pathlib.PurePath", "pathlib.PosixPath", "pathlib.PurePosixPath")
@@ -86,12 +86,12 @@ def binary(name: str, left: Constant, right: Constant) -> Const | None:
 def compare(name: str, left: Constant, right: Constant) -> Const | None:
     """The result of the comparison ``left OP right``."""
     if symbolic(left) or symbolic(right):
-        # Of such a text, only the fact that it is not None is known.
+        # A text with an input or an unknown folder has an unknown content, but it is not None.
         plain = None in (left, right) and name in ("Is", "IsNot", "Eq", "NotEq")
         return Const(name in ("IsNot", "NotEq")) if plain else None
     single = (bool, type(None))
     if name in ("Is", "IsNot") and not (isinstance(left, single) or isinstance(right, single)):
-        # Python decides if two equal numbers or texts are the same object.
+        # Two equal numbers or texts may or may not be the same object.
         return None
     function = _COMPARISONS.get(name)
     try:

@@ -179,7 +179,7 @@ class Expressions(ABC):
         return True if isinstance(value, _OBJECTS) and not isinstance(value, Container) else None
 
     def decide(self, name: str) -> bool | None:
-        """The outcome of a condition on inputs; None, and a note in ``undecided``, if it is not decided."""
+        """The outcome of a condition on inputs; if it is unknown, None and a note in ``undecided``."""
         if name.startswith("not "):
             found = self.decide(name.removeprefix("not "))
             return None if found is None else not found
@@ -223,7 +223,7 @@ class Expressions(ABC):
         return value
 
     def _either(self, parts: Sequence[ast.expr], test: Value, frame: NameScope) -> Value:
-        """The value of a choice whose condition is unknown."""
+        """The value of a conditional expression or ``and``/``or`` whose condition is unknown."""
         why = test.reason if isinstance(test, UnknownValue) else "its condition is unknown"
         if any(isinstance(inner, ast.Call | ast.NamedExpr) for part in parts for inner in ast.walk(part)):
             raise NotRead(f"a conditional expression is not supported: {why}")

@@ -299,7 +299,7 @@ class Surroundings:
     """Effects of the program so far that may change later inputs."""
 
     done: list[str] = field(default_factory=list)
-    """Calls whose effects are known."""
+    """Calls so far whose effects are known."""
     lost: str = ""
     """The reason why later inputs have no name."""
     spoiled: str = ""
@@ -308,7 +308,7 @@ class Surroundings:
     """Names of inputs that are texts or numbers, which no call can change in place."""
 
     def input(self, name: str, reason: str, text: bool = False) -> UnknownValue:
-        """The input with a name at this point of the program; the name is "" after calls with unknown effects."""
+        """The input at this point of the program; it has no name after a call with unknown effects."""
         if self.lost or not name:
             return UnknownValue(reason)
         found = named(f"{name} after {digest(chr(10).join(self.done))}" if self.done else name, reason=reason)

@@ -101,7 +101,7 @@ class FunctionText:
         return hashlib.sha256("\n".join(text for *_, text in sorted(self.texts)).encode()).hexdigest()[:32]
 
     def say(self, text: str) -> None:
-        """Add a text that is not at a place in the source."""
+        """Add a text that has no place in the source."""
         self.texts["", 0, 0, text] = None
 
     def node(self, node: ast.AST, frame: NameScope) -> None:
@@ -161,7 +161,7 @@ class FunctionText:
             self._files_of(tree, package)
 
     def _set_elsewhere(self, node: ast.ClassDef | ast.FunctionDef | ast.Lambda) -> bool:
-        """True if other source may set an attribute that this source reads, or use an attribute of this class."""
+        """True if other code may set an attribute that this code reads, or use an attribute of this class."""
         inside = set(map(id, ast.walk(node)))
         self.spend(1 + len(inside) // 10)
         # An attribute of a module is a name in the module.

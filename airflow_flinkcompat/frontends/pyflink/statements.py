@@ -56,7 +56,7 @@ class Statements(CallExpressions):
 
     modules: dict[str, Module | None] = field(default_factory=dict)
     passed: list[tuple[ast.stmt, tuple[int, ...]]] = field(default_factory=list)
-    """Statements that ignore an exception, with the counts of the session before them."""
+    """``try`` statements that ignore an exception, each with the session's counts after its body."""
     at: ast.AST = field(default_factory=lambda: ast.Module([], []))
     """The top-level statement that is being read."""
 
@@ -296,7 +296,7 @@ class Statements(CallExpressions):
         self.block(node.orelse, frame)
 
     def _search(self, node: ast.For, over: Value, frame: NameScope) -> bool:
-        """Read a search for an element of an input. The element that meets the condition is also an input."""
+        """Read a loop that searches an input. The element that meets the condition is also an input."""
         if not isinstance(over, UnknownValue) or not over.name or node.orelse:
             return False
         match node.body:
@@ -337,8 +337,8 @@ class Statements(CallExpressions):
     def _try(self, node: ast.Try, frame: NameScope) -> None:
         """Read the body of a ``try`` as if nothing failed, because a failed program starts no job.
 
-        Handlers may print, and may end the program. If a handler continues the program, the ``try`` is reported if the
-        program later executes more statements.
+        Handlers may print, and may end the program. If a handler lets the program continue, the ``try`` is reported if
+        the program later executes more statements.
         """
         passes = False
         for handler in node.handlers:

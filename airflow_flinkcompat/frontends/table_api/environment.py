@@ -1,8 +1,8 @@
 """Environments of a program, their settings, DataStreams, and tables with rows from the program.
 
 Rows that are literals in the program become a table with a special connector and a digest of the rows as an option.
-Other rows and DataStreams are opaque. They become tables without a declaration, and the script has a digest of the
-whole program. Their state is unknown, so the effect of any change of the program is unknown.
+Other rows and DataStreams are opaque. Opaque parts become tables without a declaration, and the script has a digest of
+the whole program. The state of opaque parts is unknown, so the effect of any change of the program is unknown.
 """
 
 from __future__ import annotations

@@ -345,8 +345,9 @@ def row_windows(specs: Iterable[Spec]) -> Special:
 def row_window(spec: Spec) -> Special:
     """The writer of aggregates over a row window: ``SUM(b) OVER (…)``.
 
-    A window that ends (``within``, from FLIP-11's TumbleRows and SessionRows) becomes the last PARTITION BY item, which
-    occurs only in programs. The aggregate covers the rows of this window up to the current row, in arrival order.
+    A window with an end (``within``, from FLIP-11's TumbleRows and SessionRows) becomes the last PARTITION BY item.
+    This item occurs only in programs. The aggregate covers the rows of this window up to the current row, in arrival
+    order.
     """
     keys, order = spec.get("partition_by") or (), spec.get("order_by")
     if order is None or len(order) != 1 or not _is_time(order[0]) or not spec.alias:

@@ -88,9 +88,7 @@ def _tokens(pattern: re.Pattern[str], text: str, at: int) -> Iterator[Token]:
     while at < len(text):
         left -= 1
         if not left:
-            yield Token(
-                "unreadable", f"it is not read further: it has over {TOKENS_LIMIT} words", at, at + 1, True
-            )
+            yield Token("unreadable", f"it is not read further: it has over {TOKENS_LIMIT} words", at, at + 1, True)
             break
         match = pattern.match(text, at)
         kind = match.lastgroup or "" if match is not None else ""

@@ -46,7 +46,7 @@ class ScriptBuilder:
     statements: list[Statement] = field(default_factory=list)
     unread: dict[Span, Unread] = field(default_factory=dict)
     epoch: int = 0
-    """Number of times that a name changed its meaning. Tables from before a change can no longer be used."""
+    """Number of times that a name changed its meaning. Tables created earlier can no longer be used."""
     made: bool = False
     """True if the program created its table environment."""
     batch: bool = False
@@ -61,7 +61,7 @@ class ScriptBuilder:
     functions: dict[str, str] = field(default_factory=dict)
     """The kind of each registered Python function, by name."""
     inlined: dict[tuple[str, str], str] = field(default_factory=dict)
-    """Declared names of unregistered Python functions, by their own name and digest."""
+    """Names under which unregistered Python functions are declared, by the function's own name and digest."""
     columns: dict[str, tuple[str, ...] | None] = field(default_factory=dict)
     """The columns of declared tables and views, by path; None if unknown."""
     inputs: dict[str, None] = field(default_factory=dict)
@@ -80,13 +80,13 @@ class ScriptBuilder:
 
     @property
     def counts(self) -> tuple[int, ...]:
-        """Present numbers of statements, statement sets, INSERTs and unread parts, and the epoch."""
+        """Numbers of statements, statement sets, INSERTs and unread parts so far, and the epoch."""
         inserts = sum(len(each.inserts) for each in self.sets)
         return len(self.statements), len(self.sets), inserts, len(self.unread), self.epoch
 
     @property
     def carried(self) -> tuple[int, ...]:
-        """Present numbers of effects on which later statements depend.
+        """Numbers, so far, of the effects on which later statements depend.
 
         These effects are options, names with a changed meaning, and INSERTs that are not executed yet.
         """

@@ -103,7 +103,7 @@ def limited(table: TableValue, name: str, args: Args) -> TableValue | None:
 
 def _limit(table: TableValue, name: str, count: int) -> TableValue:
     clause = f"OFFSET {count} ROWS" if name == "offset" else f"FETCH NEXT {count} ROWS ONLY"
-    # A limit directly after a sort or an offset belongs to that clause.
+    # A limit directly after a sort or an offset extends that query, without a subquery.
     open_ends = ("order_by",) if name == "offset" else ("order_by", "offset")
     open_end = not table.where and table.steps[-1:] and table.steps[-1] in open_ends
     start = table.query if open_end else f"SELECT * FROM {behind_from(table)}"
@@ -309,7 +309,7 @@ def _select(table: TableValue, columns: Sequence[Expr], session: ScriptBuilder, 
     if any(map(e.aggregates, columns)):
         session.note(node, validation.WITHOUT_WINDOW)
         return table_after(table, query, "aggregate", columns=named(columns, table))
-    # The columns that are left below a window determine the operators above the window (measured).
+    # The columns that remain in the input of a window determine its downstream operators (measured).
     step = f"select: {_outputs([_bare(column) for column in columns], lambda expr: None)}"
     return table_after(table, query, step, columns=named(columns, table))
 

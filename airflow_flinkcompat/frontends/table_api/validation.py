@@ -163,7 +163,7 @@ def time_column(kind: str, method: str, given: Expr) -> None:
 
 
 def bounds(spec: Spec, method: str, given: Expr) -> None:
-    """Refuse bounds of a row window that are empty, or of two kinds."""
+    """Refuse row-window bounds of fewer than one row, or bounds that mix rows and time."""
     if given.kind == "rows" and given.parts[0] <= 0:
         raise refused(
             f".{method} of a row window has a number of rows that is not above 0", "write row_interval(1) or more",
@@ -187,7 +187,7 @@ def _unit(bound: Expr) -> str:
 
 # ------------------------------------------------------------------------------------------- where a window is used
 def used(spec: Spec, method: str) -> None:
-    """Refuse a window without an alias, or a window that belongs to the other method."""
+    """Refuse a window without an alias, or a type of window that ``method`` does not accept."""
     if (spec.kind == "Over") != (method == "over_window"):
         raise refused(
             f"{method} does not accept {NAMES[spec.kind]}",

@@ -190,8 +190,8 @@ class TableValue:
     """A table as the ``source`` of a FROM clause with conditions ``where``, or as a ``query``.
 
     ``steps`` are the Table API operations that created the table. ``epoch`` is the number of names that were declared
-    again before the table's creation. ``rowtime`` is the column that FLIP-11's keyword means: "" if the table has no
-    event time, None if unknown. ``columns`` are the names of the columns, None if unknown.
+    again before the table's creation. ``rowtime`` is the column for which FLIP-11's keyword ``'rowtime`` stands: "" if
+    the table has no event time, None if unknown. ``columns`` are the names of the columns, None if unknown.
     """
 
     source: str
@@ -316,7 +316,7 @@ def names(text: str) -> list[str]:
 
 
 def placeholders(text: str) -> str:
-    """Replace each input in a text by ``${name}``."""
+    """Replace each input in a text with ``${name}``."""
     return MARKED.sub(lambda match: f"${{{shown(match[1])}}}", text) if INPUT_BEGINS in text else text
 
 
