@@ -93,8 +93,8 @@ def boundary_moment(window: Window, moment: int) -> bool:
 def first_start(window: Window, moment: int) -> int:
     """Start of the earliest window that ends after ``moment``.
 
-    Both are in milliseconds on the windows' clock. If ``moment`` is aligned, the result is ``moment - (size - slide)``
-    for HOP, and ``moment`` for TUMBLE and CUMULATE.
+    ``moment`` and the result are in milliseconds on the windows' clock. If ``moment`` is aligned, the result is
+    ``moment - (size - slide)`` for HOP, and ``moment`` for TUMBLE and CUMULATE.
     """
     period, offset, size = _period(window), window.normalised_offset, window.size or 0
     return (moment - size - offset) // period * period + offset + period
@@ -172,7 +172,7 @@ def _unbounded(operator: Operator) -> str | None:
 
 
 def _needed(frame: Frame) -> str:
-    """The rows across a boundary that an OVER frame also aggregates."""
+    """The rows on the other side of a boundary that the OVER frame of a row at the boundary needs."""
 
     def rows(far: int | None, side: str) -> str:
         if far is None or frame.window is not None:

@@ -92,15 +92,16 @@ def check(
 
     Args:
         old: The deployed side. A string is SQL text without settings.
-        new: The proposed side or its SQL text. Its engine and version determine the verdict.
-        engine: ``flink`` or ``vvr``, instead of the sides' own engine. None: the sides' own engine, ``vvr`` for
-            strings.
+        new: The proposed side or its SQL text. The engine and version of this side determine the verdict.
+        engine: ``flink`` or ``vvr``, which replaces the engine of both sides. None: the engine of each side, and
+            ``vvr`` for a side that is a string.
         with_other_engine: True to add the outcome on the other engine to the report.
         plans: Flink's compiled plans of both sides, only for engine ``flink`` and SQL scripts. Plans make the verdict
             more exact.
-        accepted: Exceptions allowed to a migration. The report shows the state that a migration with them keeps.
-        history: Adds the state that a migration can compute from the rows that the job has read; None if these rows are
-            unknown.
+        accepted: Exceptions that a migration may make. The report shows the state that a migration with these
+            exceptions keeps.
+        history: Provides the state that a migration can compute from the rows that the job has already read; None if it
+            is unknown which rows those are.
         prediction: The restore result predicted by Flink's planner, if the planner was asked. Requires ``plans``.
 
     Returns:
@@ -278,7 +279,10 @@ def check_planned(
 def _planned_report(
     read: Report, planned: Callable[[], Report], prediction: Prediction, compared: RestoreVerdict | None
 ) -> Report:
-    """The report by the diff of the jobs. If Flink compiles no plans and refuses nothing, rules decide."""
+    """The report by the diff of the planned jobs.
+
+    If Flink neither compiles plans nor refuses a script, the rules decide.
+    """
     if compared is None and prediction.refusal is None:
         return replace(read, ground=f"{UNDECIDED} {prediction.flink}")
     report = planned()
@@ -342,8 +346,8 @@ def check_engines(old: Side, new: Side) -> Reports:
     """Judge the change for every engine, each in its default version.
 
     Args:
-        old: The deployed side. Its engine is ignored.
-        new: The proposed side. Its engine is ignored.
+        old: The deployed side. The engine of this side is ignored.
+        new: The proposed side. The engine of this side is ignored.
 
     Returns:
         A report per engine, worst first. Each report also contains the outcome on the other engine.
@@ -453,7 +457,7 @@ def _found(change: Change, engine: Engine) -> Iterator[tuple[Rule, Finding]]:
 
 
 def _certain(change: Change) -> set[tuple[str, str | None]]:
-    """Incompatible findings, as rule and sink, that remain if both sides declare the same tables."""
+    """Incompatible findings, by rule and sink, that remain if both sides declare the same tables."""
     alike = change.with_shared_declarations if change.declared_on_one_side else None
     again = () if alike is None else _evaluate(alike, None)
     return {(finding.rule, finding.sink) for _, finding in again if finding.outcome is Outcome.INCOMPATIBLE}

@@ -2,7 +2,7 @@
 
 A waiver leaves the verdict unchanged. The report still contains a waived finding with its outcome, but the gate decides
 by the other findings (:attr:`Report.gate_outcome`). A waiver is bound to the deployed version and to the finding's full
-text. It therefore applies neither to a different change nor to a changed verdict.
+text. A waiver therefore applies neither to a different change nor to a changed verdict.
 """
 
 from __future__ import annotations
@@ -262,11 +262,11 @@ def branch_of(report: Report, policy: Policy, *, migrates: bool) -> str:
 
 
 def _with_waivers(report: Report, policy: Policy, branch: str) -> str:
-    """The branch after waivers.
+    """The branch of the DAG if waivers are applied.
 
-    A partial change only starts metrics from zero, so if its findings are waived, the other findings decide. A waiver
-    of an incompatible finding cannot make the state fit. The waiver only turns a rejection into an approval by a
-    person, who sees the waiver.
+    A partial change only starts metrics from zero. If the findings of a partial change are waived, the other findings
+    select the branch. A waiver of an incompatible finding cannot make the state fit. The waiver only turns a rejection
+    into an approval by a person, who sees the waiver.
     """
     if report.gate_outcome is report.outcome:
         return branch
@@ -285,7 +285,7 @@ def policy_branch(report: Report, policy: Policy, *, migrates: bool) -> str:
 
 
 def _for_empty_sinks(report: Report, policy: Policy, branch: str) -> str:
-    """The branch after the policy for keyed sinks that begin without their former rows."""
+    """The branch if the policy for keyed sinks that begin without their former rows is applied."""
     asks = report.sinks_begin_empty and branch in ("resume", "migrate") and policy.sink_begins_empty != "resume"
     return policy.sink_begins_empty if asks else branch
 

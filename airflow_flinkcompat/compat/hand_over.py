@@ -1,10 +1,10 @@
 """Record of a hand-over from a backfill to the live job: owners of windows, and the job's start.
 
 At a boundary B the backfill reads event times before B and owns ``window_end <= B``; the live job owns ``window_end >
-B``. The live job reads from the start of its first window, minus the delay of the watermark. It therefore drops the
-same late rows as a job that reads from the beginning. Simulations and measurements with TUMBLE, HOP and CUMULATE showed
-no wrong, missing or duplicate window. The reviewed script runs unchanged, because windows are assigned to an owner only
-when results are published. :func:`~airflow_flinkcompat.compat.boundary.hand_over` computes a record.
+B``. The live job reads from the start of its first window, minus the delay of the watermark. The live job therefore
+drops the same late rows as a job that reads from the beginning. Simulations and measurements with TUMBLE, HOP and
+CUMULATE showed no wrong, missing or duplicate window. The reviewed script runs unchanged, because windows are assigned
+to an owner only when results are published. :func:`~airflow_flinkcompat.compat.boundary.hand_over` computes a record.
 """
 
 from __future__ import annotations

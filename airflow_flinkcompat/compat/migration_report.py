@@ -43,9 +43,9 @@ MIGRATED_LINES = ("1.20", "2.3")
 SETTING_RULE = "setting-changed"
 """The rule about settings. A plan shows mini-batch, for example, but not the session time zone."""
 CONDITION_RULE = "filter-below-state"
-"""The rule about a condition on an aggregation's input. A migration carries such state on request."""
+"""The rule about a condition on an aggregation's input. A migration keeps the state only on request."""
 COMPUTED_RULES = frozenset({CONDITION_RULE, "rank-partition-changed", "rank-partition-reordered"})
-"""Rules about stored rows. A migration covers them if all state is kept or computed from history."""
+"""Rules about stored rows; a migration covers the change if all state is kept or is from history."""
 _MORE = ("computed", "null_columns", "null_outputs")
 """Lists of an operator that the JSON omits if they are empty."""
 _DEFAULT = "`default_catalog`.`default_database`."

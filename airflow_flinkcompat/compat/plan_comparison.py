@@ -60,7 +60,7 @@ class SourceOverrides:
 def migrations(
     old: Side, new: Side, plans: Plans, asked: SourceOverrides | None = None, accepted: Collection[Accept] = ()
 ) -> tuple[Migration, ...]:
-    """The state of each job that a rewritten savepoint can keep."""
+    """State that a rewritten savepoint can keep, for each job."""
     return ComparedPlans(Change(old, new), plans, asked or SourceOverrides(), accepted).migrations
 
 
@@ -193,7 +193,7 @@ class ComparedPlans:
 
     @property
     def migrations(self) -> tuple[Migration, ...]:
-        """The state of each common job that a rewritten savepoint can keep.
+        """State that a rewritten savepoint can keep, for each job that both scripts contain.
 
         Raises :class:`UnknownPlan`.
         """
@@ -281,7 +281,7 @@ class ComparedPlans:
         if self.change.old.version != self.change.new.version and any(
             node.config.get("isRowtime") and not node.config.get("keepLastRow") for node in nodes
         ):
-            found[ExecKind.DEDUPLICATE] = _FIRST_ROWS  # measured between 1.20 and 2.3
+            found[ExecKind.DEDUPLICATE] = _FIRST_ROWS  # 1.20 and 2.3 store the keys differently (measured)
         return found
 
     @property

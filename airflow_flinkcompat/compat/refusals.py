@@ -44,9 +44,9 @@ _OLD_STYLE = frozenset({"elasticsearch", "hbase", "jdbc", "kafka"})
 class Refusal:
     """A refusal by Flink, with its message, remedy and place.
 
-    ``of_name`` is True for a name that is already in use or that no table has; every engine refuses it. ``of_session``
-    is True for a name that a new session lacks but VVR's catalog may contain. ``certain`` is False if Flink may accept
-    the construct.
+    ``of_name`` is True if a name is already in use or belongs to no table, so that every engine refuses the name.
+    ``of_session`` is True if a new session lacks a name that VVR's catalog may contain. ``certain`` is False if Flink
+    may accept the construct.
     """
 
     message: str

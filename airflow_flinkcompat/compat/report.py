@@ -96,8 +96,8 @@ class Finding:
 
         Args:
             rule: The rule.
-            verdict: The rule's verdict in this case.
-            message: A sentence about the case.
+            verdict: The rule's verdict on the change.
+            message: A sentence about the change.
             more: Other fields of the finding.
 
         Returns:
@@ -283,7 +283,7 @@ _REFUSED_BY_FLINK = (Consequence.REFUSED_AT_SUBMIT, Consequence.REFUSED_AT_RESTO
 
 @dataclass(frozen=True)
 class Report:
-    """The verdict on a change. Its findings begin with the decisive ones, worst first.
+    """The verdict on a change. Decisive findings are before overruled findings, each group worst first.
 
     ``other`` is the other engine and its outcome, if requested. ``sinks`` contains an outcome for every sink of either
     side; ``outcome`` is the worst of them. ``operators`` contains every stateful operator. ``sinks`` and ``operators``
@@ -348,7 +348,7 @@ class Report:
     @property
     def migration_is_wrong(self) -> bool:
         """True if a rewritten savepoint would contain exactly the state that causes wrong rows."""
-        # A migration carries state filtered by a different condition only on request.
+        # If a condition on the input changed, a migration keeps the aggregation's state only on request.
         unasked = (each for each in self.deciding if each.rule != CONDITION_RULE)
         wrong = any(each.consequence is Consequence.SILENTLY_WRONG for each in unasked)
         return wrong and self.migration is not None and self.migration.only_carries
@@ -460,7 +460,7 @@ class Report:
 class Reports:
     """The reports of several engines on one change, if no engine was selected.
 
-    ``each`` contains a report per engine, worst first. It is never empty.
+    ``each`` contains a report per engine, worst first, and is never empty.
     """
 
     each: tuple[Report, ...]

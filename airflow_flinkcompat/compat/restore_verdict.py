@@ -83,11 +83,11 @@ _OF_QUERIES: Mapping[str, Shown] = {
     **dict.fromkeys(("source", "sink"), Shown.NOWHERE),  # a table with a different name
     **dict.fromkeys(("inserts", "insert order", "pairing", "sharing", "statement set"), Shown.ONE_JOB),
 }
-"""The visibility of parts of queries and of the script. A compiled plan shows all unlisted parts."""
+"""Visibility of the parts of queries and scripts. A compiled plan shows every part that is not listed."""
 
 
 def visibility(key: str) -> Shown:
-    """The place that shows a difference, by the key of the difference."""
+    """The place in Flink's plans that shows a difference with this key."""
     place, _, name = key.partition("/")
     part = key.rpartition("/")[2]
     match place:
@@ -198,10 +198,10 @@ class RestoreVerdict:
         return refused or found.worst_effect.consequence is not None or self.is_proven
 
     def findings(self, respelled: bool = False) -> tuple[tuple[Rule, Finding], ...]:
-        """Findings on the effects of the diff, or one finding of equality.
+        """Findings on the effects of the diff, or one finding that Flink plans both scripts alike.
 
-        Without a change, or with an unknown effect, there is no finding. ``respelled`` is True if the rules found no
-        row that distinguishes the expressions; then a different spelling in the plan does not matter.
+        If the scripts are equal or the effect is unknown, the result is empty. ``respelled`` is True if the rules found
+        no row that distinguishes the expressions; then a different spelling in the plan does not matter.
         """
         prediction, compared = self.prediction, self.compared
         if prediction is not None and prediction.refusal is not None:
@@ -339,7 +339,7 @@ class RestoreVerdict:
 
     @property
     def depends_on_lookups(self) -> bool:
-        """True if the verdict depends on a stand-in table having synchronous or asynchronous lookups."""
+        """True if the verdict depends on the lookup mode, synchronous or asynchronous, of a stand-in table."""
         of_plans = any(
             each.operator == ExecKind.LOOKUP_JOIN or each.facets == CHAIN for each in self.compared.restore.differences
         )

@@ -62,7 +62,7 @@ class Side(JobSpec):
 
     @cached_property
     def parsed(self) -> Script:
-        """The script's statements. Raises :class:`~airflow_flinkcompat.sql.ScriptError` if there are none."""
+        """The script's statements. Raises :class:`~airflow_flinkcompat.sql.ScriptError` if it has none."""
         # Trees of SQL and of programs are not shared: a program's trees store their original notation.
         alike = self.beside if self.beside is not None and self.beside.language == "sql" else None
         like = None if alike is None else alike.parsed
@@ -100,10 +100,10 @@ class Side(JobSpec):
         return Script("<catalog>", self.catalog, tuple(chain.from_iterable(each.statements for each in scripts)))
 
     def place_of(self, keys: Collection[str], declared: Span | None) -> Span | None:
-        """The place of the first of some options or settings.
+        """Find the place of the first option or setting with one of these keys.
 
         Args:
-            keys: Options by their keys.
+            keys: The keys of the options or settings.
             declared: The statement that contains the options; None for settings, which have separate statements.
 
         Returns:
@@ -178,7 +178,7 @@ class Side(JobSpec):
 
     @cached_property
     def outputs(self) -> tuple[Mapping[int, Output], tuple[Problem, ...]]:
-        """The operators of each query by its position in the program, and problems with too large queries."""
+        """Operators of each query by position in the program, and problems with queries that are too large."""
         outputs: dict[int, Output] = {}
         failures: list[Problem] = []
         for i, pipeline in enumerate(self.program.pipelines):
@@ -197,7 +197,7 @@ class Side(JobSpec):
         """Check that the script contains a query, or an unread statement that may be a query.
 
         Raises:
-            InputError: The script contains neither.
+            InputError: The script contains no such statement.
         """
         if not self.program.pipelines and not self.program.problems:
             raise InputError(
@@ -223,7 +223,7 @@ class Side(JobSpec):
 
 
 LIMIT = 200
-"""Maximum number of parses of a program. Branches of further conditions are not parsed."""
+"""Maximum number of parses of a program. Beyond this number, branches are not parsed."""
 
 
 @dataclass(frozen=True)

@@ -33,8 +33,8 @@ class Verdict:
 
     ``source`` names the row of the vendor's document, or describes the measurements. ``evidence`` contains the ids of
     restores (:mod:`~airflow_flinkcompat.compat.evidence`), which determine the versions. ``other_evidence`` contains
-    restores with the same result on versions without those in ``evidence``. ``remedy`` settles an unknown verdict, or
-    keeps the rest of the state.
+    restores with the same result, for versions on which the restores in ``evidence`` were not run. ``remedy`` settles
+    an unknown verdict, or keeps the rest of the state.
     """
 
     outcome: Outcome
@@ -144,7 +144,7 @@ def _doubt(outcome: Outcome, ids: tuple[str, ...]) -> Verdict | None:
 
 
 def compatible_engines(**verdicts: Verdict) -> tuple[str, ...]:
-    """The engines whose verdict is *compatible*. A match may still have a worse verdict on them."""
+    """Engines on which a rule's verdict is *compatible*; the verdict on a single match may be worse."""
     return tuple(engine for engine, verdict in verdicts.items() if verdict.outcome is Outcome.COMPATIBLE)
 
 

@@ -147,7 +147,7 @@ def _changes_type(expression: Expression, resolve: Resolve) -> bool:
 
 
 def _keeps_type(cast: FunctionCall, resolve: Resolve) -> bool:
-    """True if a CAST keeps the type of a column. A time attribute never keeps its type."""
+    """True if a CAST keeps the type of a column. A CAST of a time attribute never keeps the type."""
     value, target = cast.args[0], cast.args[1]
     found = resolve(value) if isinstance(value, Leaf) else None
     if found is None or found.type.name in TIME_ATTRIBUTES or not isinstance(target, Literal):

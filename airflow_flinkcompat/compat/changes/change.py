@@ -389,7 +389,7 @@ def split_shared_operators(pipelines: Iterable[PipelinePair]) -> Iterable[Differ
     """Differences for operators that several queries share on only one side.
 
     Flink plans equal operators within a job only once. For example, two INSERTs that read the same columns of a view
-    share the aggregation in the view. If they read different columns, Flink plans two aggregations (measured).
+    share the aggregation in the view. If the INSERTs read different columns, Flink plans two aggregations (measured).
     """
     pairs, old, new = _readers(pipelines)
     for n, pair in enumerate(pairs):

@@ -50,9 +50,9 @@ class Pairing:
 def pair_queries(old: Mapping[int, Output], new: Mapping[int, Output]) -> Pairing:
     """Pair the old and new queries of the whole script.
 
-    The levels in ``LEVELS`` compare less and less of a query. At each level, two equal queries become a pair if no
-    other query of either side equals them. If queries that write into the same sink remain on both sides, they are
-    ambiguous.
+    Each level in ``LEVELS`` compares less of a query than the level before. At each level, two equal queries become a
+    pair if no other query of either side equals them. If queries that write into the same sink remain on both sides,
+    these queries are ambiguous.
     """
     left, right = dict(old), dict(new)
     pairs: list[tuple[int, int]] = []
@@ -64,13 +64,13 @@ def pair_queries(old: Mapping[int, Output], new: Mapping[int, Output]) -> Pairin
     unmatched: dict[str, dict[int, Output]] = {}
     for j, output in new.items():
         unmatched.setdefault(output.sink, {})[j] = output
-    for i, output in old.items():  # equal queries in their order: they are interchangeable
+    for i, output in old.items():  # equal queries are interchangeable, and paired in their order
         alike = unmatched.get(output.sink, {})
         twin = next((j for j, other in alike.items() if other == output), None)
         if twin is not None:
             match(i, twin)
             del alike[twin]
-    if len(left) == len(right) == 1:  # the levels would pair them anyway; most scripts have one query
+    if len(left) == len(right) == 1:  # shortcut for scripts with one query; the code below would also pair them
         match(next(iter(left)), next(iter(right)))
     for level in LEVELS:
         if not (left and right):
@@ -81,7 +81,7 @@ def pair_queries(old: Mapping[int, Output], new: Mapping[int, Output]) -> Pairin
     open_sinks = {output.sink for output in right.values()}
     ambiguous = tuple(dict.fromkeys(o.sink for o in left.values() if o.sink in open_sinks))
     if len(left) == len(right) == 1 and not ambiguous:
-        match(next(iter(left)), next(iter(right)))  # one query left on each side: its sink changed
+        match(next(iter(left)), next(iter(right)))  # the only remaining queries have different sinks
     gone, come = (tuple(n for n, output in side.items() if output.sink not in ambiguous) for side in (left, right))
     return Pairing(tuple(sorted(pairs)), gone, come, ambiguous)
 
@@ -90,7 +90,7 @@ Sign = Callable[[Output], Hashable | None]
 
 
 def _unique_signs(outputs: Mapping[int, Output], level: Sign) -> dict[Hashable, int]:
-    """Queries by their sign, without the signs that several queries share."""
+    """Positions of queries by sign, without the signs that several queries share."""
     bearers: dict[Hashable, list[int]] = {}
     for i, output in outputs.items():
         sign = level(output)
@@ -105,7 +105,7 @@ def _stateful_operators(output: Output) -> Hashable | None:
 
 
 def _frame(operator: Operator) -> Hashable:
-    """The parts of an operator that adding or removing a metric or condition does not change."""
+    """The parts of an operator that stay equal if a metric or condition is added or removed."""
     if not isinstance(operator, AggregateOperator):
         return operator.kind
     window: Any = operator.window and (operator.window.window, operator.window.time)
@@ -327,7 +327,7 @@ RULED = frozenset(
 
 
 def has_rules(operator: Operator) -> bool:
-    """True if rules cover an operator. Changes above an operator without rules are not judged."""
+    """True if rules cover an operator. Changes downstream of an operator without rules are not judged."""
     match operator:
         case AggregateOperator() | OverOperator() | RankOperator():
             return True

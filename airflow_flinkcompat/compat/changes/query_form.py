@@ -1,7 +1,7 @@
 """The form of a query that affects its plan, and the names in its expressions and texts.
 
-Flink plans Table API queries differently from SQL. Unread columns stay below a window or an aggregation, and OVER
-calls are not rewritten (measured with EXPLAIN on 2.3).
+Flink plans Table API queries differently from SQL. For the Table API, Flink keeps unread columns in the input of a
+window or an aggregation and does not rewrite OVER calls (measured with EXPLAIN on 2.3).
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def _api(used: tuple[str, ...], found: tuple[Operator, ...]) -> QueryApi:
 
 
 def _step(operator: Operator) -> str:
-    """The Table API step of an operator; "sql" if only SQL has the operator, "other" if steps do not tell."""
+    """The Table API step of an operator; "sql" if only SQL has the operator, "other" for all others."""
     match operator:
         case AggregateOperator(window=None):
             return "aggregate"
@@ -159,7 +159,7 @@ def _form(node: Node, below: tuple[int, ...]) -> tuple[object, ...] | None:
 
 
 def _selected_positions(below: Node, *, in_order: bool) -> tuple[int | None, ...]:
-    """Positions of selected columns; empty for all columns or, with ``in_order``, for a subset in order."""
+    """Positions of selected columns; empty for all columns and, with ``in_order``, for an ordered subset."""
     columns, whole = _columns(below)
     selected = [each for each in columns if each is not None]
     return () if selected == [*range(whole)] or (in_order and selected == sorted(selected)) else columns
@@ -246,7 +246,7 @@ def words(*texts: object) -> frozenset[str]:
 
 
 def with_views(found: frozenset[str], views: Mapping[str, object]) -> frozenset[str]:
-    """The words, together with the words of all views that they may name directly or through other views."""
+    """Words of a text, with the words of all views that the text may name directly or through other views."""
     left = {name: words(text) for name, text in views.items()}
     while reached := [name for name in left if may_name(found, name)]:
         found = found.union(*(left.pop(name) for name in reached))

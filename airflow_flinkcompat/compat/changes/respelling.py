@@ -1,8 +1,8 @@
 """Generous comparison of expressions that Flink's planner may simplify to the same expression.
 
-Flink's planner simplifies many spellings to one expression, and not every spelling was measured. This module treats
-far more spellings as equal than ``plan/origins.py``. If two expressions are equal here but different there, their
-equality is unknown.
+Flink's planner simplifies many spellings to one expression, and not every spelling was measured. This module treats far
+more spellings as equal than ``plan/origins.py``. If two expressions are equal by this module but different by
+``plan/origins.py``, their equality is unknown.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _NAMES = {
 _COMMUTE = frozenset({"+", "*", "=", "<>", "AND", "OR"})
 _CHAINED = frozenset({"+", "*", "AND", "OR", "CONCAT", "COALESCE"})
 _DEFAULTS = {"JSON_ARRAYAGG": ("constant", "ABSENT ON NULL"), "JSON_OBJECTAGG": ("constant", "NULL ON NULL")}
-"""The clause that Flink uses for an aggregation if the query contains none."""
+"""The ON NULL clause that Flink applies to an aggregate function without this clause."""
 _PARTS = {"DAY": "DAYOFMONTH", "DOW": "DAYOFWEEK", "DOY": "DAYOFYEAR"}
 _MILLISECONDS = {"DAY": 86_400_000, "HOUR": 3_600_000, "MINUTE": 60_000, "SECOND": 1_000}
 
@@ -109,7 +109,7 @@ _COMBINED = ("all columns", "grouping sets", "key order", "row of input ")
 def _operator(operator: Operator, forms: _Forms) -> Mapping[str, Form | _EvaluatedPart]:
     parts = {key: forms.part_with_form(key, value) for key, value in operator_parts(operator).items()}
     if isinstance(operator, OverOperator):
-        del parts["all columns"]  # its part "row" contains the stored columns
+        del parts["all columns"]  # the part "row" of an OVER operator contains the stored columns
     if isinstance(operator, AggregateOperator) and operator.grouping_sets == frozenset({(frozenset(operator.keys), 1)}):
         parts["grouping sets"] = None
     if isinstance(operator, AggregateOperator) and any(isinstance(key, Literal) for key in operator.keys):
@@ -119,7 +119,7 @@ def _operator(operator: Operator, forms: _Forms) -> Mapping[str, Form | _Evaluat
             for key in operator.key_order
             if not isinstance(key, int) or key in places
         )
-    if isinstance(operator, JoinOperator):  # a key may be computed below the join or in the join
+    if isinstance(operator, JoinOperator):  # a key may be computed upstream of the join or in the join
         keys = {forms.form(side) for pair in operator.keys for side in pair}
         for i, row in enumerate(operator.rows):
             columns = ((column, forms.form(OperatorColumn(i, column, type=UNKNOWN))) for column in row)
@@ -187,7 +187,7 @@ class _Forms:
         return never_null(self.output, self.program)
 
     def part_with_form(self, part: str, value: Any) -> Form | _EvaluatedPart:
-        """The form of a part; for an evaluated part, the part with its form."""
+        """The form of a part; the part with its form if boundary rows may decide the comparison."""
         form = self._part_form(part, value)
         return _EvaluatedPart(part, value, form, self) if part in _EVALUATED or part.startswith("filters") else form
 
@@ -236,7 +236,7 @@ class _Forms:
     def _call(self, call: FunctionCall) -> Form:
         function, args = _NAMES.get(call.function, call.function), [self.form(arg) for arg in call.args]
         inputs = {leaf.operator if isinstance(leaf, OperatorColumn) else None for leaf in leaves(call)}
-        if len(inputs) == 1 and None not in inputs:  # computed above the input or within the input
+        if len(inputs) == 1 and None not in inputs:  # computed over the input's output or within the input
             return OperatorColumn.__name__, *inputs, self.form(transform(call, _of_input))
         if function == "CAST" and len(args) > 1 and self._keeps_type(call.args[0], args[1]):
             return args[0]

@@ -50,7 +50,8 @@ KNOWN_DEFAULTS: Mapping[str, Mapping[str, str | None]] = {
 }
 """Keys with the same default on every cluster, by engine; None is the default in Flink's own class.
 
-For VVR, the keys are the switches of its check and the fires on its group windows page.
+For VVR, the keys are the switches of VVR's compatibility check, and the early and late fires on VVR's page about group
+windows.
 """
 
 

@@ -13,7 +13,7 @@ from airflow_flinkcompat.compat.verdict import SAFE, Verdict
 from airflow_flinkcompat.model import Basis, Outcome, Reason
 
 GraphAdjuster = Callable[[Finding, Rule], Finding]
-"""Function that replaces a finding's outcome by that of the exec graph diff, if the graphs show it."""
+"""Function that replaces a finding's outcome with the outcome of the diff, if graphs show the change."""
 
 
 @dataclass(frozen=True)
@@ -22,8 +22,8 @@ class AdjusterContext:
 
     Attributes:
         change: The change.
-        certain: Findings, by rule code and sink, that stay incompatible although only one side declares a table. They
-            were also found with the table declared on both sides, or in compiled plans.
+        certain: Findings, by rule code and sink, that stay incompatible although only one side declares a table. The
+            same findings occur if the table is declared on both sides, or occur in compiled plans.
         graph_adjuster: Function that applies the exec graph diff; None if Flink did not plan both sides.
         memo: Results about a query that an adjuster stores for the query's other findings.
     """
@@ -64,7 +64,7 @@ class Engine(Protocol):
 
     @property
     def safe_finding_adjusters(self) -> tuple[FindingAdjuster, ...]:
-        """Adjusters that run only if all findings are safe. They may contradict the findings as a whole."""
+        """Adjusters that run only if all findings are safe, and that may contradict the findings as a whole."""
 
     def level(self, rule: Rule) -> Level:
         """The precedence level of a rule's findings."""
@@ -82,7 +82,7 @@ def lowered_to_unknown(finding: Finding, why: str) -> Finding:
 
 
 def unknown_value_adjuster(finding: Finding, rule: Rule, case: AdjusterContext) -> Finding:
-    """Lower incompatible findings about environment values: two different names may have one value."""
+    """Lower incompatible findings about environment variables: two variables may have the same value."""
     inputs = {f"${{{name}}}" for program in case.change.programs for name in program.inputs}
     shown = f"{finding.before} {finding.after}"
     if finding.outcome is not Outcome.INCOMPATIBLE or not any(name in shown for name in inputs):

@@ -225,7 +225,7 @@ def _if_restarted(report: Report, known: ReportContext) -> str:
 def if_resumed(report: Report) -> tuple[str, ...]:
     """The result of a start from the savepoint on open-source Flink; empty if the state fits.
 
-    The first line is the result. The other lines name stored values that would be misread.
+    The first line describes the result of the start. Any other line names stored values that would be misread.
     """
     predictable = ENGINE_FACTS[report.engine].endings_known and report.outcome is Outcome.INCOMPATIBLE
     if not predictable or report.is_refused:
@@ -328,7 +328,7 @@ def metrics_from_zero(report: Report) -> tuple[str, ...]:
 
 
 def _first_names(names: Iterable[str]) -> str:
-    """The first four different names, and the number of other names."""
+    """Format a list of names: the first four distinct names, then the number of remaining names."""
     found = list(dict.fromkeys(names))
     return ", ".join(found[:4]) + (f" and {len(found) - 4} more" if len(found) > 4 else "")
 
@@ -361,7 +361,7 @@ def _may_begin_empty(report: Report, known: ReportContext) -> str:
 
 
 def _takes_commands(report: Report, known: ReportContext) -> bool:
-    """True if a person runs Flink commands. In a DAG with an approval, the chosen branch acts."""
+    """True if a person runs the Flink commands, because no DAG branch acts after an approval."""
     return ENGINE_FACTS[report.engine].takes_commands and known.takes_commands and not known.approver
 
 

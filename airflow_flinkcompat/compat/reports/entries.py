@@ -91,7 +91,7 @@ def _operator_reports(change: Change, fired: Fired) -> Iterator[OperatorReport]:
 
 
 def _is_stateless(pair: OperatorPair) -> bool:
-    """True if an operator stores no state on either side. Findings then concern downstream operators."""
+    """True if an operator stores no state on either side, so that findings concern downstream operators."""
     pipeline = pair.pipeline
     return lookups.keeps_nothing(pair.old, pipeline.old, pipeline.old_program) and lookups.keeps_nothing(
         pair.new, pipeline.new, pipeline.new_program
@@ -103,10 +103,10 @@ def _stateful(found: Iterable[Operator], output: Output, program: Program) -> li
 
 
 class _FindingsByPlace:
-    """Selection of the findings about a sink, or about operators of the sink, with those about the script.
+    """Findings about a sink or about operators of the sink, together with findings about the script.
 
     Findings are grouped once, because a script may have as many sinks as findings. A group's outcome and result depend
-    only on levels, outcomes and consequences. Therefore one script finding with each combination is enough.
+    only on levels, outcomes and consequences. Therefore only one finding about the script is kept for each combination.
     """
 
     def __init__(self, fired: Fired) -> None:

@@ -98,7 +98,7 @@ def render_text_of_engines(
 
 
 def _more(reports: Iterable[Report], width: int) -> list[str]:
-    """Lines about the additional content of a verbose report."""
+    """Note about the content that only a verbose report shows, such as overruled findings."""
     seen = dict.fromkeys(each.rule for report in reports for each in report.findings if each.overruled_by)
     return _wrapped(_MORE_OVERRULED.format(", ".join(seen)) if seen else _MORE, width)
 

@@ -1,4 +1,4 @@
-"""A report in sections: an operator with its findings each, worst first. Secrets are masked."""
+"""A report in sections: each operator with its findings, worst first. Secrets are masked."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ def format_excerpt(text: str) -> str:
 
 
 def engine_label(report: Report | str) -> str:
-    """The display name of an engine, or of a report's engine with its version."""
+    """The display name of an engine; for a report's engine, the name may include the version."""
     if isinstance(report, str):
         return ENGINE_FACTS[report].label
     facts = ENGINE_FACTS[report.engine]

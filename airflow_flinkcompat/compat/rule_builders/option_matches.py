@@ -262,7 +262,7 @@ def _generator_fault(change: OptionChange, after: Options) -> str:
 
 
 def _ends_later(ends: tuple[str | None, str | None]) -> bool:
-    """True if both ends of a number sequence are positive and the new end is later."""
+    """True if the old and the new end of a number sequence are positive, and the new end is greater."""
     old, new = (int(end) if end and _POSITIVE.fullmatch(end) else 0 for end in ends)
     return 0 < old < new
 

@@ -31,14 +31,14 @@ NOTICED_ABOVE = {
         note="downstream operators keep the old results",
     ),
 }
-"""Verdict on a change of the rows that a stateful operator above receives."""
+"""Verdict on a change of the rows that a downstream stateful operator receives."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """A change of one operator part: a sentence, and for each engine a verdict or a function that judges.
+    """A change of one operator part: a sentence and, per engine, a verdict or a function that returns one.
 
-    ``quiet`` returns True if the operator emits the same rows as before, so that operators above are not affected.
+    ``quiet`` returns True if the operator emits the same rows as before, so that downstream operators are not affected.
     """
 
     sentence: str
@@ -76,7 +76,7 @@ def parts_rule(
         example=example,
         operators=(of,),
         parts=tuple(rows),
-        # A stateful operator above may have stored rows that this operator emitted.
+        # A downstream stateful operator may have stored rows that this operator emitted.
         case_dependent=compatible_engines(vvr=vvr, flink=flink),
     )
     def found(pair: OperatorPair) -> Iterable[RuleMatch]:
@@ -105,7 +105,7 @@ def parts_rule(
 
 
 def verdict_with_state_above(pair: OperatorPair, engine: str, verdict: Verdict) -> Verdict:
-    """The verdict; ``NOTICED_ABOVE`` instead of a compatible verdict below a stateful operator."""
+    """Replace a compatible verdict with ``NOTICED_ABOVE`` if a stateful operator is downstream."""
     if verdict.outcome is not Outcome.COMPATIBLE or not has_state_above(pair):
         return verdict
     return NOTICED_ABOVE[engine]

@@ -102,7 +102,7 @@ def _partition(top: object) -> frozenset[object]:
 
 
 def _passes_columns(pair: PipelinePair) -> bool:
-    """True if the changed columns only pass on columns of the operator below."""
+    """True if the changed columns only pass on columns of the upstream operator."""
     return all(isinstance(column, OperatorColumn) for column in set(pair.old.columns) ^ set(pair.new.columns))
 
 
@@ -111,9 +111,9 @@ def _join(pair: PipelinePair) -> bool:
 
 
 def _lookup(pair: PipelinePair) -> bool:
-    """True if restores cover a changed projection above a lookup join.
+    """True if restores cover a changed projection downstream of a lookup join.
 
-    Above a windowed aggregation, they cover only a synchronous lookup.
+    If the input of the lookup join is a windowed aggregation, restores cover only a synchronous lookup.
     """
     sides = ((pair.old, pair.old_program), (pair.new, pair.new_program))
     origins = [
@@ -136,7 +136,7 @@ def _over(pair: PipelinePair) -> bool:
 
 @dataclass(frozen=True)
 class Above:
-    """Restores with changed projections above a kind of operator; ``sure`` is True if they cover a pair."""
+    """Restores of changed projections over a kind of operator; ``sure`` tests if the ids cover a pair."""
 
     ids: tuple[str, ...]
     sure: Callable[[PipelinePair], bool] = lambda pair: True
@@ -164,7 +164,7 @@ ABOVE_WINDOWS = inferred(
 
 
 def measured_above(pair: PipelinePair) -> Verdict | None:
-    """Verdict on a changed projection or condition above the last operator; None if it was not measured."""
+    """Verdict on a changed projection or condition downstream of the last operator; None if not measured."""
     if "operators" in pair.parts:
         return judge_added_or_removed(pair)
     origins = [side.segment.origin for side in (pair.old, pair.new)]
@@ -235,10 +235,10 @@ def _source(column: object) -> object:
 
 
 def computed(operator: OverOperator) -> bool:
-    """True if an OVER operator has a SUM or AVG, which Flink computes after the operator.
+    """True if an OVER operator has a SUM or AVG, which Flink computes in a downstream operator.
 
-    Only then does the planner always prune the operator's input. Without a computed column, the planner keeps all input
-    columns of an unbounded RANGE and prunes those of ROWS (EXPLAIN; ``oa-del-first``).
+    With a SUM or AVG, the planner always prunes the input of the OVER operator. Without a SUM or AVG, the planner keeps
+    all input columns of an unbounded RANGE and prunes unread input columns of ROWS (EXPLAIN; ``oa-del-first``).
     """
     return any(call.function == "$SUM0" for call, _ in operator.planned_calls)
 
@@ -266,9 +266,9 @@ IN_FILES = right(
 def projection_on_flink(pair: PipelinePair) -> Verdict | None:
     """Verdict on ``flink`` on a changed projection before the sink; None for the rule's general verdict.
 
-    The change has no effect if the sink has no state. Before a stateful sink, a Calc must certainly be planned on both
-    sides. Other sinks, user-defined functions and projections of some operators were not measured. For a query without
-    state, the state of the whole job decides.
+    The change has no effect if the sink has no state. For a sink with state, restores cover only plans that certainly
+    contain a Calc before the sink on both sides. Other sinks, user-defined functions and projections of some operators
+    were not measured. If the query has no state, the verdict depends on the state of the whole job.
     """
     if reason := _event_times(pair):
         return unknown(reason)

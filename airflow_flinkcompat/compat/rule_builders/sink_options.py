@@ -173,7 +173,7 @@ def effect_by_name(change: OptionChange) -> OptionFact | None:
         return None
     if any(value is not None and value.lower() in _WHOLE_TABLE for value in change.values):
         return None
-    # Words for tuning win over others: a table cache and a host timeout only tune.
+    # Tuning words override other words: options for a table cache or a host timeout only tune the connector.
     effect = next(
         each for each in (OptionEffect.TUNES, OptionEffect.CREDENTIALS, OptionEffect.DECODING, *found) if each in found
     )

@@ -220,7 +220,7 @@ def _judge_format(change: OptionChange, fact: OptionFact, pair: PipelinePair) ->
 
 
 def _judge_places(change: OptionChange, fact: OptionFact, pair: PipelinePair) -> OptionVerdict:
-    """Verdict on listed places: the source still reads removed places, and reads new ones from the start."""
+    """Verdict on a changed topic list: removed topics are still read, added topics from their beginning."""
     listed = fact.listed
     assert listed is not None
     lists = fact.key if fact.key != listed.pattern else "topic"
@@ -260,7 +260,7 @@ def _ignores_late_rows(pair: PipelinePair) -> bool:
 def _judge_pattern(
     change: OptionChange, fact: OptionFact, old: str | None, from_beginning: bool, pair: PipelinePair
 ) -> OptionVerdict:
-    """Verdict on a pattern instead of a list: right if the pattern matches the listed places."""
+    """Verdict on a pattern that replaces a topic list: safe if the pattern matches all listed topics."""
     listed = fact.listed
     assert listed is not None
     pattern = change.after.get(listed.pattern)

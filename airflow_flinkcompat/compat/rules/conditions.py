@@ -190,7 +190,7 @@ def _row_conditions_of(condition: Expression, inputs: Sequence[StatelessSegment]
 
 
 def _atoms(condition: Expression, always: bool = True) -> Iterator[tuple[Expression, bool]]:
-    """The comparisons in a condition, each with True if all rows must meet it."""
+    """The comparisons in a condition, each with True if every row must satisfy the comparison."""
     if not isinstance(condition, FunctionCall) or condition.function not in _LOGIC or _is_in_list(condition):
         if not isinstance(condition, Literal):
             yield condition, always
@@ -248,7 +248,7 @@ def _accept_some_values(atoms: Iterable[Expression]) -> bool:
 
 @dataclass
 class _Reading:
-    """Operator outputs that columns above certainly read, and outputs that only a foldable call reads."""
+    """Operator outputs that downstream columns surely read, and outputs that only a foldable call reads."""
 
     segment: StatelessSegment
     never_null: Set[str]
@@ -283,7 +283,10 @@ class _Reading:
             self.read(arg, folded_by)
 
     def _case(self, case: FunctionCall) -> None:
-        """Add the columns of a CASE. After a foldable condition, the planner may remove all other branches."""
+        """Add the columns that a CASE reads.
+
+        If a condition is foldable, the planner may remove the branch of this condition and all later branches.
+        """
         *branches, last = case.args
         results = {*branches[1::2], last}
         asked: set[Column] = set()
@@ -380,7 +383,7 @@ def filter_above_state(pair: PipelinePair) -> Iterable[RuleMatch]:
         )
 
 
-# EXPLAIN on 2.3 shows that the planner pushes the condition below the window; no page covers other planners.
+# EXPLAIN on 2.3 shows that the planner moves the condition to the window's input; no page covers other planners.
 MOVED = dict.fromkeys(("vvr", "flink"), unknown("a condition above a session window does not affect when sessions end"))
 # The state of the remaining keys is right (restored on 2.3). Rows of excluded keys stay in the sink.
 OF_KEYS = {"flink": unknown("the condition excludes whole keys, and their rows stay in the sink")}
@@ -388,7 +391,7 @@ PARTS = ("filters", "filters above the session window")
 
 
 def _format_filters(segment: StatelessSegment) -> str:
-    """Format the conditions of a segment, with conditions above a session window marked."""
+    """Format the conditions of a segment, and mark conditions on the output of a session window."""
     above = segment.filters_above_session
     return format_conditions(segment.filters) + (
         f" ({format_conditions(above)} above the session window)" if above else ""

@@ -324,7 +324,7 @@ def _replaced_reason(fact: OtherStatement, place: int, change: Change) -> str:
 
 
 def _tables_used_before(fact: OtherStatement, place: int, change: Change) -> set[str] | None:
-    """Tables of paired queries before a statement; None if a query before it was not analyzed."""
+    """Tables of the paired queries that precede a statement; None if such a query was not analyzed."""
     pipelines = change.programs[place].pipelines[: fact.queries_before]
     stay = {id((pair.old_pipeline, pair.new_pipeline)[place]) for pair in change.pipelines}
     queries = (change.old, change.new)[place].outputs[0]

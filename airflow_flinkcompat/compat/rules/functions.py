@@ -191,7 +191,7 @@ def function_changed(change: Change) -> Iterable[RuleMatch]:
 
 
 def unchanged_on_flink(pipeline: PipelinePair) -> Mapping[str, Verdict]:
-    """Verdict on a clause in an unchanged pipeline, which restores correctly; empty for a changed one."""
+    """Verdict on a clause of an unchanged pipeline, which restores correctly; empty after a change."""
     if pipeline.changed:
         return {}
     return {"flink": right(*UNCHANGED, note="an unchanged pipeline")}

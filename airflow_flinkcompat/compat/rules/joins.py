@@ -88,7 +88,7 @@ def format_join_conditions(parts: Iterable[Expression]) -> str:
 
 
 def join_rows(vvr: Verdict, *, keys: Judge, conditions: Judge, stored: tuple[Ids, Ids], filters: Row) -> dict[str, Row]:
-    """Rows for the common parts of joins: equated columns, conditions, stored rows, filters and windows."""
+    """Rule rows for the common parts of joins: equated columns, conditions, stored rows, filters, windows."""
     below = unknown("different windows below a join were not measured")
     return {
         "keys": Row("the equality columns changed", vvr, keys, show=format_join_keys),

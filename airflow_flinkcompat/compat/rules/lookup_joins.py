@@ -100,7 +100,7 @@ def _judge_in_modes(pair: OperatorPair, difference: Difference, modes: tuple[Loo
 def _judge_above_windows(pair: OperatorPair) -> Verdict:
     """Verdict on a stateless lookup between a windowed aggregation and a sink.
 
-    The id of an operator depends only on the operators below and on the next operator in the same task.
+    The id of an operator depends only on the upstream operators and on the next operator in the same task.
     """
     if moved := sinks.stays(pair.pipeline):
         return unknown(moved)

@@ -33,7 +33,7 @@ def _page_verdict(ranking: Ranking, outcome: Outcome, row: str) -> Verdict:
 
 
 def _metrics_below_changed(ranking: Ranking) -> bool:
-    """True if the aggregation below a Window Top-N computes different metrics, read or unread."""
+    """True if the aggregation upstream of a Window Top-N computes different metrics, read or unread."""
     if ranking.kinds != {RankKind.WINDOW_TOP_N}:
         return False
     below = (p.aggregations for p in ranking.pair.pipeline.operators if p.path.startswith(f"{ranking.pair.path} > "))

@@ -93,7 +93,7 @@ def _uses(output: Output, program: Program, column: str) -> Iterator[Use]:
 
 
 def _columns(value: Any) -> set[str]:
-    """The table columns from which a value is computed, also through lower operators."""
+    """The table columns from which a value is computed, directly or through upstream operators."""
     found: set[str] = set()
     for leaf in leaves(value):
         match leaf:
@@ -137,18 +137,18 @@ ON_VVR = documented(
 REFUSED = Consequence.REFUSED_AT_RESTORE
 NOT_NULL = ("types-sum-argument-not-null", "types-max-argument-not-null")
 NOT_NULL_RUNNING = ("ga-input-notnull", "ga-max-notnull")
-"""Restores of the same change without a window, on one Flink minor version only."""
+"""Restores of NOT NULL changes without a window, on one Flink minor version only."""
 
 
 def types_on_vvr(found: frozenset[Use]) -> Verdict:
-    """Verdict on a changed column type by its uses; the vendor's pages cover no changed types."""
+    """Verdict on a changed type by the uses of the column; the vendor's pages cover no changed types."""
     if Use.STORED in found:
         return ON_VVR
     return unknown("the page's row about changed fields shows a different computation; no page covers types")
 
 
 def types_on_flink(old: DataType, new: DataType, found: frozenset[Use]) -> Verdict:
-    """Verdict on a changed column type by its uses; types of keys and rows must be exactly equal."""
+    """Verdict on a changed type by the uses of the column; types of keys and rows must be exactly equal."""
     if Use.STORED in found:
         return refused("ga-key-notnull", "types-key-length", "rj-key-notnull", "dd-rd-notnull")
     if Use.IN_FLIGHT in found:

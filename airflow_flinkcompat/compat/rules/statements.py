@@ -44,9 +44,9 @@ _SETS = ("ADD", "ALTER", "BEGIN", "DROP", "EXECUTE", "LOAD", "REMOVE", "RESET", 
 def harmless_unread_messages(change: Change) -> frozenset[str]:
     """Messages about unread statements that are equal on both sides and cannot affect the change.
 
-    Such a statement is a query, a declaration, or not SQL. A query outside a statement set is a separate job. The
-    meaning of a query or declaration changes only if it names a changed object. If it may name an object of a changed
-    query, its effect is unknown, and no message is returned.
+    An unread statement is a query, a declaration, or not SQL. A query outside a statement set is a separate job. The
+    meaning of an unread statement changes only if the statement names a changed object. If the statement may name an
+    object of a changed query, the effect is unknown, and no message is returned.
     """
     a, b = ([(problem.reason, problem.text) for problem in program.problems] for program in change.programs)
     texts = [problem for problem in change.programs[0].problems if problem.reason == "statement"]
@@ -70,7 +70,7 @@ def _may_affect_others(problem: Problem) -> bool:
 
 
 def _changed_names(change: Change) -> frozenset[str] | None:
-    """Names of changed objects and of objects that changed queries use; None if a change has no name."""
+    """Names of changed objects and of objects in changed queries; None if a difference has no object name."""
     names: set[str] = set()
     for difference in change.script_differences:
         place, _, rest = difference.key.partition("/")

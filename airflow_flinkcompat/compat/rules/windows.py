@@ -301,11 +301,11 @@ def fires_on_vvr(pair: PipelinePair) -> Verdict | None:
 def fires_on_flink(pair: PipelinePair) -> Verdict | None:
     """Verdict on ``flink`` on changed emit settings; None if they have no effect.
 
-    The restores covered an event-time TUMBLE or HOP into a stateless sink. One fire was added, kept or removed, or an
-    early fire got a different delay. Nothing else changed.
+    The measured jobs have an event-time TUMBLE or HOP window and a stateless sink. Each measured change adds, keeps or
+    removes one kind of fire, or changes the delay of an early fire. The measured scripts have no other difference.
 
     A window that emits a result more than once also stores its last result with the window fields. Lateness alone makes
-    a window emit updates. Operators that receive the updates have a different changelog mode.
+    a window emit updates, so downstream operators have a different changelog mode.
     """
     old, new = effective_emit_settings(pair.old_pipeline), effective_emit_settings(pair.new_pipeline)
     if old == new:
@@ -348,7 +348,7 @@ def _measured_window(pair: PipelinePair, kinds: Container[WindowKind]) -> bool:
 
 
 def _sends_updates_directly(pair: PipelinePair) -> bool:
-    """True if the sink receives updates directly: a stateless sink without a primary key, or no sink."""
+    """True if the query has no sink, or has a stateless sink without a primary key on both sides."""
 
     def keyed(program: Program) -> bool:
         return any(table.primary_key for table in program.tables if table.name == pair.new.sink)

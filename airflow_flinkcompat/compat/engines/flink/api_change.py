@@ -36,7 +36,7 @@ OVER_ROWS = frozenset({"MAX", "COUNT"})
 WITHOUT_WINDOW = frozenset({"SUM", "MAX"})
 """Calls whose state is the same in SQL and in the Table API, by measurement."""
 WITHOUT_ONE_CHAIN = frozenset({"SUM", "MAX", "AVG"})
-"""Calls that a restore refuses if SQL has one more operator before the aggregation than the Table API."""
+"""Calls for which a restore is refused if only SQL plans an extra operator before the aggregation."""
 UNLIKE = "the only measured query is one aggregation of plain columns by one key, between a table and a sink"
 AND_MORE = "the other changes were not measured together with this change"
 BEHIND_SELECT = (
@@ -107,7 +107,7 @@ def _on_window(
         # to the front.
         return unknown("only a table with unread columns was measured")
     if _shows_window(pair.old) and not all(map(surely_projected, (pair.old, pair.new))):
-        # By EXPLAIN, the Table API passes on the selected window fields, but SQL always the same window fields.
+        # EXPLAIN: the Table API passes on the selected window fields; SQL passes on the same fields in every query.
         return unknown(
             "the window's fields are the last columns of the output, so only SQL adds a projection after "
             "the window (EXPLAIN)"
@@ -144,14 +144,14 @@ def _without_window(old: SingleOperatorQuery, new: SingleOperatorQuery, operator
 
 
 def _unmarked(functions: set[str], selected: bool | None) -> Verdict:
-    """Verdict for a source without a watermark. Such a source drops unread columns itself."""
+    """Verdict for a source without a watermark, which drops unread columns itself."""
     if selected is not False or not functions <= WITHOUT_WINDOW:
         return unknown("without a watermark, only SUM and MAX without a preceding select were measured")
     return right("group-by-plain-to-sql", "group-by-plain-from-sql", "group-by-plain-max-to-sql")
 
 
 def _marked(side: SingleOperatorQuery, functions: set[str], selected: bool | None) -> Verdict:
-    """Verdict for a source with a watermark. SQL drops unread columns in a separate operator after it."""
+    """Verdict for a source with a watermark; SQL then drops unread columns in an operator downstream."""
     if selected is False and functions <= WITHOUT_ONE_CHAIN:
         note = "SQL drops unread columns in an operator after the watermark"
         ids = ("group-by-to-sql", "group-by-from-sql", "group-by-max-to-sql", "group-by-avg-to-sql")

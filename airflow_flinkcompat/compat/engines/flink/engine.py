@@ -32,9 +32,9 @@ from airflow_flinkcompat.plan.types import TimeAttribute
 
 MEASURED_ON_SQL = "this was measured with SQL; Flink may plan the Table API differently"
 OF_PROGRAMS = frozenset({"oa-range-narrower", *GROUPED_ALIKE})
-"""Cases that were also measured with the Table API: its OVER windows, named as in SQL, and its keys."""
+"""Cases that were also measured with the Table API: OVER windows (with their ids for SQL) and keys."""
 NEWLY_ASKED = frozenset({"sm-clause-dropped"})
-"""Cases about a requirement that exists only in the newer version, so older versions have no restore."""
+"""Cases about a requirement that only the newer version has; no restore on an older version exists."""
 _UID_GENERATION = "table.exec.uid.generation"
 
 
@@ -160,7 +160,7 @@ def unchained_sink_adjuster(finding: Finding, rule: Rule, case: AdjusterContext)
 
 
 def resolved_lookup_adjuster(finding: Finding, rule: Rule, case: AdjusterContext) -> Finding:
-    """Lower a safe outcome if Flink resolves updates: a lookup then stores the rows that it found."""
+    """Lower a safe outcome with the strategy TRY_RESOLVE: a lookup then stores the rows that it finds."""
     if finding.outcome not in SAFE:
         return finding
     asked = any(
@@ -187,7 +187,7 @@ def exec_graph_adjuster(finding: Finding, rule: Rule, case: AdjusterContext) -> 
 
 
 def operator_ids_adjuster(finding: Finding, rule: Rule, case: AdjusterContext) -> Finding:
-    """Lower a compatible finding if Flink numbers operators anew at each start, which refuses a restore."""
+    """Lower a compatible finding if Flink assigns new operator ids at each start and so refuses a restore."""
     if finding.outcome is not Outcome.COMPATIBLE:
         return finding
     settings = {p.settings for program in case.change.programs for p in program.pipelines}
@@ -199,8 +199,8 @@ def disturbs(pair: PipelinePair, change: Change) -> bool:
     """True if a change to this query may renumber or replan operators of the job's other queries.
 
     The queries of a statement set are one job, and operator ids depend on the whole topology. An operator added to or
-    removed from one query therefore renumbers later operators of other queries. Flink plans queries of one source
-    together, so the columns that one query reads affect the operators of other queries (measured:
+    removed from one query therefore renumbers later operators of other queries. Flink plans queries over the same
+    source together, so the columns that one query reads affect the operators of other queries (measured:
     ``ms-mod-stateless``).
     """
     if not pair.changed or not (others := change.companions(pair)):
@@ -222,7 +222,7 @@ def _planned_together(pair: PipelinePair, other: PipelinePair) -> bool:
     tables = ({source.table for side in (each.old, each.new) for source in sources(side)} for each in (pair, other))
     if not set.intersection(*tables):
         return False
-    # True if the other query has a different projection on both sides.
+    # True if the results of the two queries differ, on the old side and on the new side.
     alone = _result(pair.old) != _result(other.old) and _result(pair.new) != _result(other.new)
     return any(operator.differences for operator in pair.operators) or not pair.operators or not alone
 
@@ -245,8 +245,9 @@ def keys_may_move(pair: PipelinePair) -> bool:
 def _may_follow_the_table(output: Output) -> bool:
     """True if keys may be stored in the order of the table's columns instead of the order of GROUP BY.
 
-    Plans of 2.3.0 show this for a window table function over processing time with a condition on its input, if the
-    table has a watermark. An expression in the output, or the condition in a view, restores the order of GROUP BY.
+    In plans of 2.3.0, the keys follow the table's order in one case: a window table function over processing time has a
+    condition on its input, and the table has a watermark. An expression in the output, or the condition in a view,
+    restores the order of GROUP BY.
     """
     return any(
         isinstance(each, AggregateOperator)
@@ -276,7 +277,7 @@ def _moved_by_output(output: Output) -> bool:
 
 
 class FlinkEngine:
-    """Open-source Flink. It restores a job as a whole or refuses it, so the worst finding decides."""
+    """Open-source Flink. A restore succeeds or fails for the whole job, so the worst finding decides."""
 
     name = "flink"
     verdict_adjusters = (respelled_adjuster, consequence_adjuster, measured_line_adjuster)

@@ -81,7 +81,7 @@ class Ranking:
 
 
 def over_aggregation(rank: RankOperator) -> bool:
-    """True for a window Top-N over a windowed aggregation. All rows of a window arrive when it ends."""
+    """True for a window Top-N over a windowed aggregation, which emits all rows when a window ends."""
     return (
         rank.kind == RankKind.WINDOW_TOP_N
         and isinstance(rank.segment.origin, AggregateOperator)
@@ -205,7 +205,7 @@ def window_keys(ranking: Ranking) -> Verdict:
 
 
 def rows_may_wait(ranking: Ranking) -> Verdict | None:
-    """Verdict if a window Top-N over an aggregation may have rows in a savepoint; None if it has none.
+    """Verdict if a savepoint may contain rows of a window Top-N over an aggregation; None if it cannot.
 
     At parallelism 1, the rows of a window and the watermark that emits them arrive together.
     """

@@ -1,6 +1,7 @@
 """Engine ``flink``: effects of changed settings on a restore (measured on 2.3.0 and 1.20.3).
 
-For each key, the first row with a true condition decides. If no condition is true, the change was not measured.
+Each key has a list of measured verdicts with conditions. The first verdict with a true condition applies. If no
+condition is true, the change was not measured.
 """
 
 from __future__ import annotations
@@ -447,7 +448,7 @@ TABLE: Mapping[str, Rows] = {
         ),
     ),
 }
-"""Measured verdicts by key. The first true condition decides."""
+"""Measured verdicts by key. The first verdict with a true condition applies."""
 
 INFERRED: tuple[str, ...] = (
     "restart-strategy",

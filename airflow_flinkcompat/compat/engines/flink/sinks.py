@@ -64,7 +64,7 @@ def location_changed(old: Table, new: Table) -> bool:
 def begins_empty(pair: PipelinePair) -> bool:
     """True if a sink that replaces rows by key moves to a location without former results.
 
-    A resumed job writes a key to the new location only when the key changes.
+    A resumed job writes the result for a key to the new location only when this result changes.
     """
     old, new = tables(pair)
     if old is None or new is None or not new.primary_key or not location_changed(old, new):
@@ -168,7 +168,7 @@ def _enforced(sink: Table, lengths: str | None) -> Iterator[tuple[str, str]]:
 
 
 def only_the_sink(connector: str | None) -> str:
-    """Reason if only the sink is uncertain; ``connector`` is None for a table of a catalog."""
+    """Reason for doubt if only the sink was not measured; ``connector`` is None for a catalog's table."""
     named = f"`{connector}`" if connector else "of a catalog's own connector"
     return f"the change does not affect keys, windows and metrics, but the sink {named} was not measured"
 
@@ -191,8 +191,8 @@ def keeps_nothing(connector: str | None) -> bool:
 def front_stays(pair: PipelinePair, at_any_parallelism: bool = False) -> str:
     """Reason why Flink may change the operators before a sink; "" if it certainly keeps them.
 
-    ``at_any_parallelism`` is True if a Calc precedes the sink on both sides. A changed parallelism then only unchains
-    this Calc.
+    ``at_any_parallelism`` is True if a Calc precedes the sink on both sides. With such a Calc, a changed parallelism
+    only unchains the Calc.
     """
     old, new = fronts(pair)
     if old is None or new is None:
@@ -232,9 +232,9 @@ def _spread_without_a_key(pair: PipelinePair) -> bool:
 def chain_may_change(pair: PipelinePair, change: Change) -> bool:
     """True if operators before a sink with a separate parallelism may get different ids.
 
-    A sink with a separate parallelism is not chained. An operator added before the sink is chained to the previous
-    operator instead, and ids depend on the number of chained operators. A Calc before the sink on both sides prevents
-    this.
+    A sink with a separate parallelism is not chained. An operator that is added before this sink is instead chained to
+    the operator upstream. Operator ids depend on the number of chained operators. If a Calc precedes the sink on both
+    sides, the ids do not change.
     """
     sides = (pair.old, pair.new)
     if all(_own_parallelism(*side) is None for side in zip(sides, tables(pair), strict=True)):
@@ -260,7 +260,7 @@ def shares_its_job(pair: PipelinePair) -> bool:
 
 
 def result_origins(pair: PipelinePair) -> tuple[object, object]:
-    """The origin of the results, before and after."""
+    """The operator or source from which the sink's results come, on the old and on the new side."""
     return pair.old.segment.origin, pair.new.segment.origin
 
 

@@ -1,8 +1,8 @@
 """Engine ``flink``: stateless queries, judged by the state of their sources and sinks.
 
-The savepoint of such a job contains the source positions and the state of the sink's writer. It does not contain
-columns, expressions and conditions of the query. Flink refuses the restore only if the new job has no operator for one
-of these states. Operator ids show this.
+The savepoint of a job without stateful operators contains the source positions and the state of the sink's writer, but
+no columns, expressions or conditions of the query. Flink refuses the restore only if no operator of the new job has the
+operator id of one of these states.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from airflow_flinkcompat.plan.program import Program
 
 OUTPUT = ("ks-stateless-all-read-upper", "ks-stateless-read-added-output", "ks-stateless-computed-read")
 _OUTPUT_IN_FILES = ("file-sinks-stateless-column-computed", "file-sinks-stateless-filter-added")
-"""Restores of the same changes between file sources and file sinks."""
+"""Restores with a computed column or an added condition between file sources and file sinks."""
 SOURCE_PARTS: Mapping[str, tuple[str, ...]] = {
     "columns": (
         "ks-stateless-unread-end",

@@ -287,7 +287,7 @@ def merged(pair: PipelinePair) -> Verdict:
 
 
 def _inserts_query(pair: PipelinePair) -> bool:
-    """True if one side inserts the query with a SQL statement, and the other as a separate table."""
+    """True if one side runs an INSERT statement, and the other inserts a table that ``sql_query`` returns."""
     operations = [tuple(step for step in steps if step not in ENDS) for steps in pair.steps]
     return set(operations) == {(), ("sql_query",)}
 

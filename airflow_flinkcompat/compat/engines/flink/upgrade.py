@@ -99,7 +99,7 @@ def _restored_right(run: Iterable[Upgrade]) -> frozenset[str]:
 
 
 def _restored_connectors() -> frozenset[str]:
-    """Connectors that restored their state on a different line. The lines do not matter, only the jar."""
+    """Connectors whose state was restored on a different line of Flink; only the connector's jar matters."""
     every = _restored_right(each for run in upgrades().values() for each in run.values())
     return frozenset(row for row in every if row.startswith(("source: ", "sink: ")))
 

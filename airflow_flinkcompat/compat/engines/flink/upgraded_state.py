@@ -55,7 +55,7 @@ __all__ = ["connectors_of", "is_known", "stored"]
 REFUSED = "an INSERT that the new line refuses for its ON CONFLICT, or for the lack of one"
 OTHER_MATERIALIZER = "another materializer in front of a sink"
 JUDGED_APART = frozenset({REFUSED, OTHER_MATERIALIZER})
-"""Rows that the verdict on the sink covers."""
+"""Rows of ``upgrades.json`` that the verdict on the sink covers."""
 _UNKNOWN = "not known: "
 _CLOCKS = {TimeAttribute.ROWTIME: "event time", TimeAttribute.PROCTIME: "processing time", None: "no time"}
 _NUMBERS = frozenset({"AVG", "COUNT", "SUM", "SUM0"})
@@ -87,7 +87,7 @@ _DEFAULTS = {"execution.runtime-mode": "streaming", "state.backend.type": "hashm
 
 
 def stored(old: Side, new: Side) -> frozenset[str]:
-    """The rows for the state of ``old`` and for the state that the new line plans for ``new``."""
+    """Rows of ``upgrades.json`` for the state of ``old`` and for the state that the new line plans."""
     before, after = _materializers(old), _materializers(new)
     differ = any(before.get(sink, planned) is not planned for sink, planned in after.items())
     sides = chain(_of_side(old, None), _of_side(new, new.flink_line))
@@ -100,7 +100,7 @@ def is_known(row: str) -> bool:
 
 
 def connectors_of(side: Side) -> frozenset[str]:
-    """The rows for the connectors with state. A connector's jar restores its state.
+    """Rows of ``upgrades.json`` for connectors with state, which the connector's jar restores.
 
     There is no row for datagen, which is part of Flink.
     """
@@ -206,7 +206,7 @@ def _of_query(output: Output, pipeline: Pipeline, program: Program, line: str | 
 
 
 def _normalized(segment: StatelessSegment, output: Output, program: Program) -> Iterator[str]:
-    """The changelog-normalize operator. Since Flink 2.1, it depends on the operators that read it."""
+    """The changelog-normalize operator, which since Flink 2.1 depends on the operators that read from it."""
     found = program.table(segment.origin.table) if isinstance(segment.origin, Source) else None
     if found is not None and found.option("connector") == "upsert-kafka":
         where = " below a condition" if segment.filters else ""
@@ -333,7 +333,7 @@ def _rank(operator: RankOperator, batches: str, updates: bool) -> str:
 
 
 def _strategy(operator: RankOperator) -> str:
-    """The stored rows of a ranking over updates. For a sum or average, which may fall, these are all rows."""
+    """The rows that a ranking over updates stores: all rows for a SUM or AVG, because the value may fall."""
     first = operator.order[0] if operator.order else None
     call = first[0].output if first is not None and isinstance(first[0], OperatorColumn) else None
     return "all rows" if isinstance(call, AggregateCall) and call.function in ("SUM", "AVG") else "updated rows"

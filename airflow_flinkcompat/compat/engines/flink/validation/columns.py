@@ -157,7 +157,7 @@ def _below(node: Node, above: Sequence[Expression]) -> Iterator[Fault]:
 def _of(join: Join, above: Sequence[Expression]) -> Iterator[Fault]:
     own = () if join.condition is None else conjuncts(join.condition)
     by_event_time = join.temporal is not None and time_attribute_of(join.temporal, join.schema)
-    # A temporal join has its key in ON only, but a lookup also in WHERE.
+    # The key of a temporal join is only in ON; the key of a lookup join may also be in WHERE.
     compared = own if by_event_time is TimeAttribute.ROWTIME else (*own, *above)
     width = len(join.left.schema)
     keys = [key for part in compared if (key := _key(part, width)) is not None]
@@ -262,7 +262,7 @@ def _event_times(node: Node, forms: Mapping[Span | None, JoinForm]) -> list[bool
 
 
 def view_time_faults(root: Node) -> Iterator[Fault]:
-    """Windows of a view over a column that is not a time. Time attributes are checked in queries."""
+    """Faults of windows in a view: columns without a time type. Checks of queries cover time attributes."""
     for node in walk_nodes(root):
         if isinstance(node, WindowAssign | GroupWindowAggregate) and node.time_attribute is None:
             yield from _window(node.input, node.time, mode="")
@@ -285,7 +285,7 @@ def _window(below: Node, time: Expression, mode: str) -> Iterator[Fault]:
 
 
 def _last_sort(root: Node) -> Sort | None:
-    """The ORDER BY of the query itself; None without one. Flink ignores the ORDER BY of a subquery."""
+    """The outermost ORDER BY of a query; None if there is none. Flink ignores the ORDER BY of a subquery."""
     if isinstance(root, Project) and isinstance(root.input, Sort) and len(root.schema) < len(root.input.schema):
         return root.input if root.input.schema[-1].name.startswith(HIDDEN_KEY) else None
     return root if isinstance(root, Sort) else None

@@ -62,11 +62,11 @@ _FIRST = (2, 3)
 
 
 _WITHOUT_RETRACTIONS = (2, 2)
-"""The first line that plans no materializer for a sink that also accepts the row before an update."""
+"""The first line of Flink that plans no materializer for a sink that also accepts UPDATE_BEFORE rows."""
 
 
 _AT_WATERMARKS = ("ERROR", "NOTHING")
-"""Strategies for which rows wait for the watermark before the sink."""
+"""ON CONFLICT strategies for which an operator before the sink keeps rows until the watermark."""
 
 
 REMEDY = (
@@ -242,7 +242,7 @@ def _without_watermark(output: Output, program: Program) -> Iterator[str]:
 
 
 def _mode(sink: Table, updates: Known) -> _Mode:
-    """The kinds of changes that a sink requires from append-only or updating results."""
+    """The kinds of changes that a sink requires; ``updates`` is Known.YES if the query updates results."""
     facts = registry.sink(sink.option("connector"))
     format = FORMATS.get(value_format(sink))
     if format is not None and format.appends is Known.NO and facts.upserts is Known.NO:
@@ -311,7 +311,7 @@ def _equalities(segment: StatelessSegment) -> Iterator[Expression]:
 
 
 def _upsert_keys(segment: StatelessSegment, program: Program) -> tuple[frozenset[_Key], bool]:
-    """The upsert keys of a segment's input, and True if these are all."""
+    """The upsert keys of a segment's input, and True if the list of keys is complete."""
     none: frozenset[_Key] = frozenset()
     match segment.origin:
         case Rows():
@@ -348,10 +348,11 @@ def _passed(columns: Iterable[Expression]) -> _Key:
 
 
 def _of_join(operator: JoinOperator, program: Program) -> tuple[frozenset[_Key], bool]:
-    """The upsert keys of a regular join, and True if these are all.
+    """The upsert keys of a regular join, and True if the list of keys is complete.
 
-    A key of one side that contains the join columns is a key of the result, if the other side is unique by the join
-    columns. A key of each side together is also a key. Outer joins may replace a side by NULL.
+    Only keys that contain the join columns matter. A key of one side is a key of the result under two conditions: the
+    other side is unique by the join columns, and no outer join replaces the first side by NULL. A key of the left side
+    and a key of the right side together are always a key of the result.
     """
     sides = [_upsert_keys(segment, program) for segment in operator.segments]
     if any(each == (frozenset(), True) for each in sides):

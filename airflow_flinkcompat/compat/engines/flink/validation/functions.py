@@ -67,7 +67,7 @@ _JSON_RESULTS: Mapping[str, tuple[str, ...]] = {
     "JSON_VALUE": ("VARCHAR", "BOOLEAN", "INT", "DOUBLE"),
     "JSON_QUERY": ("VARCHAR", "ARRAY"),
 }
-"""Supported return types of functions. Flink's code generation refuses other types after RETURNING."""
+"""Types that Flink's code generation supports in the RETURNING clause of these functions."""
 
 
 _FORMS: Mapping[str, tuple[str, ...]] = {
@@ -153,7 +153,7 @@ _MIXED: Mapping[str, str] = {
     **dict.fromkeys(("CASE", "IF", "IN", "ARRAY"), "wz"),
     **dict.fromkeys(("COALESCE", "IFNULL", "GREATEST", "LEAST"), _MOMENTS),
 }
-"""Functions whose values need one common type. Besides numbers, these types have a common type."""
+"""Functions whose values need one common type, and the types besides numbers that have a common type."""
 
 
 _TAKE_NULL = frozenset({

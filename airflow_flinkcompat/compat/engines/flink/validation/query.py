@@ -81,8 +81,8 @@ def _alters(program: Program) -> bool:
 def added_faults(old: Query, new: Query) -> tuple[Fault, ...]:
     """The faults of a new version that its old version lacks.
 
-    The old version runs despite its faults, so equal faults of the new version do not count. Only a certain fault that
-    depends on Flink's line always counts.
+    The old version runs despite its faults, so equal faults of the new version are left out. A certain fault that
+    depends on Flink's line is never left out.
     """
     found = faults(new)
     before = faults(old) if found else ()
