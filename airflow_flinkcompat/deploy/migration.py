@@ -60,7 +60,7 @@ _ORDER = (MigrationExtent.NONE, MigrationExtent.PARTIAL, MigrationExtent.WHOLE)
 
 
 class History(Protocol):
-    """The rows that a job has read. From them, state is computed that would otherwise begin empty."""
+    """The rows that a job has read, used to compute state that would otherwise begin empty."""
 
     def extend(self, found: Migration, new: Side, old: Side) -> tuple[Migration, Mapping[str, str]]:
         """Add state from history to a migration. Also return reasons for operators that history cannot supply."""
@@ -68,10 +68,10 @@ class History(Protocol):
     def computing(
         self, old: Side, new: Side, savepoint: str, migration: Migration, say: Callable[[str], None]
     ) -> AbstractContextManager[HistoryWorkers]:
-        """Context in which the state that a migration takes from history can be computed."""
+        """Context in which workers can compute the state that a migration takes from history."""
 
     def sent_until(self, new: Side, savepoint: str, migration: Migration) -> datetime | None:
-        """End of the windows that were already emitted, but without the computed state."""
+        """Time up to which the former job already emitted windows, but without the computed state."""
 
     def preparing(
         self,
@@ -88,7 +88,7 @@ class History(Protocol):
     def deleting_prepared(
         self, old: Side, new: Side, keeps: Callable[[Exception], bool]
     ) -> AbstractContextManager[None]:
-        """Context that deletes the prepared results at its end, unless ``keeps`` is True for its error."""
+        """Context that deletes the prepared results on exit, unless ``keeps`` is True for the raised error."""
 
     def resumed_from(self, folder: str) -> History:
         """The same history, but resumed from the prepared rows in ``folder`` if they still exist."""
@@ -105,9 +105,10 @@ class HistoryWorkers(StateComputer, Protocol):
 class SavepointWriting(ABC):
     """Writer of savepoints for a new script, based on compiled plans and a template.
 
-    ``plan_dir`` is the path or URI of a folder that this process and the planner share. If ``plan_dir`` is None, both
-    run on one machine. ``rehearsed`` restores the new job with stand-ins before its start. ``planner`` is for targets
-    that cannot plan. The function opens a SQL Gateway and a JobManager of the same version, and is called at most once.
+    ``plan_dir`` is the path or URI of a folder that this process and the planner share. If ``plan_dir`` is None, this
+    process and the planner run on one machine. If ``rehearsed`` is True, the new job is restored with stand-in sinks
+    before its start. ``planner`` is a function for targets that cannot plan. It opens a SQL Gateway and a JobManager
+    of the same version, and is called at most once.
     """
 
     writes = "migrated"
@@ -164,7 +165,7 @@ class SavepointWriting(ABC):
         return None
 
     def _missing_slots(self) -> str:
-        """Reason why the template cannot be taken yet. A separate planner never waits for the job's slots."""
+        """Reason why the template cannot be taken yet. A separate planner cluster needs no slot of the job."""
         target = self._cluster.target
         if self._trials is not self._cluster:
             return ""
@@ -243,7 +244,7 @@ class SavepointWriting(ABC):
     def _template(self) -> Path:
         """The template of the new job. Raises DeployError."""
         cluster = self._trials
-        # Do not key the template by a temporary cluster. Temporary clusters differ only in ports and folders.
+        # Omit a temporary cluster from the template's cache key. Temporary clusters differ only in ports and folders.
         where, options = (None, {}) if cluster.temporary else (cluster.location, options_of(cluster))
         return kept_template(self._sides[1], where, options, lambda: cluster, self._log)
 
@@ -251,14 +252,14 @@ class SavepointWriting(ABC):
 class SavepointMigration(SavepointWriting):
     """Rewriter of a job's savepoints. :class:`SavepointWriting` describes the other arguments.
 
-    ``at_least`` is the extent that was decided (whole, partial, none). A migration with a smaller extent is refused.
-    ``workers`` returns the workers that rewrite the savepoint at a path or URI. If it returns None, this process
-    rewrites the savepoint. ``history`` provides the rows that the job has read. Without it, state that cannot be kept
-    begins empty.
+    ``at_least`` is the extent of kept state that a person or the policy decided on (whole, partial, none). A
+    migration with a smaller extent is refused. ``workers`` returns the workers that rewrite the savepoint at a path
+    or URI. If it returns None, this process rewrites the savepoint. ``history`` provides the rows that the job has
+    read. Without ``history``, state that cannot be kept begins empty.
 
     ``savepoint_directory`` is the folder of the savepoint up to which history is prepared. None means the cluster's
-    default folder. ``hold`` keeps resources open until the new job runs. Without it, history is not prepared but read
-    completely after the job has stopped.
+    default folder. ``hold`` is a function that keeps a passed context open until the new job runs. Without ``hold``,
+    history is not prepared but read completely after the job has stopped.
     """
 
     def __init__(

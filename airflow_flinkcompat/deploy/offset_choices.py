@@ -1,4 +1,4 @@
-"""Starting positions that users can request for sources. The import is quick for DAG parsing."""
+"""Starting positions that users can request for sources. DAG parsing requires a quick import."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
 A job with state (savepoint, checkpoint) resumes every source from its stored offset and ignores startup options
 (measured on Flink 2.3). Without state, each source begins at the requested position, or as its own options specify. A
-request becomes options that overlay the table in the session of the start (``tables.overlay``). So the reviewed script
-and its hash stay unchanged.
+requested position is translated to connector options that override the table's options in the session of the start
+(``tables.overlay``). So the reviewed script and its hash stay unchanged.
 
 The positions of a stopped job's Kafka sources are read from its savepoint, because all other records are inexact. All
 statements here were measured on Flink 2.3 with version 5.0 of the Kafka connector. The offset that REST shows before a
@@ -66,7 +66,7 @@ def with_state(path: str | None) -> tuple[dict[str, Any], ...]:
 
 
 def unknown_startup_offsets(reason: str) -> tuple[StartupOffset, ...]:
-    """Record of a job with unknown sources, which begin as the script's options specify."""
+    """Record of a job whose sources are unknown, so that they start as the script's options specify."""
     words = f"every source starts as the script's options specify; the list of sources is unknown: {reason}"
     return (StartupOffset(("", "", ""), "", str(Offset.SCRIPT), words=words),)
 
@@ -237,7 +237,7 @@ def _names(path: Sequence[str]) -> tuple[str, ...]:
 
 
 EARLIEST, COMMITTED = -2, -3
-"""Kafka's placeholders for unread partitions. The placeholder -1 is rejected, because the end moves."""
+"""The Kafka connector's offsets of unread partitions. -1 (latest) is rejected, because the end moves."""
 _READERS = "SourceReaderState"
 _LENGTH = struct.Struct(">i")
 _PARTITION = struct.Struct(">iqq")
@@ -253,7 +253,7 @@ class StoredList:
 
 
 def read_lists(path: str, name: str) -> tuple[StoredList, ...]:
-    """The lists called ``name`` of all operators in the savepoint at ``path``. Raises SavepointUnreadable."""
+    """The operator list states named ``name`` in the savepoint at ``path``. Raises SavepointUnreadable."""
     return tuple(
         StoredList(name, state.begins, read_handle(lists.handle, path))
         for operator in read_metadata(path).operators
@@ -264,7 +264,7 @@ def read_lists(path: str, name: str) -> tuple[StoredList, ...]:
 
 
 class PositionsUnknown(Exception):
-    """Positions are not in a savepoint or cannot be read. The message names the reason."""
+    """The source positions are not in a savepoint or cannot be read. The message names the reason."""
 
 
 def read_positions(savepoint: str) -> dict[str, dict[int, int]]:

@@ -51,8 +51,8 @@ class WarmRestart(SavepointWriting):
 
     The new job resumes after all rows that exist when the former job has stopped. A backfill produces the output for
     earlier rows. The former job's savepoint is not read. ``begin`` returns the initial state of a job. The arguments of
-    ``begin`` are a migration of the script to itself, the script and Flink's plan. ``hold`` keeps resources open until
-    the new job runs. :class:`SavepointWriting` describes the other arguments.
+    ``begin`` are a migration of the script to itself, the script and Flink's plan. ``hold`` is a function that keeps
+    a passed context open until the new job runs. :class:`SavepointWriting` describes the other arguments.
     """
 
     writes = "computed"
@@ -75,7 +75,7 @@ class WarmRestart(SavepointWriting):
         self._begin, self._hold = begin, hold
 
     def is_possible(self) -> bool:
-        """True if history supplies all state. If it is False, the log contains the reason."""
+        """True if history supplies all state. Otherwise the log contains the reason."""
         if not isinstance(self._cluster.target, SavepointStore):
             self._log(f"no warm start: the path of a savepoint {CANNOT_TELL} ({self._cluster.target})")
             return False

@@ -1,7 +1,7 @@
 """Guard process that ends a child process as soon as the child's owner dies.
 
-Usage: ``python guard.py OWNER_PID PID_FILE COMMAND…``. The guard uses only the standard library and is run by path. So
-it starts within milliseconds and in any environment.
+Usage: ``python guard.py OWNER_PID PID_FILE COMMAND…``. The guard uses only the standard library, and Python runs it
+by its file path. So it starts within milliseconds and in any environment.
 
 Three events end the child: the guard receives TERM, the guard's standard input ends because its owner died, or the
 guard's parent process changes. The guard sends TERM to the child, and KILL after ten seconds. If the guard itself is
@@ -26,7 +26,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 def _dies_with_parent() -> Callable[[], None] | None:
-    """Function that the child runs before exec, so that it dies with its parent. Loaded before the fork."""
+    """Function that the child runs before exec, so that it dies with its parent. Built before the fork."""
     if not sys.platform.startswith("linux"):
         return None
     import ctypes
@@ -57,7 +57,7 @@ def main(owner: int, pid_file: Path, command: list[str]) -> int:
     pid_file.write_text(f"{child.pid}\n", encoding="ascii")
     try:
         while child.poll() is None:
-            # The owner never writes. If the input is readable, it has ended.
+            # The owner never writes to the guard's input. If the input is readable, it has ended.
             readable, _, _ = select.select([sys.stdin], [], [], _POLL_SECONDS)
             if readable or asked or os.getppid() != owner:
                 _stop(child)

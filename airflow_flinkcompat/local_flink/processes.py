@@ -88,8 +88,8 @@ def _bind(listener: socket.socket, port: int) -> int:
 
 
 def _bind_free(listener: socket.socket) -> int:
-    # Do not let the kernel choose (port 0): its ports are from the range for outgoing connections. While a JVM starts
-    # for seconds, any connection may occupy the port, even a connection to the port, which then talks to itself.
+    # Do not let the kernel choose (port 0): it uses the port range of outgoing connections. While a JVM starts
+    # for seconds, any outgoing connection may occupy the port, even one to this port, which then connects to itself.
     candidates = random.sample(range(_FIRST_PORT, _first_outgoing_port()), _PORT_ATTEMPTS)
     return next((port for port in candidates if _bind(listener, port)), 0)
 

@@ -151,7 +151,7 @@ def _holds_secret(key: str, value: str) -> bool:
 
 
 def variables_alone(key: str, value: str) -> tuple[str, ...]:
-    """Other tools' placeholders that replace every secret of an option's value.
+    """Variables of other tools (``${NAME}``) in an option's value, if they replace all its secrets.
 
     The result is empty if any part of the value may be a literal secret.
     """
@@ -172,8 +172,9 @@ def are_of_namespace(variables: tuple[str, ...]) -> bool:
 def find_secrets(script: Script) -> tuple[Secret, ...]:
     """The literal secrets of ``script`` in order of appearance.
 
-    Unquoted secrets are reported only inside strings and SET statements. Elsewhere the text is an expression (``ON
-    a.token = b.id``). Secrets in comments are reported only if the comment contains an option, a setting or an address.
+    Unquoted secrets are reported only inside strings and SET statements. Elsewhere, unquoted text is an expression
+    (``ON a.token = b.id``). Secrets in comments are reported only if the comment contains an option, a setting or an
+    address.
     """
     text = script.text
     hits = _hits_of_script(text)
@@ -303,7 +304,7 @@ def _value_after(text: str, match: re.Match[str], key: str) -> Iterator[_Hit]:
 
 def _quoted_extent(text: str, key_quote: str | None, quote: re.Match[str]) -> tuple[int, int]:
     following = text[quote.end() : quote.end() + 1]
-    # Counted only for a run of quotes, because counting is slow.
+    # Pass a function, because counting is slow and only a run of quotes requires it.
     unit = _unit(key_quote, quote.group(), following, lambda: text.count("'", 0, quote.start()) % 2 == 1)
     begin = quote.start() + len(unit)
     return begin, _closing(text, begin, unit)
@@ -323,7 +324,7 @@ def _bare_pattern(text: str, match: re.Match[str], key: str, sign: str | None) -
 
 
 def _same_name(key: str, value: str) -> bool:
-    """True for a comparison of two columns with the same name, such as ``a.token = b.token``."""
+    """True if an apparent secret is a comparison of columns with the same name (``a.token = b.token``)."""
     last = re.split(r"[.]", value.rstrip(",;)"))[-1]
     return last.lower() == key.rsplit(".", 1)[-1].lower() and "." in value
 
@@ -353,7 +354,7 @@ def _unit(key_quote: str | None, run: str, following: str, is_inside_literal: Ca
 
 
 def _closing(text: str, start: int, unit: str) -> int:
-    """Offset of the closing quote for a value that ``unit`` opened before ``start``, or the text's end.
+    """Offset of the quote that closes a value, or the text's end; ``unit`` is the value's opening quote.
 
     A doubled quote, or a quote with more backslashes than the opening quote, is part of the value.
     """
@@ -450,7 +451,7 @@ def _strings_and_prose(text: str) -> tuple[_Extents, _Extents]:
 
 
 def _is_secret_in_comment(text: str, hit: _Hit) -> bool:
-    """True if the hit in a comment is in an option, a setting or an address, not in prose about a secret."""
+    """True if a hit in a comment is part of an option, setting or address, not of prose about a secret."""
     if hit.key_at == -1:
         if hit.key == _HEADER:
             return not _looks_like_words(text, hit) and re.search(r"\d", text[hit.start : hit.end]) is not None

@@ -132,7 +132,7 @@ def redactor_of(asked: Iterable[AnyPlaceholder], lookup: Lookup) -> Redactor:
 
 
 class _Values:
-    """A lookup that remembers its answers."""
+    """A lookup of placeholder values that remembers each value."""
 
     def __init__(self, lookup: Lookup) -> None:
         self._lookup = lookup

@@ -45,7 +45,7 @@ def program_secrets(text: str, source: str, language: str) -> tuple[Secret, ...]
 
 
 def secrets_in_file(text: str, path: str) -> tuple[Secret, ...]:
-    """Literal secrets of a file. In files other than Python and SQL, also secrets without quotes."""
+    """Literal secrets of a file, including unquoted secrets if the file is neither Python nor SQL."""
     found = program_secrets(text, path, language_of(path))
     if found or path.endswith((".py", ".sql")):
         return found
@@ -56,7 +56,7 @@ def secrets_in_file(text: str, path: str) -> tuple[Secret, ...]:
 
 
 def mask_program(text: str, language: str) -> str:
-    """Replace every literal secret of a program by ``***``. The result is for display only."""
+    """Replace every literal secret of a program with ``***``. The result is for display only."""
     tree = _tree(text) if language == "python" else None
     if tree is None:
         return mask_secrets(text)
@@ -133,7 +133,7 @@ def _constants(value: ast.expr) -> Iterator[ast.Constant]:
 
 
 def _texts(tree: ast.Module) -> Iterator[tuple[ast.expr, str]]:
-    """Every string expression with its concatenated text. Only the outermost expression is yielded."""
+    """The outermost string expressions of a program, each with its concatenated text."""
     inner: set[int] = set()
     for node in ast.walk(tree):
         if id(node) in inner or not isinstance(node, ast.Constant | ast.JoinedStr | ast.BinOp):

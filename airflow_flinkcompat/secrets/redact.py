@@ -57,14 +57,14 @@ def mask_option(key: str, value: str) -> str:
     """The value of option ``key`` for display, with secrets masked.
 
     If a value contains blanks, quotes or line breaks, its end is certain only while key and value are separate. Call
-    this function before you join options without SQL's quotes. :func:`mask_secrets` does not change the joined text
-    ``key = mask_option(key, value)``.
+    this function before you join options without SQL's quotes. In text that was joined as ``key = mask_option(key,
+    value)``, :func:`mask_secrets` changes nothing.
     """
     return MASK if is_literal_secret(key, value) else mask_secrets(value)
 
 
 def disguise_secrets(sql: str) -> str:
-    """Replace every literal secret of a script by other characters. Flink can still plan the script.
+    """Replace every literal secret of a script with other characters. Flink can still plan the script.
 
     Within this process, equal secrets get equal replacements, and different secrets get different replacements.
     """
@@ -74,7 +74,7 @@ def disguise_secrets(sql: str) -> str:
 
 
 def disguise_option(key: str, value: str) -> str:
-    """Replace every literal secret of an option's value by other characters; see :func:`disguise_secrets`."""
+    """Replace every literal secret in an option's value with other letters; see :func:`disguise_secrets`."""
     if is_literal_secret(key, value):
         return _disguised(value)
     for start, end in secret_ranges(value):

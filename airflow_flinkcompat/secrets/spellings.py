@@ -16,7 +16,7 @@ from itertools import groupby
 from urllib.parse import quote, quote_plus
 
 _ESCAPED = r"(?:(?<=\\)|(?<=5[cC])|(?<=92;))"
-"""Position after a backslash, plain or encoded."""
+"""Position directly after a backslash, which may itself be encoded."""
 _SLASH = rf"(?:\\|%(?:25)*5[cC]|{_ESCAPED}u005[cC]|&\#92;)"
 _BLANK = rf"\s|\+|{_ESCAPED}(?:[nrtfv]|u[0-9a-fA-F]{{4}}|x[0-9a-fA-F]{{2}})|%(?:25)*[0-9a-fA-F]{{2}}|&nbsp;|&\#[0-9]+;"
 """Any spelling of a blank, a plus sign (a blank in URLs), or one byte of an encoded blank."""
@@ -122,9 +122,10 @@ _ALWAYS = (
     *("servicekey", "subscriptionkey", "keystorekey", "basicauthuserinfo", "basicauthcredentials", "authorization"),
     *("connectionstring", "sharedaccess"),
 )
-#: English words that contain a word above but denote no secret. They occur in names, for example of deployments.
+#: English words that contain a word of ``_ALWAYS`` but denote no secret. They occur, for example, in deployment
+#: names.
 _OTHER_WORDS = frozenset({"secretive", "secretively", "secretary", "secretaries", "secretariat"})
-#: A key denotes a secret if one of its words ends with one of these (``accessToken``, ``mytoken``, ``dbPwd``).
+#: A key denotes a secret if one of its words has one of these endings (``accessToken``, ``mytoken``, ``dbPwd``).
 _WORD_ENDINGS = ("token", "pwd")
 #: Endings of keys, with separators removed, whose value is ``user:password`` (``basic.auth.user.info``).
 _LOGIN_ENDINGS = ("basicauth", "userinfo")
@@ -140,13 +141,13 @@ _DESCRIPTIVE_ENDINGS = frozenset(
         *("source", "suffix", "timeout", "ttl", "type", "uri", "url", "validity", "version", "window"),
     }
 )
-#: Flink options that match a word above but contain no secret.
+#: Flink options whose keys look like the key of a secret, but whose values contain no secret.
 _HARMLESS = frozenset({"kubernetessecrets", "securitykerberosaccesshadoopfilesystems"})
-#: With exactly this spelling, the key is the name of a column or a topic.
+#: Keys that, in exactly this spelling, are names of columns or topics, not keys of secrets.
 _NAMES = frozenset({"user_info"})
 
 #: Endings of file names that look like secret keys: ``jobs/orders_secret.sql:64:6``, ``token_usage.py: no such file``.
-#: An ending of option keys (``gcp.credentials.json``) is not included.
+#: Endings of option keys, such as ``json`` in ``gcp.credentials.json``, are not included.
 _FILE = re.compile(
     r"\.(?:sql|ddl|hql|table|pyi?|ipynb|jar|java|kts?|scala|sh|md|rst|txt|log|csv|tsv|jsonl|parquet|orc|avro|gz|zip)$",
     re.IGNORECASE,
@@ -167,9 +168,9 @@ _ANY_KEY = re.compile(b"|".join(_IN_KEYS))
 
 
 def may_hold_secret_key(text: str) -> bool:
-    """True if a text may contain the key of a secret. One quick test covers all words.
+    """True if a text may contain the key of a secret, according to one quick test.
 
-    The words consist of ASCII letters only, so the test ignores all other characters.
+    All words that denote a secret consist of ASCII letters only, so the test ignores all other characters.
     """
     joined = text.encode("ascii", "ignore").translate(None, _NO_LETTERS).lower()
     return _ANY_KEY.search(joined) is not None
@@ -181,7 +182,7 @@ def is_secret_key(key: str) -> bool:
 
     True for ``password``, ``properties.sasl.jaas.config``, ``s3.access-key`` and ``clientSecret``. False for
     ``key.format``, ``primary key``, ``aws.credentials.provider``, ``token-count`` and file names
-    (``jobs/orders_secret.sql``). Only the last part of a path is considered.
+    (``jobs/orders_secret.sql``). If ``key`` is a path with slashes, only the part after the last slash counts.
     """
     key = key.rsplit("/", 1)[-1]
     if _FILE.search(key):

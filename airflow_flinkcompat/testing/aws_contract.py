@@ -56,7 +56,7 @@ class ManagedFlinkContract(TargetContract):
 
     @pytest.fixture
     def name(self, connect: Callable[[], Target], client: Any) -> Iterator[str]:
-        """Name of an application for one test. NAME-own also exists, for scripts that set their job's name."""
+        """Name of an application for one test. An application NAME-own exists for scripts that set a job name."""
         name = f"contract-{uuid.uuid4().hex[:8]}"
         names = (name, f"{name}-own")
         for each in names:

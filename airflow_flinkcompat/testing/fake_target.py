@@ -57,8 +57,8 @@ class FakeJob:
 class FakeServer:
     """The fake platform, which outlives every target that uses it.
 
-    ``loses`` maps each call (``start``, ``stop``, ``savepoint``, ``cancel``) to the number of answers to lose for each
-    request. ``refuses`` contains the names of jobs whose next restore from a savepoint fails.
+    ``loses`` maps each call (``start``, ``stop``, ``savepoint``, ``cancel``) to the number of responses that the
+    server loses for each request. ``refuses`` contains the names of jobs whose next restore from a savepoint fails.
     """
 
     jobs: dict[JobRef, FakeJob] = field(default_factory=dict)
@@ -76,7 +76,7 @@ class FakeServer:
 
 
 class FakeTarget:
-    """A target for a ``FakeServer``. Several targets may share a server, like processes do."""
+    """A target for a ``FakeServer``. Several targets may share a server, as processes share a cluster."""
 
     def __init__(self, server: FakeServer | None = None, *, version: str = "2.3.0") -> None:
         self.server = server or FakeServer()
@@ -120,7 +120,7 @@ class FakeTarget:
         return Operation(Verb.START, request_id, self.server.starts[request_id])
 
     def restore_test(self, job: JobSpec, private: str, *, empty: bool = False) -> RestoreTest:
-        """Accept any readable job. No table is real, so no table needs a stand-in."""
+        """Accept any job whose script can be parsed. No table is real, so no table needs a stand-in."""
         prepare_job(job)
         return FakeRestoreTest(self, job)
 

@@ -1,7 +1,7 @@
 """Reader of SQL fixtures: each file contains the test cases of one rule, without Python code.
 
-A file begins with ``-- row: N. title``. If all cases test one rule, ``-- rule: code`` follows. The rest consists of
-sections, and each section begins with one of these lines::
+A file begins with ``-- row: N. title``. If all cases test one rule, ``-- rule: code`` follows. The rest of the file
+consists of sections. A section begins with a ``---`` line, and ``--`` lines may follow::
 
     --- given                 declarations at the beginning of both sides of every case (optional)
     --- case: near miss, …    a case; the title begins with its kind: document example, variant or near miss
@@ -79,7 +79,7 @@ def load_cases(folder: Path) -> list[Case]:
 
 
 def parse_cases(text: str, file: str) -> list[Case]:
-    """Parse the text of a fixture file. Errors mention ``file`` as its name. Raises FixtureError."""
+    """Parse the text of a fixture file. Error messages refer to the text as ``file``. Raises FixtureError."""
     head, given, cases = read(text, file)
     found = headers(head, {"row", "rule"}, file)
     number, title = required(found, "row", head, file)
@@ -181,7 +181,10 @@ class FixtureSection:
 def read(
     text: str, file: str
 ) -> tuple[FixtureSection, str, list[tuple[FixtureSection, FixtureSection, FixtureSection]]]:
-    """The head, the text of ``--- given``, and the three sections of each case. Raises FixtureError."""
+    """The head section, the text of ``--- given``, and each case's three sections (case, old, new).
+
+    Raises FixtureError.
+    """
     head, *rest = split(text, file)
     given = ""
     if rest and rest[0].name == "given":

@@ -52,9 +52,9 @@ CREATE TEMPORARY TABLE numbers (n BIGINT) WITH (
 CREATE TEMPORARY TABLE counts (n BIGINT, c BIGINT, PRIMARY KEY (n) NOT ENFORCED) WITH ('connector' = 'blackhole');
 INSERT INTO counts SELECT n, COUNT(*) FROM numbers GROUP BY n;
 """
-# A script with the same state and one more operator, which is stateless.
+# A script with the same state as SCRIPT, and with one more operator, which is stateless.
 CHANGED = SCRIPT.replace("SELECT n, COUNT(*)", "SELECT n, COUNT(*) + 1")
-# A script that cannot restore the state of the scripts above.
+# A script that cannot restore the state of SCRIPT or CHANGED.
 MISFIT = SCRIPT.replace("SELECT n, COUNT(*)", "SELECT n, COUNT(DISTINCT n)")
 SETTINGS = {"execution.checkpointing.interval": "500 ms", "parallelism.default": "1"}
 Connect = Callable[[], Target]
@@ -408,7 +408,7 @@ class TargetContract:
     def test_a_run_that_died_is_taken_up(
         self, kind: str, target: Target, connect: Connect, name: str, tmp_path: Path
     ) -> None:
-        """A process dies after a ledger entry of this kind. After the next run, one job and one stop remain."""
+        """If a process dies after a ledger entry of this kind, the next run leaves one job and one stop."""
         ledger = Ledger(tmp_path, name)
         self.deployed(target, ledger, SCRIPT)
         with pytest.raises(_Died):
@@ -421,7 +421,7 @@ class TargetContract:
     def test_a_run_that_died_before_it_noted_what_it_did_is_taken_up(
         self, verb: Verb, target: Target, connect: Connect, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """A process dies before it records an executed request. The next run does not repeat the request."""
+        """If a process dies before it records an executed request, the next run does not repeat the request."""
         ledger = Ledger(tmp_path, name)
         first = self.deployed(target, ledger, SCRIPT)
         mortal = connect()

@@ -1,8 +1,8 @@
 """Access to a REST API: credentials, certificates and proxy, from a connection or the environment.
 
-The same keys apply to the SQL Gateway and the JobManager. Keys with the prefix ``jobmanager_`` override them for the
-JobManager, a whole group at a time. So with a ``jobmanager_password``, the JobManager never receives the Gateway's
-``login``.
+The same keys apply to the SQL Gateway and the JobManager. For the JobManager, keys with the prefix ``jobmanager_``
+override the shared keys, a whole group at a time. So with a ``jobmanager_password``, the JobManager never receives
+the Gateway's ``login``.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ class _Settings:
             raise self._wrong(
                 "proxy", f"{address!r} is not a proxy address. Write http://host:port or https://host:port"
             )
-        # Verify a TLS proxy like the server.
+        # Verify the certificate of a TLS proxy with the same settings as the server's certificate.
         context = httpx.create_ssl_context(tls) if url.scheme == "https" else None
         return httpx.Proxy(url, auth=(login, password) if login else None, ssl_context=context)
 

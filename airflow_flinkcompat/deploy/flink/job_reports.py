@@ -3,13 +3,14 @@
 Measured on Flink 2.3 and 1.20:
 
 * The JobManager keeps the checkpoint statistics of ended jobs. These statistics include the size of a stopped job's
-savepoint, which is compared with the first checkpoint of the next job. A smaller size proves nothing, because windows
-close. A missing vertex proves lost state.
+savepoint, which is compared with the first checkpoint of the next job. A smaller first checkpoint does not prove lost
+state, because windows close. A missing vertex with state does prove lost state.
 * The JobManager keeps the ten newest checkpoints (``web.checkpoints.history``), the sixteen newest failures
   (``web.exception-history-size``), the latest restore and the number of restores. A restart of the JobManager (high
   availability) loses all these records.
 * With ignore-unclaimed-state, a restore logs ``Skipping savepoint state for operator <id>`` for every operator of the
-  savepoint that the program lacks, even for stateless operators. The skip lines are between two lines with the job id.
+  savepoint that the program lacks, even for stateless operators. In the log, these lines are between two lines that
+  contain the job id.
 """
 
 from __future__ import annotations
@@ -99,7 +100,7 @@ def keeps_checkpoints(jobmanager: JobManager, job_id: str, state: str = "CANCELE
 
 
 def cluster_options(jobmanager: JobManager) -> dict[str, str]:
-    """The options in the cluster's configuration file. Secrets stay masked by Flink."""
+    """The options in the cluster's configuration file. Flink masks the values of secrets."""
     return {row["key"]: row["value"] for row in jobmanager.get("jobmanager/config")}
 
 
@@ -171,8 +172,8 @@ def query_of(plan: Mapping[str, Any]) -> Counter[str]:
     """The operators of a job's query as REST describes them, without sinks.
 
     An operator is a line such as ``[12]:GlobalWindowAggregate(groupBy=[…], …)``. Operators of a sink's connector have
-    no number or a known name. The result omits the numbers and the aliases in a Calc. Aliases before a sink are the
-    sink's column names.
+    no number or a known name. The result omits the operator numbers and the column aliases in a Calc. In the Calc
+    before a sink, the aliases are the sink's column names.
     """
     lines = (line for node in plan["plan"]["nodes"] for line in str(node.get("description", "")).split("<br/>"))
     texts = (line.lstrip(" +-:|") for line in lines)

@@ -202,7 +202,10 @@ class JobManager(RestClient):
             raise
 
     def wait_terminal(self, job_id: str, *, timeout: float) -> str:
-        """Wait for the job's final state (``FINISHED`` for a forgotten job). Raises JobManagerError."""
+        """Wait until the job ends, and return its final state (``FINISHED`` if Flink has forgotten the job).
+
+        Raises JobManagerError.
+        """
 
         def look() -> str:
             job = self.jobs().get(job_id) or self.status(job_id)

@@ -296,7 +296,7 @@ def _may_repeat(idempotent: bool) -> Callable[[BaseException], bool]:
     def decide(error: BaseException) -> bool:
         if isinstance(error, httpx.HTTPStatusError):
             return idempotent and error.response.status_code in _UNAVAILABLE
-        if tls_failure(error) or is_refused_by_proxy(error):  # a retry would fail again
+        if tls_failure(error) or is_refused_by_proxy(error):  # a repeated request would fail again
             return False
         return isinstance(error, httpx.TransportError if idempotent else _NEVER_SENT)
 

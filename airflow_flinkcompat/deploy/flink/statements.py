@@ -89,7 +89,7 @@ class Prepared:
 
     @property
     def explain_shift(self) -> int:
-        """Number of columns by which EXPLAIN moves the job's first line, 0 if EXPLAIN replaces EXECUTE."""
+        """Number of columns by which a leading EXPLAIN shifts the job's first line; 0 if it replaces EXECUTE."""
         return len("EXPLAIN ") if _leading_words(self.job.text)[0] == "INSERT" else 0
 
 
@@ -99,8 +99,8 @@ def prepare(script: str, source: str = "<script>", *, variables: bool = True) ->
     ``variables`` is True if the platform's ``${secret_values.NAME}`` may replace secrets.
 
     Raises ScriptRefused if the script has no INSERT, several separate INSERTs, or a statement that starts a different
-    job. SET of a recovery option, a literal secret, a misplaced placeholder, and statements after the job's statement
-    are also refused.
+    job. Also raises ScriptRefused for a SET of a recovery option, a literal secret, a misplaced placeholder, or a
+    statement after the job's statement.
     """
     try:
         parsed = parse_script(script, source)
@@ -238,7 +238,7 @@ def relocate(message: str, span: Span, *, prefix: int = 0) -> str:
 
 
 def _refuse_recovery(statement: Statement) -> None:
-    # Refuse an unparsable SET if it merely mentions such an option.
+    # Refuse an unparsable SET even if it only mentions a recovery option.
     if _leading_words(statement.text)[:1] == ("SET",) and any(key in statement.text for key in RECOVERY_PREFIXES):
         keys = [key for key, _ in _set_option(statement)]
         if not keys or keys[0].startswith(RECOVERY_PREFIXES):

@@ -3,7 +3,8 @@
 Flink's planner reports the tables that a job reads and writes (EXPLAIN). The session reports the tables' declarations
 (SHOW CREATE TABLE). Therefore Flink itself resolves views and catalogs. Changed options and stand-ins are temporary
 tables of the same path, which shadow the real tables only in this session. ALTER TABLE is unsuitable: it refuses
-temporary tables and permanently changes a permanent catalog (measured on Flink 2.3). Queries stay unchanged.
+temporary tables and permanently changes a permanent catalog (measured on Flink 2.3). The script's queries stay
+unchanged.
 """
 
 from __future__ import annotations
@@ -154,7 +155,7 @@ def tables_of(explained: str) -> Tables:
 
 
 def _without_subqueries(tree: str) -> Iterator[str]:
-    """The lines of a tree without subqueries, which are in braces inside a condition."""
+    """The lines of a plan tree, without the subqueries (in braces) inside its conditions."""
     depth = 0
     for line in tree.splitlines():
         depth -= line.startswith("})")
@@ -164,7 +165,7 @@ def _without_subqueries(tree: str) -> Iterator[str]:
 
 
 class Substitutes:
-    """Stand-ins in a session; ``private`` is the name of private resources, such as a consumer group."""
+    """Stand-in tables in a session; ``private`` names private resources, such as a consumer group."""
 
     def __init__(self, session: Session, private: str) -> None:
         self._session = session
@@ -189,7 +190,10 @@ class Substitutes:
                 )
 
     def put(self, tables: Tables, *, empty: bool = False) -> None:
-        """Shadow every sink and some sources; ``empty``: sources skip existing rows. Raises CannotRehearse."""
+        """Shadow every sink, and sources that need private options; ``empty``: sources skip existing rows.
+
+        Raises CannotRehearse.
+        """
         for path in tables.sinks:
             declared = self._declaration(path)
             temporary = bool(declared.args.get("temporary"))
@@ -226,9 +230,10 @@ def _as_cannot_rehearse() -> Iterator[None]:
 def sink_ddl(declared: nodes.CreateTable, materialized: bool = False) -> str:
     """DDL of a table that discards its rows, with the sink's path, columns, partitions and primary key.
 
-    Writable metadata becomes a plain column. The stand-in of a sink that accepts retractions (print) has no primary
-    key. With a key, the stand-in would accept upserts, and the planner would add a stateful operator before it. If the
-    planner also adds this operator for the real sink (``materialized``), the stand-in keeps the key.
+    Writable metadata becomes a plain column. If the real sink accepts retractions (print), its stand-in has no
+    primary key. A stand-in sink with a key would accept upserts, and the planner would add a stateful operator
+    directly upstream of it. If the planner also adds this operator for the real sink (``materialized``), the stand-in
+    sink keeps the key.
     """
     tree = declared.copy()
     columns = []
@@ -267,7 +272,7 @@ PRIVATE = "{private}"
 
 @dataclass(frozen=True)
 class SecondReader:
-    """A connector that allows a second reader.
+    """A source connector that allows a second reader next to the live job.
 
     ``options`` override table options. ``forbidden`` lists options that would share a resource with the live job. With
     the ``empty`` options, the source reads no existing rows and does not end.

@@ -64,7 +64,7 @@ class Review(_Keys):
 
 @dataclass(frozen=True)
 class Origin(_Keys):
-    """Origin of a version, and owners of the deployment.
+    """Origin of a script version, and owners of the deployment.
 
     ``commit`` is the Git commit that last changed the version's files, and ``author`` is the commit's author.
     ``commit`` and ``author`` are None without version control, or if the files have uncommitted changes. ``team`` and
@@ -95,10 +95,10 @@ class JobStart(_Keys):
     """Facts about a start.
 
     ``savepoint`` is the savepoint or checkpoint from which the job starts. ``migrated_from`` is the former job's
-    savepoint, if ``savepoint`` was rewritten from it. ``offsets`` has a row for each source: path of the table, choice,
-    options and a text. ``request_id`` identifies the request, so that a repeated request is the same start. ``job_id``
-    is the job, as soon as it is known. ``savepoint_bytes`` is the size of the former job's state, if the target showed
-    the size during verification.
+    savepoint, if ``savepoint`` was rewritten from it. ``offsets`` has a row for each source: the table's path, the
+    chosen position, the connector options and a text. ``request_id`` identifies the request, so that a repeated
+    request is the same start. ``job_id`` is the job, as soon as it is known. ``savepoint_bytes`` is the size of the
+    former job's state, if the target showed the size during verification.
     """
 
     start_mode: str | None = None
@@ -186,7 +186,7 @@ def _require_kind_and_number(row: Mapping[str, Any]) -> None:
 
 
 def _ordered(value: Any) -> Any:
-    """JSON values with sorted keys, as in a file."""
+    """JSON values with sorted keys, as in an entry's file."""
     return json.loads(json.dumps(value, sort_keys=True))
 
 
@@ -201,7 +201,7 @@ _READ = {
 """Fields of entries that consist of several keys, with the function that reads each."""
 
 
-# ------------------------------------------------------------------------------------------------- what entries share
+# ----------------------------------------------------------------------------------------------- base of all entries
 @dataclass(frozen=True, kw_only=True)
 class LedgerEntry:
     """Base of all kinds of entries: a step of a deployment, or a note about the deployment.
@@ -339,7 +339,7 @@ class HeadEntry(StartEntry):
 
 @dataclass(frozen=True, kw_only=True)
 class RunEntry(StepEntry):
-    """A step of a run that may continue; ``claim_seconds`` is the time until the next entry at the latest."""
+    """A step of a run that may continue; ``claim_seconds`` is the maximum time until the run's next entry."""
 
     claim_seconds: float | None = None
 
@@ -351,7 +351,7 @@ class RunEntry(StepEntry):
 
 @dataclass(frozen=True, kw_only=True)
 class AttemptEntry(RunEntry):
-    """A step on the way to a new job; ``hand_over`` is the record of the backfill before the job."""
+    """A step of an attempt to start a new job; ``hand_over`` records the backfill that precedes the job."""
 
     hand_over: Mapping[str, Any] | None = None
 
@@ -442,7 +442,7 @@ class FailedEntry(AttemptEntry, StartEntry, kind="failed"):
 
 @dataclass(frozen=True, kw_only=True)
 class RollingBackEntry(RunEntry, StartEntry, kind="rolling-back"):
-    """The intention to restart the former script. The entry contains the former job."""
+    """The intention to restart the former script. The entry describes the former job, not the failed one."""
 
 
 class RolledBackEntry(HeadEntry, kind="rolled-back"):
@@ -451,7 +451,7 @@ class RolledBackEntry(HeadEntry, kind="rolled-back"):
 
 @dataclass(frozen=True, kw_only=True)
 class AdoptedEntry(HeadEntry, kind="adopted"):
-    """An adopted job with the script from its user. Only the job id of its start is known."""
+    """An adopted job with the script that its user provided. Of the job's start, only the job id is known."""
 
     effective_settings: Mapping[str, Any] = field(default_factory=dict)
 
@@ -461,8 +461,8 @@ class PlannedEntry(StartEntry, kind="planned"):
     """A planned change for a platform that someone else configures. Nothing was changed.
 
     ``start`` describes the future start, with the request id that identifies its job. ``evidence`` contains remarks,
-    one line each. ``savepoint_before`` is the savepoint that the platform reported at the time of planning, to
-    distinguish later savepoints.
+    one line each. ``savepoint_before`` is the savepoint that the platform reported at the time of planning. A
+    different savepoint is therefore newer than the plan.
     """
 
     evidence: tuple[str, ...] = ()
@@ -472,7 +472,7 @@ class PlannedEntry(StartEntry, kind="planned"):
 # ------------------------------------------------------------------------------------------- other notes
 @dataclass(frozen=True, kw_only=True)
 class VersionEntry(LedgerEntry):
-    """A result about a proposed version, before or without a redeploy."""
+    """A result about a proposed version, recorded before a redeploy or without one."""
 
     version: JobVersion
 
@@ -493,7 +493,7 @@ class RejectedEntry(DecisionEntry, kind="rejected"):
 
 
 class UnchangedEntry(DecisionEntry, kind="unchanged"):
-    """A version without relevant changes for the running job."""
+    """A version that changes nothing relevant in the running job."""
 
 
 class FailedVersionEntry(VersionEntry, kind=FailedEntry.KIND):

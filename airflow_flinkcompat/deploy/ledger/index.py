@@ -6,15 +6,16 @@ The folder ``<root>/_index/`` (no deployment can have this name) contains two ki
 entry, the deployment's row is written into the marker. So an empty marker means that an entry without a row may exist,
   because its writer is still active or died.
 * ``snapshots/000003.json`` is a *snapshot*, which contains the rows of all deployments. A writer creates the next
-  snapshot when many markers are newer than the last snapshot. If two writers try, a conditional create lets only the
-  first succeed.
+  snapshot when many markers are newer than the last snapshot. If two writers create the same snapshot, a conditional
+  create lets only the first writer succeed.
 
 A snapshot *covers* a marker if the snapshot's row includes the marker's entry. A reader lists the markers, then the
-snapshots. The reader uses the latest snapshot and all markers that this snapshot does not cover. Only the newest marker
-of each deployment applies. If this marker is empty, the reader reads the ledger itself.
+snapshots. The reader uses the latest snapshot and all markers that this snapshot does not cover. Only the newest
+marker of each deployment applies. If the newest marker is empty, the reader reads the deployment's ledger.
 
 Therefore the index never lacks an entry of a ledger. Each entry has a marker before the entry exists. A marker is
-deleted only if a snapshot covers it and a newer snapshot exists. The delay of one snapshot protects slow readers.
+deleted only if a snapshot covers it and a newer snapshot exists. Markers are deleted one snapshot late, so that slow
+readers can still read them.
 
 Only the ledgers are authoritative. A fault in the index only slows down readers, and ``flinkcompat ledger index``
 repairs the index. A failed write to the index never makes an entry fail.
@@ -38,7 +39,10 @@ _log = logging.getLogger(__name__)
 FOLDER = "_index"
 """The folder of the index, next to the deployments' folders. No deployment can have this name."""
 MOST_MARKERS = 64
-"""Number of uncovered markers that triggers the next snapshot. About twice as many markers may exist."""
+"""Number of markers not covered by the latest snapshot that triggers the next snapshot.
+
+About twice as many markers may exist.
+"""
 _SNAPSHOTS = "snapshots"
 _MARKER = re.compile(r"(?P<deployment>[A-Za-z0-9][A-Za-z0-9._-]{0,127})~(?P<number>\d{6,})\.json")
 _SNAPSHOT = re.compile(r"(\d{6,})\.json")
@@ -86,7 +90,7 @@ class Index:
         self._store = Store(root, FOLDER, **options)
         self.directory = self._store.directory
 
-    # ------------------------------------------------------------------------------------------- beside an entry
+    # -------------------------------------------------------------------------------------- next to a new entry
     def announce(self, deployment: str, number: int) -> None:
         """Write an empty marker before a new entry, so that readers read the ledger itself. Never raises."""
         try:
@@ -102,7 +106,7 @@ class Index:
             _log.warning("The index lacks the row of entry %d of %s: %s; %s", row.last, row.deployment, error, REMEDY)
 
     def row_at(self, deployment: str, number: int) -> DeploymentRow | None:
-        """The row after exactly this entry, or None if the index lacks this row. Raises LedgerError."""
+        """The deployment's row as of entry ``number``, or None if the index lacks it. Raises LedgerError."""
         content = self._store.find([Marker(deployment, number).name])[0]
         row = _decoded(content, deployment) if content is not None else None
         if row is None:
@@ -140,7 +144,7 @@ class Index:
             return {}
 
     def _read(self, listed: IndexView) -> IndexView | None:
-        """The snapshot's rows, updated by the markers' rows. None if a marker was deleted meanwhile."""
+        """The snapshot's rows, updated by the markers' rows. None if a marker was deleted before its read."""
         newest = {each.deployment: each for each in listed.uncovered}
         rows, dirty = dict(listed.rows), set()
         contents = self._store.find([each.name for each in newest.values()])
@@ -156,7 +160,7 @@ class Index:
 
     # ------------------------------------------------------------------------------------------------ snapshots
     def compact(self, read_ledger: Callable[[str, DeploymentRow | None], DeploymentRow]) -> None:
-        """Create a snapshot if many markers are uncovered. Never raises."""
+        """Create a snapshot if the latest one does not cover many of the markers. Never raises."""
         try:
             if not self._may_be_due():
                 return
@@ -177,7 +181,7 @@ class Index:
             _log.warning("The index %s was not compacted: %s", self.directory, error)
 
     def _may_be_due(self) -> bool:
-        """True if a snapshot may be due. Every run calls this, so only file names are read."""
+        """True if a snapshot may be due. Every run calls this method, so the method reads only file names."""
         markers = sum(1 for name in self._store.names() if _MARKER.fullmatch(name))
         return markers > MOST_MARKERS and (markers > 2 * MOST_MARKERS or not self._snapshots())
 

@@ -1,9 +1,10 @@
 """The append-only ledger of deployments and attempts, one numbered JSON file for each entry.
 
 An entry is the file ``<root>/<deployment>/000001.json``, created exclusively and completely. If two writers want the
-same number, exactly one succeeds (see ``store``). ``root`` is a local folder or any address that universal-pathlib
-supports. The index of all deployments is in the same root (``index``). Scripts are stored with placeholders. A deployed
-version contains no literal secrets. A proposed or rejected version may contain secrets, so it is stored masked.
+same number, exactly one succeeds (see module ``store``). ``root`` is a local folder or any address that
+universal-pathlib supports. The index of all deployments is in the same root (module ``index``). Scripts are stored
+with placeholders. A deployed version contains no literal secrets. A proposed or rejected version may contain secrets,
+so it is stored masked.
 
 Each entry contains its own checksum. A torn entry lacks its end because the writer died. A torn last entry is ignored,
 and the next entry names it in ``passes_over``. Any other damage is an error. A torn entry that no later entry names is
@@ -123,7 +124,7 @@ class Ledger:
         return next((entry for entry in self._newest_first(_NEWEST) if isinstance(entry, HeadEntry)), None)
 
     def in_force(self) -> tuple[LedgerEntry, ...]:
-        """The head and all later entries, oldest first: the deployed job and later attempts.
+        """The entry of the deployed job (the head) and the entries of later attempts, oldest first.
 
         The ledger is read backwards from the newest entry, as in ``head()``.
 
@@ -145,7 +146,8 @@ class Ledger:
 
         Args:
             entry: The entry. The number of the entry is ignored.
-            after: Write only if the last entry still has this number (0: no entry). None writes in any case.
+            after: Write only if the last entry still has this number (0: no entry). If None, write the entry in any
+                case.
 
         Returns:
             The stored entry, with number and time, and secrets in its message masked.
@@ -197,7 +199,8 @@ class Ledger:
         """The deployment's row in a list, computed from the ledger itself.
 
         Args:
-            known: A row after some entry of this ledger. Only later entries are then read. None reads all entries.
+            known: The deployment's row as of an earlier entry of this ledger, so that only later entries are read. If
+                None, all entries are read.
 
         Returns:
             The row. If an entry before the head is damaged, only the head and later entries are used.
@@ -234,7 +237,7 @@ class Ledger:
         version = [] if proposed is None else [("proposed.json", encode_proposed(proposed))]
         # Write the JSON last, so that readers who find it also find the other files.
         for suffix, text in (*version, ("md", markdown), ("json", content)):
-            with contextlib.suppress(FileExistsError):  # the name is the content's hash
+            with contextlib.suppress(FileExistsError):  # the name is the hash of the content
                 self._store.create(f"{_REPORTS}/{digest}.{suffix}", text.encode())
         return str(self.directory / _REPORTS / f"{digest}.json")
 

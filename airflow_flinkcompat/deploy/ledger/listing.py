@@ -52,7 +52,10 @@ def _view(root: str | os.PathLike[str], options: Mapping[str, Any]) -> IndexView
 
 
 def rebuild_index(root: str | os.PathLike[str], **options: Any) -> dict[str, DeploymentRow | LedgerError]:
-    """Rebuild the index from the ledgers. An unreadable ledger gets no row, so that readers see the error."""
+    """Rebuild the index from the ledgers.
+
+    An unreadable ledger gets no index row, so that readers of the index see the error.
+    """
     found: dict[str, DeploymentRow | LedgerError] = {}
 
     def read() -> dict[str, DeploymentRow]:

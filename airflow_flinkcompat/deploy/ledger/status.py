@@ -6,8 +6,8 @@ index without reading the ledger.
 The steps of a redeploy are these. ``deploying`` claims the deployment for one run. ``stopping`` → ``stopped`` is the
 stop of the former job. ``starting`` → ``started`` → ``deployed`` is the start of the new job. ``failed`` ends an
 attempt. With ``rolls_back_to``, ``failed`` begins the rollback: ``rolling-back`` → ``rolled-back``. Each action is
-recorded with a request id before it is taken. The stop and the following start share a request id. Therefore a later
-run can query the cluster for the outcome.
+recorded with a request id before it is taken. The stop and the following start share a request id. If a run dies, a
+later run can therefore query the cluster for the outcome by request id.
 """
 
 from __future__ import annotations
@@ -86,8 +86,8 @@ class EntryRow:
 class SavepointRow:
     """The last savepoint of a deployment: path, size, time, and the number of its entry.
 
-    Entries of earlier releases contain no savepoint time. For such an entry, ``taken_at`` is the time of the entry.
-    ``owners`` are the runs that recorded the stop and later starts from the savepoint.
+    Entries of earlier releases contain no savepoint time. Without a savepoint time, ``taken_at`` is the time of the
+    ledger entry. ``owners`` are the runs that recorded the stop and later starts from the savepoint.
     """
 
     path: str
@@ -116,12 +116,13 @@ def last_savepoint(entries: Iterable[LedgerEntry]) -> SavepointRow | None:
 def _savepoint_after(former: SavepointRow | None, entry: LedgerEntry) -> SavepointRow | None:
     if isinstance(entry, StoppedEntry) and (path := entry.stop.savepoint):
         stop, state, size = entry.stop, entry.stop.state, entry.stop.savepoint_bytes
-        # Earlier releases store the size only in the statistics.
+        # Entries of earlier releases contain the savepoint's size only in the checkpoint statistics.
         if size is None and state is not None and state.vertices and same_snapshot(state.path, path):
             size = state.bytes
         return SavepointRow(path, size, stop.savepoint_at or entry.at, entry.number, (entry.owner,))
     if isinstance(entry, HeadEntry) and former and same_snapshot(entry.start.way_back, former.path):
-        # Directly after a stop, a target may show older statistics. The next job's entry then contains the size.
+        # Directly after a stop, a target may show older statistics. The next job's entry then contains the
+        # savepoint's size.
         size = entry.start.savepoint_bytes if former.bytes is None else former.bytes
         return replace(former, bytes=size, owners=tuple(dict.fromkeys((*former.owners, entry.owner))))
     if isinstance(entry, DisposedEntry) and former and same_snapshot(former.path, entry.savepoint):
@@ -226,7 +227,7 @@ class Progress:
 
     @property
     def reached(self) -> StepEntry | None:
-        """The last step that is not a claim."""
+        """The last step of the redeploy, other than its claim of the deployment."""
         return next((entry for entry in reversed(self.steps) if not isinstance(entry, DeployingEntry)), None)
 
     @property

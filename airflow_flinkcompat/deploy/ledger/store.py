@@ -6,8 +6,8 @@
   process: a probe object is created twice, and the second creation must fail.
 * **Any other store**: claims keep writers apart. A writer puts a claim under a unique name, lists all claims, and
   writes only if there is no other claim. Every writer puts its claim before it lists. So at least one of two writers
-  sees the other claim. The store's listings must show everything that was put before. An old claim remains valid,
-  because its writer may only be slow.
+  sees the other writer's claim. The store's listings must show every file that was put earlier. An old claim remains
+  valid, because its writer may only be slow.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class _Client:
 _S3, _GCS = _Client("s3fs", (2026, 3), "s3"), _Client("gcsfs", (2026, 3), "gcs")
 _CLIENTS = {"s3": _S3, "s3a": _S3, "gs": _GCS, "gcs": _GCS}
 _PASSWORD = re.compile(r"[\w+.-]+://[^/@:]*:(?P<password>[^/@]+)@")
-# Matches a login before the bucket, but not the name of an access point, which also contains colons.
+# Matches a login in front of the bucket name, but not the name of an access point, which also contains colons.
 _LOGIN = re.compile(r"[^/]*@|(?!arn:)[^/]*:")
 
 
@@ -208,9 +208,9 @@ class Store:
     def create(self, name: str, content: bytes, *, patience: float | None = None) -> None:
         """Create a complete file or none. Raises LedgerError, or FileExistsError if the file exists.
 
-        Each writer's ``content`` must be unique. If the store's answer is lost, the content shows which writer created
-        the file. ``patience`` is the seconds to wait for other writers on a store without conditional puts. None uses
-        the default.
+        Each writer's ``content`` must be unique. If the store's response is lost, the content shows which writer
+        created the file. ``patience`` is the seconds to wait for other writers on a store without conditional puts.
+        None uses the default.
         """
         path = self.directory / name
         try:
@@ -411,7 +411,7 @@ def _is_unsupported(error: BaseException) -> bool:
 
 def _create_local(path: Path, content: bytes) -> None:
     """Create a complete file by a hard link, which fails if it exists. A crash leaves no partial file."""
-    if path.exists():  # avoids a useless write; the link is decisive
+    if path.exists():  # this check only avoids a useless write; the hard link decides
         raise FileExistsError(str(path))
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".tmp")
     temporary = Path(name)
@@ -447,7 +447,7 @@ def _empty_local(path: Path) -> None:
 
 
 def _replace_local(path: Path, content: bytes) -> None:
-    """Replace a file by a complete file, which may be empty after a power failure."""
+    """Replace a file with a complete file, which may be empty after a power failure."""
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".tmp")
     temporary = Path(name)

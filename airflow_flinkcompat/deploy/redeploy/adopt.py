@@ -48,10 +48,10 @@ def adopt(
     The job is not changed. The target supplies the engine of ``side`` and, if missing, its version. If an error is
     raised, nothing is recorded.
 
-    Raises DeployRefused if the job does not exist, does not run, or is a batch job. A different script on the platform,
-    a running job in the ledger, and an unfinished redeploy are also refused. If the target does not know the ledger's
-    job, ``former_ended`` must confirm the end of that job. Raises ScriptRefused if the script does not define one job
-    or contains a secret. Also raises DeployError, LedgerError and LedgerConflict.
+    Raises DeployRefused if the job does not exist, does not run, or is a batch job. Also raises DeployRefused if the
+    platform shows a different script, the ledger's job still runs, or a redeploy is unfinished. If the target does
+    not know the ledger's job, ``former_ended`` must confirm the end of that job. Raises ScriptRefused if the script
+    does not define one job or contains a secret. Also raises DeployError, LedgerError and LedgerConflict.
     """
     name = _job_name(side)
     check_settings(side.settings)

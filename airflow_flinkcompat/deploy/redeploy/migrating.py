@@ -1,7 +1,8 @@
 """Rewriting of the former job's savepoint for the new job, between stop and start.
 
-The ledger records the target folder before anything is written to it. A second entry records that the content was
-verified. If a run dies in between, its retry deletes the folder and writes a new one.
+The ledger records the target folder before anything is written to it. A second entry records that the content of the
+written savepoint was verified. If a run dies between the two entries, its retry deletes the folder and writes a new
+one.
 """
 
 from __future__ import annotations
@@ -87,7 +88,7 @@ def _name(folder: str) -> str:
 
 
 def _delete(folder: str) -> None:
-    """Delete the folder of a dead run. Nothing refers to the folder."""
+    """Delete the savepoint folder of a dead run. No job or savepoint uses this folder."""
     place = UPath(re.sub(r"^file:/+", "file:///", folder))
     with suppress(Exception):  # a store raises errors of its own library
         place.fs.rm(place.path, recursive=True)

@@ -1,9 +1,10 @@
 """Planned changes for deployments whose resources someone else writes, and their verification.
 
-Planning changes nothing. The plan goes to the authors of the resources, for example by a pull request to a repository
-that Argo CD or Flux follows. The ledger records the plan's request id. The platform itself then upgrades the job in one
-step, so the change can be verified only afterwards. A job that runs the plan is recorded as deployed as soon as its
-restore is verified. The job must have been restored from the savepoint with which the platform stopped the former job.
+The planning itself does not change the deployment. The plan goes to the authors of the resources, for example by a
+pull request to a repository that Argo CD or Flux follows. The ledger records the plan's request id. The platform
+itself then upgrades the job in one step, so the change can be verified only afterwards. A job that runs the plan is
+recorded as deployed as soon as its restore is verified. The job must have been restored from the savepoint with which
+the platform stopped the former job.
 """
 
 from __future__ import annotations
@@ -187,7 +188,7 @@ def _run(
     owner: str,
     log: Callable[[str], None],
 ) -> Run:
-    # A plan restarts no job, so conditions of a rollback need no check.
+    # A plan restarts no job, so the preconditions of a rollback need no check.
     return Run(target, ledger, side, mode, review, None, owner, Options(roll_back=False), log, origin=origin)
 
 
@@ -217,7 +218,7 @@ def _find(
     owner: str,
     log: Callable[[str], None],
 ) -> tuple[Run, PlannedEntry, JobRef] | None:
-    """The plan that was carried out, with its job. A job found by the request id may already have ended."""
+    """The plan that was carried out, with its job. A job found by its request id may have ended already."""
     runs = {
         plan.number: _run(target, ledger, plan.job, StartMode.AUTO_FIRST, plan.review, plan.origin, owner, log)
         for plan in plans
@@ -301,7 +302,7 @@ def _check_as_planned(run: Run, target: PlansChanges, plan: PlannedEntry, job: J
 
 
 def _edits(target: PlansChanges, plan: PlannedEntry, job: JobRef) -> str:
-    """Manual edits to the plan. Raises DeployError if a different plan was written since then."""
+    """Manual edits to the plan. Raises DeployError if the job was replaced or removed."""
     found = target.edits(job)
     if found is None:
         raise DeployError(

@@ -1,8 +1,8 @@
 """Preconditions of a change: a current check, a matching hand-over, and an unchanged platform.
 
 The change must have been checked against the deployed version. A hand-over must belong to the change: a backfill with a
-boundary records its script and the time at which the live job takes over. If the platform's own record differs from the
-ledger, someone else has deployed.
+boundary records its script and the time at which the live job takes over. If the platform's own record differs from
+the ledger, someone deployed without the ledger.
 """
 
 from __future__ import annotations
@@ -25,7 +25,10 @@ from airflow_flinkcompat.model import JobSpec, StartMode
 
 
 def check_languages(run: Run, head: HeadEntry | None) -> None:
-    """Refuse programs, even for a rollback, because targets run SQL. Raises ScriptRefused, DeployRefused."""
+    """Refuse to start a program, even as a rollback, because targets run only SQL.
+
+    Raises ScriptRefused, DeployRefused.
+    """
     name = run.ledger.deployment
     if run.side.language != "sql":
         raise ScriptRefused(NO_PROGRAMS.format(source=run.side.source, deployment=name, target=run.target))
@@ -115,7 +118,7 @@ def read_hand_over(record: str | Mapping[str, Any]) -> HandOver:
 
 
 def check_hand_over(record: HandOver, job: JobSpec, resumes: bool) -> None:
-    """Raise DeployRefused if the job to start does not continue after the backfill of ``record``."""
+    """Raise DeployRefused if the job is not the stateless successor of the backfill in ``record``."""
     try:
         record.check(job)
     except BoundaryError as error:
@@ -190,7 +193,7 @@ def carried_out_by(
 
 
 def difference(found: Deployed, job: JobSpec) -> str:
-    """Difference between a platform's record and a job except its name, or "" if equal or unknown."""
+    """Difference between a platform's record and a job, without the job's name. "" if equal or unknown."""
     settings = job.settings
     if found.script is not None and found.script != job.script:
         return "a different script"
@@ -207,7 +210,7 @@ def difference(found: Deployed, job: JobSpec) -> str:
 
 
 def differences(found: Deployed, job: JobSpec, name: str) -> str:
-    """Differences between a platform's record and a job, for a message: shortened and with secrets masked."""
+    """Text about the differences between a platform's record and a job, shortened, with secrets masked."""
     if job.language != "sql" or (found.script is None and found.settings is None):
         return ""
     rows = job.to_dict(), job.to_dict()

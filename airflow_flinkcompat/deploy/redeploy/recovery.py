@@ -1,8 +1,8 @@
 """Resumption after a dead run: find its result, its unfinished start or the former job's state.
 
 A stopped job leaves a savepoint, and its successor resumes from the savepoint. But the stopped job may run again: a
-JobManager may recover it from a checkpoint, or someone may restart it. In this case, the savepoint lacks all later
-reads and writes. A start from this savepoint would process rows twice or lose rows.
+JobManager may recover it from a checkpoint, or someone may restart it. If the stopped job runs again, the savepoint
+lacks the job's reads and writes since then. A start from this savepoint would process rows twice or lose rows.
 
 If the successor neither runs nor may still be accepted, the former job is stopped again. The successor then starts from
 the savepoint of the second stop. Otherwise the start is refused, because only a person can decide which of the two jobs
@@ -41,7 +41,7 @@ from airflow_flinkcompat.model import StartMode
 def previous_result(
     run: Run, entries: Sequence[LedgerEntry], checked: str | None, asked_at: datetime | None
 ) -> DeployedEntry | None:
-    """The result that this run reached before it died. Raises RolledBack.
+    """The result that an earlier process of this run recorded before it died. Raises RolledBack.
 
     The run's name alone does not identify a run, because a cleared task keeps the name. The finished run must have been
     checked against the same deployed version (``checked``). The version, the start and the hand-over of the finished
@@ -182,7 +182,7 @@ def job_name(run: Run) -> str:
 
 
 def check_strangers(run: Run, progress: Progress, taken_up: StartEntry | None) -> None:
-    """Raise DeployRefused if another job of this name runs, or a job that a dead run began."""
+    """Raise DeployRefused if a different job with this name runs, or a job that a dead run started."""
     head = progress.head
     name = job_name(run)
     begun = {job for step in progress.steps if (job := run.job_of(step))}

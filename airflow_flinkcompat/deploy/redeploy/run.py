@@ -40,7 +40,7 @@ IN_FLIGHT_SECONDS = 180.0
 
 
 class StartFailed(DeployError):
-    """The new job did not start. A former job was already stopped. The message names the remedy."""
+    """The new job did not start after the former job was stopped. The message names the remedy."""
 
 
 class RolledBack(StartFailed):
@@ -75,7 +75,7 @@ class Options:
         return max(_CLAIM_SECONDS, longest + _CLAIM_MARGIN_SECONDS)
 
     def claimed(self, entry: RunEntry | EntryRow) -> float:
-        """Time for which the last entry of a different run blocks a run with these options.
+        """Seconds for which the last entry of a different run blocks a run with these options.
 
         Args:
             entry: The last ledger entry of an unfinished run, or its row in a list.
@@ -90,7 +90,7 @@ class Options:
 
 @dataclass(frozen=True)
 class Wait:
-    """A wait that continues outside this call: for a stop or savepoint, or for the proof of a start.
+    """A wait for a stop, for a savepoint or for the proof of a start, which outlasts a call of ``deploy``.
 
     ``request_id`` and ``verb`` identify the stop or savepoint. Times are seconds since the epoch. The wait ends at
     ``until``.
@@ -118,7 +118,7 @@ class Wait:
 
 
 class Waiting(Exception):
-    """A long wait for the cluster, which is no failure. Call ``deploy`` again with ``wait`` afterwards."""
+    """A long wait for the cluster, which is no failure. Then call ``deploy`` with ``wait`` as ``resumed``."""
 
     def __init__(self, what: str, wait: Wait) -> None:
         super().__init__(what)
@@ -130,7 +130,7 @@ class StateMigration(Protocol):
 
     @property
     def writes(self) -> str:
-        """Prefix of the names of its folders. Folders with a different prefix are not resumed."""
+        """Prefix of the names of this migration's folders. A retry uses no folder with a different prefix."""
 
     def prepare(self) -> str | None:
         """Check that enough state can be kept, and prepare everything that requires no final savepoint.
@@ -185,7 +185,7 @@ class StepFields(TypedDict):
 
 
 class AttemptFields(StepFields):
-    """Fields of every ledger entry on the way to the proposed job."""
+    """Fields of every ledger entry of an attempt to deploy the proposed job."""
 
     hand_over: Mapping[str, Any] | None
 
@@ -225,7 +225,7 @@ class Run:
         return {"owner": self.owner, "job": head.job, "review": former, "origin": head.origin}
 
     def runs(self, job_id: JobRef | None) -> bool:
-        """True if the cluster knows the job and it has not ended. None as the job is False."""
+        """True if the cluster knows the job and it has not ended. False if ``job_id`` is None."""
         status = self.target.status(job_id) if job_id else None
         return status is not None and not status.terminal
 
@@ -241,7 +241,7 @@ class Run:
         return self.target.poll(Operation(Verb.START, begun.request_id)).job
 
     def status_of(self, entry: StepEntry) -> JobStatus | None:
-        """The status of an entry's job, or None if there is no job or it is unknown."""
+        """The status of an entry's job, or None if there is no job or the target does not know the job."""
         job = self.job_of(entry)
         return None if job is None else self.target.status(job)
 
@@ -253,9 +253,9 @@ class Run:
     def append(self, entry: E) -> E:
         """Append the next step. Raises LedgerConflict if a different run deploys at the same time.
 
-        A conflict ends this run. The run's intentions are then not written, because the other run would regard them as
-        done. The stop of the former job is still written, so that its savepoint is not lost, unless the other run has
-        already recorded this stop.
+        A conflict ends this run. After a conflict, this run writes no entry about an intended step, because the other
+        run would regard the step as done. The stop of the former job is still written, so that its savepoint is not
+        lost, unless the other run has already recorded this stop.
         """
         if isinstance(entry, RunEntry) and entry.is_open:
             entry = replace(entry, claim_seconds=self.options.longest_silence)
@@ -265,7 +265,7 @@ class Run:
             except LedgerConflict:
                 others = [other for other in self.ledger.entries() if other.number > self.last]
                 if others and isinstance(first := others[0], type(entry)) and _same_step(first, entry):
-                    self.last = first.number  # the entry was written, only the answer was lost
+                    self.last = first.number  # an earlier attempt wrote the entry, but the store's response was lost
                     return first
                 steps = [other for other in others if isinstance(other, StepEntry)]
                 if not steps:  # no step of a redeploy, but for example a rejection

@@ -79,7 +79,8 @@ def start(
     """Start the proposed job or resume a recorded start, and return the ``deployed`` ledger entry.
 
     ``startup_offsets`` contains the source positions for a start without state. Raises RolledBack, StartFailed, and
-    Waiting. Any other DeployError means that the outcome is still unknown. Call again in that case.
+    Waiting. Any other DeployError means that the outcome is still unknown. After such an error, call the function
+    again.
     """
     earlier = taken_up
     if taken_up is None:
@@ -139,7 +140,7 @@ def effective_settings(run: Run, job: JobRef | None) -> Mapping[str, Any]:
 
 
 def roll_back(run: Run, head: HeadEntry, failed: FailedEntry, begun: RollingBackEntry | None) -> StartFailed:
-    """Restart the script of ``head`` from where it stopped, and return the error to raise.
+    """Restart the script of ``head`` from the state that its job left, and return the error to raise.
 
     ``failed`` is the entry of the failed start, or of the stop that made the former job itself fail. ``begun`` is the
     rollback that an earlier run recorded.
@@ -183,7 +184,7 @@ def roll_back(run: Run, head: HeadEntry, failed: FailedEntry, begun: RollingBack
         run.append(RolledBackEntry(**run.way_back(head), start=start, message=message))
         return RolledBack(message)
     except StartRefused as error:
-        # A late run may have been refused because its retry has already finished this start.
+        # This run may be late: its own retry may already have finished this start, so that Flink refused this run.
         check_overtaken(run)
         left = _end(run, start)
         message = f"{failed.message}. The rollback also failed: {str(error).rstrip('.')}"
@@ -203,7 +204,7 @@ def roll_back(run: Run, head: HeadEntry, failed: FailedEntry, begun: RollingBack
 
 
 def _back_by_itself(run: Run, head: HeadEntry, failed: FailedEntry) -> StartFailed:
-    """Record that the former job runs again by itself, from later state than its savepoint."""
+    """Record that the former job runs again by itself, from state that is newer than its savepoint."""
     left = "" if failed.job_id == head.job_id else _end(run, failed, again=True)
     if left:
         raise DeployError(
@@ -245,7 +246,7 @@ def _with_request(run: Run, wanted: JobStart, request_id: str | None = None) -> 
 
 
 def _end(run: Run, begun: StepEntry | JobStart, again: bool = False) -> str:
-    """Cancel the job of a start. Return the reason on failure, or with ``again`` raise if unanswered."""
+    """Cancel a started job. Return the reason on failure, or raise it if unanswered and ``again`` is True."""
     job_id = begun.job_id
     try:
         job_id = run.job_of(begun)

@@ -47,8 +47,8 @@ _LOOK_SECONDS = 0.05
 class Stopped:
     """State that the former job left: its location, statistics, and source positions before the stop.
 
-    ``request_id`` is the stop's request id, which the successor's start also uses. None if a start with this id was
-    already requested, or the job was cancelled.
+    ``request_id`` is the stop's request id, which the successor's start also uses. ``request_id`` is None if a start
+    with this id was already requested, or if the former job was cancelled.
     """
 
     savepoint: Snapshot | None = None
@@ -95,7 +95,7 @@ def stop(run: Run, head: HeadEntry, progress: Progress) -> Stopped:
 
 
 def _with_result(asked: JobStop, stopped: Stopped) -> JobStop:
-    """The stop with its result. If the savepoint's time is unknown, the current time is recorded."""
+    """The requested stop with its result. If the savepoint's time is unknown, use the current time."""
     state = stopped.state
     taken = state.taken if state else None
     if taken is None and asked.request_id is not None:
@@ -187,13 +187,13 @@ def _settle(run: Run, job_id: JobRef) -> None:
 
 
 def saved_state(run: Run, job_id: JobRef, savepoint: str | None) -> SnapshotStats | None:
-    """Statistics of the savepoint of a job's stop, or None if the cluster still shows older statistics."""
+    """Statistics of the savepoint with which a job stopped, or None if the cluster shows older statistics."""
     taken = snapshot_stats(run, job_id, "savepoint")
     return taken if taken is not None and same_snapshot(taken.path, savepoint) else None
 
 
 class Ended(Exception):
-    """The former job failed during its stop and left a checkpoint; ``failed`` begins the rollback."""
+    """The former job failed during its stop and left a checkpoint; entry ``failed`` begins the rollback."""
 
     def __init__(self, failed: FailedEntry) -> None:
         super().__init__(failed.message)

@@ -44,7 +44,7 @@ class StartRefused(DeployError):
 
 
 class NotYet(StartRefused):
-    """A job was neither verified nor failed within the time limit."""
+    """Within the time limit, a job neither passed its verification nor failed."""
 
 
 def _start_of(start: JobStart) -> Start:
@@ -55,9 +55,9 @@ def _start_of(start: JobStart) -> Start:
 def submit(run: Run, job: JobSpec, begun: JobStart, earlier: StartEntry | None, head: HeadEntry | None) -> JobRef:
     """Submit a job unless the cluster already knows this start. Return the job. Raises StartRefused.
 
-    ``earlier`` is the entry of an earlier run that began this start. While an unanswered submission may still succeed,
-    a refusal of a repeated submission is not final. Otherwise two jobs could run. Only a refusal because of the state
-    is final, because it applies to all submissions.
+    ``earlier`` is the entry of an earlier run that began this start. While an unanswered submission may still
+    succeed, the refusal of a repeated submission is not final. Otherwise two jobs could run. Only a refusal of the
+    savepoint or checkpoint is final, because it applies to all submissions.
     """
     operation = Operation(Verb.START, begun.asked_under)
     name = f"job {begun.job_id}" if begun.job_id else f"the job of request {begun.asked_under}"
@@ -68,7 +68,7 @@ def submit(run: Run, job: JobSpec, begun: JobStart, earlier: StartEntry | None, 
     at_work_until = time.time() + at_work
 
     def submitted() -> JobRef | DeployError:
-        """The job if the cluster knows it, or else the reason why its outcome is unknown."""
+        """The job if the cluster knows it, or else the reason why the outcome of its start is unknown."""
         nonlocal asked, at_work_until
         if asked and (known := run.target.poll(operation).job) is not None:
             return known
@@ -120,7 +120,7 @@ def _check_former(run: Run, head: HeadEntry | None, successor: str) -> None:
 
 
 def _answers(run: Run) -> bool:
-    """True if the cluster answers. If it does not, a refusal may only mean that it is unavailable."""
+    """True if the cluster answers. Otherwise a refusal may only mean that the cluster is unavailable."""
     try:
         run.target.running(run.ledger.deployment)
     except DeployError:
@@ -129,12 +129,15 @@ def _answers(run: Run) -> bool:
 
 
 def proved(run: Run, begun: JobStart, former: Stopped, head: HeadEntry | None, earlier: StartEntry | None) -> Verified:
-    """Wait until the job is verified; ``earlier`` as in ``submit``. Raises StartRefused, Waiting."""
+    """Wait until the job is verified; ``earlier`` is an earlier run's entry of this start.
+
+    Raises StartRefused, Waiting.
+    """
     saved = former.state
 
     def state() -> SnapshotStats | None:
         nonlocal saved
-        # Immediately after the stop, the cluster may have shown older statistics.
+        # Read the statistics again, because the cluster may have shown older ones immediately after the stop.
         if saved is None and head is not None:
             saved = saved_state(run, head.start.job_ref, begun.savepoint)
         return saved

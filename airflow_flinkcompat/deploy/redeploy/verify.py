@@ -1,9 +1,9 @@
-"""Verification that a started job runs from the requested state. RUNNING alone proves nothing.
+"""Verification that a started job runs from the requested state. State RUNNING alone is no proof.
 
 Measured on Flink 2.3: a job whose state is refused at restore is RUNNING for about half a second before it fails. With
-a restart strategy, the job restarts forever. A start long ago is judged only by events within its settle time. Flink
-may later have restarted the job from the job's own checkpoint. A rollback would then write all rows since the savepoint
-again.
+a restart strategy, the job restarts forever. If a start was long ago, only events within its settle time count. Since
+then, Flink may have restarted the job from the job's own checkpoint. A rollback would then write all rows since the
+savepoint again.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class VerificationFailed(DeployError):
 
 
 class Unproven(VerificationFailed):
-    """A job was not proved in time; ``proven_since`` is set if only the settle time was missing."""
+    """A start was not proved in time; ``proven_since`` is set if only the settle time was missing."""
 
     def __init__(self, message: str, missing: str, proven_since: float | None) -> None:
         super().__init__(message)
@@ -89,10 +89,11 @@ def verify_start(
     operator's state was dropped, and no source is behind its stored offset. A job with bounded input may also end by
     itself (FINISHED).
 
-    ``state`` returns the state that the former job left, or None if unknown. The function is called last. If the state
-    was rewritten, ``state`` itself is None. ``offsets`` contains the former job's next offset by source partition.
-    ``proven_since`` is the time at which an earlier call began to wait for the settle time. ``history`` judges a start
-    that an earlier call began. Raises VerificationFailed, Unproven after ``timeout`` seconds, and DeployError.
+    ``state`` is a function that returns the state of the stopped former job, or None if that state is unknown. It is
+    called only after all other conditions hold. If the state was rewritten, ``state`` itself is None. ``offsets``
+    contains the former job's next offset by source partition. ``proven_since`` is the time at which an earlier call
+    began to wait for the settle time. ``history`` judges a start that an earlier call began. Raises
+    VerificationFailed, Unproven after ``timeout`` seconds, and DeployError.
     """
     watch = _Watch(target, job_id, start, settle_seconds, log, clock, history, proven_since=proven_since)
     try:
@@ -161,7 +162,7 @@ class _Watch:
     running_since: float | None = None
     proven_since: float | None = None
     failed_since: float | None = None
-    # A history that proves the start is also observed by the target.
+    # If a job's history proves the start, the target observed this history.
     strength: Strength = Strength.OBSERVED
     asked: bool = False
 
@@ -192,7 +193,7 @@ class _Watch:
         return None
 
     def _proved_before(self, status: JobStatus) -> bool:
-        """True if the start was proved before the present status. Raises DeployError if this is unknown."""
+        """True if the start was proved before the last status. Raises DeployError if this is unknown."""
         if self.history is not None:
             self.later = self.history.proved(status) or ()
         return bool(self.later)
@@ -248,8 +249,8 @@ def compare_state(saved: SnapshotStats | None, first: SnapshotStats | None) -> t
 
     Sizes are sums over all subtasks, so they are comparable at any parallelism. If the new job lacks a vertex that had
     state, state was dropped. The reason is that operators of the same topology keep their ids (measured on Flink 2.3).
-    Without planner-generated ids (``table.exec.uid.generation``), a different operator chaining changes vertex ids.
-    Therefore a missing vertex is also searched by its operator names if the parallelism differs.
+    Without planner-generated ids (``table.exec.uid.generation``), a change of operator chaining changes vertex ids.
+    Therefore a missing vertex is also searched by its operator names if the two jobs differ in parallelism.
     """
     if saved is None or first is None or not saved.vertices or not first.vertices:
         return ("state sizes: not compared, because the target does not show them",), ""
@@ -311,8 +312,9 @@ class StartHistory:
 
     ``since`` is the time at which the start was recorded, in seconds since the epoch. ``start_seconds`` is the time
     limit of the start. ``number`` returns the checkpoint number of the initial state: 0 for a start without state, or
-    None if unknown. ``job_history`` queries the target and returns None if it shows no history. ``exact`` is True if
-    the job started at ``since``, and False if it may have started later. ``otherwise`` is the remedy for a wrong job.
+    None if unknown. ``job_history`` queries the target, and returns None if the target shows no history of the job.
+    ``exact`` is True if the job started at ``since``, and False if it may have started later. ``otherwise`` is the
+    remedy for a wrong job.
     """
 
     job_id: str
@@ -326,7 +328,7 @@ class StartHistory:
     otherwise: str = "cancel the job, and deploy again"
 
     def proved(self, status: JobStatus) -> tuple[str, ...] | None:
-        """Events after the proof of the start, one line each. None if the start is not proved by history.
+        """Events after the proof of the start, one line each. None if history does not prove the start.
 
         The start is proved under two conditions. The first restore used the requested state. Before its first failure,
         the job had a complete checkpoint for the settle time, or the time limit of the start had passed. Raises
@@ -340,7 +342,7 @@ class StartHistory:
         events = list(seen.failures)
         if (
             own and not events and seen.restored_at is not None
-        ):  # the JobManager recovered the job, and forgot its failures
+        ):  # the JobManager restarted and recovered the job, but lost its list of failures
             events = [seen.restored_at]
         if not events or not seen.completed or not (began_as_given or own):
             return None
@@ -374,8 +376,9 @@ class StartHistory:
         """True if a job that restored its own checkpoint began with the requested state.
 
         Flink numbers a job's checkpoints from the number of its initial state (from 1 without state). So the count of
-        numbers that the job did not use reveals the initial number. Flink also counts all restores, including the
-        first. The numbers and the count of restores must both match the requested state.
+        checkpoint numbers that the job did not use reveals the number of the initial state. Flink also counts all
+        restores, including the first. The checkpoint numbers and the count of restores must both match the requested
+        state.
         """
         number = self.number()
         pending = 0 if status.tasks_running else 1  # after the last failure, there may be no restore yet
@@ -402,7 +405,7 @@ class StartHistory:
 def number_of(savepoint: str | None, entries: Sequence[LedgerEntry]) -> int | None:
     """Flink's number of a savepoint or checkpoint, 0 for no state, or None if unknown.
 
-    For a savepoint without statistics, the result is the number of the checkpoint before it, which is lower.
+    For a savepoint without statistics, the result is the lower number of an earlier checkpoint.
     """
     if savepoint is None:
         return 0

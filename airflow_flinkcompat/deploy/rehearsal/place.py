@@ -1,9 +1,10 @@
-"""The cluster of a rehearsal, and cleanup of its jobs and savepoints, even if its owner dies.
+"""The cluster of a rehearsal, and cleanup of its jobs and savepoints, even if the owner process dies.
 
 The watcher is a child process. The watcher's standard input has one JSON object on each line. The first object
-describes how to open the target. Each later object announces an operation, and ``{"done": true}`` ends the watcher. If
-the input ends without this object, the owner has died. The watcher then cancels all announced jobs and deletes all
-announced savepoints. The watcher also waits for jobs whose submission was in progress when the owner died.
+describes how to open the target. Each later object announces an operation, and ``{"done": true}`` ends the watcher.
+If the input ends without ``{"done": true}``, the owner has died. The watcher then cancels all announced jobs and
+deletes all announced savepoints. The watcher also waits for jobs whose submission was in progress when the owner
+died.
 """
 
 from __future__ import annotations
@@ -112,7 +113,7 @@ def slots_of(described: JobDescription | None) -> int:
 
 @dataclass
 class Started:
-    """Announced operations by request id, stored because a JobManager forgets outcomes after minutes."""
+    """Announced operations by request id, kept because a JobManager forgets their outcomes after minutes."""
 
     operations: dict[str, Operation] = field(default_factory=dict)
 
@@ -149,9 +150,9 @@ def _operation(message: Mapping[str, Any]) -> Operation:
 COMING_SECONDS = 30.0
 """Seconds for which a job may still start after an unanswered submission."""
 SECONDS = 300.0
-"""Seconds for which a watcher tries to clean up after its owner died."""
+"""Seconds for which a watcher tries to clean up after its owner process died."""
 _EVERY = 0.5
-# If the cluster does not know a job this many seconds after the owner's end, the job was never submitted.
+# If the cluster does not know a job so many seconds after the owner process ended, the job was never submitted.
 _COMING_SECONDS = 60.0
 
 
@@ -182,7 +183,7 @@ def clean_up(
 
 
 def _end_operation(target: RestoreTestTarget, operation: Operation, may_come: bool) -> str:
-    """The remainder of an operation, or "" if nothing remains and nothing can appear."""
+    """Text about the job or savepoint that an operation left, or "" if none is left and none can appear."""
     try:
         end = _end_job if operation.verb is Verb.START else _end_savepoint
         return end(target, operation, may_come)
@@ -213,7 +214,7 @@ def _end_savepoint(target: RestoreTestTarget, asked: Operation, _may_come: bool)
 
 
 class Watcher:
-    """The owner's side of the watcher: starts the child, announces operations and ends the child."""
+    """Controller of the watcher process in its owner: starts the process, announces operations, ends it."""
 
     def __init__(self, location: TargetLocation, started: Started | None = None) -> None:
         self.started = started or Started()

@@ -37,10 +37,10 @@ class Rehearsal:
     ``at`` is the phase of a refusal: ``submit``, ``restore``, or ``run`` if the job failed directly after the restore.
     ``reason`` is Flink's message, or the reason why the result is unknown.
 
-    The following fields contain only stateful operators. The new script restored ``claimed``. The new script dropped
-    ``dropped``, but the control restored it. The control also skipped ``unclaimed``, because sinks have stand-ins.
-    Operators in ``begun`` are new and started empty. Each of these fields is None if the savepoint's metadata cannot be
-    read.
+    The following fields contain only stateful operators. A control run restores the old script. ``claimed`` are the
+    operators whose state the new script restored. ``dropped`` are those whose state only the control run restored.
+    ``unclaimed`` are those whose state the control run also skipped, because stand-ins replace the sinks. ``begun``
+    are new operators, which started empty. Each of these fields is None if the savepoint's metadata cannot be read.
 
     ``basis`` lists the evidence. ``left`` lists jobs and savepoints that could not be cleaned up.
     """
@@ -106,7 +106,7 @@ def with_states(
     by_new: frozenset[str],
     own: Iterable[StoredOperator] | None,
 ) -> Rehearsal:
-    """Add the stateful operators by outcome; ``own`` are the operators of the new script."""
+    """Add the stateful operators, grouped by restore outcome; ``own`` are the new script's operators."""
     if saved is None:
         return found
     held = [each for each in saved if each.has_state]

@@ -1,7 +1,7 @@
-"""A restore of a rehearsal: run a script with stand-ins from a savepoint until it is verified.
+"""A restore of a rehearsal: run a script with stand-in sinks from a savepoint until it is verified.
 
 The journal stores the progress as JSON values, so that a different process can resume after a long wait. The resuming
-process runs the sequence from the beginning. Completed steps return their stored results.
+process runs the sequence from the beginning. For completed steps, the sequence uses the stored results.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Unanswered(Inconclusive):
 
 
 class RestoreRefused(DeployError):
-    """Flink refused the state, with Flink's message; ``at`` is ``submit``, ``restore`` or ``run``."""
+    """Flink refused the state, with Flink's message; phase ``at`` is ``submit``, ``restore`` or ``run``."""
 
     def __init__(self, message: str, at: str) -> None:
         super().__init__(message)
@@ -195,7 +195,10 @@ class RestoreRunner:
     def _watched(
         self, job_id: JobRef, pending: Callable[[JobStatus], bool], timeout: float, what: str, *, ran: bool = False
     ) -> JobStatus:
-        """Poll until the job is not pending; ``ran``: all tasks ran. Raises RestoreRefused, Inconclusive."""
+        """Poll the job's status until ``pending`` is False; ``ran``: all tasks ran.
+
+        Raises RestoreRefused, Inconclusive.
+        """
 
         def look() -> JobStatus | None:
             seen = self._target.status(job_id)
@@ -247,15 +250,15 @@ def _step(job_id: str, what: str) -> str:
 
 
 T = TypeVar("T")
-# Minimum seconds of a wait that is resumed late.
+# Minimum seconds of a wait that a later process resumes.
 _AGAIN_SECONDS = 5.0
 
 
 class Paused(Waiting):
     """A long wait, which is no failure. Call ``rehearse`` again with ``state``.
 
-    Started jobs keep running meanwhile. A caller that does not resume must cancel these jobs. ``Started.of(state)``
-    lists the jobs.
+    The jobs of the rehearsal keep running during the wait. A caller that does not resume must cancel these jobs.
+    ``Started.of(state)`` lists the jobs.
     """
 
     def __init__(self, what: str, wait: Wait, state: Mapping[str, Any]) -> None:

@@ -1,6 +1,7 @@
 """The rehearsal: restore the old script as a control, then the new script, from one savepoint.
 
-A different process can take over a long wait. ``Paused`` contains the progress, from which ``rehearse`` resumes.
+A different process can take over a long wait. The exception ``Paused`` contains the progress, from which ``rehearse``
+resumes.
 """
 
 from __future__ import annotations
@@ -65,9 +66,9 @@ def rehearse(
 ) -> Rehearsal:
     """Rehearse the restore of a new script from the state of a running job.
 
-    The live job takes a savepoint and is otherwise not changed. Started jobs are always cancelled and savepoints
-    deleted: by this process, or by its child process if this process is killed. If the target stops answering during
-    the rehearsal, the result is ``could not tell``, and no error is raised.
+    The live job takes a savepoint and is otherwise not changed. The jobs that the rehearsal started are always
+    cancelled, and its savepoints are deleted. If this process is killed, its child process does the cleanup. If the
+    target stops answering during the rehearsal, the result is ``could not tell``, and no error is raised.
 
     ``resumed`` is the ``state`` of a :class:`Paused` that an earlier call raised because a wait exceeded
     ``Timeouts.here``. To end the jobs without another call, use :func:`abandon`. Raises DeployRefused, ScriptRefused,
@@ -252,7 +253,8 @@ class _Run:
     def _name(self, role: str) -> str:
         return f"{self.name} rehearsal {role} {self.token}"
 
-    # ------------------------------------------------------------------------------------------ what state was taken
+    # ------------------------------------------------------------------------------------operators with restored
+    # state
     def _stored_operators(self, savepoint: Snapshot | None, job_id: JobRef) -> tuple[StoredOperator, ...] | None:
         """The operators in a savepoint of the job, or None if there is no readable savepoint."""
         if savepoint is None:
@@ -301,7 +303,10 @@ class _Run:
         saved: tuple[StoredOperator, ...] | None,
         skipped: frozenset[str],
     ) -> None:
-        """Check that the control has the live job's query and skipped only sinks. Raises Inconclusive."""
+        """Check that the control job has the live job's query and skipped only state of sinks.
+
+        Raises Inconclusive.
+        """
         live, same = (Counter(self.target.query(job)) for job in (self.job_id, control.job_id))
         if differing := [*(live - same), *(same - live)]:
             raise Inconclusive(

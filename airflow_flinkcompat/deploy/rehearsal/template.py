@@ -37,9 +37,9 @@ def kept_template(
     cluster: Callable[[], Cluster],
     log: Callable[[str], None] = _log.info,
 ) -> Path:
-    """The folder of a job's template, taken now unless it is cached. Raises DeployError.
+    """The folder of a job's template savepoint, which is taken unless it is cached. Raises DeployError.
 
-    ``location`` is the cluster that takes the template. None means a temporary Flink that ``cluster`` starts.
+    ``location`` is the cluster that takes the template, or None for a temporary Flink that ``cluster`` starts.
     ``options`` are the cluster options on which the template depends.
     """
     templates = cache_directory() / "templates"
@@ -75,8 +75,9 @@ def take_template(
 ) -> None:
     """Run a script on empty input with stand-ins for its sinks, and store its savepoint in ``folder``.
 
-    Sources skip all existing rows if their connectors support that. The few rows that other sources read are discarded.
-    The job is always cancelled, and the cluster's copy of the savepoint deleted. Raises DeployError.
+    Sources skip all existing rows if their connectors support that. A source without that support may read a few
+    rows, and the job discards them. The job is always cancelled, and the cluster's copy of the savepoint is deleted.
+    Raises DeployError.
     """
     target = cluster.restore_test_target
     name = f"flinkcompat-template-{uuid.uuid4().hex}"

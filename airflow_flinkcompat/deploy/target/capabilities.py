@@ -70,9 +70,9 @@ class ReadsBack(Protocol):
 
 @runtime_checkable
 class PlansChanges(Protocol):
-    """A target whose resources someone else writes. The target itself only plans the content.
+    """A target whose resources a different party writes, such as Argo CD. The target only plans changes.
 
-    As soon as the content is written, the platform replaces the running job in one step.
+    As soon as the planned documents are written, the platform replaces the running job in one step.
     """
 
     def plan(self, job: JobSpec, mode: StartMode, request_id: str) -> ChangePlan:
@@ -82,8 +82,8 @@ class PlansChanges(Protocol):
             job: The job to run.
             mode: ``savepoint`` starts from the savepoint with which the platform stops the running job. ``stateless``
                 starts without state.
-            request_id: 32 hexadecimal digits. :meth:`Target.poll` of a start with this id finds the job after the
-                write.
+            request_id: 32 hexadecimal digits. After the documents are written, :meth:`Target.poll` of a start with
+                this id finds the job.
 
         Returns:
             The documents with remarks, without secrets.
@@ -320,7 +320,7 @@ class RestoreObservations(Protocol):
     """A target that shows which parts of a savepoint a job restored."""
 
     def query(self, job: JobRef) -> Mapping[str, int]:
-        """Descriptions of a job's operators without sinks, which are equal for equal queries.
+        """Descriptions of a job's operators, except sinks. Equal queries have equal descriptions.
 
         Args:
             job: The job.

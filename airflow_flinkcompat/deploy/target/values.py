@@ -64,7 +64,7 @@ class Operation:
 
     ``request_id`` has 32 hexadecimal digits. ``job`` is the job to stop or to take a savepoint of. For a start, it is
     the new job, or None until the target knows the job. ``snapshot`` is the savepoint, or None until it is complete
-    and, after a stop, the job has ended. ``directory`` is the requested folder.
+    and, after a stop, the job has ended. ``directory`` is the requested folder of the savepoint.
     """
 
     verb: Verb
@@ -108,7 +108,7 @@ class Strength(StrEnum):
 
 @dataclass(frozen=True)
 class Proof:
-    """The state of a job's last restore. None means empty state, or with ``UNKNOWN``, unknown state."""
+    """The state of a job's last restore. A ``snapshot`` of None means empty or ``UNKNOWN`` state."""
 
     snapshot: Snapshot | None
     strength: Strength = Strength.OBSERVED
@@ -282,11 +282,12 @@ class SnapshotStats:
 class JobHistory:
     """History of a job. Times are seconds since the epoch by the cluster's clock.
 
-    ``failures`` contains the failure times, oldest first. ``all_failures`` is True if no older failure was dropped.
-    ``checkpoint`` is the completion time of the earliest checkpoint shown. ``restored`` is the state of the last
-    restore, ``restored_at`` its time and ``restored_number`` its checkpoint number. ``restored_own`` is True if that
-    state is a checkpoint of this job. ``restores`` is the number of restores. ``newest`` is the highest checkpoint
-    number. ``completed`` and ``triggered`` are numbers of checkpoints.
+    ``failures`` contains the failure times, oldest first. ``all_failures`` is True if Flink still keeps all failures
+    of the job. ``checkpoint`` is the completion time of the earliest checkpoint that the target shows. ``restored``
+    is the state of the last restore, ``restored_at`` its time and ``restored_number`` its checkpoint number.
+    ``restored_own`` is True if that state is a checkpoint of this job. ``restores`` is the number of restores.
+    ``newest`` is the highest checkpoint number. ``completed`` and ``triggered`` are counts of completed and of
+    triggered checkpoints.
     """
 
     failures: tuple[float, ...] = ()

@@ -44,7 +44,7 @@ class SqlGatewayPlanner(Closing):
 
     Args:
         gateway: A client of the SQL Gateway, or its endpoint.
-        lookup: Returns the value of a placeholder. The value is masked in every message. By default, placeholders are
+        lookup: Returns the value of a placeholder. Every message masks this value. By default, placeholders are
             not replaced, because plans do not depend on their values.
     """
 
@@ -71,7 +71,7 @@ class SqlGatewayTarget(SqlGatewayPlanner, JobManagerJobs):
     Args:
         gateway: A client of the SQL Gateway, or its endpoint.
         jobmanager: A client of the JobManager, or its endpoint.
-        lookup: Returns the value of a placeholder. The function is called only during validation and submission. Both
+        lookup: Returns the value of a placeholder. ``lookup`` is called only during validation and submission. Both
             clients mask the value in every message.
     """
 
@@ -192,7 +192,7 @@ class SqlGatewayTarget(SqlGatewayPlanner, JobManagerJobs):
 
 
 def state_options(start: Start, *, ignore_unclaimed: bool = False) -> dict[str, str]:
-    """Flink's options for the initial state. NO_CLAIM keeps the savepoint available for a rollback."""
+    """Flink's options for a job's initial state. NO_CLAIM keeps the savepoint available for a rollback."""
     options = {IGNORE_UNCLAIMED: str(ignore_unclaimed).lower(), CLAIM_MODE: "NO_CLAIM"}
     if start.savepoint:
         options[RECOVERY_PATH] = start.savepoint

@@ -6,8 +6,8 @@ Flink's own ``SqlDriver`` on the JobManager's class path. The driver finds the G
 source is ``runner/SqlRunner.java``, and ``scripts/build_sql_runner.py`` builds its jar reproducibly. The runner
 executes ``SET`` and ``RESET`` itself, and passes all other statements to Flink (1.19, 1.20 and 2.x).
 
-Measured on Flink 2.3: the cluster accepts the requested job id only once. The cluster answers 400 to everything that it
-refuses, including a second submission.
+Measured on Flink 2.3: the cluster accepts the requested job id only once. The cluster responds with status 400 to
+every request that it refuses, including a second submission.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ def _empty_jar() -> bytes:
 
 
 def runner_jar() -> Traversable:
-    """The shipped jar. ``importlib.resources.as_file`` returns a path for it."""
+    """The jar of the runner in this package. ``importlib.resources.as_file`` returns its path."""
     return files(__package__).joinpath("runner", "flinkcompat-sql-runner.jar")
 
 

@@ -78,10 +78,11 @@ class ApplicationLook:
 
     @property
     def job(self) -> JobRef | None:
-        """The current run of the application, or its latest run if READY. None if there is no run."""
+        """The current run of the application, or the latest run of a READY application. None without any run."""
         request, start = self.record.request, self.start
         asked_for = request is not None and start is not None and start.id != self.record.after
-        # The list of operations may be older than the status. A start follows the update that records its request.
+        # The service's list of operations may be older than its status. The update that records a request precedes
+        # the start.
         if asked_for or (request is not None and self.application.status not in ("READY", "UPDATING")):
             return job_ref(self.application.name, str(request))
         if request is not None or start is None:
@@ -136,10 +137,10 @@ class ApplicationLook:
         return RunOutcome(_STATES[status], up and status == "RUNNING")
 
     def _left_by(self, stop: ServiceOperation, snapshots: Sequence[ServiceSnapshot]) -> tuple[ServiceSnapshot, ...]:
-        """Snapshots that a stop may have taken, latest first: those of the running version since the stop.
+        """Snapshots that a stop may have taken, latest first: all of the running version since the stop began.
 
-        A READY application takes no snapshots, so the latest snapshot belongs to the stop. The service does not
-        guarantee the same precision for the times of stops and snapshots.
+        A READY application takes no snapshots, so the latest snapshot belongs to the stop. The service may report the
+        times of snapshots and stops with different precision.
         """
         application = self.application
         updated = application.version_since is not None and application.version_since > stop.began
@@ -151,7 +152,7 @@ class ApplicationLook:
         return tuple(filter(belongs, snapshots))
 
     def next_record(self, request: str, outcome: RunOutcome | None) -> RunRecord:
-        """The record of the next request, with the end of the former run."""
+        """The record of the next request, with the outcome of the former run."""
         if self.record.request == request:
             return self.record
         _, run = split(self.job) if self.job else (None, None)
@@ -171,6 +172,9 @@ def snapshot_ref(application: str, snapshot: str) -> Snapshot:
 
 
 def split(ref: JobRef | Snapshot | None) -> tuple[str | None, str]:
-    """The application and the name of a run or snapshot. The application is None for other targets."""
+    """The application and the name of a run or snapshot.
+
+    The application is None if a different target made the reference.
+    """
     application, slash, name = (ref or "").partition("/")
     return (application, name) if slash and application and name else (None, name)

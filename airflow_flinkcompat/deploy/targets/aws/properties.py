@@ -2,8 +2,9 @@
 
 The connection names the group and the key of the script (``flinkcompat.script`` by default). The script is split into
 the properties ``script.1``, ``script.2`` …, because the service limits a value to 2,048 characters. Alternatively the
-script is an object in S3, and the property ``script.uri`` contains its URI. The settings are in a separate group. A
-third group is the target's record of requests, because the service neither has run ids nor accepts ids from its caller.
+script is an object in S3, and the property ``script.uri`` contains its URI. The script's settings are in a separate
+property group. A third group is the target's record of requests, because the service neither has run ids nor accepts
+ids from its caller.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _NOTHING = "-"  # the service accepts no empty value
 
 @dataclass(frozen=True)
 class FormerRun:
-    """End of an earlier run: state in Flink's terms, time, and snapshot."""
+    """End of an earlier run: final state in Flink's terms, end time, and snapshot."""
 
     state: str
     at: str
@@ -45,9 +46,9 @@ class FormerRun:
 class RunRecord:
     """Record of the request that wrote an application's configuration.
 
-    ``request`` is the id of the latest request. ``after`` is the operation id of the latest start before this request.
-    If this is still the latest start, the request was not started yet. ``former`` contains the ends of earlier runs, by
-    run.
+    ``request`` is the id of the latest request. ``after`` is the operation id of the latest start before this
+    request. If no later start exists, the request has not started the application yet. ``former`` describes how each
+    earlier run ended, by run.
     """
 
     request: str | None = None
@@ -70,7 +71,7 @@ class RunRecord:
         return cls(row.get("request"), _value_or_none(row.get("after")), former)
 
     def followed_by(self, request: str, after: str | None, run: str | None, ended: FormerRun | None) -> RunRecord:
-        """The record of the next request; ``run`` is the former run, and ``ended`` its end."""
+        """The record of the next request; ``run`` is the former run, and ``ended`` describes its end."""
         former = dict(self.former)
         if run is not None and ended is not None:
             former[run] = ended
@@ -128,7 +129,7 @@ class PropertyLayout:
     def groups(
         self, existing: Groups, script: Mapping[str, str], settings: Mapping[str, str], record: RunRecord
     ) -> Groups:
-        """All property groups of an application. Groups of other owners stay unchanged."""
+        """All property groups of an application. Groups that this target does not write stay unchanged."""
         shared = {key: value for key, value in existing.get(self.group, {}).items() if not self._is_script(key)}
         found = {**existing, self.group: {**shared, **script}, _RECORD_GROUP: record.properties}
         found.pop(self.settings_group, None)

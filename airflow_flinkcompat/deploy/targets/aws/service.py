@@ -62,9 +62,9 @@ class ServiceError(TargetError):
 class ManagedApplication:
     """The service's description of an application.
 
-    ``version_since`` is the creation time of its version. ``restore`` and ``snapshot`` describe the state that the
-    latest start had to restore. ``drops_state`` is True if the start may ignore state. ``rolled_back_to`` is the
-    version to which the service rolled back, if any.
+    ``version_since`` is the creation time of the application's current version. ``restore`` and ``snapshot`` describe
+    the state that the latest start had to restore. ``drops_state`` is True if the start may ignore state.
+    ``rolled_back_to`` is the version to which the service rolled back, if any.
     """
 
     name: str

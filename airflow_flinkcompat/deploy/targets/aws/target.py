@@ -107,12 +107,12 @@ class ManagedFlinkTarget(Closing):
         self._runner.register_placeholders(job)
 
     def engine(self) -> EngineInfo:
-        """Flink in the version that the connection names. A start checks that the application matches."""
+        """Flink in the version that the connection names. A start checks the version of the application."""
         self._service.versions(self._runtime)  # raises an error if the connection does not work
         return EngineInfo("flink", self._runtime.removeprefix("FLINK-").replace("_", "."))
 
     def validate(self, job: JobSpec, start: Start) -> str:
-        """Check that the script can be deployed and the application can be redeployed. Nothing is planned.
+        """Check that the script and the application can be deployed. Flink does not plan the script.
 
         If scripts are stored in S3, the script is already written here, so that a missing permission is detected before
         the stop.
@@ -290,8 +290,8 @@ class ManagedFlinkTarget(Closing):
     def _job_of_request(self, request: str) -> JobRef | None:
         """The job of a start, searched in all applications. None if no application has this start.
 
-        A request id does not contain its application. Each start updates its application. So only applications with a
-        new version since the last description are described again.
+        A request id does not contain the name of its application. Each start creates a new version of its
+        application. So only applications with a new version are described again.
         """
         for name, version in self._service.versions(self._runtime).items():
             known, record = self._records.get(name, (0, RunRecord()))
@@ -305,7 +305,10 @@ class ManagedFlinkTarget(Closing):
         return None
 
     def _record_of(self, name: str) -> RunRecord:
-        """The record of an application, empty for foreign applications. Raises ServiceUnanswered."""
+        """The request record of an application, empty if this target does not manage the application.
+
+        Raises ServiceUnanswered.
+        """
         try:
             found = self._service.application(name, at_once=True)
             return RunRecord() if found is None else RunRecord.of(found.groups)

@@ -113,7 +113,7 @@ class KubernetesApi:
         secret: bool = False,
         dry_run: bool = False,
     ) -> str:
-        """Store files in an immutable ConfigMap or Secret. An equal ConfigMap stays unchanged."""
+        """Store files in an immutable ConfigMap or Secret. An existing equal ConfigMap is kept."""
         body: dict[str, Any] = {"metadata": {"name": name, "labels": dict(labels)}, "immutable": True}
         if secret:
             body["data"] = {key: base64.b64encode(text.encode()).decode() for key, text in files.items()}

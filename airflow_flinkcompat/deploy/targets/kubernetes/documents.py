@@ -76,7 +76,7 @@ def starting(
     spec["flinkConfiguration"] = {**others, **job.settings, **KEPT}
     # In mode savepoint, a first start has no state. Any other mode would also apply to later edits.
     spec["job"] |= {"state": RUNNING, "upgradeMode": "savepoint", "allowNonRestoredState": False}
-    # The operator requires this field (measured on 1.7.0), and prefers it to the option.
+    # The operator requires ``parallelism`` (measured on operator 1.7.0), and prefers it to Flink's option.
     spec["job"]["parallelism"] = _parallelism(job) or spec["job"].get("parallelism") or 1
     spec["job"].pop("initialSavepointPath", None)
     if savepoint is not None:
@@ -128,7 +128,7 @@ def file_of(manifest: Manifest, job: JobSpec, text: str, request_id: str) -> Scr
 
 
 def asking(spec: Mapping[str, Any], notes: Mapping[str, Any]) -> dict[str, Any]:
-    """A patch of a spec and of annotations."""
+    """A patch that sets a resource's spec and annotations."""
     annotations = {key: json.dumps(note) for key, note in notes.items()}
     return {"metadata": {"annotations": annotations} if annotations else {}, "spec": spec}
 
@@ -209,7 +209,7 @@ class Following:
         return None if text is None else FlinkResource(json.loads(text))
 
     def follows(self, name: str) -> str | None:
-        """The uid of the resource that is deleted and re-created, or None if no spec is stored."""
+        """The uid of the deleted resource whose spec is stored for a re-creation, or None if none is stored."""
         return self._api.file(next_of(name), _FOLLOWS)
 
     def drop(self, name: str) -> None:

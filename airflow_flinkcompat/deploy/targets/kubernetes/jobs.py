@@ -1,7 +1,8 @@
 """Status of jobs that are custom resources, from the operator and from their JobManagers.
 
 The operator observes its jobs only once a minute, and retries a refused job forever. The JobManager of an application
-starts after the job's resource and ends with it. Therefore both are queried.
+starts after the job's resource is created, and ends with the resource. Therefore both the operator and the JobManager
+are queried.
 """
 
 from __future__ import annotations
@@ -145,7 +146,10 @@ class KubernetesJobs(Closing):
         return current.ended if status is None else status.terminal
 
     def running(self, name: str) -> tuple[JobRef, ...]:
-        """The jobs with this name that have not ended. Foreign resources are also found by resource name."""
+        """The jobs with this name that have not ended.
+
+        Resources that this target did not write are also found, by resource name.
+        """
         return tuple(
             each.ref
             for each in self._resources()
@@ -185,8 +189,8 @@ class KubernetesJobs(Closing):
     def carried_over(self, job: JobRef) -> Snapshot | None:
         """The savepoint that the operator recorded when it upgraded the resource.
 
-        The operator also records ``initialSavepointPath`` in this field, for a re-created resource and for
-        ``savepointRedeployNonce``. The method does not return such an initial savepoint.
+        In the same status field, the operator also records the ``initialSavepointPath`` of a re-created resource and
+        of ``savepointRedeployNonce``. The method does not return an ``initialSavepointPath``.
         """
         current = self._of(job)
         if current is None or current.began_with(current.upgrade_savepoint):
@@ -281,7 +285,7 @@ class KubernetesJobs(Closing):
         return time.monotonic() - self._first_seen[resource.name][1]
 
     def _of(self, job: JobRef) -> FlinkResource | None:
-        """The resource that describes this job, or None. A name without a request means its present job."""
+        """The resource that describes this job, or None. A reference without request id means the current job."""
         found = self._find(resource_of(job))
         return found if found is not None and job in (found.ref, found.name) else None
 

@@ -1,8 +1,8 @@
 """A ``FlinkSessionJob`` or ``FlinkDeployment`` and its job's status, for operators 1.7 to 1.15.
 
-Fields differ between releases of the operator. Before 1.8, only ``lastReconciledSpec`` contains the reconciled
-generation. Before 1.10, ``savepointInfo.lastSavepoint`` is the savepoint of a stop. Since 1.10, the field is
-``upgradeSavepointPath``.
+The status fields differ between releases of the operator. Before operator 1.8, only ``lastReconciledSpec`` contains
+the reconciled generation. Before operator 1.10, ``savepointInfo.lastSavepoint`` is the savepoint of a stop. Since
+operator 1.10, ``upgradeSavepointPath`` is the savepoint of a stop.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class FlinkResource:
 
     document: Mapping[str, Any]
 
-    # ---------------------------------------------------------------------------------------------- what was asked for
+    # ----------------------------------------------------------------------------------------- requested spec and notes
     @property
     def metadata(self) -> Mapping[str, Any]:
         return self.document["metadata"]  # type: ignore[no-any-return]
@@ -219,7 +219,7 @@ class FlinkResource:
             "(plan_only=True of the deployment)"
         )
 
-    # ------------------------------------------------------------------------------------------------ what became of it
+    # -------------------------------------------------------------------------------------------- reported status
     @property
     def status(self) -> Mapping[str, Any]:
         return self.document.get("status") or {}
@@ -263,7 +263,7 @@ class FlinkResource:
 
     @cached_property
     def _last(self) -> Mapping[str, Any]:
-        """The operator's last reconciled or pending spec, or empty."""
+        """The spec that the operator last reconciled or is about to reconcile; empty without such a spec."""
         try:
             found = json.loads(self._reconciliation.get("lastReconciledSpec") or "{}")
         except ValueError:
@@ -301,8 +301,8 @@ class FlinkResource:
     def ended(self) -> bool:
         """True if the operator reports that no job of the resource runs, and none will start.
 
-        If the resource is not ``reconciled``, its JobManager must confirm the end of the job. Since 1.10, the operator
-        cancels a session job in the background and never marks the spec as reconciled.
+        If the resource is not ``reconciled``, its JobManager must confirm the end of the job. Since operator 1.10,
+        the operator cancels a session job in the background and never marks the spec as reconciled.
         """
         if not self.job:
             return True
@@ -323,13 +323,13 @@ class FlinkResource:
         )
 
     def began_with(self, savepoint: Snapshot | None) -> bool:
-        """True if the savepoint is the resource's ``initialSavepointPath``, now or when last reconciled."""
+        """True if the savepoint is the ``initialSavepointPath`` of the current or the last reconciled spec."""
         named = (job.get("initialSavepointPath") for job in (self.job, self.last_job))
         return any(each and same_snapshot(each, savepoint) for each in named)
 
     @property
     def drops_state(self) -> bool:
-        """True if the job may drop unclaimed state, now or when last reconciled."""
+        """True if the current or the last reconciled spec lets the job drop unclaimed state."""
         return any(job.get("allowNonRestoredState") for job in (self.job, self.last_job))
 
     @property
@@ -341,7 +341,7 @@ class FlinkResource:
 
     @property
     def coming_up(self) -> bool:
-        """True if the JobManager may not answer yet, because the operator saw no ready JobManager or job."""
+        """True if the operator saw no ready JobManager or job, so that the JobManager may not answer yet."""
         if self.session_job:
             return self.job_state in _COMING_UP
         return self.job_state in _COMING_UP or self.status.get("jobManagerDeploymentStatus") != "READY"

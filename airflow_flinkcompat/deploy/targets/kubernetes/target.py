@@ -1,12 +1,12 @@
 """The target ``kubernetes``: the Flink Kubernetes Operator suspends and starts custom resources.
 
-The operator's own one-step upgrade is never used, because it chooses the state itself and falls back silently. Each
-request is recorded in the resource. The same patch writes the label, the annotations and the spec, for the
-``resourceVersion`` that was read. So a patch is applied completely or not at all.
+The operator's own one-step upgrade is never used, because the operator chooses the state itself and silently falls
+back to other state. Each request is recorded in the resource. One patch writes the label, the annotations and the
+spec, under the condition that the ``resourceVersion`` is unchanged. So a request is written completely or not at all.
 
 A resource is resumed in place only if the operator would start it from exactly the requested state. Otherwise the
-resource is deleted and re-created. Before the deletion, the new spec is stored, so that nothing is lost if the run dies
-in between.
+resource is deleted and re-created. Before the deletion, the new spec is stored, so that nothing is lost if the run
+dies before the re-creation.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ class KubernetesTarget(KubernetesSavepoints):
             ) from None
 
     def plan(self, job: JobSpec, mode: StartMode, request_id: str) -> ChangePlan:
-        """Plan the resource for its repository. The API server validates it in a dry run."""
+        """Plan the resource for a commit to its repository. The API server validates the plan in a dry run."""
         current, base = self._check_resource(job)
         name = name_of(job)
         if current is None and base is not None:
@@ -172,7 +172,7 @@ class KubernetesTarget(KubernetesSavepoints):
         return plan_of(self._manifest, job, current, mode, body, self._api.namespace)
 
     def _check_resource(self, job: JobSpec) -> tuple[FlinkResource | None, FlinkResource | None]:
-        """A job's resource and the spec to start from. Raises ScriptRefused, TargetError."""
+        """A job's resource, and the spec on which the next start is based. Raises ScriptRefused, TargetError."""
         self._check(job)
         self._check_driver()
         name = name_of(job)
@@ -241,10 +241,10 @@ class KubernetesTarget(KubernetesSavepoints):
     def _await_settled(self, current: FlinkResource) -> FlinkResource | None:
         """Wait until the operator has recorded a suspension. Return the resource, or None if deleted.
 
-        The operator reports a job as suspended before it has finished, for an application even before its JobManager
-        has ended. If the resource is written in between, the operator regards its own status as foreign and forgets the
-        stop. As a result, the operator queries an absent JobManager until a timeout, or starts no job (measured on
-        1.7.0 and 1.15.0).
+        The operator reports a job as suspended before the suspension is complete. For an application, it does so even
+        before the JobManager has ended. If the resource is written before the suspension is complete, the operator
+        regards its own status as foreign and forgets the stop. As a result, the operator queries an absent JobManager
+        until a timeout, or starts no job (measured on operator 1.7.0 and 1.15.0).
         """
         quiet = self.quiet_seconds[self._manifest.kind]
 
@@ -259,7 +259,7 @@ class KubernetesTarget(KubernetesSavepoints):
             return overdue.last if isinstance(overdue.last, FlinkResource) else current
 
     def _resume(self, current: FlinkResource, savepoint: Snapshot, body: Mapping[str, Any]) -> FlinkResource | None:
-        """Resume the resource in place. If the operator does not, return the resource to re-create."""
+        """Resume the resource in place. If the operator would not, return the resource to re-create."""
 
         def patch(seen: FlinkResource) -> Mapping[str, Any] | None:
             return patch_of(seen.document, body) if seen.resumes_from(savepoint) else None
@@ -271,9 +271,9 @@ class KubernetesTarget(KubernetesSavepoints):
     def _forgotten(self, suspended: FlinkResource) -> FlinkResource | None:
         """A session job that the operator regards as started although it is not. None if it is starting.
 
-        The operator writes a status up to three times. If the resource changes before the last write, the operator
-        still believes that the job from before the stop runs. In this case, the start does nothing (measured on 1.7.0,
-        in 1 of 40 starts).
+        The operator writes a status up to three times. If the resource changes before the last status write, the
+        operator still regards the stopped job as running. In this case, the start does nothing (measured on operator
+        1.7.0, in 1 of 40 starts).
         """
 
         def same_job(seen: FlinkResource) -> bool:
@@ -424,8 +424,7 @@ class KubernetesTarget(KubernetesSavepoints):
             dropped = own in files and (bool(others) or str(own).startswith("secrets/"))
             files = [str(own)] if dropped else []
             if dropped:
-                # List this file after the former start's file, so that the next start deletes it if this run dies
-                # first.
+                # List this file after the former start's file. If this run dies, the next start then deletes it.
                 annotations[FILES] = json.dumps({"names": [*others, own]})
         self._remove(current, following)
         for each in files:
@@ -434,8 +433,8 @@ class KubernetesTarget(KubernetesSavepoints):
     def _never_ran(self, current: FlinkResource) -> bool:
         """True if Flink reports that no task of the refused job ran.
 
-        Only the operator's first error shows if a task ran. All later attempts are refused because a job with this id
-        was already submitted (measured on 1.7.0).
+        Only the operator's first error shows if a task ran. All later attempts of the operator are refused because a
+        job with this id was already submitted (measured on operator 1.7.0).
         """
         if current.error is None or current.flink_job is None or not current.session_job:
             return False
@@ -462,8 +461,9 @@ class KubernetesTarget(KubernetesSavepoints):
     def _await_observed(self, current: FlinkResource) -> FlinkResource:
         """Wait until the operator knows that a session job has ended. Raises Overdue.
 
-        Otherwise the operator would try to cancel the job forever and never release the resource (measured on 1.7.0). A
-        request makes the operator observe the job. So a suspension is requested, which has no other effect.
+        Otherwise the operator would try to cancel the job forever and never release the resource (measured on 1.7.0).
+        A change of the spec makes the operator observe the job. So this method requests a suspension, which has no
+        other effect.
         """
         if not current.session_job or current.ended or current.unaccepted or not self._over(current):
             return current
@@ -496,12 +496,12 @@ class KubernetesTarget(KubernetesSavepoints):
         return Following(self._api).find(name)
 
     def _drop_followed(self, current: FlinkResource) -> None:
-        """Delete the stored spec of a resource that was re-created, if its start died or got no answer."""
+        """Delete the spec that a dead or unanswered start stored, if the resource was already re-created."""
         with suppress(ApiError):  # the spec is no longer required, and the next re-creation replaces it
             follows = Following(self._api).follows(current.name)
             if (
                 follows is not None and follows != current.metadata["uid"]
-            ):  # otherwise the resource is being deleted now
+            ):  # with equal uids, the resource is still being deleted
                 self._drop_next(current.name)
 
     def _drop_next(self, name: str) -> None:
@@ -511,7 +511,7 @@ class KubernetesTarget(KubernetesSavepoints):
             _log.warning("%s of namespace %s could not be deleted: %s", next_of(name), self._api.namespace, error)
 
     def _patch(self, read: FlinkResource, patch: Callable[[FlinkResource], Mapping[str, Any] | None]) -> bool:
-        """Patch the spec that was read, with a patch for its present state. False if ``patch`` returns None."""
+        """Patch the resource while its spec is the spec in ``read``. False if ``patch`` returns None."""
 
         def write(seen: FlinkResource) -> bool:
             body = patch(seen)
@@ -604,14 +604,14 @@ class KubernetesTarget(KubernetesSavepoints):
             self._drop(file.place)
 
     def _drop_older(self, base: FlinkResource | None, request_id: str, file: ScriptFile) -> list[str]:
-        """Delete script files that are older than the former script's. Return the remaining files."""
+        """Delete script files that are older than the former script's file. Return the remaining file names."""
         names: list[str] = list(base.note(FILES).get("names") or ()) if base is not None else []
         if base is not None and base.request == request_id:  # an earlier attempt deleted them
             return names
         return names[:1] + [each for each in names[1:] if each == file.place or not self._drop(each)]
 
     def _drop(self, place: str) -> bool:
-        """Delete an unneeded file. Return False if the deletion fails."""
+        """Delete an unneeded script file. Return False if the deletion fails."""
         try:
             self._api.drop(place)
         except ApiError as error:

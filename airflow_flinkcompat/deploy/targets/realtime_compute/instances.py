@@ -1,4 +1,4 @@
-"""Deployments, job instances and savepoints of the platform, and the written fields of deployments.
+"""The platform's deployments, job instances and savepoints, and deployment fields that a start writes.
 
 The platform has no request ids. At a start, it copies the deployment's configuration into the new job instance.
 Therefore a start writes its request id into the configuration, and also into a label that identifies the deployment. A
@@ -113,7 +113,7 @@ class StopMark:
 
 
 def stop_savepoints(savepoints: Iterable[Any], mark: StopMark | None, request_id: str) -> list[Any]:
-    """Savepoints of a job instance's stops, latest first, without failures before this request."""
+    """Savepoints of a job instance's stops, latest first, without those that failed before this request."""
     before = mark.failed_before if mark is not None and mark.request_id == request_id else 0
     stops = sorted((each for each in savepoints if each.savepoint_origin == STOPPED_BY), key=_created_at)
     failed = [each for each in stops if savepoint_state(each) == SAVEPOINT_FAILED][before:]
@@ -159,8 +159,8 @@ def same_location(one_path: str | None, path: str | None) -> bool:
 def configured(models: Any, deployment: Any, **changes: Any) -> Any:
     """A deployment with changes, and with all other fields that users can set.
 
-    The changes alone are not enough, because the SDK always sends the list of variables. An empty list would clear the
-    variables.
+    An object with only the changed fields is not enough, because the SDK always sends the list of variables. An empty
+    list would clear the variables.
     """
     copy = models.Deployment().from_map(deployment.to_map())
     fields = {name: changes.get(name, getattr(copy, name)) for name in _CONFIGURABLE}
@@ -179,7 +179,7 @@ def with_settings(
 
 
 def not_as_written(before: Any | None, wanted: Any, found: Any, gone: frozenset[str] = frozenset()) -> Sequence[str]:
-    """Fields that differ from the written fields. In maps, only written and removed keys are compared."""
+    """Fields whose read value differs from the written value. In maps, compare only set and removed keys."""
     differing = []
     for name in _CONFIGURABLE:
         asked, got = getattr(wanted, name), getattr(found, name)

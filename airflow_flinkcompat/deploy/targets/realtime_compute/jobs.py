@@ -46,7 +46,7 @@ class RealtimeComputeJobs(Closing):
             jobmanager.close()
 
     def engine(self) -> EngineInfo:
-        """VVR, in the version of the settings or, if unset, the version of all deployments in the namespace."""
+        """Engine VVR with the version in the settings or, if unset, the common version of all deployments."""
         pinned = self._api.settings.engine_version
         if pinned is not None:
             return EngineInfo("vvr", version_of(pinned, "engine_version"))
@@ -79,7 +79,7 @@ class RealtimeComputeJobs(Closing):
             if error.unanswered:
                 raise
             return _by_the_platform(seen, found) if error.status == _FORBIDDEN else seen
-        if look is None or look.terminal:  # the job is starting, or the platform has not noticed its end yet
+        if look is None or look.terminal:  # the job is starting, or it has ended but the platform has not noticed yet
             return seen
         return replace(look, job_id=job, name=seen.name)
 
@@ -234,7 +234,7 @@ class _ProxyTransport(httpx.BaseTransport):
         self._job_id = job_id
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """Return the JobManager's answer. A refusal by the service becomes an error answer."""
+        """Return the JobManager's response, or an error response if the service refuses the request."""
         if request.method != "GET":
             raise httpx.UnsupportedProtocol(f"the proxy of {self._api.place} accepts only GET requests")
         try:

@@ -365,7 +365,7 @@ class RealtimeComputeTarget(RealtimeComputeJobs):
 
 
 def _is_valid(found: Any) -> bool:
-    """True if the platform accepts a script. As documented, ``success`` only concerns the call itself."""
+    """True if the platform accepts a script. The field ``success`` only shows that the call succeeded."""
     if found is None or found.success is not True:
         return False
     details = found.error_details
