@@ -25,7 +25,7 @@ class Startup:
         option: The connector's option for the starting position.
         default: The default value of ``option``.
         more: Other options that only have an effect together with ``option``.
-        itself: The starting position if no option is set.
+        itself: The starting position of the source if no option is set.
         positions: True if the positions can be read from a job's savepoint and passed to another job.
     """
 
@@ -42,7 +42,7 @@ BY_OFFSET: Mapping[str, Mapping[str, str]] = {
     LATEST: {"scan.startup.mode": "latest-offset"},
     TIMESTAMP: {"scan.startup.mode": "timestamp", "scan.startup.timestamp-millis": MILLIS},
 }
-"""The choices of Kafka's sources; Flink CDC's sources have the same options."""
+"""The options for each starting position of Kafka's sources, and of Flink CDC's sources."""
 
 
 class Known(StrEnum):
@@ -125,8 +125,8 @@ class ListedPlaces:
     Attributes:
         separator: The separator between the places.
         reordered: Restores with the same places in a different order.
-        added: Restores with added places. They return the right rows if a start without state reads new places
-            from the beginning.
+        added: Restores with added places. Such restores return the right rows if a start without state reads new
+            places from the beginning.
         from_beginning: The option and value that make a start without state read from the beginning; empty if it
             always does.
         pattern: The option for a regular expression instead of a list; "" if there is no such option.
@@ -150,8 +150,8 @@ class OptionFact:
         ids: Restores in which the option was changed. If the effect is harmless, all restores returned the right
             rows; else all failed in the same way. Empty if no restore was run.
         document: The page or class that documents the option, if no restore shows the effect.
-        alias_of: The current name, if ``key`` is an older name of the option. The restores changed the current
-            name.
+        alias_of: The current name, if ``key`` is an older name of the option. The restores in ``ids`` changed the
+            option under its current name.
         note: The effect on a restore, as the end of a sentence about the option.
         listed: The list of places in the option's value; None if the value is not a list.
         unless: A second option and its value, with which the restores prove nothing about this option.
@@ -200,7 +200,7 @@ class SourceFacts:
         filters: YES if the source can evaluate conditions, so that no operator filters the rows.
         watermark: YES if the source generates watermarks, so that no operator does.
         appends: YES if the source only adds rows, unless its format updates or deletes rows.
-        startup: The starting position without state; None if unknown.
+        startup: The options for the starting position of a job without state; None if unknown.
         table_name_option: The option that replaces the script's table name as the name of the external table; ""
             if the source never uses the script's name.
     """
@@ -228,8 +228,8 @@ class SinkFacts:
         upserts: YES if the sink accepts the latest row of a primary key without the row before it.
         upserts_appended: YES if the sink requests upserts even for rows that are only added.
         updates: YES if the sink accepts changing results without a primary key.
-        row_before: YES if the sink also requests the row before an update. A sink that accepts upserts never
-            does.
+        row_before: YES if the sink also requests the row before an update. A sink that accepts upserts never requests
+            this row.
         primary_key: The condition under which Flink refuses the table without a primary key.
         ids_use_table_name: True if the ids of the sink's stateful operators contain the table's name.
         state_survives_columns: True if the sink's state remains valid after the columns of the table change.
@@ -277,7 +277,7 @@ class LookupFacts:
 
 
 BEGINNINGS = {TableUse.SOURCE: ("scan.", "source."), TableUse.SINK: ("sink.",), TableUse.LOOKUP: ("lookup.",)}
-"""Option prefixes that only one use of a table reads. Any use may read other options."""
+"""Prefixes of the options of only one use of a table. Any use may read all other options."""
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ CHAIN = ("operators up to it",)
 _DEFAULT_MAX_PARALLELISM = 128
 """Flink's default maximum parallelism for a job with a parallelism of at most 85."""
 _SILENT_BASES = frozenset(("source", "committer", "sink writer"))
-"""Values of ``PlannedOperator.basis`` for operators whose state is known without a start."""
+"""Values of ``PlannedOperator.basis`` for operators that were not started, but whose state is known."""
 _FILE_SINK = "org.apache.flink.connector.file.table.stream."
 """Package of Flink's file sink operators, whose state does not depend on columns."""
 

@@ -188,7 +188,7 @@ def compiled_graph(
         of.append(tuple(range(first, len(made))))
         if len(made) > first:
             out.append(((len(made) - 1, not (node.kind == _SCAN and _scanned(node) in settings.apart)),))
-        else:  # a node without an operator becomes edges
+        else:  # a node without an operator becomes edges from its inputs
             out.append(tuple((place, chained and node.kind is not ExecKind.EXCHANGE) for place, chained in edges))
     return CompiledGraph(StreamGraph(tuple(made)), tuple(of))
 
@@ -209,7 +209,7 @@ def _operators(
             yield SinkOperator.ENFORCER, True
         if keeps_rows(node):
             yield SinkOperator.MATERIALIZER, False
-            alone = False  # the next operators have the sink's parallelism, like the materializer
+            alone = False  # the operators after the materializer have its parallelism
         if has_rowtime(plan.nodes[node.inputs[0]].types):
             yield SinkOperator.INSERTER, not alone
             alone = False

@@ -34,7 +34,7 @@ from airflow_flinkcompat.plan.types import UNKNOWN, DataType, TimeAttribute
 
 _TIMES = {"TIMESTAMP": "TIMESTAMP_WITHOUT_TIME_ZONE", "TIMESTAMP_LTZ": "TIMESTAMP_WITH_LOCAL_TIME_ZONE"}
 LEAVES_COLUMNS = frozenset({"<", "<=", ">", ">=", "<>", "IS NOT NULL"})
-"""Conditions that fix no column to a constant; the planner moves constant columns (measured)."""
+"""Comparisons that fix no column to a constant; the planner moves constant columns (measured)."""
 LIVES = {True: {"ttl": "1 ms"}, False: {"ttl": "0 ms"}}
 
 

@@ -68,8 +68,8 @@ def key_meanings(spec: StateSpec) -> Counter[object]:
 def states_for(new: StateSpec, pool: Iterable[StateSpec], *, sinks: Iterable[Set[str]]) -> list[StateSpec]:
     """The old states that a new operator may reuse, selected by the sinks downstream.
 
-    A sink that contains the results of an operator needs the state of that operator. A new sink would receive
-    retractions of rows that it never received.
+    A sink that contains the results of an operator needs the state of that operator. If a new sink used this state,
+    it would receive retractions of rows that it never received.
     """
     if new.kind is not StateKind.OPERATOR:
         return list(pool)
@@ -92,7 +92,7 @@ def shared_fields(old: StateSpec, new: StateSpec) -> int:
 def matching_operators(
     new: StateSpec, left: Iterable[StateSpec], keys: Callable[[Counter[object], Counter[object]], bool]
 ) -> list[StateSpec]:
-    """The old operators with the same rows and windows whose keys satisfy a comparison."""
+    """The old operators with the same rows and windows, and with keys that satisfy a comparison."""
     if not (aggregates(new) or holds_rows(new)):
         return []
     found = [old for old in left if family(old) == family(new) and old.meaning == new.meaning]
@@ -196,7 +196,7 @@ def unify(
 def _pairs(
     plan: CompiledPlan, place: int, segment: StatelessSegment, tables: Mapping[str, str]
 ) -> Iterator[tuple[int, Operator]]:
-    """Match the nodes at and upstream of a place to a segment's operators; raise _Differs."""
+    """Match a node and its upstream nodes to a segment's operators; raise _Differs on a difference."""
     node, origin = _operator_node(plan, place), segment.origin
     if not isinstance(origin, Operator):
         scan = node.config.get("scanTableSource")

@@ -232,7 +232,7 @@ class Migration:
     def kept(self) -> MigrationExtent:
         """The share of the old state that is kept.
 
-        ``whole`` means that no old state is lost and nothing begins empty. Source positions only matter if no
+        ``whole`` means that no old state is lost and no new state begins empty. Source positions only matter if no
         operator of either job keeps state.
         """
         if self.refused:
@@ -338,7 +338,7 @@ def _with_history(line: OperatorMigration, computable: Callable[[StateSpec], boo
 
 
 def _kept_fields(lines: Iterable[OperatorMigration]) -> frozenset[StateField]:
-    """The fields of old states that these lines keep."""
+    """The fields of old states that a migration with these lines keeps."""
     found: set[StateField] = set()
     for line in lines:
         if line.effect is RestoreEffect.REWRITTEN:
@@ -356,7 +356,7 @@ def _upstream(id: str, job: ExecGraph) -> frozenset[str]:
 
 
 def _below(spec: StateSpec, job: ExecGraph, lines: Iterable[OperatorMigration]) -> list[OperatorMigration]:
-    """The lines of the upstream operators whose state is kept."""
+    """The lines of those upstream operators whose state a migration keeps."""
     below = _upstream(spec.id, job)
     going_on = (line for line in lines if line.effect in _GOES_ON and line.new is not None)
     return [line for line in going_on if line.new and line.new.kind is StateKind.OPERATOR and line.new.id in below]

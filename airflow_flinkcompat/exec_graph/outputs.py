@@ -99,8 +99,8 @@ def _at(places: Iterable[int], columns: Sequence[Columns]) -> list[Columns]:
 def _appended_origins(plan: CompiledPlan, reader: ExecNode, read: int, columns: Sequence[Columns]) -> list[Columns]:
     """The origins of the output columns of a ranking, join or OVER, which outputs all input columns.
 
-    Additional columns have no origin. A lookup join may output only the left side. If the output has fewer columns
-    than the inputs, each column has all origins.
+    Columns that the operator adds have no origin. A lookup join may output only the columns of the left side. If the
+    output has fewer columns than the inputs, each output column gets the origins of all input columns.
     """
     sides = [columns if place == read else [frozenset[int]()] * len(plan.nodes[place].names) for place in reader.inputs]
     whole = [column for side in sides for column in side]

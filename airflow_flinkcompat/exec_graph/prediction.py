@@ -36,7 +36,7 @@ class Prediction:
         stubs: The names of the tables that have a stand-in.
         lookups: The tables with a stand-in that are used in lookups, so that rows may wait for an answer.
         unproven: Reasons why no change can be compatible, regardless of plans and rules.
-        alike: True if every operator has a counterpart of the same class.
+        alike: True if every operator of one script has a counterpart of the same class in the other script.
         bare_sinks: The tables without a stand-in whose sinks keep no state on either side.
         contradicted: Differences between the deployed job's savepoint and the plan of its script.
     """
@@ -135,7 +135,7 @@ def _unfinished(before: SubmittedJob, after: SubmittedJob) -> Iterator[str]:
 
 
 def _may_have_lasting_effect(statement: str, catalogs: bool) -> bool:
-    """True if a skipped statement may have a lasting effect; in-memory DROP and ALTER have none."""
+    """True if a skipped statement may have a lasting effect; DROP and ALTER only in a replaced catalog."""
     word = statement.split(maxsplit=1)[0].upper() if statement.split() else ""
     return catalogs or word not in ("DROP", "ALTER")
 

@@ -59,7 +59,7 @@ class RehearsalFinding(StrEnum):
 RehearsalFindingName = Literal["refused", "restored", "could not tell"]
 
 AcceptName = Literal["filter", "source-moved", "history"]
-"""Exceptions that a migration in a DAG may make. An approver decides about dropped state."""
+"""Consequences of a migration that a DAG may accept. A person must approve the loss of state."""
 ACCEPTED: tuple[AcceptName, ...] = get_args(AcceptName)
 
 Late = Literal["include", "drop"]

@@ -380,7 +380,7 @@ class _Builder:
         return (*(step for view in read if view is not None for step in view.steps), *own)
 
     def _query(self, tree: exp.Expr, statement: Statement) -> Node:
-        """The plan of a query. A query with an unknown construct is kept whole, with the reason."""
+        """The plan of a query. A query that cannot be analysed becomes one node with the reason."""
         try:
             return QueryBinder(self.environment, statement).query(tree, root=True)
         except BindError as error:

@@ -188,7 +188,7 @@ class Environment:
         return None
 
     def ask_for_all(self, tree: exp.Expr) -> None:
-        """Look up every table and function of a query that is kept whole, so that their use is recorded."""
+        """Look up every table and function of a query that cannot be analysed, so that their use is recorded."""
         for node in tree.walk():
             if isinstance(node, exp.Table) and self.path(node) not in self.views:
                 self.table(self.path(node), None)

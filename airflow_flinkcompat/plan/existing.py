@@ -45,7 +45,7 @@ class Existing:
     """The catalogs that are empty when a session starts."""
 
     def holds(self, path: Path, temporary: bool | None = None) -> bool:
-        """True if a table or view has this path; None for ``temporary`` finds both kinds."""
+        """True if a table or view has this path; None finds both temporary and permanent objects."""
         which = (False, True) if temporary is None else (temporary,)
         return any((kind, path, each) in self.objects for kind in _RELATIONS for each in which)
 

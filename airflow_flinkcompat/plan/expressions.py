@@ -63,7 +63,7 @@ class FunctionCall:
     span: Span | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
-        # Every call needs the memo, and the first access to a cached_property is as slow as two calls.
+        # Every FunctionCall needs the memo, and the first access to a cached_property is as slow as two calls.
         self.__dict__["memo"] = {}
 
     @cached_property

@@ -22,9 +22,9 @@ from airflow_flinkcompat.plan.origins import OperatorColumn, PassedOutput, Windo
 from airflow_flinkcompat.plan.types import Column, TimeAttribute
 
 _MOVES_BELOW = {"INNER": (0, 1), "LEFT": (1,), "RIGHT": (0,), "FULL": ()}
-"""Inputs to which the planner moves a condition on one input, by kind of join."""
+"""Inputs to which the planner moves a join condition that reads only one input, by kind of join."""
 _KEPT = {"INNER": (0, 1), "LEFT": (0,), "RIGHT": (1,), "FULL": ()}
-"""Inputs to which the planner moves a condition from above the join, by kind of join."""
+"""Inputs to which the planner moves a condition from downstream of the join, by kind of join."""
 Resolve = Callable[[Expression], Expression]
 WithFilter = Callable[[StatelessSegment, Expression], StatelessSegment]
 

@@ -208,7 +208,7 @@ class _Resolver:
         return _Stream(columns, segment, below.numbering)
 
     def _over_calls(self, node: Over) -> _Stream:
-        """A ranking, an OVER aggregation, or a different construct."""
+        """The relation of an OVER node: a ranking, an OVER aggregation, or a different construct."""
         if numbers_rows(node) and id(node) not in self._unranked:
             return self._numbered(node)
         return self._over(node) if _one_window(node) else self._other(node)
@@ -467,9 +467,9 @@ def _clock(node: Sort) -> TimeAttribute | None:
 
 
 def _in_order_of_use(segment: StatelessSegment, over: OverOperator, columns: Iterable[Expression]) -> StatelessSegment:
-    """Put the calls of an OVER in the order of the projection directly above.
+    """Put the calls of an OVER in the order of the projection that reads the OVER directly.
 
-    The planner merges both projections, so the order of the upper projection applies (EXPLAIN, 2.3.0 and 1.20.3).
+    The planner merges this projection with the next, whose order therefore applies (EXPLAIN, 2.3.0 and 1.20.3).
     """
     if segment.filters or segment.window_filters or segment.functions:
         return segment
@@ -482,7 +482,7 @@ def _in_order_of_use(segment: StatelessSegment, over: OverOperator, columns: Ite
 
 
 def _with_filter(segment: StatelessSegment, part: Expression) -> StatelessSegment:
-    """Add a conjunct to a segment, or move it below an operator like Flink's planner."""
+    """Add a conjunct to a segment, or move it upstream of an operator as Flink's planner does."""
     for each in FILTER_PASSES:
         moved = each.apply(segment, part)
         if moved is not None:
@@ -501,7 +501,7 @@ def _into_join(segment: StatelessSegment, part: Expression) -> StatelessSegment 
 
 
 def _below_aggregation(segment: StatelessSegment, part: Expression) -> StatelessSegment | None:
-    """Move a conjunct over keys below an aggregation; None for other conjuncts."""
+    """Move a conjunct upstream through an aggregation if it reads only keys; None for other conjuncts."""
     origin = segment.origin
     if not isinstance(origin, AggregateOperator) or origin.grouping_sets is not None:
         return None

@@ -391,7 +391,7 @@ class Union:
 
 @dataclass(frozen=True)
 class Clause:
-    """A clause that is kept whole, as a normal form in which ``columns`` of ``input`` are numbered."""
+    """A clause that is compared as a whole: a normal form in which ``columns`` of ``input`` are numbered."""
 
     form: NormalForm
     columns: tuple[Expression, ...]
@@ -403,7 +403,7 @@ class Clause:
 
 @dataclass(frozen=True)
 class Opaque:
-    """A construct that is kept whole: kind (such as MATCH_RECOGNIZE), normal form and inputs.
+    """A construct that is compared as a whole: kind (such as MATCH_RECOGNIZE), normal form and inputs.
 
     An unchanged construct is compatible, and a change of its form is ``unknown``. A backfill cannot compute such a
     construct. ``clauses`` are compared separately, by name. ``keys`` contains the partition keys of each input by

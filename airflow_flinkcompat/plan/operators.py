@@ -90,7 +90,7 @@ class StatelessSegment:
     hints: tuple[tuple[str, str], ...] = ()
 
     def prune(self, read: Iterable[Expression]) -> StatelessSegment:
-        """Remove metrics and columns that nothing reads from the operator of this segment and below."""
+        """Remove metrics and columns that nothing reads from all operators upstream of this segment."""
         if not isinstance(self.origin, Operator):
             return self
         above = (*read, *self.filters, *self.window_filters, *(call for call, _ in self.functions))
@@ -120,7 +120,7 @@ class Operator(ABC):
 
         @property
         def segments(self) -> tuple[StatelessSegment, ...]:
-            """The stateless segments below the operator, one for each input."""
+            """The stateless segments upstream of the operator, one for each input."""
 
     @property
     @abstractmethod
@@ -182,7 +182,7 @@ class Output:
 
 
 def operators(output: Output) -> tuple[Operator, ...]:
-    """All stateful operators below a sink, nearest to the sink first."""
+    """All stateful operators upstream of a sink, nearest to the sink first."""
     return output._operators
 
 
@@ -192,7 +192,7 @@ def sources(output: Output) -> tuple[Source, ...]:
 
 
 def segments(output: Output) -> tuple[StatelessSegment, ...]:
-    """All stateless segments below a sink, nearest to the sink first."""
+    """All stateless segments upstream of a sink, nearest to the sink first."""
     return (output.segment, *[segment for operator in operators(output) for segment in operator.segments])
 
 
@@ -462,7 +462,7 @@ class OverOperator(Operator):
 
     @property
     def as_aggregation(self) -> AggregateOperator:
-        """The equivalent GROUP BY over the rows in the frame."""
+        """The GROUP BY over the rows in the frame that is equivalent to this OVER."""
         calls = [(replace(call, function=call.function.removeprefix("$")), types) for call, types in self.planned_calls]
         return AggregateOperator(
             segment=self.segment,

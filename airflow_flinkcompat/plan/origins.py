@@ -1,4 +1,4 @@
-"""Origins of values through all lower projections, views, CTEs and subqueries.
+"""Origins of values through all upstream projections, views, CTEs and subqueries.
 
 The leaves in this module replace :class:`InputRef` in the expressions of operators. Two queries that compute the same
 from the same columns have equal expressions, whatever their aliases and nesting. Types are no part of the meaning
@@ -41,7 +41,7 @@ class SourceColumn(Leaf):
 @quick_init
 @dataclass(frozen=True)
 class WindowColumn(Leaf):
-    """A field of a window below; ``level`` is the number of windows below that window."""
+    """A field of an upstream window; ``level`` is the number of windows upstream of that window."""
 
     field: WindowField
     level: int = 0
@@ -50,7 +50,7 @@ class WindowColumn(Leaf):
 @quick_init
 @dataclass(frozen=True)
 class OperatorColumn(Leaf):
-    """An output of a lower stateful operator: the number of the operator, and the meaning of the output."""
+    """An output of an upstream stateful operator: the operator's number, and the output's meaning."""
 
     operator: int
     output: Any

@@ -31,11 +31,11 @@ ELSEWHERE = ("program", "plan-file")
 
 @dataclass(frozen=True)
 class OtherStatement:
-    """A statement outside of any pipeline (ADD JAR, CREATE CATALOG, ALTER TABLE …), which is kept whole.
+    """A statement outside of any pipeline (ADD JAR, CREATE CATALOG, ALTER TABLE …), compared as a whole.
 
     ``after`` is the position: the number of earlier queries and, for ALTER and DROP, all names declared so far,
-    because ALTER and DROP change their meaning. ``subject`` is the named object: a kind such as ``TABLE`` or
-    ``CATALOG``, and the path.
+    because ALTER and DROP change the meaning of these names. ``subject`` is the named object: a kind such as
+    ``TABLE`` or ``CATALOG``, and the path.
     """
 
     kind: str

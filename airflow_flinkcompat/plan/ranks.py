@@ -38,7 +38,7 @@ def numbers_rows(node: Over) -> bool:
 def numbering(
     node: Over, columns: tuple[Expression, ...], segment: StatelessSegment, resolve: Callable[[Expression], Expression]
 ) -> RankOperator:
-    """The numbering of ``columns``, typed and resolved, over ``segment``; its row contains all columns."""
+    """A ROW_NUMBER over ``segment`` as a ranking, whose row contains all typed and resolved ``columns``."""
     call = node.calls[0]
     partition: dict[Expression, DataType] = {}
     for key in map(resolve, call.partition_by):
@@ -184,7 +184,7 @@ def _in_planned_order(
 ) -> tuple[Expression, ...]:
     """The distinct columns: first unchanged input columns in input order, then computed columns.
 
-    The planner moves projections above a ranking, so the order of a SELECT list has no effect.
+    The planner moves projections downstream of a ranking, so the order of a SELECT list has no effect.
     """
     scan = next((below for below in walk_nodes(node) if isinstance(below, Scan)), None)
     declared = [] if scan is None else [column.name for column in scan.table.columns]
@@ -206,7 +206,7 @@ def _in_planned_order(
 
 
 def _outputs_below(segment: StatelessSegment) -> list[object]:
-    """The outputs of the lower operator in its order, if known; bare window fields by name."""
+    """The outputs of the upstream operator in its order, if known; bare window fields by name."""
     below = segment.origin
     if isinstance(below, AggregateOperator):
         keys = [KeyOutput(below.keys[key]) if isinstance(key, int) else key for key in below.key_order]
@@ -217,7 +217,7 @@ def _outputs_below(segment: StatelessSegment) -> list[object]:
 
 
 def is_key(column: Expression) -> bool:
-    """True if a column is a key of the lower aggregation."""
+    """True if a column is a key of the upstream aggregation."""
     return isinstance(column, OperatorColumn) and isinstance(column.output, KeyOutput)
 
 

@@ -428,7 +428,7 @@ class QueryBinder(OrderBinder):
 
     # -------------------------------------------------------------------------------------------- SELECT
     def _select(self, tree: exp.Select) -> tuple[Node, ScalarBinder | None]:
-        """The plan of a SELECT, and a binder for expressions outside of its list; None after DISTINCT."""
+        """The plan of a SELECT, and a binder for clauses such as ORDER BY; no binder if it has DISTINCT."""
         below = self._from(tree)
         where = tree.args.get("where")
         if where is not None:

@@ -553,7 +553,7 @@ class ExecutePlan(exp.Expression):
 
 
 class HiveTable(exp.Expression):
-    """CREATE TABLE or ALTER TABLE in Hive's dialect, which is kept whole, with the name of its table.
+    """CREATE TABLE or ALTER TABLE in Hive's dialect: its words, of which only the table name is parsed.
 
     ``kind``: the words before the name. ``this``: exp.Table. ``expressions``: everything after the name in order.
     Strings are Literal. All other text is Var or quoted Identifier in lower case, because Hive ignores the case of

@@ -1,9 +1,10 @@
 """The normal form of SQL: the meaning of a tree without its spelling.
 
-The plan uses the normal form to compare parts that it keeps whole. Two trees with the same normal form differ only in
-the case of keywords and functions, quotes around names, comments, layout, superfluous parentheses, names of table
-aliases, WITH queries and named windows, or names of output columns that no query reads by name. Names of tables and
-columns are case-sensitive in Flink, and literals are data, so the normal form contains both unchanged.
+The plan uses the normal form to compare parts of a script that it does not analyse. Two trees with the same normal
+form differ only in the case of keywords and functions, quotes around names, comments, layout, superfluous
+parentheses, names of table aliases, WITH queries and named windows, or names of output columns that no query reads by
+name. Names of tables and columns are case-sensitive in Flink, and literals are data, so the normal form contains both
+unchanged.
 """
 
 from __future__ import annotations

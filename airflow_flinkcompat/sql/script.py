@@ -172,8 +172,9 @@ def decode_script(content: bytes, source: str, program: bool = False) -> str:
 def parse_script(text: str, source: str = "<script>", like: Script | None = None) -> Script:
     """Split ``text`` into statements and parse each statement; a byte order mark is removed.
 
-    A statement that cannot be parsed is kept without a tree. If a word follows that can only start a statement, a
-    ``;`` is certainly missing. The text is split before this word, and the statement records the place.
+    A statement that cannot be parsed is kept without a tree. If a complete statement is followed by a word that can
+    only start a statement, a ``;`` is certainly missing. The text is split before this word, and the complete
+    statement records the place.
 
     Args:
         text: The script.
@@ -354,7 +355,7 @@ def _statement(
 
 
 def _cut(error: ParseError, body: str, chunk: tokenizer.Chunk) -> tuple[tokenizer.Chunk, tokenizer.Chunk] | None:
-    """Split a chunk before a word that can only start a statement and follows a complete statement."""
+    """Split a chunk after a complete statement, if the next word can only start a statement."""
     first = error.errors[0] if error.errors else {}
     if first.get("description") != BEHIND_THE_END:
         return None

@@ -118,7 +118,7 @@ class FlinkParser(DdlParser):
         return self.parse_hive(raw_tokens, sql)
 
     def parse_hive(self, raw_tokens: list[Token], sql: str) -> list[exp.Expr | None]:
-        """Read one statement in Hive's dialect, in which the DDL of a table is kept whole."""
+        """Read one statement in Hive's dialect; of the DDL of a table, only the table name is parsed."""
         self._begin(raw_tokens, sql)
         start = self._curr
         words = ["CREATE"] if self.match_words("CREATE") else ["ALTER"] if self.match_words("ALTER") else []

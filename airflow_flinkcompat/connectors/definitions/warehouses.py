@@ -1,4 +1,4 @@
-"""Facts about analytical databases and search engines; restores (1.20, stand-in) only for Doris."""
+"""Facts about analytical databases and search engines; only Doris was restored (1.20, stand-in)."""
 
 from __future__ import annotations
 

@@ -259,9 +259,9 @@ KINDS = {
     AggregateKind.GROUP_WINDOW: ExecKind.GROUP_WINDOW_AGGREGATE,
     AggregateKind.WINDOW: ExecKind.WINDOW_AGGREGATE,
 }
-"""The kind of exec node of each aggregation. Its one-phase and two-phase nodes store the same state."""
+"""The one-phase exec node of each aggregation. Its two-phase nodes store the same state."""
 _TVF_WINDOWS = {WindowKind.HOP: "HoppingWindow", WindowKind.SESSION: "SessionWindow"}
-"""Windows of table functions for which an aggregation stores extra state."""
+"""Windows for which an aggregation stores extra state, if a table function assigns them."""
 _Column = tuple[Expression, str]
 
 

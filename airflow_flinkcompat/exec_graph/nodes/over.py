@@ -93,7 +93,7 @@ def over_layout(node: ExecNode, below: ColumnMeanings, symbols: Symbols) -> Stat
 def _sorted_rows(
     group: Mapping[str, Any], accumulators: tuple[StateField, ...], below: ColumnMeanings
 ) -> tuple[NamedState, ...]:
-    """The states of OVER ordered by a plain column: all rows by number, and the sorted numbers.
+    """The states of an OVER that is not ordered by time: all rows by number, and the sorted numbers.
 
     Accumulators are stored for each value of the column, or for each row of a ROWS frame.
     """

@@ -145,7 +145,8 @@ def derive_source(job: PlannedJob, source: Source) -> Table:
 def table_with_only_state(job: PlannedJob, source: Source) -> Table | None:
     """The table whose source has the only state of a job; None if other operators may have state.
 
-    The id of a scan does not depend on later operators. The answer is None if the source's options leave doubt.
+    The id of a scan does not depend on later operators. The result is also None if the options of the source leave
+    its state uncertain.
     """
     table = job.table(source.table)
     facts, options = registry.source(table.option("connector")), dict(table.options)

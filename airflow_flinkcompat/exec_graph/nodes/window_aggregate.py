@@ -106,7 +106,7 @@ def _call_inputs(call: AggregateCall) -> Iterator[Expression]:
     """The inputs of a call; a COUNT of a constant has none."""
     for part in (*call.args, call.filter):
         if part is not None and not (call.function == "COUNT" and isinstance(part, Literal) and part.value is not None):
-            # A filter condition is passed as a separate value.
+            # Flink computes a FILTER condition as a separate column.
             yield part if part is not call.filter else FunctionCall("IS TRUE", (part,), part.type)
 
 
