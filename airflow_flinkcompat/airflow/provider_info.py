@@ -84,7 +84,7 @@ _CONFIG = {
 
 
 def _for_jobmanager(fields: dict[str, Any]) -> dict[str, Any]:
-    """The same fields for the JobManager; an empty field means the value for the Gateway.
+    """The SQL Gateway's fields, repeated for the JobManager; an empty field means the Gateway's value.
 
     A toggle or a number cannot be empty in the form, so ``verify`` and ``timeout`` are read only from the extra's JSON.
     """

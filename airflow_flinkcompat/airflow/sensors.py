@@ -105,7 +105,7 @@ class FlinkSqlChangeSensor(ScriptOperator, BaseSensorOperator):
 
         Args:
             context: Airflow's context of the task.
-            event: Event of the trigger. ``since``: begin of the wait, in seconds since the epoch. ``reason``: the last
+            event: Event of the trigger. ``since``: start of the wait, in seconds since the epoch. ``reason``: the last
                 reported reason for the wait. ``problems``: the number of consecutive tries that ended in a problem.
 
         Returns:
@@ -194,7 +194,7 @@ class FlinkSqlChangeSensor(ScriptOperator, BaseSensorOperator):
 
 
 def _to_be_mended() -> tuple[type[Exception], ...]:
-    """Errors that a person must fix, or a missing server. Any other error is a bug, and fails the task."""
+    """Errors that a person must fix, or that a missing server causes. Any other error fails the task."""
     from airflow.sdk.exceptions import AirflowRuntimeError
     from jinja2 import TemplateError
 

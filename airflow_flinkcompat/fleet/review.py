@@ -116,7 +116,7 @@ def _without_notices(reviews: Iterable[DeploymentReview]) -> tuple[list[Deployme
 def _way_out(reviews: Iterable[DeploymentReview], request: Request) -> tuple[str, ...]:
     """Note with a command that waives the first failing finding; empty if no finding can be waived."""
     for review in reviews:
-        # findings of such programs cannot be waived
+        # findings of a program with several table environments cannot be waived
         several = any(report.environments > 1 for report in review.reports)
         if review.change is None or several or review.exit_code(request.fail_on) != FAILED:
             continue

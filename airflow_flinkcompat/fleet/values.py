@@ -209,7 +209,7 @@ def result_of(review: DeploymentReview) -> str:
 
 
 def result_label(review: DeploymentReview) -> str:
-    """Result for people, with a hint if waivers improve the outcome; see :func:`result_of`."""
+    """Result in words, with a hint if waivers improve the outcome; see :func:`result_of`."""
     result, left = result_of(review), review.gate_outcome
     if left is None or left is review.outcome:
         return result

@@ -76,7 +76,7 @@ class DeployedTexts:
 
 @dataclass(frozen=True)
 class ShownDocument:
-    """A verdict in the form shown to the editor.
+    """A verdict in the form that the editor shows.
 
     Attributes:
         diagnostics: Diagnostics of the protocol, each with the annotation it shows.

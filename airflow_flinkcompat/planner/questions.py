@@ -206,7 +206,7 @@ def plan(
         "statements": [as_one_statement(disguise_secrets(each.text)) for each in statements],
         "lasting": [number for number, each in enumerate(statements) if changes_what_lasts(each.text)],
         "settings": {
-            PARALLELISM: "1",  # the default is the number of cores, on which chains depend
+            PARALLELISM: "1",  # by default, the number of cores, which would affect operator chains
             **given.get("settings", {}),
             **{key: disguise_option(key, value) for key, value in side.settings.items()},
             **({_RUNTIME_MODE: mode} if mode else {}),  # the runtime mode applies from the start of a session

@@ -165,7 +165,7 @@ def content_of(text: str, name: str) -> Mapping[str, Any]:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         at = _AT.search(str(error))
-        line, column = at.groups() if at else (text.count("\n") + 1, 1)  # at the end of the document
+        line, column = at.groups() if at else (text.count("\n") + 1, 1)  # an error at the document's end
         raise InputError(f"{name}:{line}:{column}: is not valid TOML: {_AT.sub('', str(error))}") from None
 
 

@@ -39,7 +39,7 @@ class TomlPositions:
 
     def find(self, key: str, deployment: str | None = None) -> tuple[int, int] | None:
         """Line and column of a key, or else of its table; None if the file contains neither of them."""
-        bare = key.removeprefix("check.")  # engine, engine_version and policy may stand outside of check
+        bare = key.removeprefix("check.")  # engine, engine_version and policy may be outside of the table check
         keys = (key, bare, f"check.{bare}")
         tables = ("defaults.", "") if deployment is None else (f"deployments.{deployment}.", "defaults.", "")
         for table in tables:

@@ -70,7 +70,7 @@ class FlinkHook(BaseHook):
 
     @property
     def gateway_url(self) -> str:
-        """``http://host:port`` of the SQL Gateway; raises AirflowFailException if the connection has no host."""
+        """``http://host:port`` of the SQL Gateway. Raises AirflowFailException if the connection has no host."""
         return self._url(_GATEWAY_PORT, self.connection.port)
 
     @property

@@ -63,7 +63,7 @@ class FlinkBackfillOperator(ScriptOperator):
         tables: Table of the script → URI of its history (default: the location in the script). (templated)
         sinks: Sink of the script → URI for the output; this location then contains exactly the rows of this run.
             (templated)
-        from_: Begin of the range, inclusive, in ISO 8601; default: the beginning of history. (templated)
+        from_: Start of the range, inclusive, in ISO 8601; default: the beginning of history. (templated)
         to: End of the range, exclusive, in ISO 8601; default: the end of history. (templated)
         sent_before: Task id of a FlinkStateMigrationOperator, in place of ``to``. The backfill recomputes the windows
             that were emitted before the migration, without the state that the migration computed from history. If no

@@ -79,8 +79,8 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
     Args:
         branches: Branch → task id, task group id or a list of them. ``first``: the branch if nothing is deployed yet.
             ``resume``, ``restart``, ``approve``: the branches that the policy chooses by outcome. ``migrate`` leads to
-            a FlinkStateMigrationOperator; without this branch, nothing is migrated. Without the branches ``unchanged``
-            and ``reject``, all downstream tasks are skipped.
+            a FlinkStateMigrationOperator; without this branch, nothing is migrated. If ``unchanged`` or ``reject`` is
+            chosen but is not in ``branches``, all downstream tasks are skipped.
         redeploy_unchanged: The choice of a branch if the change does not affect the job, and the deployed job runs.
             False: the branch ``unchanged``, which leaves the job alone. True: the policy's branch for a compatible
             change, to restart a job on purpose, for example with a different JAR of a function. (templated: ``true`` or

@@ -415,7 +415,7 @@ class FlinkSqlDeployOperator(ScriptOperator):
         return None
 
     def on_kill(self) -> None:
-        """Log the progress. Ending this task stops no job."""
+        """Log the progress. The end of this task stops no job."""
         self.log.warning(
             "Killed while: %s. Running jobs keep running, and the completed steps are in the ledger of %s. "
             "Clear this task to resume where it stopped.", self._step, self.deployment,

@@ -138,10 +138,10 @@ class Approver(BaseModel):
 class Deployment(BaseModel):
     """One Flink job and its redeploy settings.
 
-    All tasks share the arguments ``script`` to ``ledger``. ``target`` sets the target if the connection does not; a
-    conflict is refused. ``approvers`` are the only users who may answer (an id, or ``{"id", "name"}``). If
-    ``approvers`` is empty, every user with the right to answer in the DAG may answer. ``owner`` is the owner of the
-    tasks. The ledger records ``owner`` and ``team`` as responsible.
+    The fields from ``script`` to ``ledger`` apply to all tasks. If the connection sets no target, ``target`` sets it; a
+    connection with a different target is refused. ``approvers`` are the only users who may answer (an id, or ``{"id",
+    "name"}``). If ``approvers`` is empty, every user with the right to answer in the DAG may answer. ``owner`` is the
+    owner of the tasks. The ledger records ``owner`` and ``team`` as responsible.
 
     ``changed``, ``check``, ``approve``, ``deploy``, ``migrate``, ``rehearse`` and ``backfill`` are tables of arguments
     for the task's operator, with durations in seconds. They also accept the arguments of every Airflow task (callbacks,
@@ -303,7 +303,7 @@ def read_deployments(path: str | os.PathLike[str]) -> Deployments:
 
 def _placed(positions: TomlPositions, name: str, line: str, key: str = "") -> str:
     """Problem line with the place of ``key``, or of the key at the beginning of the message."""
-    key = key or _KEY.split(line, 1)[0]  # "policy: …", "engine 'spark' is not one of …"
+    key = key or _KEY.split(line, 1)[0]  # of messages such as "policy: …" or "engine 'spark' is not one of …"
     return f"{positions.place(key, name)}: deployment {name!r}: {line}"
 
 
@@ -321,7 +321,7 @@ def _readable(error: ValidationError) -> Iterator[tuple[str, str]]:
             case "missing":
                 yield key, f"{key}: is missing"
             case "literal_error" if place == ["backfill"]:
-                continue  # the table already has this error
+                continue  # another error about this table is already reported
             case "value_error":
                 message = row["msg"].removeprefix("Value error, ")
                 yield key, f"{key}: {message}" if key else message

@@ -21,7 +21,7 @@ from airflow_flinkcompat.airflow.operators.watching import check_schedule, scrip
 from airflow_flinkcompat.airflow.sensors import FlinkSqlChangeSensor
 from airflow_flinkcompat.model import PROGRAM_SUFFIXES, Outcome, Policy, StartModeName
 
-_JOINED = {"trigger_rule": "none_failed_min_one_success"}  # runs after either of two branches
+_JOINED = {"trigger_rule": "none_failed_min_one_success"}  # for a task that runs after either of two branches
 _FIRST = "nothing deployed yet"
 _SENT = "windows already emitted"
 _OF_HISTORY = ("plan_dir", "rehearse", "spark_master", "history", "sample")
@@ -31,7 +31,7 @@ _PLACES = ("plan_dir", "savepoint_directory")
 # A run may request a redeploy without a change: `airflow dags trigger --conf '{"redeploy_unchanged": true}'`.
 _ON_PURPOSE = "{{ params.get('redeploy_unchanged', False) }}"
 _BEGINNING = datetime(2026, 1, 1)
-# An unattended fleet must not start failing runs for ever.
+# If nobody intervenes, a DAG must not start runs for ever that all fail.
 _MOST_FAILED_RUNS = 5
 
 
@@ -54,8 +54,9 @@ def gated_redeploy(
     Args:
         deployment: The Flink job and the arguments of its tasks.
         group_id: The id of a new task group for the tasks. None: the current DAG or task group.
-        watch: False omits ``changed``, for a DAG that is triggered. ``"asset"`` also omits ``changed``, for a DAG that
-            follows the script's asset (``schedule=[script_asset(deployment)]``), so that no run waits.
+        watch: False omits ``changed``, for a DAG that a person or another system triggers. ``"asset"`` also omits
+            ``changed``, for a DAG that follows the script's asset (``schedule=[script_asset(deployment)]``), so that no
+            run waits.
         deploy: Function that creates the tasks that start the job, in place of FlinkSqlDeployOperator. It is called
             with ``task_id``, ``start_mode`` (``savepoint`` or ``stateless``), ``trigger_rule`` if several branches lead
             to the task, and ``hand_over`` if the backfill has a boundary. Required for a Table API program, because
@@ -289,7 +290,7 @@ class _Tasks:
         return migrate
 
     def _warm_restart(self) -> Any:
-        """The task that starts the job with state from history, if history supplies all of it."""
+        """The task that starts the job with state from history, if history supplies all of the state."""
         migrate = {key: value for key, value in (self.one.migrate or {}).items() if key in _OF_HISTORY}
         arguments = {**self._notified("rollback_notifiers"), **self.one.deploy, **migrate}
         return FlinkWarmRestartOperator(task_id="restart", **self.scripted(arguments, **_JOINED))

@@ -42,8 +42,8 @@ class FlinkRestoreRehearsalOperator(ScriptOperator):
     from this savepoint as a control, and then the proposed script. Both have stand-in sinks and private consumer
     groups. Afterwards both jobs are stopped and the savepoints are deleted, even if this task is killed in a worker or
     while it waits in the triggerer. Returns the finding (``refused``, ``restored`` or ``could not tell``), its reason,
-    and the operators whose state was claimed and dropped. ``restored`` does not prove correct rows, which only the
-    check judges.
+    the operators whose state was claimed, and the operators whose state was dropped. ``restored`` does not prove
+    correct rows, which only the check judges.
 
     Downstream of a FlinkSqlCompatibilityOperator of the same deployment, exactly the checked version is rehearsed.
 
@@ -219,5 +219,5 @@ class FlinkRestoreRehearsalOperator(ScriptOperator):
         return {**found.to_dict(), "deployment": self.deployment, "new_sha256": side.sha256}
 
     def on_kill(self) -> None:
-        """Log which process stops the started jobs: the rehearsal, or else a separate process."""
+        """Log that the started jobs are being ended, by the rehearsal or by a separate process."""
         self.log.warning("Killed: the jobs next to %s are being ended; the live job keeps running", self.deployment)

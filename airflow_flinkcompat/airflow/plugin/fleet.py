@@ -56,7 +56,7 @@ class Listed:
 
 @dataclass(frozen=True)
 class ListFilter:
-    """Filter of a list: any kind of attention, the team, and all words of a text."""
+    """Filter of the deployments: any of several kinds of attention, the team, and all words of a text."""
 
     attention: frozenset[Attention] = frozenset()
     team: str | None = None

@@ -16,7 +16,7 @@ from airflow_flinkcompat.airflow.links import PAGE_ROUTE, path_of_airflow
 PREFIX = "/flinkcompat"
 """Path at which Airflow mounts the application."""
 BUNDLE = "main.umd.js"
-"""File of the React bundle, which sets a component on ``globalThis`` for each app below."""
+"""File of the React bundle, which sets a component on ``globalThis`` for each of the ``react_apps``."""
 
 
 def react_apps(path_of_airflow: str) -> list[dict[str, Any]]:

@@ -40,7 +40,7 @@ from airflow_flinkcompat.secrets import mask_secrets
 HIDDEN_KIND = "hidden"
 HIDDEN = "an entry of a DAG that you may not read"
 _SUMMARIES = ("entry", "unfinished", "pending", "checked", "failed")
-# Keys of a stored entry that only a history shows.
+# Keys of a stored entry that only the history of a deployment shows.
 _HISTORY = tuple(
     name for name in models.HistoryEntry.model_fields if name not in models.EntrySummary.model_fields
 )  # fmt: skip

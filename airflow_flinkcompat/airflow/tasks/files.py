@@ -156,7 +156,7 @@ class Bundles:
         return repository_of(bundle) / inside
 
     def commit(self, place: Place) -> str | None:
-        """Commit of the bundle that :meth:`path` returned; None for a bundle without versions."""
+        """Commit of a place's bundle after a call of :meth:`path`; None for a bundle without versions."""
         bundle = self._known.get(place[0])
         if bundle is None or not bundle.supports_versioning:
             return None

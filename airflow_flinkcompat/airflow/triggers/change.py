@@ -53,7 +53,7 @@ class FileChangeTrigger(BaseTrigger):
     The baseline is the version that the sensor judged, so an edit before the start of this trigger is not missed. The
     trigger also fires when a file in ``absent``, which could not be read, becomes readable. The event is ``{"changed":
     bool, "since": …, "reason": …, "problems": …}``. ``since``, ``reason`` and ``problems`` are passed through to the
-    sensor: the begin of its wait (seconds since the epoch), its last reported reason, and the number of consecutive
+    sensor: the start of its wait (seconds since the epoch), its last reported reason, and the number of consecutive
     problems.
     """
 
@@ -210,7 +210,7 @@ class FlinkScriptTrigger(BaseEventTrigger):
         return offer.reason if offer.offered and not was_checked(seen.version, entries) else ""
 
     def _stamp(self) -> str | None:
-        """Hash of the last read files in the newest versions of their bundles; None if unknown."""
+        """Hash of the last read files in the newest versions of their bundles; None if no file was read."""
         for place in self._every_place:
             BUNDLES.path(place)
         return fingerprint_of(self._read) if self._read else None
@@ -243,7 +243,7 @@ class _NeedsContext(Exception):
 
 
 class _WatchedScript(ScriptOperator):
-    """Operator outside of a DAG that reads the texts of a deployment like its tasks."""
+    """Operator without a DAG, which reads a deployment's texts in the same way as the deployment's tasks."""
 
     needs_context = False
 

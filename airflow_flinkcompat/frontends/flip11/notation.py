@@ -119,7 +119,7 @@ _OF_ENVIRONMENT = {
         )
     },
 }  # fmt: skip
-"""Methods of a table environment with any variable name, with their PyFlink names."""
+"""Methods of a table environment, by their names in FLIP-11's notation, with their PyFlink names."""
 _FUNCTIONS = {"and": "and_", "or": "or_", "not": "not_", "$": "col"}
 _OPERATORS = {
     "is_equal": "=", "is_not_equal": "<>", "is_greater": ">", "is_greater_or_equal": ">=", "is_less": "<",
@@ -348,7 +348,7 @@ class Notation(Meaning):
         return Expr("column", (table.rowtime,))
 
     def _no_keyword(self, owner: Described, args: Sequence[Value]) -> None:
-        """Refuse the keyword ``'rowtime`` in place of a column."""
+        """Refuse the keyword ``'rowtime`` where a column is required."""
         table = owner.table if isinstance(owner, GroupedTable) else owner
         if not isinstance(table, TableValue) or table.rowtime in (None, _KEYWORD):
             return

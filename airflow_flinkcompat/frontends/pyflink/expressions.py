@@ -57,7 +57,7 @@ _OPERATORS = {
 }  # fmt: skip
 _ASKS = {"Eq": "==", "Is": "is", "In": "in", "Lt": "<", "LtE": "<=", "Gt": ">", "GtE": ">="}
 _OBJECTS = (Described, Function, Module, Path, Container)
-"""Values that are never None."""
+"""Types of values that are never None."""
 
 
 @dataclass(eq=False)

@@ -119,7 +119,7 @@ def _digest(reader: Statements) -> str:
 
 @dataclass(frozen=True)
 class LocalFile:
-    """A text next to a program, and the file that contains it."""
+    """The text of a file next to a program, and the path of the file."""
 
     path: Path
     text: str

@@ -158,7 +158,7 @@ class Arguments(LanguageObject):
 
     types: dict[str, str | None] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)
-    """The name of each argument as an input."""
+    """The input name of each argument."""
     plain: bool = True
     """True if only the command line and the declared defaults determine the values."""
     parsed: bool = False
@@ -188,7 +188,7 @@ def touches(value: Value) -> bool:
 
 
 def lose(value: Value, reason: str) -> None:
-    """Make the content of a container, and of all containers in it, unknown."""
+    """Mark the content of a container, and of every container inside it, as unknown."""
     if isinstance(value, Container) and not value.broken:
         value.broken = reason
         for inner in value.value.values() if isinstance(value.value, dict) else value.value:

@@ -140,7 +140,7 @@ class Statements(CallExpressions):
         frame.names[node.name] = UnknownValue("an async function is not supported", tables=True)
 
     def _class(self, node: ast.ClassDef, frame: NameScope) -> None:
-        """A class: a function if it extends a function class of Flink or of DataStreams, else opaque."""
+        """A class: a function if it extends a function class of the Table API or of DataStreams, else opaque."""
         found = Class(node, frame, plain=not any(isinstance(part, ast.FunctionDef) for part in node.body))
         for base in node.bases:
             value = self.eval(base, frame) if isinstance(base, ast.Name | ast.Attribute) else None

@@ -78,7 +78,7 @@ def from_elsewhere(
 
 
 def to_stream(name: str, table: TableValue, session: ScriptBuilder, node: ast.AST) -> Stream:
-    """Convert a table to a DataStream: the query is read, with one opaque sink."""
+    """Convert a table to a DataStream, as an INSERT of the table's query into one opaque sink."""
     session.say(f"INSERT INTO {_path('stream', session)} {table.sql}", node, (*table.steps, name))
     return stream(session, node)
 

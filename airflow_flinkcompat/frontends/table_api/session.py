@@ -199,7 +199,7 @@ class ScriptBuilder:
         return table
 
     def script(self) -> ProgramScript:
-        """The script, whose text is the SQL that the source contains verbatim, at the same places."""
+        """The script. Its text contains only the SQL that is verbatim in the source, at the same places."""
         lines = [" " * len(line) for line in self.lines()]
         for statement in self.statements:
             if not statement.placed or statement.span.source != self.source:

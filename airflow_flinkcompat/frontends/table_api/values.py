@@ -189,9 +189,9 @@ class Spec:
 class TableValue:
     """A table as the ``source`` of a FROM clause with conditions ``where``, or as a ``query``.
 
-    ``steps`` are the Table API operations that created the table. ``epoch`` is the number of names that were declared
-    again before the table's creation. ``rowtime`` is the column for which FLIP-11's keyword ``'rowtime`` stands: "" if
-    the table has no event time, None if unknown. ``columns`` are the names of the columns, None if unknown.
+    ``steps`` are the Table API operations that created the table. ``epoch`` is the session's ``epoch`` at the table's
+    creation. ``rowtime`` is the column for which FLIP-11's keyword ``'rowtime`` stands: "" if the table has no event
+    time, None if unknown. ``columns`` are the names of the columns, None if unknown.
     """
 
     source: str
