@@ -35,7 +35,7 @@ from airflow_flinkcompat.plan.column_lineage import Composition, together
 
 _SCAN = ExecKind.TABLE_SOURCE_SCAN
 QUERY_SINK = "flinkcompat_query"
-"""Table name of the stateless sink that is added to plan a query without INSERT."""
+"""Table name of the stateless sink that this package adds to plan queries without INSERT."""
 
 
 @dataclass(frozen=True)

@@ -72,7 +72,7 @@ class PlannerRefusal:
         stand_ins: Collection[str] = (),
         catalogs: Collection[str] = (),
     ) -> PlannerRefusal:
-        """Derive the refusal from a chain of exceptions.
+        """Derive Flink's refusal of a script from a chain of Java exceptions.
 
         If ``catalogs`` were replaced, an existing database proves nothing, because a catalog in memory starts with a
         database.
@@ -123,7 +123,8 @@ class PlannedOperator:
         states: The options of each state that the operator registers, by name; None if the operator was not
             started.
         counted: True if the OperatorID contains a counter of Flink's client, and so changes with each start.
-        chain: The task in which the operator is chained to others; None if the planner does not show it.
+        chain: The task in which the operator is chained to other operators; None if the planner does not show the
+            task.
         inputs: The OperatorIDs of the operators whose output the operator reads.
         ends: True if every upstream source is bounded, or may be bounded.
     """
@@ -168,9 +169,9 @@ class SubmittedJob:
     Attributes:
         operators: The operators, sources first.
         plan: The compiled plan as JSON; None if Flink compiles none.
-        restores: The exceptions of Flink's dry restore from the other side's job, by OperatorID; empty if Flink
-            accepted all state.
-        savepoint: A savepoint of the job before its first row, in Flink's format, encoded in Base64.
+        restores: The exceptions of Flink's dry restore of this job from the other script's job, by OperatorID; empty
+            if Flink accepted all state.
+        savepoint: A savepoint of the job that was taken before its first row, in Flink's format, encoded in Base64.
     """
 
     operators: tuple[PlannedOperator, ...]

@@ -383,7 +383,7 @@ def _refused_above_empty(
 
 
 def _new_state_line(spec: StateSpec, job: ExecGraph, lines: Iterable[OperatorMigration]) -> OperatorMigration:
-    """The line of a state without a counterpart: empty, or refused if it would miss past rows.
+    """The line of a new state without an old state: empty, or refused if it would miss past rows.
 
     A resumed operator never emits its past rows again, but may retract them (measured: rj-third-add). A window emits
     all its rows at its end, so a downstream window of the same length misses no row.
@@ -437,7 +437,7 @@ def _read_twice(
 
 
 def _converted(new: StateSpec, left: Sequence[StateSpec], *, declared: DdlEffects) -> Iterator[OperatorMigration]:
-    """State whose values are now computed or stored differently (zoned-group-other-zone)."""
+    """State whose values are now computed or stored differently (measured: zoned-group-other-zone)."""
     reason = declared.converted or declared.stored_otherwise.get(new.name, "")
     if reason and new.layout is not None:
         for old in left:

@@ -37,7 +37,7 @@ class Prediction:
         lookups: The tables with a stand-in that are used in lookups, so that rows may wait for an answer.
         unproven: Reasons why no change can be compatible, regardless of plans and rules.
         alike: True if every operator of one script has a counterpart of the same class in the other script.
-        bare_sinks: The tables without a stand-in whose sinks keep no state on either side.
+        bare_sinks: The tables without a stand-in whose sinks keep no state in either script.
         contradicted: Differences between the deployed job's savepoint and the plan of its script.
     """
 

@@ -29,7 +29,7 @@ class StateRewrite:
 
     @property
     def new_fields(self) -> Iterator[StateField]:
-        """The fields without an old value."""
+        """The fields of the new state without an old value."""
         return (self.new.row[place] for place, source in enumerate(self.fields) if source is None)
 
     @property
@@ -57,12 +57,12 @@ def words(fields: Iterable[StateField]) -> tuple[str, ...]:
 
 
 def new_fields(states: Iterable[StateRewrite]) -> tuple[StateField, ...]:
-    """The fields without an old value."""
+    """The fields of new states without an old value."""
     return tuple(field for state in states for field in state.new_fields)
 
 
 def reused_fields(states: Iterable[StateRewrite]) -> tuple[StateField, ...]:
-    """The fields with an old value."""
+    """The fields of new states with an old value."""
     found = ((state.new.row, state.fields) for state in states)
     return tuple(field for new, old in found for field, place in zip(new, old, strict=True) if place is not None)
 

@@ -51,7 +51,7 @@ CONDITION_PASSES: tuple[Pass[Callable[[Expression], Expression | None]], ...] = 
         lambda part: normalize_predicate(normalize(part)),
     ),
 )
-"""Passes over each conjunct of a WHERE or HAVING. A conjunct that becomes None is dropped."""
+"""Passes over each conjunct of a WHERE or HAVING. A conjunct is dropped if a pass returns None."""
 
 
 _NEGATED = {"=": "<>", "<>": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<", "IS NULL": "IS NOT NULL"}

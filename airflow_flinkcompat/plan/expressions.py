@@ -103,7 +103,7 @@ class FunctionCall:
 
 @dataclass(frozen=True)
 class Leaf:
-    """A resolved origin (see ``operators``): a column, with all lower projections expanded."""
+    """A resolved origin (see ``operators``): a column, with all upstream projections expanded."""
 
     type: DataType = field(kw_only=True, hash=False)
     span: Span | None = field(default=None, compare=False, kw_only=True)

@@ -227,7 +227,7 @@ _NO_MORE_KNOWN = frozenset({
     "BITMAP_TO_STRING", "BITMAP_XOR", "BITMAP_XOR_AGG", "BITMAP_XOR_CARDINALITY_AGG", "MATCH_ROWTIME",
     "MATCH_PROCTIME", "ML_PREDICT", "ML_EVALUATE", "VECTOR_SEARCH", "TO_CHANGELOG", "FROM_CHANGELOG",
 })  # fmt: skip
-"""Functions of Flink 2.3.0 without details here (BuiltInFunctionDefinitions, FlinkSqlOperatorTable)."""
+"""Other functions of Flink 2.3.0, by name only (BuiltInFunctionDefinitions, FlinkSqlOperatorTable)."""
 _SPECS = {spec.name: spec for spec in _specs()}
 
 

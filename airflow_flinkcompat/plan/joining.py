@@ -127,7 +127,7 @@ def _below(leaf: Expression) -> Expression:
 def _add_conjunct(
     operator: JoinOperator, part: Expression, moves: dict[str, tuple[int, ...]], with_filter: WithFilter
 ) -> JoinOperator:
-    """Add a conjunct to a join: as a key, as a condition, or below one input."""
+    """Add a conjunct to a join: as a key, as a condition, or as a filter of one input."""
     sides = _inputs(part)
     stays = operator.form in (JoinForm.TEMPORAL, JoinForm.LOOKUP, JoinForm.JOIN)
     if len(sides) == 1 and not stays and sides <= set(moves[operator.join]):

@@ -143,7 +143,7 @@ def _column_list(sink: Sink) -> tuple[str, ...]:
 
 
 class _Resolver:
-    """Evaluation of nodes to relations. Each pipeline has one instance, so that sizes are counted once."""
+    """Evaluation of nodes to relations, by one instance per pipeline, which counts its relations."""
 
     def __init__(self) -> None:
         self._visited = 0
@@ -152,7 +152,7 @@ class _Resolver:
         """OVER nodes, by identity, that number rows without a constant range of ranks."""
 
     def stream(self, node: Node) -> _Stream:
-        """The relation of a node, including all conditions directly above a ROW_NUMBER."""
+        """The relation of a node, including all conditions that directly follow a ROW_NUMBER."""
         stream = self._visit(node)
         if stream.numbering is None:
             return stream

@@ -1,8 +1,8 @@
 """The stateful operators of a plan, with every expression resolved to its origins.
 
-:func:`~airflow_flinkcompat.plan.lineage.resolve_operators` creates the operators. They are complete: every part of
-the plan is in exactly one field of one operator, segment or output. A comparison of all fields therefore finds every
-difference.
+:func:`~airflow_flinkcompat.plan.lineage.resolve_operators` creates the operators. The operators are complete: every
+part of the plan is in exactly one field of one operator, segment or output. A comparison of all fields therefore
+finds every difference.
 """
 
 from __future__ import annotations
@@ -288,8 +288,8 @@ class AggregateOperator(Operator):
     def _input_columns(self, calls: Iterable[AggregateCall]) -> tuple[Expression, ...]:
         """The input columns of an aggregation with these calls, in order of first use.
 
-        The planner drops an unread metric only after it has planned the input. The metric's expression, filter, extra
-        column or column order therefore remains (EXPLAIN).
+        The planner drops an unread metric only after it has planned the input of the aggregation. The metric's
+        expression, filter, extra column or column order therefore remains (EXPLAIN).
         """
         arguments = [part for call in calls for part in (*call.args, call.filter) if part is not None]
         return tuple(dict.fromkeys((*self.keys, *arguments)))
@@ -362,7 +362,7 @@ class JoinOperator(Operator):
 
 
 class OtherKind(StrEnum):
-    """Constructs that have rules; any other construct is compared whole."""
+    """Constructs with their own rules. Any other construct is compared as a whole."""
 
     UNION_ALL = "UNION ALL"
     LIMIT = "LIMIT"
@@ -447,7 +447,7 @@ class OverOperator(Operator):
 
     @property
     def appends(self) -> bool:
-        # Without an order by time, a row between others changes all later results.
+        # Without an order by time, a row that sorts between earlier rows changes all results after it.
         return self.clock is not None and appends(self.segment)
 
     @property

@@ -219,9 +219,9 @@ def _leaves(value: Expression) -> tuple[Expression, ...]:
 
 
 def window_field(value: Expression) -> WindowField | None:
-    """The window field of a bare column, even if a lower operator passes it on.
+    """The window field that a bare column contains, even if an upstream operator passes it on.
 
-    An aggregation passes the field on as a key, and other operators as a column of their rows.
+    An aggregation passes the window field on as a key, and other operators as a column of their rows.
     """
     if isinstance(value, WindowColumn):
         return value.field

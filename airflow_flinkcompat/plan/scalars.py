@@ -78,7 +78,7 @@ class Scope:
     """True for columns of undeclared tables. A declared column has priority over an equal name."""
 
     def concat(self, other: Scope) -> Scope:
-        """Both scopes next to each other, as in a join."""
+        """The columns of both scopes, one scope after the other, as in a join."""
         return Scope(self.qualifiers + other.qualifiers, self.columns + other.columns, self.flags + other.flags)
 
     @property
@@ -202,7 +202,7 @@ class ScalarBinder:
         return self._call("AND", (low, high), tree)
 
     def _operands(self, tree: exp.Expression, kind: type[exp.Expression]) -> tuple[Expression, ...]:
-        """Both sides of an operator. A chain of the same AND or OR becomes one call."""
+        """Bind both operands of a binary operator. A chain of the same AND or OR becomes one call."""
         if kind not in (exp.And, exp.Or):
             return self.bind(tree.this), self.bind(tree.expression)
         parts: list[Expression] = []

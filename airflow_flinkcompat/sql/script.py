@@ -1,6 +1,6 @@
 """Scripts: their text, statements and places.
 
-``parse_script`` never fails because of SQL that it cannot read. Such a statement has an ``error`` instead of a
+``parse_script`` never fails because of SQL that it cannot read. An unreadable statement has an ``error`` instead of a
 ``tree``.
 """
 
@@ -81,7 +81,7 @@ class Statement:
 
     @cached_property
     def nodes(self) -> Sequence[exp.Expr]:
-        """The nodes of the tree, level by level from the root. They must not be changed."""
+        """The nodes of the tree, level by level from the root. Callers must not change the nodes."""
         if self.like is not None:
             return self.like.nodes
         return () if self.tree is None else nodes_of(self.tree)

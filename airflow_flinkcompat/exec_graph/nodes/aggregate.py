@@ -62,7 +62,7 @@ def local_columns(node: ExecNode, below: ColumnMeanings, symbols: Symbols) -> Co
 
 
 def aggregation_facets(node: ExecNode, below: ColumnMeanings, symbols: Symbols) -> Facets:
-    """The facets of an aggregation, resolved to the columns below its local aggregation."""
+    """The facets of an aggregation, resolved to the input columns of its local aggregation."""
     read = below.before or below
     calls: list[dict[str, Any]] = node.config["aggCalls"]
     window = resolved(node.config.get("windowing") or node.config.get("window") or {}, read, symbols)

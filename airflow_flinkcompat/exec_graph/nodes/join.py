@@ -84,7 +84,8 @@ _COUNTS_RIGHT = ("RIGHT", "FULL")
 def join_layout(node: ExecNode, inputs: Sequence[ColumnMeanings], symbols: Symbols) -> StateLayout | Unknown:
     """The layout of a regular join: rows of each side by unique key, or a counter for each row.
 
-    If a join also emits the unmatched rows of a side, each row of that side has a number of matches.
+    If a join also emits the unmatched rows of a side, the state stores a number of matches with each row of that
+    side.
     """
     spec = node.config["joinSpec"]
     left, right = inputs
@@ -126,7 +127,7 @@ def side_rows(read: ColumnMeanings, name: str, form: str = "row") -> Stored:
 def multi_join_layout(node: ExecNode, inputs: Sequence[ColumnMeanings], symbols: Symbols) -> StateLayout | Unknown:
     """The layout of a multi-way join: rows of each input by unique key, or a counter for each row.
 
-    The state of every input except the first also contains the columns that join this input.
+    The map keys of every input except the first contain the columns that join this input.
     """
     conditions = {int(place): pairs for place, pairs in node.config["joinAttributeMap"].items()}
     key = _common_key(conditions)

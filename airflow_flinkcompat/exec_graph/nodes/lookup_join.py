@@ -105,7 +105,7 @@ def _passed_outputs(column: Expression) -> Iterator[PassedOutput]:
 
 
 def _has_condition_only_column(job: PlannedJob, join: JoinOperator) -> bool:
-    """True if only a condition after the lookup reads some input column."""
+    """True if an input column is only read by a condition downstream of the lookup."""
     asked, shown = (
         {each.column for part in parts for each in _passed_outputs(part) if each.input == 0}
         for parts in (job.output.segment.filters, job.output.columns)
@@ -158,7 +158,7 @@ COMPUTED = "a value computed from the looked-up row"
 
 
 def computed_in_front(join: JoinOperator, above: Iterable[Expression] = ()) -> frozenset[tuple[Expression, str]]:
-    """The sides of equations that Flink computes from a row before the lookup."""
+    """The sides of equations that Flink computes from a row upstream of the lookup."""
     equations = list(join.keys)
     for condition in (*join.conditions, *above):
         for part in walk(condition):

@@ -50,7 +50,7 @@ def keeps_rows(sink: ExecNode) -> bool:
 
 
 def enforcers(sink: ExecNode, input_types: Sequence[str]) -> tuple[Hashable, ...]:
-    """The declarations that determine the operators before the sink's writer."""
+    """The declarations that determine the operators between the query and the sink's writer."""
     schema = sink_schema(sink)
     return _has_not_null(schema), frozen(schema.get("primaryKey")), has_rowtime(input_types)
 
@@ -97,7 +97,7 @@ def _nullable(kind: Any) -> bool:
 
 
 def sink_facets(node: ExecNode, rows: ColumnMeanings, symbols: Symbols, keeps: bool) -> Facets:
-    """The facets of a sink. A stateless sink depends only on the operators before its writer."""
+    """The facets of a sink. A sink without state only depends on the operators upstream of its writer."""
     facets: Facets = {(UNSURE, "enforcers"): enforcers(node, rows.types), **facets_aside(node)}
     if keeps:
         facets[UNSURE, "declaration"] = frozen(sink_schema(node))

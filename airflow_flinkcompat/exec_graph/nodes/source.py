@@ -116,7 +116,7 @@ def source_facets(node: ExecNode, tables: Mapping[str, str]) -> Facets:
 
 _APPEND_FORMATS = frozenset({None, "json", "csv", "avro", "avro-confluent", "raw", "protobuf", "parquet", "orc"})
 _READS_OTHERWISE = frozenset({"changelog-mode", "scan.read-changelog-as-append-only.enabled", "scan.full-changelog"})
-"""Options that change the row kinds of a changelog, and therefore the operators after the scan."""
+"""Options that change the row kinds of a changelog, and therefore the operators that read it."""
 
 
 def derive_source(job: PlannedJob, source: Source) -> Table:
@@ -145,8 +145,8 @@ def derive_source(job: PlannedJob, source: Source) -> Table:
 def table_with_only_state(job: PlannedJob, source: Source) -> Table | None:
     """The table whose source has the only state of a job; None if other operators may have state.
 
-    The id of a scan does not depend on later operators. The result is also None if the options of the source leave
-    its state uncertain.
+    The operator id of a scan does not depend on downstream operators. The result is also None if the options of the
+    source leave its state uncertain.
     """
     table = job.table(source.table)
     facts, options = registry.source(table.option("connector")), dict(table.options)

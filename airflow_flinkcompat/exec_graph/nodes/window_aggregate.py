@@ -73,7 +73,7 @@ def aggregated_table(job: PlannedJob, operator: AggregateOperator) -> tuple[Tabl
 
 
 def aggregation_operators(job: PlannedJob, operator: AggregateOperator, table: Table) -> PossibleChains:
-    """The operators from the scan to the projection above the aggregation."""
+    """The possible operators from the scan to the projection of the aggregation's results."""
     wanted = tuple(
         dict.fromkeys((*operator.keys, *(part for call in operator.aggregates for part in _call_inputs(call))))
     )
