@@ -15,9 +15,9 @@ from airflow_flinkcompat.compat.reports.catalogue import (
     ENTRIES,
     as_data,
     explain,
-    similar_codes,
     overview,
     select,
+    similar_codes,
 )
 from airflow_flinkcompat.compat.rule import NOT_COVERED, Rule, RuleScope
 from airflow_flinkcompat.compat.rules import ALL
