@@ -57,13 +57,9 @@ def bench(served: Services, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         yield made
 
 
-WIDER = {"windows of computed values"}
-"""A topic hands on all columns, and one more that is computed of them changes the rows of the windows to a plan."""
-
-
 def from_topic(case: Case) -> Case:
     old, new = (replace(side, script=FOLDER.sub(TOPIC, side.script)) for side in (case.old, case.new))
-    return replace(case, old=old, new=new, computed="all" if case.title in WIDER else case.computed)
+    return replace(case, old=old, new=new)
 
 
 SENT = {"orders", "clicks", "late", *(f"{timed}{side}" for timed in ("", "untimed_") for side in SIDES)}
