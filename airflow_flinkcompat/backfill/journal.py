@@ -1,9 +1,9 @@
 """Journal of a backfill in chunks: files with the rows and counts of each finished chunk.
 
-A chunk's rows are first written to a separate folder. Then an entry with the name of this folder is written, so an
-existing entry is always complete. The journal's name depends on all values in a request that affect the rows. A
-different request therefore never uses this journal. If sources report versions and a version has changed, all finished
-chunks are discarded. The journal is deleted after all rows are published.
+A chunk's rows are first written to a separate folder. After all rows are written, an entry with the name of this folder
+is written. The rows of an existing entry are therefore always complete. The journal's name depends on all values in a
+request that affect the rows. A different request therefore never uses this journal. If sources report versions and a
+version has changed, all finished chunks are discarded. The journal is deleted after all rows are published.
 """
 
 from __future__ import annotations

@@ -148,8 +148,8 @@ class OrderedReader(Protocol):
     def ordered_rows(self) -> DataFrame:
         """Rows like :meth:`SourceReader.rows`, with three more columns for their order.
 
-        ``part``: Order in which parts arrived. ``place``: Order of rows within a part. ``stream``: Rows of one stream
-        have this order in any job.
+        ``part``: Number of the part, in the order in which parts arrived. ``place``: Position of the row within its
+        part. ``stream``: Name of the stream; any job reads the rows of one stream in this order.
         """
 
     def check_sequence(self) -> None:

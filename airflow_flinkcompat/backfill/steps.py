@@ -82,7 +82,7 @@ class AssignSessions:
     A session contains rows of one ``partition`` (SQL) that follow each other within ``gap`` microseconds. A session
     ends one gap after its last row. ``time`` and ``zone``: As in :class:`Assign`. Sessions over a TIMESTAMP_LTZ are cut
     in local time. All rows are read, because rows outside the windows in ``window_range`` affect where the windows
-    begin and end. Rows of all other sessions are dropped afterwards.
+    begin and end. Rows of sessions outside ``window_range`` are then dropped.
 
     ``counted``: If this range is set, a session closes as soon as a watermark reaches its last millisecond. Rows that
     are too late for every session are dropped. Dropped rows of windows in ``counted`` are counted.
@@ -107,7 +107,7 @@ class Slices:
     First, rows that satisfy ``condition`` are aggregated to ``partials`` (``p0`` …) by slice, ``keys`` and ``values``.
     Then the partials are aggregated to ``aggregates`` by window and keys. ``keys``, ``values`` and ``aggregates`` are
     pairs (index, SQL). ``fields`` are pairs (index, 0 for the window's start, 1 for its end, or 2 for its time). SQL of
-    aggregates uses partials and values. All other SQL uses the rows before they are assigned to windows.
+    aggregates uses partials and values. All other SQL uses the input rows of the window assignment.
     """
 
     condition: str

@@ -245,9 +245,9 @@ class _Aggregation:
         return StateRows(state, exact(Select(there, tuple(columns)), [*types, "BIGINT"]))
 
     def plain(self, zone: str) -> tuple[PlainRows, ...]:
-        """Plan for recomputing the state in Python.
+        """Rows from which Python recomputes the state.
 
-        There is no plan for session windows and retractable MIN or MAX.
+        Empty for session windows, and for a retractable MIN or MAX.
         """
         if self.sessions is not None or any(
             is_retractable_extreme(each.type) for each in self.layout.states[0].value.fields

@@ -145,7 +145,7 @@ class HistoryComputer:
 
     @contextmanager
     def reading(self, what: str) -> Iterator[None]:
-        """Add the operator to errors of the block, and remove secrets from their messages."""
+        """Add the name of the operator to errors of the block, and remove secrets from their messages."""
         from py4j.protocol import Py4JError
         from pyspark.errors import PySparkException
 

@@ -50,7 +50,7 @@ class LocalClock:
         return self._moment(end - 1)
 
     def reached(self, watermark: int) -> int:
-        """Local time that a watermark has reached. Windows that end by the next millisecond have fired."""
+        """Local time that a watermark has reached. Windows whose last millisecond is not later have fired."""
         if self.zone == "UTC" or abs(watermark) > _FURTHEST:
             return watermark
         before, after = (self._offset(watermark + days * 24 * _HOUR) for days in (-2, 2))
@@ -65,7 +65,7 @@ class LocalClock:
 
     @cached_property
     def _by_season(self) -> bool:
-        """True if the zone keeps seasonal clock changes in future.
+        """True if the zone has seasonal clock changes in all future years.
 
         Seasonal changes affect how Flink sets timers.
         """
@@ -137,7 +137,7 @@ class EntryWriter:
         windows: Windows whose slice end follows the key; None if the state has no slices.
         spans: True if the start and end of a window follow the key.
         watermark: The watermark in milliseconds. Windows that ended by this time are not stored.
-        moment: Rule that selects entries by the time column after the key.
+        moment: Rule that selects entries by the time column that follows the key.
         expired: Time in milliseconds. In state with a TTL, values last written at or before this time have expired.
     """
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class _Job:
-    """A job whose rows are read.
+    """A job whose past input rows are read.
 
     ``sources``: Source ids in the savepoint, by the table names that plans use. ``new_sources``: Source ids that the
     savepoint lacks, by table name.
@@ -100,7 +100,7 @@ class KnownHistory:
     def computing(
         self, old: Side, new: Side, savepoint: str, migration: Migration, say: Callable[[str], None]
     ) -> Iterator[HistoryComputer]:
-        """Context that computes state for a migration. First, replaced state is compared with its history."""
+        """Context that computes state for a migration, after it has compared replaced state with its history."""
         lines = [line for line in migration.operators if line.from_history]
         jobs = self._jobs(old, new, migration)
         held = {each.id: each for each in read_metadata(savepoint).operators}

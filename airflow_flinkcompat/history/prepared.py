@@ -3,9 +3,9 @@
 When the job is replaced, only rows after that savepoint are read. The result of the later rows is merged with the
 prepared result. The prepared folder contains the rows of each aggregation as Parquet, named by a digest of the
 computation. The folder also contains Python's results for sampled keys. For aggregations and sampled keys, the folder
-stores the position up to which each table was read. A part that the folder lacks is computed from all rows. This
-happens if the computation has changed. A part that includes rows which the savepoint has not read is also computed from
-all rows. This case occurs if the job fell back to a checkpoint.
+stores the position up to which each table was read. If the computation of a part has changed, the folder lacks that
+part, and the part is computed from all rows. If the job fell back to a checkpoint, a part may include rows that the job
+had not read by the savepoint. Such a part is also computed from all rows.
 """
 
 from __future__ import annotations
@@ -202,7 +202,7 @@ def _step_texts(step: Step) -> Iterator[str]:
 
 
 def by_value(part: Any, without: Collection[str] = ()) -> Any:
-    """Text form of a value's content that is equal in every process."""
+    """Convert a value to a form that depends only on its content and is equal in every process."""
     if is_dataclass(part):
         own = [each.name for each in fields(part) if each.compare and each.name not in without]
         return [type(part).__name__, *((name, by_value(getattr(part, name), without)) for name in own)]
@@ -251,7 +251,7 @@ def _done(read: FilesRead) -> frozenset[str]:
 
 
 def _has_read(read: Read, reads: Reads) -> bool:
-    """True if the savepoint has read all rows that were prepared from a table."""
+    """True if, at the savepoint, the job had read all rows that were prepared from a table."""
     ends, topic = reads.get(read.table, {}), topic_of(read.source)
     if topic is not None and "offsets" in ends:
         by_now = dict(topic.end.offsets)

@@ -177,7 +177,7 @@ def require_plain(operator: Operator) -> None:
 
 
 def require_punctual(side: Side, query: StateQuery) -> None:
-    """Check that windows fire as soon as they end. Only then does the watermark show which windows fired."""
+    """Check that windows fire as soon as they end, so that the watermark shows which windows have fired."""
     windows = query.windows
     if windows is None:
         return
@@ -277,7 +277,7 @@ def _aggregates_recomputable_rows(operator: AggregateOperator) -> bool:
 
 
 def _words(layout: StateLayout) -> list[str]:
-    """Names of the fields. In a compiled plan, only the column that computes a condition has a name."""
+    """Names of stored fields. In a compiled plan, only the column that computes a condition has a name."""
     return [field.words for state in layout.states for field in state.row]
 
 

@@ -153,7 +153,7 @@ class _Ranking:
 
     @property
     def windows(self) -> SlicedWindow | None:
-        """Windows that their ends identify, even if windows overlap."""
+        """Windows that do not overlap and have the same ends as the windows of the script."""
         found = self.defined
         return found and SlicedWindow(
             WindowKind.TUMBLE, found.step, found.step, (found.offset + found.size) % found.step

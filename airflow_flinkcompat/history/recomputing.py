@@ -22,7 +22,7 @@ from airflow_flinkcompat.savepoint.binary_row import PlainValue
 ROWS = 100_000
 """Maximum number of sampled rows that each partition processes.
 
-If there are more rows, keys are omitted.
+If a partition has more sampled rows, keys are omitted from the sample.
 """
 _DIGITS = 80
 _BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
@@ -33,7 +33,7 @@ Identity = tuple[PlainValue, ...]
 Place = tuple[int, tuple[int, ...], Identity]
 """Index of a state, window or slice bounds in milliseconds, and map key."""
 Partial = Any
-"""Partial aggregate. DISTINCT keeps values by identity; SUM also keeps the sum of magnitudes."""
+"""Partial aggregate. DISTINCT stores values by identity; SUM also stores the sum of absolute values."""
 
 
 def identity(values: Iterable[Any]) -> Identity:
@@ -112,13 +112,13 @@ class PlainState:
     """Definition of one state for the recomputation in Python.
 
     Attributes:
-        calls: Aggregates in the order of the accumulator columns. For other states, the aggregates that determine a
-            count.
+        calls: Aggregates in the order of the accumulator columns. For a state without accumulators, aggregates that
+            determine a count.
         by: Column indexes of the map key.
-        holds: Column index, and True if the column must not be NULL or False if it must be NULL. Other rows do not
-            change the state.
+        holds: Condition for rows that change the state: the index of a column, and True if the column must not be NULL
+            or False if the column must be NULL.
         mask: True if the stored value is a bit mask with one bit for each aggregate.
-        there: True if the entry exists even if its count is 0.
+        there: True if an entry is stored even if its count is 0.
     """
 
     state: NamedState

@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 class HistoryLocations(TableLocations):
     """Locations of past rows by table name. ``URI#…`` is an archive of a topic.
 
-    After ``#`` follow the archive's partition and offset columns, ``PARTITION,OFFSET``, or an event time. From this
-    event time on, rows are read from the topic.
+    The text after ``#`` is ``PARTITION,OFFSET``, the archive's columns of partition and offset, or an event time. Rows
+    from this event time on are read from the topic.
     """
 
     def source(self, table: Table) -> BackfillSource:
@@ -178,7 +178,7 @@ class TopicEnd:
 
 @dataclass(frozen=True)
 class FolderEnd:
-    """Files of a folder that are read."""
+    """End position of a folder: the files to read."""
 
     source: FileSource
     files: frozenset[str]

@@ -121,7 +121,7 @@ class TableRows:
 
     @property
     def node(self) -> Node:
-        """Rows that satisfy the conditions. With a state TTL, the last column is the time of arrival."""
+        """Input rows that pass the filters. With a state TTL, the last column is the time of arrival."""
         match self.segment.origin:
             case JoinOperator() as join:
                 left, right = (self._side(join, number) for number in (0, 1))

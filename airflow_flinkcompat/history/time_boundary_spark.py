@@ -5,12 +5,12 @@ archive and topic are compared, including duplicates:
 
 * Before the boundary, the archive is read. The archive must contain all records that the job has read and the topic
   still contains, with the same number of copies. The archive must contain no record that the job has not read yet.
-* From the boundary on, the topic is read. The topic must contain every archived row from the boundary on. If this
-  holds, the topic has not deleted any row after the boundary.
+* From the boundary on, the topic is read. The topic must contain every archived row from the boundary on. If the
+  topic contains these rows, it has not deleted any row at or after the boundary.
 * A deleted record is detected only if the archive contains it. If an archive is written in topic order, it contains a
   deleted record whenever it contains a later record of the same partition. The topic's remaining records show whether
-  the archive has this order. For this, the archive must contain the first remaining records of each partition, some
-  before the boundary and some after it.
+  the archive has this order. To show the order, the archive must contain the first remaining records of each
+  partition, some from before the boundary and some from after the boundary.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ _OF_RECORDS = {
         f"duplicate rows, or the topic has deleted an equal record; {_OFFSETS}"
     ),
 }
-"""Descriptions of faults in ``_FACTS``. Each fact is the first faulty record of a partition."""
+"""Descriptions of faults in ``_FACTS``. Each of these facts is the offset of the first faulty record."""
 
 
 @dataclass(frozen=True)

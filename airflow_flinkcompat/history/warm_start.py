@@ -218,7 +218,7 @@ class WarmStart:
             for table in query.tables:
                 if table.name not in of_tables:
                     of_tables[table.name] = self._watermark(computer, table, ends)
-            # Flink's watermark of several inputs is the lowest of theirs.
+            # For an operator with several inputs, Flink uses the lowest watermark of the inputs.
             slowest = min(query.tables, key=lambda table: of_tables[table.name])
             if (text := _watermark_text(slowest, of_tables[slowest.name], not query.stores_watermark)) not in shown:
                 shown.append(text)

@@ -58,8 +58,8 @@ class Part(Enum):
 class StoredColumn:
     """A column of a batch: its name, its type in Flink's spelling, and its place in an entry.
 
-    ``place``: position of the field in its row, or of the long in a namespace; for a whole value, the number of
-    bytes before it.
+    ``place``: position of the field in its row, or of the long in a namespace; for a whole value, the number of bytes
+    before it.
     """
 
     name: str

@@ -1,7 +1,7 @@
 """The ``_metadata`` file of a canonical savepoint: its operators, and the place of their state.
 
-Versions 4 to 6, restricted to canonical savepoints, as read from Flink 1.18 to 2.3. A file that is read and
-written again has the same bytes. Operator names are stored since version 5.
+Versions 4 to 6, restricted to canonical savepoints, as read from Flink 1.18 to 2.3. A file that is read and written
+again has the same bytes. Operator names are stored since version 5.
 """
 
 from __future__ import annotations
@@ -112,8 +112,8 @@ class KeyedForm(IntEnum):
 class KeyGroups:
     """The keyed state of one subtask.
 
-    ``begins``: offset of each key group in the content of the handle; 0 if the group is empty. ``id``: id of the
-    state; "" if the form stores no id.
+    ``begins``: offset of each key group in the content of the handle; 0 if the group is empty. ``id``: id of the state;
+    "" if the form stores no id.
     """
 
     form: KeyedForm

@@ -1,8 +1,8 @@
 """Positions of a savepoint's sources: the offsets of Kafka's partitions, the files of a folder.
 
-``SourceOperator`` stores splits in a list of operator state, ``SourceCoordinator`` stores the state of the
-enumerator. This module follows the code of Flink 1.20 and 2.3 and of the Kafka connectors 3.4 and 4.0. The module was
-compared with savepoints of both Flink versions (``tests/fixtures/savepoints``).
+``SourceOperator`` stores splits in a list of operator state, ``SourceCoordinator`` stores the state of the enumerator.
+This module follows the code of Flink 1.20 and 2.3 and of the Kafka connectors 3.4 and 4.0. The module was compared with
+savepoints of both Flink versions (``tests/fixtures/savepoints``).
 """
 
 from __future__ import annotations

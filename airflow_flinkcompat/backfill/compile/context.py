@@ -16,7 +16,7 @@ from airflow_flinkcompat.plan.nodes import Filter, GroupWindowAggregate, Join, N
 
 
 class NeededColumns:
-    """Columns that all readers of a relation need together.
+    """Columns that the readers of a relation need, as one set for all readers.
 
     The first compilation of all pipelines collects the columns. If a later reader needs more columns than an earlier
     reader received, ``settled`` is False. All pipelines are then compiled again, so that equal relations become equal
@@ -33,9 +33,9 @@ class NeededColumns:
     def of_all(
         self, node: Node, needed: frozenset[int], asked: Mapping[int, WindowRange] | None, context: Hashable
     ) -> frozenset[int]:
-        """Columns that all readers need in one range and context.
+        """Add the columns of one reader; return the columns of all readers for one range and context.
 
-        ``needed`` contains the columns of one reader.
+        ``needed`` contains the columns of the added reader.
         """
         kind = self._kind(node)
         window_range = None if asked is None else frozenset((self._kinds.get(i, -i), each) for i, each in asked.items())
@@ -70,9 +70,10 @@ _CONSTRUCTS = {
 
 @dataclass(frozen=True)
 class FiltersAbove:
-    """Filters above a relation, if nothing in between changes rows.
+    """Filters on the output of a relation, if no operator between them and the relation changes rows.
 
-    Stores the filters' conditions and the columns read above the filters, as columns of the relation.
+    Stores the conditions of the filters, and the columns that readers of the filtered rows need. Both refer to columns
+    of the relation.
     """
 
     conditions: tuple[Expression, ...]
@@ -85,7 +86,7 @@ class FiltersAbove:
         return replace(above, conditions=above.conditions + conjuncts(node.condition))
 
     def through(self, node: Project) -> FiltersAbove:
-        """Rewrite the filters above a projection with the columns of the projection's input."""
+        """Rewrite filters on the output of a projection with the columns of the projection's input."""
         leaf = through(node.expressions)
         conditions = tuple(part for each in self.conditions for part in conjuncts(transform(each, leaf)))
         return FiltersAbove(conditions, references([node.expressions[i] for i in self.read]))
@@ -101,13 +102,13 @@ def is_ranking_input(node: Node) -> bool:
 Compile = Callable[["CompileContext", Any, frozenset[int], FiltersAbove | None], Step]
 """Compiler of one node type.
 
-The compiler receives the columns that readers need and the filters above the node.
+The compiler receives the columns that readers need, and the filters on the output of the node.
 """
 
 
 @dataclass(frozen=True)
 class CompileContext:
-    """Context in which a pipeline's relations compile: locations, published windows and settings."""
+    """Context in which a pipeline's relations are compiled: locations, published windows and settings."""
 
     operators: Mapping[type[Node], Compile]
     """Compilers of nodes, by node type or base type."""
@@ -119,9 +120,9 @@ class CompileContext:
     """True if a PyFlink or Table API program wrote the pipeline. A program can express more than SQL."""
     columns: NeededColumns = field(default_factory=NeededColumns)
     asked: Mapping[int, AskedWindows] | None = None
-    """Windows that are requested below a window, by node. All windows of other nodes are computed."""
+    """Windows that downstream windows request, by node. Other nodes compute all windows."""
     arriving: bool = False
-    "True if an operator above depends on the order of arrival."
+    "True if a downstream operator depends on the order of arrival."
 
     @property
     def batch(self) -> bool:
@@ -133,7 +134,7 @@ class CompileContext:
         if self.asked is None:
             return AskedWindows()
         asked = self.asked.get(id(node), AskedWindows(every=True))
-        # Late rows are counted for all windows of the range, even for windows that no window above contains.
+        # Late rows are counted for all windows of the range, even for windows that no downstream window contains.
         return replace(asked, published_too=True) if self.drop_late else asked
 
     @property

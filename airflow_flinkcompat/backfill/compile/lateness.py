@@ -155,7 +155,7 @@ def over_in_time(context: CompileContext, node: Over, below: Step, time: InputRe
 
 def _check_settings(context: CompileContext, node: Node) -> None:
     """Raise :class:`Untranslatable` if Flink accepts rows into windows that have already fired."""
-    # For legacy group windows, Flink uses the state TTL as the allowed lateness unless the script sets that.
+    # For legacy group windows, Flink uses the state TTL as the allowed lateness unless the script sets a lateness.
     for key in (_LATENESS, *([TTL] if isinstance(node, GroupWindowAggregate) else [])):
         if (value := context.settings.get(key, "0")).strip() != "0":
             raise Untranslatable(
@@ -166,7 +166,7 @@ def _check_settings(context: CompileContext, node: Node) -> None:
 
 
 def _window(node: Node) -> WindowAssign | GroupWindowAggregate | None:
-    """Window whose rows a node stores; None if an operator below has closed the window."""
+    """Window whose rows a node stores; None if an upstream operator has closed the window."""
     if isinstance(node, GroupWindowAggregate):
         return node
     below = node.inputs[0]
@@ -209,7 +209,7 @@ def _may_be_late(node: Node) -> bool:
 
 
 def _end(node: Aggregate | GroupWindowAggregate | Over) -> str:
-    """Column of the window end among the rows that reach a node."""
+    """Spark SQL for the window end in the input rows of a node."""
     if isinstance(node, GroupWindowAggregate):
         return f"c{len(node.input.schema) + 1}"
     keys = node.calls[0].partition_by if isinstance(node, Over) else node.keys

@@ -1,8 +1,9 @@
 """Compiler of SESSION windows, which applies filters where Flink's planner applies them.
 
 The rules were measured with a streaming job of Flink 2.3; batch mode refuses sessions. An aggregation over
-TABLE(SESSION(…)) cuts sessions itself, from the rows that pass all filters in between. If a filter uses a window field,
-sessions are cut from all rows. Queries without an aggregation, and a Top-N, always see the sessions of all rows.
+TABLE(SESSION(…)) cuts sessions itself. It uses only rows that pass all filters between the function and the
+aggregation. If such a filter uses a window field, sessions are cut from all rows. Queries without an aggregation, and a
+Top-N, always see the sessions of all rows.
 """
 
 from __future__ import annotations
@@ -103,7 +104,7 @@ def _is_session(node: Node) -> bool:
 
 
 def place_session_filters(sink: Sink, done: dict[int, Node]) -> Sink:
-    """Return the plan with filters where they take effect: before the SESSION that an aggregation cuts."""
+    """Move filters to the place where they take effect: the input of a SESSION that an aggregation cuts."""
     for node in walk_nodes(sink):
         if isinstance(node, WindowAggregate) and _is_session(node):
             _check(node, sink)
@@ -142,7 +143,7 @@ def _with_inputs(node: Node, inputs: tuple[Node, ...]) -> Node:
 
 
 def _filtered(node: Node, chain: _Chain) -> Node:
-    """Copy the chain, with its conditions applied to the rows before the SESSION."""
+    """Copy the chain, but apply its conditions to the input rows of the SESSION window."""
     if isinstance(node, Project | Filter):
         return replace(node, input=_filtered(node.input, chain))
     assert isinstance(node, WindowAssign)
@@ -200,7 +201,7 @@ def _fixed(condition: Expression) -> Iterator[Expression]:
 
 
 def _reads_window(filter: Filter, below: Node) -> bool:
-    """True if a filter above an aggregation uses a window field of the aggregation."""
+    """True if a filter on the output of an aggregation uses a window field of the aggregation."""
     if not any(node is below for node in walk_nodes(filter.input)):
         return False
     return any(window_fields(filter.input, i) - {None} for i in references([filter.condition]))

@@ -77,7 +77,7 @@ def _assign(
 
 
 def requested_below(node: Node, position: int, asked: AskedWindows) -> dict[int, AskedWindows]:
-    """Windows of inner nodes that a window over windowed rows requests, by node."""
+    """Windows of upstream nodes that a window over windowed rows requests, by node."""
     found = (origin for origin in origins(node, position) if origin is not None)
     return {id(inner): asked for inner, field in found if field is WindowField.TIME}
 
@@ -231,7 +231,7 @@ def slices_of(node: Aggregate) -> Slices | None:
     conditions: tuple[Expression, ...] = ()
     while isinstance(below, Project | Filter):
         if isinstance(below, Filter):
-            conditions = (below.condition, *conditions)  # An inner filter guards the expressions above it.
+            conditions = (below.condition, *conditions)  # An upstream filter guards downstream filters.
         else:
             leaf = through(below.expressions)
             keys = tuple(transform(key, leaf) for key in keys)

@@ -167,9 +167,9 @@ def overlaps(name: str, other: str) -> bool:
 class FilePublication:
     """Publication of one sink's rows in a folder; see :class:`Publication`.
 
-    If the folder is ``exclusive``, the folder contains only these rows afterwards. Otherwise, the new files replace
-    files of an earlier run with the same range, and other files remain. File names contain the range. If the sink has
-    partitions, file names begin with the partition folders.
+    If the folder is ``exclusive``, the folder contains only these rows after publication. Otherwise, the new files
+    replace files of an earlier run with the same range, and other files remain. File names contain the range. If the
+    sink has partitions, file names begin with the partition folders.
     """
 
     def __init__(self, session: SparkSession, target: FileSink, rows: PublishedRows, bounds: Range) -> None:
@@ -321,7 +321,7 @@ class FilePublication:
 
         An interrupted attempt can be resumed at any point.
 
-        As long as all new files are hidden, the visible files are old. Afterwards no old file remains.
+        Old files are visible only while all new files are hidden.
         """
         place, files, hidden = self.target.place, self.files, self._files_of_range(label, ".")
         if len(hidden) == count:
@@ -333,7 +333,7 @@ class FilePublication:
             self._mark(place, sorted({_folder(name) for name in self._files_of_range(label)}), success)
 
     def _unpublish(self, label: str, count: int) -> None:
-        """Undo :meth:`_put`, from any point. :meth:`_put` may run again, wherever this undo was interrupted."""
+        """Undo :meth:`_put`, even if interrupted. :meth:`_put` may run again, even after a partial undo."""
         place, files = self.target.place, self.files
         if len(self._files_of_range(label, ".")) < count:
             for name in self._files_of_range(label):

@@ -177,7 +177,7 @@ class FileSource:
         return frozenset(i for i, column in enumerate(self.columns) if column in self.partitioning.columns)
 
     def metadata(self, key: str) -> tuple[DataType, str] | None:
-        """Modification time of a file, if it is known which rows a job had read."""
+        """Type and SQL of the modification time of a file; None if the files that a job had read are unknown."""
         return (timestamp_ltz(3), MODIFIED) if key == "file.modification-time" and self.read is not None else None
 
     def within(self, span: TimeSpan) -> FileSource:

@@ -37,8 +37,8 @@ _NEUTRAL = re.compile(
 class IcebergTable:
     """A table of an Iceberg catalog.
 
-    ``catalog``: Spark's name for the catalog. ``properties``: Settings of the catalog, which are set before its first
-    use. Placeholders are filled in only then. Empty for a catalog in Spark's configuration.
+    ``catalog``: Spark's name for the catalog. ``properties``: Settings of the catalog; empty if Spark's configuration
+    defines the catalog. The settings are applied, with placeholders filled in, before the catalog is first used.
     """
 
     catalog: str

@@ -107,7 +107,7 @@ def _received(kind: DataType) -> str | None:
 
 
 def _value(table: str, column: Column, field: str) -> str:
-    """Value of a field. Spark fails on ``infinity``, years before Christ and too precise fractions."""
+    """Spark SQL for a field's value; fails on ``infinity``, years before Christ and too precise fractions."""
     kind = column.type
     if kind.name not in CLOCKS:
         return field
@@ -273,7 +273,7 @@ class JdbcPublication:
         return [self.columns[column]] if column else []
 
     def _replace(self, keys: list[str]) -> None:
-        """Delete rows outside the range whose keys this run writes, unless their window is later."""
+        """Delete remaining old rows that have the key of a new row, unless the window of the old row is later."""
         same = " AND ".join(f"t.{key} = s.{key}" for key in keys)
         earlier = "".join(f" AND t.{column} <= s.{column}" for column in self._order)
         self.connection.run(f"DELETE FROM {self.table} t USING {self._staged} s WHERE {same}{earlier}")

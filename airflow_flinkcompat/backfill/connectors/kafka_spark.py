@@ -76,9 +76,10 @@ def in_order(rows: DataFrame) -> DataFrame:
 def offsets(
     session: SparkSession, topics: Topics, position: Position, since: Mapping[int, int] = MappingProxyType({})
 ) -> dict[Partition, int]:
-    """Find the offset of a position in every partition; the partition's end if no record is that late.
+    """Find the offset of a position in every partition.
 
-    ``since``: Offset of each partition from which records are needed; empty if all records are needed.
+    If no record is at or after the position, the offset is the end of the partition. ``since``: Offset of each
+    partition from which records are needed; empty if all records are needed.
     """
     with _admin(session, topics) as admin:
         known = _partitions(session, admin, topics)
@@ -268,10 +269,10 @@ class KafkaPublication:
     """Publication of upserts to a topic: a record for each changed key, a tombstone for each removed key.
 
     A run compares its rows with the topic's rows in the range, key by key, and publishes the difference. A repeated run
-    writes nothing new. A run after a killed run leaves exactly the rows of the second run. Keys change one after
-    another, so readers may temporarily see old and new windows together. If a key already has a row of a window after
-    the range, that row remains. The run compares with the topic's content at its start. Keys that a job adds later
-    remain.
+    writes nothing new. After a killed run and a second run, the topic contains exactly the rows of the second run. Keys
+    change one after another, so readers may temporarily see old and new windows together. If a key already has a row of
+    a window that is later than the range, that row remains. The run compares with the topic's content at its start.
+    Keys that a job adds later remain.
     """
 
     def __init__(self, session: SparkSession, target: KafkaSink, rows: PublishedRows, bounds: Range) -> None:
@@ -337,7 +338,7 @@ class KafkaPublication:
         return next(i for i, column in enumerate(self.rows.columns) if column.name == name)
 
     def _held(self) -> DataFrame:
-        """Last record of each key in the topic, except tombstones. ``replaced``: Its window is in the range."""
+        """Last record of each key in the topic, except tombstones; ``replaced`` if its window is in the range."""
         start = offsets(self.session, self._topics, Position("earliest"))
         topic = records(self.session, self._topics, start, self._end).where("key IS NOT NULL")
         last = topic.groupBy("key").agg(

@@ -50,11 +50,13 @@ class Connector:
 
     Attributes:
         sources: Constructors of a table's source, by the value of the option ``connector``. A constructor raises
-        :class:`BackfillError` if the table cannot be read.
-        sinks: Constructors of a table's sink, in the same form.
+            :class:`BackfillError` if the table cannot be read.
+        sinks: Constructors of a table's sink, by the value of the option ``connector``. A constructor raises
+            :class:`BackfillError` if rows cannot be written.
         named_sources: Constructors of a source at a requested location, by the prefix of the location
             (``delta:/place``); "" for a location without a prefix.
-        named_sinks: Constructors of a sink at a requested location, in the same form.
+        named_sinks: Constructors of a sink at a requested location, by the prefix of the location; "" for a location
+            without a prefix.
         listed: Position of the connector in messages that list all connectors.
     """
 

@@ -190,7 +190,7 @@ def floored(micros: str, length: int, offset: int = 0) -> str:
 _DELIMITERS = ",;|"
 _SUFFIXES = ("", ".csv", ".txt")  # Spark may treat files with other suffixes as compressed.
 _LOOK = 1 << 16  # Number of bytes of each file that are checked before it is read.
-_NO_TEXT = "\x01"  # Stands for NULL, because DuckDB's reader requires a text.
+_NO_TEXT = "\x01"  # Text that represents NULL, because DuckDB's reader requires such a text.
 _NAMES = {
     b"\r": "a carriage return", b"\0": "a byte 0", _NO_TEXT.encode(): "a byte 1",
     "\ufeff".encode(): "a byte order mark",

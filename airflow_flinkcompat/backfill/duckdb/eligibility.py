@@ -71,7 +71,7 @@ class DuckDbAccelerator:
         return pieces(session, partials)
 
     def failed(self, partials: Partials, error: Exception) -> None:
-        """Leave a failed aggregation to Spark, and all later reads of the same table."""
+        """Leave a failed aggregation, and all later reads of the same table, to Spark."""
         self._failed.add(partials.read.source.place)
         self._progress(
             f"DuckDB failed on table {partials.read.table} ({reason(error)}), so Spark's own operators "
@@ -104,7 +104,7 @@ class DuckDbAccelerator:
             return None
         except BackfillError:  # Spark also fails on this error.
             raise
-        except Exception as error:  # Spark's own operators may succeed.
+        except Exception as error:  # Spark's own operators may still succeed.
             what = next(iter(str(error).splitlines()), type(error).__name__)
             self._progress(f"{kind}: Spark's own operators aggregate all rows, because DuckDB failed: {what}")
             return None

@@ -75,7 +75,7 @@ def windows_of(group: Group) -> Assign:
 
 
 def wanted_by(assign: Assign, slices: Slices) -> ReadColumns:
-    """Columns that an aggregation reads, if there are only plain columns between table and windows."""
+    """Columns that an aggregation reads; steps between table and windows may only select plain columns."""
     tests = _tests(slices.condition)
     if slices.values:
         raise NotEligible("an aggregate is DISTINCT")
@@ -183,9 +183,9 @@ def _column(sql: str) -> int:
 
 
 def _tests(condition: str) -> list[tuple[int, str]]:
-    """Column indexes and literals in a condition, "" for NULL.
+    """Pairs of a column index and a literal in a condition; the literal is "" for NULL.
 
-    DuckDB and Spark write such a condition in the same way.
+    The SQL of such a condition is the same in DuckDB and in Spark.
     """
     if condition == "TRUE":
         return []
@@ -272,7 +272,7 @@ def pieces(session: SparkSession, partials: Partials) -> DataFrame:
 
 
 def reason(error: Exception) -> str:
-    """Reason why a task failed, as a single line. If its process ended, the reason is Spark's."""
+    """Reason why a task failed, as a single line. If the process of the task ended, the reason is Spark's."""
     found = _REASON.search(str(error))
     return found[1].strip() if found else next(iter(str(error).splitlines()), type(error).__name__)
 

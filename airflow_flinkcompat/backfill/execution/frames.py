@@ -79,7 +79,7 @@ class Accelerator(Protocol[_Partials]):
     """Accelerator that decides which aggregations it computes, and computes the partials of their slices."""
 
     def __call__(self, group: Group, session: SparkSession | None = None) -> _Partials | None:
-        """Plan an aggregation; None leaves it to Spark's operators."""
+        """Plan an aggregation; return None to leave it to Spark's operators."""
 
     def pieces(self, session: SparkSession, partials: _Partials) -> DataFrame:
         """Keys, slice and partials, in the columns of :class:`~airflow_flinkcompat.backfill.steps.Slices`.
@@ -103,10 +103,11 @@ class Execution:
         by_slices: bool | None = None,
         accelerator: Accelerator[Any] | None = None,
     ) -> None:
-        """Prepare the execution of some work.
+        """Prepare the execution of the steps of a backfill.
 
-        ``progress``: Receives a line for each choice. ``by_slices``: Forces aggregation with or without slices; None
-        decides by a sample. ``accelerator``: May compute the partial aggregates of some aggregations.
+        ``work``: Writes of the backfill. Steps that several writes read are computed once. ``progress``: Receives a
+        line for each choice of how an aggregation is computed. ``by_slices``: Forces aggregation with or without
+        slices; None decides by a sample. ``accelerator``: May compute the partial aggregates of some aggregations.
         """
         self.session = session
         self._progress, self._by_slices, self._accelerator = progress, by_slices, accelerator
@@ -232,7 +233,7 @@ class Execution:
         seen = Observation()
         self._reads.append((step.table, step.source.place, seen))
         count = F.expr("count(1)").alias("rows")
-        if step.condition:  # Conditions follow the count here, because otherwise no condition would reach the reader.
+        if step.condition:  # The count follows the condition, which would not reach the reader otherwise.
             rows = _select(raw, step.columns).where(F.expr(step.condition)).observe(seen, count)
         elif nulls is not None:
             rows = _select(raw, step.columns).observe(seen, count, nulls)
@@ -282,7 +283,7 @@ class Execution:
         return pays
 
     def _accelerated(self, step: Group) -> DataFrame | None:
-        """Partials from an accelerator, with counts as for other rows; None leaves the aggregation to Spark."""
+        """Partials from an accelerator, with counts of rows; None leaves the aggregation to Spark."""
         accelerator = self._accelerator
         partials = None if accelerator is None else accelerator(step, self.session)
         if accelerator is None or partials is None:
@@ -323,7 +324,7 @@ def _seen(counts: list[Observation]) -> Observation:
 
 
 def _window_columns(rows: PublishedRows) -> tuple[str, ...]:
-    """Columns that identify windows: the end or, if all windows have one length, the start."""
+    """Columns of the window bounds; empty if these columns do not identify a window."""
     windows = rows.windows
     if windows.end is None and windows.size is None:
         return ()
@@ -344,9 +345,10 @@ def _select(rows: DataFrame, columns: tuple[tuple[int, str], ...], unordered: bo
 
 
 def shared_steps(writes: Iterable[Write]) -> frozenset[Step]:
-    """Widest steps that several steps or sinks read, and in which each row occurs only once.
+    """Outermost steps that several steps or sinks read, and in which each row occurs only once.
 
-    Rows that occur once per window are cheaper to compute again than to store, and an aggregation may not need them.
+    Rows that occur once per window are cheaper to compute again than to store, and an aggregation may not need such
+    rows.
     """
     readers: dict[Step, int] = {}
     pending = [step for write in writes for step in write.inputs]

@@ -92,8 +92,8 @@ def with_arrival(rows: DataFrame, step: Read) -> DataFrame:
 def with_watermark(rows: DataFrame, watermark: str) -> DataFrame:
     """Add the highest ``watermark`` of all rows that arrived earlier; NULL for the first row.
 
-    Within a part, rows are compared in order. Of earlier parts, only the highest watermark is used. Flink ignores
-    watermarks before 1970 (measured).
+    Within a part, the watermarks of all preceding rows are used. From each earlier part, only its highest watermark is
+    used. Flink ignores watermarks before 1970 (measured).
     """
     own = F.expr(f"IF({micros_of(watermark)} > 0, {watermark}, NULL)")
     upwards = Window.orderBy(PART).rowsBetween(Window.unboundedPreceding, -1)
@@ -105,7 +105,10 @@ def with_watermark(rows: DataFrame, watermark: str) -> DataFrame:
 
 
 def in_time(rows: DataFrame, step: DropLate, seen: Observation) -> DataFrame:
-    """Keep rows whose window was open at their arrival. ``seen`` counts all other rows (``late``)."""
+    """Keep rows whose window was open at their arrival.
+
+    ``seen`` counts the removed rows of windows that satisfy ``step.counted`` (``late``).
+    """
     late = F.expr(f"{MET} IS NOT NULL AND {step.fires} <= {MET}")
     return rows.observe(seen, F.count_if(late & F.expr(step.counted)).alias("late")).where(~late).drop(MET)
 
@@ -113,7 +116,7 @@ def in_time(rows: DataFrame, step: DropLate, seen: Observation) -> DataFrame:
 def drop_overtaken(rows: DataFrame, step: DropOverLate, seen: Observation) -> DataFrame:
     """Keep rows that are later than all emitted rows of their partition at their arrival.
 
-    ``seen`` counts all other rows.
+    ``seen`` counts all other rows (``late``).
 
     A row is emitted as soon as a watermark reaches its time. A row that arrives after this watermark is emitted with
     the next watermark. Each row therefore has two times on the clock of watermarks: its arrival and its emission.

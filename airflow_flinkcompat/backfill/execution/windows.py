@@ -118,7 +118,7 @@ def _timed(rows: DataFrame, step: Assign, nulls: Observation | None) -> DataFram
 
 
 def _local(step: Assign) -> str:
-    """Local time as TIMESTAMP_LTZ. In a session with UTC, both types have equal microseconds."""
+    """Local time as TIMESTAMP_LTZ. In a UTC session, its microseconds equal those of the TIMESTAMP."""
     column = f"c{step.time}"
     return f"from_utc_timestamp({column}, {quoted(step.zone)})" if step.zone else f"CAST({column} AS TIMESTAMP_LTZ)"
 
@@ -129,7 +129,7 @@ def _each_window(rows: DataFrame, step: Assign, time: str) -> DataFrame:
     rows = rows.withColumn(_END, F.expr(windows.ends(time)))
     if windows.slide > windows.size:
         rows = rows.where(f"{time} < {_END}")
-    if windows.overlapping:  # Without overlap, the rows are already in the requested windows only.
+    if windows.overlapping:  # If windows do not overlap, all rows are in requested windows.
         if window_range.starts is not None:
             rows = rows.where(f"{windows.start(_END)} >= {window_range.starts}")
         if window_range.ends is not None:
@@ -155,7 +155,7 @@ def _widened(micros: int | None, by: int) -> int | None:
 
 
 def _between(rows: DataFrame, time: str, first: int | None, last: int | None, kind: str = "TIMESTAMP_NTZ") -> DataFrame:
-    """Keep rows with ``first <= time < last``; None is open.
+    """Keep rows with ``first <= time < last``; None leaves a side open.
 
     A reader can skip data if the condition uses a bare column.
     """
@@ -181,10 +181,10 @@ def in_sessions(rows: DataFrame, step: AssignSessions, seen: Observation) -> Dat
 def in_open_sessions(rows: DataFrame, step: AssignSessions, seen: Observation, late: Observation) -> DataFrame:
     """Assign rows to sessions that were open at their arrival.
 
-    ``late`` counts the rows that arrived too late.
+    ``late`` counts the rows of windows in ``step.counted`` that arrived too late.
 
-    Rows whose final sessions touch are processed one by one in order of arrival. Other rows never share a session. One
-    task keeps the touching rows of one key in memory.
+    Rows touch if at most one gap is between consecutive rows. Touching rows are processed one by one in order of
+    arrival. Rows that do not touch never share a session. One task keeps the touching rows of one key in memory.
     """
     rows = _touching(rows, step, seen)
     met = f"from_utc_timestamp({MET}, {quoted(step.zone)})" if step.zone else f"CAST({MET} AS TIMESTAMP_LTZ)"
@@ -200,7 +200,7 @@ def in_open_sessions(rows: DataFrame, step: AssignSessions, seen: Observation, l
         F.expr(f"concat(went.closed, transform(went.open, s -> {_closed('CAST(NULL AS INT)')}))").alias("sessions"),
     )
     # If several sessions contain a row's time, the row belongs to the first session that closed after the row arrived.
-    # A session that began later may lie in the same place.
+    # A session that began later may cover the same time.
     own = (
         f"filter(sessions, s -> s.first <= r.{_MICROS} AND r.{_MICROS} + {step.gap} <= s.last "
         f"AND coalesce(r.{_NUMBER} < s.closed, TRUE))[0]"
@@ -215,7 +215,7 @@ def in_open_sessions(rows: DataFrame, step: AssignSessions, seen: Observation, l
 
 
 def _cut_sessions_sql(gap: int) -> str:
-    """Spark SQL that cuts sessions from touching rows.
+    """Spark SQL that divides touching rows into sessions.
 
     The SQL returns three lists: ``closed`` sessions in order, ``open`` sessions, and numbers of ``late`` rows. Each
     closed session has the number of the first row that arrived after its end.
@@ -249,7 +249,7 @@ def _closed(closed: str) -> str:
 
 
 def _touching(rows: DataFrame, step: AssignSessions, seen: Observation) -> DataFrame:
-    """Rows with their time, and with a number that touching rows of a partition share."""
+    """Add the time to rows, and a number that touching rows of a partition share."""
     column = f"c{step.time}"
     rows = rows.observe(seen, F.count_if(F.expr(f"{column} IS NULL")).alias("nulls"))
     time = f"from_utc_timestamp({column}, {quoted(step.zone)})" if step.zone else f"CAST({column} AS TIMESTAMP_LTZ)"

@@ -16,7 +16,7 @@ from airflow_flinkcompat.backfill.spark_sql.translations import ERROR
 from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.plan.types import APPROXIMATE, CHARACTERS, INTEGERS, Column, DataType
 
-_UNQUOTED_LENGTH = 24  # Flink quotes every text that is longer.
+_UNQUOTED_LENGTH = 24  # Flink quotes every longer text.
 _ESCAPES = {"\\t": "\t", "\\n": "\n", "\\r": "\r", "\\\\": "\\"}
 _SQL_TIME = "[0-9]{4}-[0-9]{2}-[0-9]{2}%s[0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]{0,9})?"
 _DECIMAL = "^[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?$"
@@ -254,7 +254,7 @@ def _csv_field(format: CsvFormat, kind: DataType, column: str, record: bool) -> 
 
 
 def _csv_quoted(format: CsvFormat, text: str) -> str:
-    """Quote a text like Flink's writer: for its length, a backslash, or a character up to the delimiter."""
+    """Quote a text, as Flink does, if it is long or contains a backslash or a character up to a delimiter."""
     last = max(ord(format.delimiter), ord(format.quote), ord("\n"))
     length = f"(char_length({text}) + regexp_count({text}, '[\\\\x{{10000}}-\\\\x{{10FFFF}}]'))"
     unsafe = f"{text} RLIKE '[\\\\x00-\\\\x{{{last:x}}}\\\\\\\\]'"

@@ -37,7 +37,7 @@ def csv(
     partitions: tuple[str, ...] = (),
     ordered: bool = False,
 ) -> DataFrame:
-    """CSV fields ``f0`` … as text, split like in Flink. More columns contain partitions and order."""
+    """CSV fields ``f0`` … as text, split like in Flink. Additional columns store partitions and order."""
     reader = session.read.options(recursiveFileLookup=not partitions, **_csv_options(format))
     folders = [identifier(name) for name in partitions]
     schema = ", ".join([_csv_schema(format, len(fields)), *(f"{name} STRING" for name in folders)])
@@ -80,7 +80,7 @@ def messages(
     rows = rows.where(f"{binary} IS NOT NULL").withColumn(_TEXT, F.expr(text)).where(f"{_TEXT} IS NOT NULL")
     others = [name for name in rows.columns if name != _TEXT]
     if isinstance(format, JsonFormat):
-        # In a separate column, because Spark would otherwise parse again for each use.
+        # A separate column stores the parsed text, because Spark would otherwise parse the text again for each use.
         rows = rows.select(*others, _json_parsed(table, format, fields).alias(_TEXT))
         rows = rows.select(*others, F.explode(_json_rows(table, format)).alias(_TEXT))
         return rows.select(

@@ -238,9 +238,9 @@ def _plain(data_type: DataType) -> DataType:
 
 
 Part = Callable[[str, str], str]
-"""Function of a name in PARTS and its SQL over rows.
+"""Function that returns Spark SQL for a part of an aggregate.
 
-The function returns Spark SQL for a part of an aggregate.
+The arguments are the name of the part in PARTS, and SQL that computes the part from rows.
 """
 
 
@@ -412,7 +412,7 @@ def _regex(pattern: Expression) -> str:
 
 
 def _escaped(constant: Expression, parts: Mapping[str, str]) -> str:
-    """Convert a constant text to a regular expression. Characters in ``parts`` are replaced."""
+    """Escape a constant text for a regular expression, but replace each character that is in ``parts``."""
     text = str(constant.value) if isinstance(constant, Literal) else ""
     return "".join(parts.get(c, c if c.isalnum() or not c.isascii() else f"\\{c}") for c in text)
 

@@ -22,7 +22,7 @@ from airflow_flinkcompat.plan.types import CHARACTERS, INTEGERS, SYMBOL, DataTyp
 LOCAL = "LOCAL TIME"
 """Call that returns the TIMESTAMP or DATE that a clock shows at an instant.
 
-The second argument is its zone.
+The second argument is the time zone of the clock.
 """
 OF_SECONDS = "LOCAL TIME OF SECONDS"
 """Call that returns the local time for a number of seconds since 1970."""
@@ -87,7 +87,7 @@ class _Rewriting:
         if call.function not in _LOCAL or call.type.name == "TIMESTAMP_LTZ":
             return call
         if call.type.name == "DATE" and call.args[0].type.name == "TIMESTAMP_LTZ":
-            # Not through a TIMESTAMP, because Flink counts its days before 1970 differently (measured).
+            # No conversion to TIMESTAMP: Flink counts the days of a TIMESTAMP before 1970 differently (measured).
             return replace(self.local(call.args[0], call.span), type=call.type)
         seen = tuple(self.local(arg, call.span) if arg.type.name == "TIMESTAMP_LTZ" else arg for arg in call.args)
         return replace(call, args=seen) if seen != call.args else call

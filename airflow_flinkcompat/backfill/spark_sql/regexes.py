@@ -1,8 +1,8 @@
 r"""Regular expressions that have the same meaning in Flink and Spark for every text.
 
-Flink and Spark both pass patterns to Java's ``java.util.regex``. Three kinds of constructs are refused. Constructs of
-the first kind depend on the Java version (``\b``, ``\X``, ``\p``). Constructs of the second kind could match half of
-a character above U+FFFF. Constructs of the third kind are not regular (look-around, references, nested classes).
+Flink and Spark both pass patterns to Java's ``java.util.regex``. Constructs are refused if they depend on the Java
+version (``\b``, ``\X``, ``\p``), or if they could match half of a character above U+FFFF. Constructs that are not
+regular are also refused (look-around, references, nested classes).
 """
 
 from __future__ import annotations

@@ -119,7 +119,7 @@ _FUNCTION_UNITS = {"DAYOFMONTH": "DAY", "DAYOFYEAR": "DOY", "DAYOFWEEK": "DOW"} 
 def _after_1970(template: str, argument: str) -> str:
     """Make an expression fail for times before 1970.
 
-    Flink rounds their parts towards 1970, even to negative hours.
+    Flink rounds the parts of such times towards 1970, which can result in negative hours.
     """
     message = f"{ERROR}Flink computes parts of times before 1970 differently"
     return f"IF({argument} < TIMESTAMP_NTZ '1970-01-01 00:00:00', raise_error('{message}'), {template})"
@@ -278,9 +278,9 @@ _JSON_VALUE = (
 
 
 def _extreme(name: str) -> tuple[Translation, ...]:
-    """Translations of GREATEST and LEAST, which return NULL for a NULL argument.
+    """Translations of GREATEST and LEAST.
 
-    Spark would ignore a NULL argument.
+    For a NULL argument, Flink returns NULL, but Spark ignores the argument.
     """
     of_same = f"IF({{unknown}}, NULL, {name}({{args}}))"
     whole = Translation(("integer", "integer*"), f"IF({{unknown}}, NULL, CAST({name}({{args}}) AS {{type}}))")
@@ -294,7 +294,7 @@ _TRUE_OR_FALSE = (
 
 
 def _tried(kind: str, shape: str, value: str, no_value: str) -> str:
-    """Template for TRY_CAST of a text: a value for plain texts, NULL if certain, otherwise an error."""
+    """Template for TRY_CAST: the value of a plain text, NULL if Flink certainly returns NULL, or an error."""
     fits = f"{{0}} RLIKE '{shape}'" + (f" AND {value} IS NOT NULL" if kind == "DECIMAL" else "")
     return (
         f"CASE WHEN {fits} THEN {value} WHEN {{0}} = '' OR {no_value} THEN NULL "

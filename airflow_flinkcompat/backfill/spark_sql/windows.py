@@ -146,8 +146,9 @@ class Aligned:
     def span(self, window_range: WindowRange) -> tuple[int | None, int | None]:
         """Start of the first and end of the last requested window; None if the range is open.
 
-        Rows in the requested windows have ``first <= time < last``. If windows do not overlap, the converse is also
-        true. If no window is requested, first >= last, or all rows are in other windows.
+        Rows in the requested windows have ``first <= time < last``. If windows do not overlap, no other rows have such
+        a time. If no window is requested, ``first >= last``, or all rows with such a time are in windows that are not
+        requested.
         """
         starts = [window_range.starts, None if window_range.ends is None else window_range.ends - self.size]
         known = [start for start in starts if start is not None]
@@ -161,7 +162,7 @@ class Aligned:
     def ends(self, micros: str) -> str:
         """Spark SQL for the ends of all windows that contain a time, one per row.
 
-        In a gap of a HOP, the end is not after the time.
+        For a time in a gap between the windows of a HOP, the returned end is not later than the time.
         """
         floor = f"{micros} - pmod({micros} - {self.offset}, {{0}})"
         if self.kind is WindowKind.CUMULATE:
@@ -194,8 +195,8 @@ class AskedWindows:
     """Windows that one windowing node must compute, as a function of the published windows.
 
     Attributes:
-        above: The windows over these rows, with their own requested windows and the largest error of their time in
-        microseconds; None if the rows of these windows are published directly.
+        above: Windows that are computed over the rows of this node, their own requested windows, and the largest error
+            of their time in microseconds; None if the rows of this node are published directly.
         every: True if all windows are computed for any published range.
         published_too: True if the windows of the published range are also computed.
     """
