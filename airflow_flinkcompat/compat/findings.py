@@ -29,8 +29,9 @@ Fired = Sequence[tuple[Level, Finding]]
 def decision_groups(fired: Fired) -> list[tuple[Fired, Fired]]:
     """Groups of findings that compete with each other, each with its decisive findings.
 
-    If there is a finding about the engine version, it decides for the whole change. Otherwise the findings of each
-    sink, and those about the script, are one group each. The highest level of a group decides.
+    If there is a finding about the engine version, all findings are one group, which this finding decides. If not, each
+    sink has one group of findings, and the findings about the script are one more group. In each group, the findings
+    with the highest precedence level are decisive.
     """
     whole = [entry for entry in fired if entry[0] is Level.VERSION]
     if whole:

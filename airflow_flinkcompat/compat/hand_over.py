@@ -1,4 +1,4 @@
-"""Record of a hand-over from a backfill to the live job: owners of windows, and the job's start.
+"""Record of a hand-over from a backfill to the live job: each window's owner, and the job's start.
 
 At a boundary B the backfill reads event times before B and owns ``window_end <= B``; the live job owns ``window_end >
 B``. The live job reads from the start of its first window, minus the delay of the watermark. The live job therefore
@@ -33,8 +33,8 @@ class SourceStart:
     """The event time from which the live job reads a table.
 
     ``live_from`` is the first event time that the job must read. ``history_until`` is the event time that the source
-    must have passed before the backfill runs. Both are ISO 8601, with a zone if the column contains instants.
-    ``startup`` are the startup options in the script.
+    must have passed before the backfill runs. Both fields are times in ISO 8601, with a zone if the time column
+    contains instants. ``startup`` are the startup options in the script.
     """
 
     table: str

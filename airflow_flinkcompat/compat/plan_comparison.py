@@ -117,7 +117,7 @@ def _reads_same_data(before: Table, after: Table, key: str) -> bool:
     fact = option(after.option("connector"), TableUse.SOURCE, key) if key != "connector" else None
     if fact is None:
         return False
-    if fact.effect is OptionEffect.ADDRESS:  # a common broker leads to the same cluster
+    if fact.effect is OptionEffect.ADDRESS:  # lists with a common broker name one cluster
         return bool(set.intersection(*(set((each.option(key) or "").split(",")) for each in (before, after))) - {""})
     return fact.effect in _STAYS
 

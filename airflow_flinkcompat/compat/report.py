@@ -60,12 +60,12 @@ def tool_version() -> str:
 class Finding:
     """One rule that applies to the change.
 
-    ``overruled_by`` is the code of the overruling rule, "" if this finding is decisive. ``before`` and ``after`` are
-    the clauses of both sides. ``source`` names the document row or measurement of ``basis``. ``evidence`` contains only
-    the ids of restores. ``sink`` is None for the script as a whole. ``operator`` is the path of an operator, "" if the
-    finding concerns none. ``remedy`` is an option that settles an unknown or keeps the rest of the state;
-    ``remedy_tables`` are the tables that need the option. ``waiver`` is the applied waiver. ``claims`` are the keys of
-    the differences that the finding explains; a report read from JSON has no claims.
+    ``overruled_by`` is the code of the rule that overrules this finding, "" if the finding is decisive. ``before`` and
+    ``after`` are the clauses of both sides. ``source`` names the document row or measurement of ``basis``. Every item
+    of ``evidence`` is the id of a restore. ``sink`` is None for the script as a whole. ``operator`` is the path of the
+    operator, "" if the finding concerns no operator. ``remedy`` is an option that settles an unknown outcome or keeps
+    the rest of the state; ``remedy_tables`` are the tables that need the option. ``waiver`` is the applied waiver.
+    ``claims`` are the keys of the differences that the finding explains; a report read from JSON has no claims.
     """
 
     rule: str
@@ -209,10 +209,10 @@ class OperatorReport:
     """The fate of one stateful operator's state.
 
     ``before`` is None for a new operator, ``after`` is None for a removed operator. ``outcome`` applies to this
-    operator only: other operators of the job may be worse. ``keys`` and ``metrics`` are the keys and metrics of both
-    sides with their fates. ``rows`` are stored rows of Top-N and joins. ``parts`` lists other differing parts as name,
-    before, after. ``consequence`` is the result of a start from the savepoint on open-source Flink. ``resumed`` lists
-    the stored values that would be misread.
+    operator only: other operators of the job may have a worse outcome. ``keys`` and ``metrics`` are the keys and
+    metrics of both sides with their fates. ``rows`` are stored rows of Top-N and joins. ``parts`` lists other differing
+    parts, each with its name, old value and new value. ``consequence`` is the result of a start from the savepoint on
+    open-source Flink. ``resumed`` lists the stored values that would be misread.
     """
 
     path: str

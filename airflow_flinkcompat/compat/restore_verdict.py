@@ -72,7 +72,7 @@ _OF_SETTINGS: Mapping[str, Shown] = dict.fromkeys(
     ),
     Shown.SETTING,
 )
-"""Settings that affect only the choice of operators: with equal operators they have no effect."""
+"""Settings that affect only the choice of operators, and have no effect if the operators are equal."""
 
 
 _OF_SETTINGS_BY_PREFIX = {"table.exec.async-lookup.": Shown.SETTING, "table.optimizer.": Shown.OPTIMIZER}
@@ -80,7 +80,7 @@ _OF_SETTINGS_BY_PREFIX = {"table.exec.async-lookup.": Shown.SETTING, "table.opti
 
 _OF_QUERIES: Mapping[str, Shown] = {
     **dict.fromkeys(("engine", "opaque", "unread"), Shown.NOWHERE),
-    **dict.fromkeys(("source", "sink"), Shown.NOWHERE),  # a table with a different name
+    **dict.fromkeys(("source", "sink"), Shown.NOWHERE),  # the query uses a table with a different name
     **dict.fromkeys(("inserts", "insert order", "pairing", "sharing", "statement set"), Shown.ONE_JOB),
 }
 """Visibility of the parts of queries and scripts. A compiled plan shows every part that is not listed."""
@@ -98,7 +98,7 @@ def visibility(key: str) -> Shown:
         case "setting":
             by_prefix = (shown for prefix, shown in _OF_SETTINGS_BY_PREFIX.items() if name.startswith(prefix))
             return _OF_SETTINGS.get(name) or next(by_prefix, Shown.NOWHERE)
-        case "function" | "statement":  # code, and objects that outlive the session
+        case "function" | "statement":  # plans show neither a function's code nor objects that outlive the session
             return Shown.NOWHERE
     return _OF_QUERIES.get(part, Shown.PLAN)
 
@@ -252,8 +252,8 @@ class RestoreVerdict:
     def adjust(self, finding: Finding, rule: Rule) -> Finding:
         """Adjust a rule's finding to the diff of the planned jobs.
 
-        If the plans are equal and show all of the finding's differences, the finding becomes compatible. If Flink
-        refuses the restore, the finding loses its own consequence.
+        If the plans are equal and show all of the finding's differences, the finding becomes compatible. If Flink's
+        planner predicts a refusal, the consequence of the finding is removed.
         """
         prediction = self.prediction
         if rule is not DIFFERS and prediction is not None and prediction.refusal is not None:
@@ -293,7 +293,7 @@ class RestoreVerdict:
         return bool(differences) and all(map(self._is_shown, differences or ()))
 
     def _differences(self, finding: Finding) -> list[Difference] | None:
-        """The differences that a finding claims, or else all of its query; None if a claim is unknown."""
+        """The differences that a finding claims, or all differences of its query; None if a claim is unknown."""
         if finding.claims:
             known = {each.key: each for each in self.change.differences}
             return [known[key] for key in finding.claims] if known.keys() >= {*finding.claims} else None
@@ -331,7 +331,7 @@ class RestoreVerdict:
                 } and name in prediction.bare_sinks
         return prediction.alike and (
             shown is Shown.SETTING or not prediction.stand_ins
-        )  # a stand-in supports fewer optimizations
+        )  # a stand-in table supports fewer optimizations
 
     @property
     def _has_unknown_lookups(self) -> bool:
@@ -350,7 +350,7 @@ class RestoreVerdict:
         return (*self.change.removed, *self.change.added)
 
     def _with_its_insert(self, table: Table) -> bool:
-        """True if a one-sided table is only the sink of INSERTs that are added or removed."""
+        """True if a table that only one side declares is only the sink of added or removed INSERTs."""
         name = last_name(table.name)
         into = {last_name(pair.sink) for pair in self.change.pipelines if pair.sink}
         return name not in into and any(name == last_name(each.sink or "") for each in self._added_or_removed)

@@ -45,7 +45,7 @@ class TableApiCover(Enum):
 
 
 class Fate(StrEnum):
-    """Fate of one metric's stored value. ``same``: the metric is unchanged, only other parts are in doubt."""
+    """Fate of a metric's stored value; ``same``: the metric is unchanged, only other parts are in doubt."""
 
     KEPT = "kept"
     FROM_ZERO = "starts from zero"
@@ -138,8 +138,8 @@ class Rule:
         table_api_cover: The Table API programs to which the rule applies.
         yields_to: The code of a rule that, by the vendor's documents, overrules this rule in the same pipeline. If "",
             the worse finding decides.
-        beside_operators: True if the rule concerns only tables, settings, or parts of a query outside its operators.
-            Its doubt then does not affect unchanged operators.
+        beside_operators: True if the rule concerns only tables, settings, or parts of a query outside its operators. An
+            unknown verdict of such a rule does not affect unchanged operators.
     """
 
     code: str
@@ -235,4 +235,4 @@ NOT_COVERED = Rule(
     ),
     beside_operators=True,
 )
-"""The rule for a difference that no other rule claims. It has no search function."""
+"""The rule for a difference that no other rule claims. This rule has no search function."""

@@ -187,7 +187,7 @@ RULES = (ADDED, REMOVED, UNDECLARED_FUNCTION)
 
 
 NO_SCRIPT = hashlib.sha256(b"").hexdigest()
-"""The hash of a missing side."""
+"""The hash of an empty script, which stands for a missing side."""
 
 
 def added_report(new: Side, old_source: str) -> Report:

@@ -102,7 +102,7 @@ def equal_conditions(old: Side, new: Side) -> bool:
 
 
 def _equal(old: Side, new: Side, outcome: Callable[[list[Any]], Any]) -> bool:
-    old, new = ((expressions, cache(resolve)) for expressions, resolve in (old, new))  # called on every row
+    old, new = ((expressions, cache(resolve)) for expressions, resolve in (old, new))  # resolve is called on every row
     try:
         variables = {each.name: each for each in (*_variables(old), *_variables(new))}
         constants = [*_constants(old[0]), *_constants(new[0])]

@@ -183,7 +183,7 @@ class Change:
 
     @property
     def _statement_sets(self) -> tuple[list[int | None], list[int | None]]:
-        """For each pair and side, the position of the first pair in its statement set; None outside of a set."""
+        """Per side, each pair's statement set as the position of the set's first pair; None without a set."""
         old = [pair.old_pipeline.statement_set for pair in self.pipelines]
         new = [pair.new_pipeline.statement_set for pair in self.pipelines]
         first_of_old, first_of_new = ([None if n is None else side.index(n) for n in side] for side in (old, new))
@@ -404,7 +404,7 @@ def _format_reader(pair: OperatorPair, first: OperatorPair) -> str:
 
 
 def _readers(pipelines: Iterable[PipelinePair]) -> tuple[Sequence[OperatorPair], list[int], list[int]]:
-    """All operator pairs, and for each side the first position of an equal operator in the same job."""
+    """All operator pairs and, per side, the position of the first equal operator in the same job."""
     pairs = [operator for pipeline in pipelines for operator in pipeline.operators]
     if len(pairs) == 1:
         return pairs, [0], [0]

@@ -61,7 +61,7 @@ def differences_of(
 LITERAL_ROWS = "literal rows"
 """Name of the input of a query that reads no table."""
 _ORIGIN = ("source", "source hints")
-"""Parts that only a segment above a table has; the pairing reports if an operator replaces the table."""
+"""Parts of a segment that reads a table; the pairing reports an operator that replaces the table."""
 
 
 def _segment_parts(segment: StatelessSegment) -> dict[str, Any]:
@@ -83,7 +83,7 @@ def _segment_parts(segment: StatelessSegment) -> dict[str, Any]:
 
 
 def operator_parts(operator: Operator) -> dict[str, Any]:
-    """Everything that an operator contains, by part, without the operators below."""
+    """Everything that an operator contains, by part, without the upstream operators."""
     if isinstance(operator, AggregateOperator):
         return _aggregate_parts(operator)
     if isinstance(operator, OtherOperator):
@@ -150,7 +150,7 @@ def _aggregate_parts(operator: AggregateOperator) -> dict[str, Any]:
 
 
 def output_parts(output: Output) -> dict[str, Any]:
-    """Everything above the stateful operator nearest the sink, by part."""
+    """Everything between the last stateful operator and the sink, by part."""
     return {
         **_segment_parts(output.segment),
         "windows": output.segment.windows,

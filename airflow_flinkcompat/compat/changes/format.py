@@ -219,7 +219,7 @@ def place_of(values: Iterable[Any]) -> Span | None:
     """Range from the first to the last place of some values; None unless all are in one source file."""
     found = [span for value in values for span in _spans(value)]
     if len(found) == 1:
-        return found[0]  # returned unchanged: its lines are computed only when they are shown
+        return found[0]  # returned unchanged: the lines of a span are computed only when shown
     if len({span.source for span in found}) != 1:
         return None
     first = min(found, key=lambda span: (span.line, span.column))
@@ -228,7 +228,7 @@ def place_of(values: Iterable[Any]) -> Span | None:
 
 
 def _changed_members(value: Any, other: Any) -> Iterable[Any]:
-    """Members that the other value lacks; if both have the same members, those that moved."""
+    """Members that the other value lacks; the moved members if both values have the same members."""
     if not (isinstance(value, tuple | frozenset) and isinstance(other, tuple | frozenset)):
         return (value,)
     added = [each for each in value if each not in other]

@@ -138,7 +138,7 @@ COLUMNS_BELOW = "columns below"
 
 @dataclass(frozen=True)
 class OperatorPair:
-    """An operator on both sides, paired by its place below a sink; ``path`` is like ``sink > 1 > 2``."""
+    """An operator on both sides, paired by its path upstream from a sink, such as ``sink > 1 > 2``."""
 
     path: str
     old: Operator
@@ -253,7 +253,7 @@ class PipelinePair:
 
     @cached_property
     def differences(self) -> tuple[Difference, ...]:
-        """Differences above the operators, and one difference for added or removed operators."""
+        """Differences downstream of all stateful operators, and one difference for added or removed operators."""
         spans = (self.old.span, self.new.span)
         found = differences_of(self.place, output_parts(self.old), output_parts(self.new), spans)
         if self.removed or self.added:
@@ -339,7 +339,7 @@ def has_rules(operator: Operator) -> bool:
 
 
 def align_union_inputs(old: Operator, new: Operator) -> tuple[Operator, Operator]:
-    """Both sides of a union, with the new inputs in the old order and the written order as an attribute."""
+    """Both sides of a union: new inputs in the order of the old inputs, with their order as an attribute."""
     if not isinstance(old, OtherOperator) or not isinstance(new, OtherOperator) or old.kind != OtherKind.UNION_ALL:
         return old, new
     ours, theirs = (list(zip(side.segments, side.rows, strict=True)) for side in (old, new))

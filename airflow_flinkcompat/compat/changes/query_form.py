@@ -166,7 +166,7 @@ def _selected_positions(below: Node, *, in_order: bool) -> tuple[int | None, ...
 
 
 def _columns(node: Node) -> tuple[tuple[int | None, ...], int]:
-    """Position of each column below projections and filters (None if computed), and the column count."""
+    """Input position of each projected column (None if computed), and the number of input columns."""
     while isinstance(node, Filter):
         node = node.input
     if not isinstance(node, Project):
@@ -240,7 +240,7 @@ def never_null(output: Output, program: Program) -> set[str]:
 
 
 def words(*texts: object) -> frozenset[str]:
-    """All words of some texts in lower case. Each name in a text consists of such words."""
+    """All words of some texts in lower case. Each name in a text consists of one or more words."""
     spelled = (f"{text.form} {text.text}" if isinstance(text, NormalForm) else str(text) for text in texts)
     return frozenset(word for text in spelled for word in re.findall(r"\w+", text.lower()))
 

@@ -66,8 +66,8 @@ def may_be_same_operator(pair: OperatorPair) -> bool:
     """True if an operator differs only in expressions that Flink may simplify to the same expression."""
     pipeline = pair.pipeline
     if any(pipeline.steps):
-        return False  # the Table API keeps columns below an operator that SQL drops
-    if pipeline.removed or pipeline.added:  # the operator may have a wrong partner
+        return False  # the Table API keeps input columns of an operator that SQL drops
+    if pipeline.removed or pipeline.added:  # the operator may be paired with a wrong operator
         return may_be_same_query(pipeline)
     if not pair.differences:
         return False

@@ -1,6 +1,6 @@
 """Values and defaults of settings, and the emit settings of a query.
 
-A setting that is omitted has the same effective value as one set to its default. This module does not read a
+An omitted setting has the same effective value as a setting that is set to its default. This module does not read a
 cluster's configuration file: pass the settings of that file as settings of the side.
 """
 

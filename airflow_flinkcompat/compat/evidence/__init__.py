@@ -1,8 +1,8 @@
 """Measured restores, as data: the id of each change, and its outcome on each line of Flink.
 
 ``python -m dev.measure pairs --evidence`` generates ``restores.json`` from the committed results; do not edit the file
-manually. A line is ``major.minor``. A restore from one line to another has a key such as ``1.20 to 2.3``. The same
-command generates ``upgrades.json`` with the stored parts of jobs that were restored on another line.
+manually. A line is ``major.minor``. A restore from one line to another line has a key such as ``1.20 to 2.3``. The same
+command generates ``upgrades.json`` with the stored parts of jobs that were restored on a different line.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def unknown_ids(ids: Iterable[str]) -> tuple[str, ...]:
 
 
 def lines_restored_right(ids: Iterable[str]) -> tuple[str, ...]:
-    """The lines on which every one of these restores was run and was right.
+    """The lines of Flink on which all restores with these ids were run and were right.
 
     Args:
         ids: Ids that a verdict names.

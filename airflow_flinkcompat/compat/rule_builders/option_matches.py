@@ -274,7 +274,7 @@ def _file_system(path: str | None) -> tuple[str, str]:
 
 
 def _has_renamed_option(change: OptionChange) -> bool:
-    """True if a different option, such as a topic pattern, now names the location of the removed option."""
+    """True if a different option, such as a topic pattern, replaces the removed option."""
     key, value = change.key, change.before.get(change.key)
     if key in ("topic", "topic-pattern"):
         return bool({"topic", "topic-pattern"} & change.after.keys())

@@ -62,8 +62,8 @@ def parts_rule(
 ) -> Rule:
     """Create a rule about operators that have one of ``kinds`` on both sides.
 
-    ``rows`` maps each part to its row. Parts of different inputs share one row. ``of`` is the class of the operators.
-    ``vvr`` and ``flink`` are the general verdicts of the rule, as its example shows them.
+    ``rows`` maps each part to its row. A part has the same row for each input of an operator. ``of`` is the class of
+    the operators. ``vvr`` and ``flink`` are the general verdicts of the rule, as its example shows them.
     """
     spoken = frozenset(kinds)
 

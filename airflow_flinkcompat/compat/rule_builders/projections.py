@@ -1,4 +1,4 @@
-"""Verdicts on changed projections and conditions above an operator.
+"""Verdicts on changed projections and conditions over the output of an operator.
 
 The restores were run on open-source Flink 2.3.0 with sinks without state. EXPLAIN showed where the planner evaluates a
 computation or a condition.
@@ -60,14 +60,14 @@ def joins(pair: PipelinePair) -> list[JoinOperator]:
 
 
 def moved_by_outer_join(pair: PipelinePair) -> bool:
-    """True if a changed condition above an outer join may change the planned join type."""
+    """True if a changed condition on the output of an outer join may change the planned join type."""
     kept = (JoinForm.TEMPORAL, JoinForm.LOOKUP)
     outer = [top for top in joins(pair) if top.join != "INNER" and top.form not in kept]
     return "filters" in pair.parts and bool(outer)
 
 
 def projection_on_vvr(pair: PipelinePair) -> Verdict | None:
-    """Unknown on VVR if a condition or computation may be evaluated below an operator; None if not."""
+    """Unknown on VVR if a condition or computation may be evaluated upstream of an operator; else None."""
     if "filters" in pair.parts:
         if moved_by_outer_join(pair):
             return unknown("the condition may require a match, which turns the outer join into a different join")
@@ -281,7 +281,7 @@ def _projection(pair: PipelinePair) -> Verdict | None:
         return unknown(reason)
     nameless = not pair.old.sink and not pair.new.sink
     if (seen := _measured_projection(pair)) is not None:
-        # Before other sinks, Flink may store updates again, or whole rows.
+        # In front of any other sink, an operator may store the updates or whole rows.
         moved = "" if nameless else sinks.stays(pair)
         return unknown(moved) if moved else seen
     old, new = sinks.connectors(pair)

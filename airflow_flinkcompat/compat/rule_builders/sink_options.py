@@ -223,7 +223,7 @@ def _judge_in_modes(
 
 
 def _decodes(fact: OptionFact, pair: OperatorPair) -> bool:
-    """True if the option affects only the decoding of rows that no operator above has stored."""
+    """True if the option affects only the decoding of rows that no downstream operator stores."""
     return fact.effect is OptionEffect.DECODING and not has_state_above(pair)
 
 

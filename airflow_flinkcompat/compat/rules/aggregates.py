@@ -29,7 +29,7 @@ PAGES = {AggregateKind.GROUP: "Group Aggregate page", OverOperator.KIND: "Over A
 
 @dataclass(frozen=True)
 class Unwindowed:
-    """Restores of a metric rule on a kind of operator without a window; ``on_page``: the vendor has a row."""
+    """Restores of a metric rule on an unwindowed operator; ``on_page``: the vendor's page has a row."""
 
     restores: tuple[str, ...] = ()
     on_page: bool = False
@@ -92,7 +92,7 @@ def _metric_rule(
     over: Unwindowed = UNSEEN,
     yields_to: str = "",
 ) -> Rule:
-    """Rule that applies if :attr:`MetricFates.codes` has its code; ``rows`` are on the window pages."""
+    """Rule that applies if :attr:`MetricFates.codes` has its code; ``rows``: row numbers on the window pages."""
     windowless = {AggregateKind.GROUP: group, OverOperator.KIND: over}
     on_vvr = documented(vvr, "Window TVF row {}; Group Window Aggregate row {}".format(*rows))
     # The pages about aggregations without a window lack some rows.

@@ -104,7 +104,7 @@ def is_known(call: FunctionCall | AggregateCall, program: Program) -> bool:
 
 
 def undeclared_calls(program: Program, output: Output) -> list[FunctionCall]:
-    """Undeclared calls above an aggregation that read no metric, so that the function may be an aggregate."""
+    """Undeclared calls over an aggregation that read no metric, so that the function may be an aggregate."""
     if not isinstance(output.segment.origin, AggregateOperator):
         return []
     return [

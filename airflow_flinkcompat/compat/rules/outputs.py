@@ -93,7 +93,7 @@ def keeps_state_anywhere(pair: OperatorPair) -> bool:
 
 
 def judge_added_input(pair: OperatorPair) -> Verdict:
-    """Verdict on an added last input, which does not change the positions of the other inputs."""
+    """Verdict on an added or removed last input of a UNION ALL; other inputs keep their positions."""
     gone, come = (dict(side.attributes)["further inputs"] for side in (pair.old, pair.new))  # type: ignore[attr-defined]
     if gone or keeps_state_anywhere(pair):
         return refused_at_submit("ua-remove-last", "ua-stateless-remove", "ua-single-to-union")

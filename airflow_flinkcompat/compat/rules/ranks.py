@@ -49,7 +49,7 @@ def _rankings(pipeline: PipelinePair) -> Iterator[Ranking]:
 
 
 def _regions_above(pipeline: PipelinePair) -> Iterator[tuple[StatelessSegment, StatelessSegment, tuple[str, ...]]]:
-    """Segments directly above a ranking, with the keys of their changed conditions."""
+    """Segments that read a ranking's output directly, with the keys of their changed conditions."""
     parts = ("filters", "window filters")
     found = [(pipeline.old.segment, pipeline.new.segment, pipeline.claim(*parts))]
     for pair in pipeline.operators:

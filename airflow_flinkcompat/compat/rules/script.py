@@ -194,7 +194,7 @@ def _target(difference: Difference, change: Change) -> str | None:
 
 
 def items(change: Change) -> list[str]:
-    """The items of a change as VVR's check counts them: changed metrics, sinks and filters below state."""
+    """The items of a change as VVR's check counts them: changed metrics, sinks, and filters before state."""
     # Two operators of one query may have the same name but are two changes.
     found: dict[tuple[str, str], str] = {}
     for pair in change.operators:

@@ -124,7 +124,7 @@ PROJECTED = ("w-add-window-start", "sinks-columns-renamed", "sinks-column-wider"
 """Restores with changed columns of a print sink, with or without changed columns of the query."""
 KEYED = ("sinks-group-key-added", "sinks-group-key-removed", "sinks-window-key-added", "sinks-window-key-removed")
 REKEYED = {"upsert-kafka": ("sk-group-upsert-pk",), "jdbc": ("sk-group-jdbc-pk",)}
-"""Restores with a changed primary key that contains the result key, and a different location."""
+"""Restores with a different location and a changed primary key that contains the result key."""
 KEY_OF_CHANGES = (
     "a source may emit updates, and Flink may store its rows or the results depending on the primary key of the sink"
 )

@@ -416,7 +416,7 @@ _LABELS: dict[str, str] = {JoinForm.JOIN: "a join of an unknown kind"}
 
 
 def unresolved(sink: Sink) -> Iterator[Opaque]:
-    """Queries below a sink that could not be resolved."""
+    """Unresolved queries whose rows go to a sink."""
     return (each for each in sink.nodes if isinstance(each, Opaque) and each.kind == OtherKind.QUERY)
 
 

@@ -157,7 +157,7 @@ def _marked(side: SingleOperatorQuery, functions: set[str], selected: bool | Non
         ids = ("group-by-to-sql", "group-by-from-sql", "group-by-max-to-sql", "group-by-avg-to-sql")
         return refused_at_submit(*ids, note=note)
     if selected is True and functions == {"SUM"}:
-        # The select is the operator that SQL adds.
+        # The select results in the same operator that SQL adds.
         return right("group-by-select-to-sql")
     if selected is False and all(column.type.nullable for column in side.table.columns):
         # A separate operator computes lit(1). To count a column that is never NULL, Flink needs no such operator.

@@ -87,7 +87,7 @@ def measured_line_adjuster(verdict: Verdict, target: Any, change: Change) -> Ver
 
 
 def _is_edit(target: Any) -> bool:
-    """True if the pair is part of a query and differs in no hints."""
+    """True if the pair belongs to a query, and no hint of the query differs."""
     pipeline = target.pipeline if isinstance(target, OperatorPair) else target
     if not isinstance(pipeline, PipelinePair):
         return False
@@ -296,5 +296,5 @@ class FlinkEngine:
     safe_finding_adjusters = (mapping_adjuster,)
 
     def level(self, rule: Rule) -> Level:
-        """The same level for all rules."""
+        """One precedence level for all rules."""
         return Level.REST

@@ -91,8 +91,8 @@ def modes(pair: OperatorPair) -> tuple[LookupMode, LookupMode]:
 def possible_modes(pair: OperatorPair) -> tuple[tuple[LookupMode, LookupMode], ...]:
     """The possible pairs of old and new lookup mode of a join.
 
-    An unknown connector has the same mode on both sides if nothing changed that may determine the mode. The result is
-    empty if the modes cannot be limited to pairs.
+    Even if the connector is unknown, both sides have the same mode if nothing changed that may determine the mode. If
+    no possible pair is known, the result is empty.
     """
     found = modes(pair)
     if LookupMode.NOT_KNOWN not in found:

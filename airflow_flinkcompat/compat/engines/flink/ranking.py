@@ -102,7 +102,7 @@ def same_types(old: tuple[DataType, ...], new: tuple[DataType, ...]) -> bool | N
 
 
 def is_number(column: Expression) -> bool:
-    """True if a column is the unchanged number of a ranking."""
+    """True if a column only passes on the rank number."""
     return isinstance(column, OperatorColumn) and isinstance(column.output, RankNumber)
 
 

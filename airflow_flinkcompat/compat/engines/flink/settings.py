@@ -155,7 +155,7 @@ def _ttl_of_aggregations(changed: Changed) -> bool:
 
 
 READ_IN_PARALLEL = (SourceState.PARTITIONS, SourceState.FILES)
-"""Sources with the job's parallelism. Flink spreads their positions over any number of subtasks."""
+"""Sources with the job's parallelism, whose positions Flink spreads over any number of subtasks."""
 
 
 def _free_to_rescale(changed: Changed) -> bool:
@@ -344,7 +344,7 @@ HARMLESS = inferred(
     ids=_NOT_STORED,
 )
 _OF_THE_JOB = "execution."
-"""Prefix of keys that only Flink's classes declare. Other keys may be old SQL client settings."""
+"""Prefix of keys that only Flink's classes declare. A different key may be an old SQL client setting."""
 NO_OPTION = inferred(
     Outcome.COMPATIBLE,
     "no class in these lines of Flink declares the key, so the setting has no effect",

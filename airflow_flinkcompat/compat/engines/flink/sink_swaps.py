@@ -48,7 +48,7 @@ TAKEN_AWAY = {
     "upsert-kafka": ("sk-group-upsert-to-print", "sk-group-upsert-to-jdbc"),
     "filesystem": ("sk-stateless-direct-filesystem-to-print",),
 }
-"""Restores of sinks whose state has no operator in the new job: refused at submit."""
+"""Restores that Flink refused at submit, because the new job has no operator for the sink's state."""
 
 
 KAFKA_TO_FILES = ("sk-stateless-kafka-to-filesystem",)

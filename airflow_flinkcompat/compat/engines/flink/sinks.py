@@ -49,7 +49,7 @@ def tables(pair: PipelinePair) -> tuple[Table | None, Table | None]:
 
 
 def location_changed(old: Table, new: Table) -> bool:
-    """True if the options refer to a different location for results. A common broker is the same location."""
+    """True if the options name a different location for results. Lists with a common broker are equal."""
     connector = new.option("connector")
     if old.option("connector") != connector:
         return True

@@ -171,7 +171,7 @@ def _read(operator: AggregateOperator | OverOperator) -> tuple[Expression, ...]:
 
 
 def called(calls: Iterable[AggregateCall], functions: frozenset[str], distinct: bool = False) -> bool:
-    """True if all calls are of these built-in functions, and over all rows."""
+    """True if all calls are calls of these built-in functions over all rows."""
     return all(
         call.function in functions
         and call.language == "builtin"
@@ -272,9 +272,10 @@ def chains_differ(old: SingleOperatorQuery, new: SingleOperatorQuery) -> Verdict
 
 
 def merged(pair: PipelinePair) -> Verdict:
-    """Verdict on conditions that move between equal operations.
+    """Verdict on conditions that have a different place among operations that are otherwise equal.
 
-    The planner merges consecutive conditions (FILTER_MERGE), and a projection with a condition into one Calc.
+    The planner merges consecutive conditions (FILTER_MERGE). The planner also merges a projection and a condition into
+    one Calc.
     """
     if not (nothing_else(pair) and by_default(pair)):
         return unknown(ELSEWHERE)

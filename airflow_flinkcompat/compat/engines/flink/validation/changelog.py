@@ -1,7 +1,7 @@
 """Changelog support: the changes that a query emits, and those that its sink accepts.
 
-Flink's planner makes the same check (``FlinkChangelogModeInferenceProgram``). The behavior of each operator is that of
-a 2.3.0 planner.
+The check reproduces ``FlinkChangelogModeInferenceProgram`` of Flink's planner. Each operator behaves as in the planner
+of Flink 2.3.0.
 """
 
 from __future__ import annotations

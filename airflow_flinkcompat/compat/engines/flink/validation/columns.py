@@ -135,7 +135,7 @@ def temporal_join_faults(root: Node) -> Iterator[Fault]:
 
 
 def _below(node: Node, above: Sequence[Expression]) -> Iterator[Fault]:
-    """Faults of a node and its inputs. ``above`` are WHERE conditions over the node's columns."""
+    """Faults of a node and its inputs. ``above`` are downstream WHERE conditions on the node's columns."""
     match node:
         case Filter():
             yield from _below(node.input, (*above, *conjuncts(node.condition)))
@@ -178,7 +178,7 @@ def _is_stored(key: Expression) -> bool:
 
 
 def _key(part: Expression, width: int) -> Expression | None:
-    """The part of an equality over the right input, if the other part is over the left input only."""
+    """The operand of an equality that reads only the right input, if the other reads only the left input."""
     if not isinstance(part, FunctionCall) or part.function not in _EQUALITIES:
         return None
     sides = [_sides(arg, width) for arg in part.args]

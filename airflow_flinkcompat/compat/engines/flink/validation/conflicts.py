@@ -73,7 +73,7 @@ REMEDY = (
     "add ON CONFLICT DO DEDUPLICATE (keeps the latest row of a key), DO NOTHING (keeps the first row) or DO ERROR "
     f"(fails the job) to the end of the INSERT, or set {REQUIRED} = false"
 )
-"""The remedy for a missing clause. DO NOTHING and DO ERROR need a watermark on every source."""
+"""The remedy for a missing ON CONFLICT. DO NOTHING and DO ERROR need a watermark on every source."""
 
 
 _OTHER_VALUES = frozenset({"UPPER", "LOWER", "TRIM", "SUBSTRING", "SUBSTR", "CONCAT", "ABS", "MOD", "DATE_FORMAT"})
