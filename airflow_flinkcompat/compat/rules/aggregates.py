@@ -92,7 +92,7 @@ def _metric_rule(
     over: Unwindowed = UNSEEN,
     yields_to: str = "",
 ) -> Rule:
-    """Rule that applies if :attr:`MetricFates.codes` has its code; ``rows``: row numbers on the window pages."""
+    """Rule that applies if :attr:`MetricFates.codes` has its code; ``rows``: numbers on the window pages."""
     windowless = {AggregateKind.GROUP: group, OverOperator.KIND: over}
     on_vvr = documented(vvr, "Window TVF row {}; Group Window Aggregate row {}".format(*rows))
     # The pages about aggregations without a window lack some rows.
