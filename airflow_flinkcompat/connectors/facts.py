@@ -127,8 +127,8 @@ class ListedPlaces:
         reordered: Restores with the same places in a different order.
         added: Restores with added places. Such restores return the right rows if a start without state reads new
             places from the beginning.
-        from_beginning: The option and value that make a start without state read from the beginning; empty if it
-            always does.
+        from_beginning: The option and value that make a start without state read from the beginning; empty if every
+            such start reads from the beginning.
         pattern: The option for a regular expression instead of a list; "" if there is no such option.
         matched: Restores with a regular expression that matches the former places.
     """

@@ -113,7 +113,7 @@ def memory(text: str) -> int:
 
 def elements(text: str, separator: str = ";") -> list[str]:
     """The parts of a list; quoted parts may contain the separator."""
-    if text.startswith("["):  # Flink parses it as YAML; if that fails, the whole text is one part
+    if text.startswith("["):  # Flink parses the list as YAML; if that fails, the whole text is one part
         return [_QUOTED.sub(r"\2", part.strip()) for part in text.strip("[]").split(",") if part.strip()]
     parts, rest = [], text
     while rest:

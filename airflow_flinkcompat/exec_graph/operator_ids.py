@@ -2,7 +2,7 @@
 
 SQL sets no operator ids, so Flink computes them (``StreamGraphHasherV2``, the same in 1.20 to 2.3). An operator's id
 depends on the number of operators that were hashed before it, the number of readers that are chained to it, and the
-ids of its inputs. Names, expressions and tables have no influence.
+ids of its inputs. Names, expressions and tables have no influence on the id.
 """
 
 from __future__ import annotations

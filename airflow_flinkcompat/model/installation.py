@@ -19,7 +19,7 @@ Extra = Literal["deploy", "gcs", "local-flink", "lsp", "native", "s3", "spark", 
 
 
 def install_command(*extras: Extra) -> str:
-    """The pip command that reinstalls this package with extras, from the origin of the installation.
+    """The pip command that reinstalls this package from its original source, with extras.
 
     Args:
         extras: The extras to install.

@@ -82,7 +82,7 @@ def column_origins(sink: Sink, output: Output) -> Mapping[str, tuple[ColumnOrigi
 
 
 def composition(value: Expression, segment: StatelessSegment) -> Composition | None:
-    """The composition of a value, traced through all lower operators; None if unknown."""
+    """The composition of a value, traced through all upstream operators; None if unknown."""
     try:
         parts = set(_of(value, segment))
     except _HiddenOrigin:

@@ -101,7 +101,7 @@ class StatelessSegment:
 
     @property
     def filters_above_session(self) -> frozenset[Expression]:
-        """Conjuncts on rows after a session window. For other windows, the place of a conjunct has no effect."""
+        """Conjuncts downstream of a session window; for other windows, their place has no effect."""
         sessions = [window for window in self.windows if window.window.kind is WindowKind.SESSION]
         return self.filters - sessions[-1].filters_below if sessions else frozenset()
 
@@ -217,7 +217,7 @@ class AggregateOperator(Operator):
     or legacy syntax). ``repeated_keys`` is the number of keys that repeat a column of another key, which changes the
     plan (measured). ``repeated_calls`` is the number of calls that equal another call only after columns are
     resolved; Flink keeps both. ``pruned_inputs`` contains all input columns in order, if only unread metrics need
-    some of them. Such metrics change the plan (EXPLAIN). ``input_columns`` contains all columns of the input: SQL
+    some of them. Unread metrics change the plan (EXPLAIN). ``input_columns`` contains all columns of the input: SQL
     drops unread columns, the Table API does not.
     """
 
@@ -405,7 +405,7 @@ class OtherOperator(Operator):
         return tuple(column for row in self.rows for column in row)
 
     def prune(self, wanted: Set[object]) -> Self:
-        """Remove unread columns of a union. Any other construct reads all its columns."""
+        """Remove unread columns of a union. Any construct other than a union reads all its columns."""
         rows, types = self.rows, self.row_types
         if self.kind == OtherKind.UNION_ALL:
             used = sorted({output.index for output in wanted if isinstance(output, ColumnOutput)})

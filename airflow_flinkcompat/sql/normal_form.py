@@ -102,7 +102,7 @@ def _visible(relation: exp.Expr) -> Iterator[tuple[str, exp.Expr]]:
 
 
 def hint_options(hint: nodes.HintCall, called: Mapping[str, str]) -> list[tuple[str, str]]:
-    """The options of a hint, sorted, because their order has no effect. The last of equal keys applies."""
+    """The sorted options of a hint, whose order has no effect; the last of several equal keys applies."""
     found = {}
     for option in (part for part in hint.expressions if isinstance(part, nodes.Option)):
         key, value = option.this.name, option.expression.name
