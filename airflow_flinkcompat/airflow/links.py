@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from airflow.sdk.types import TaskInstanceKey
 
 PAGE_ROUTE = "flink"
-"""URL route of the page in the navigation."""
+"""URL route of the page of deployments in Airflow's navigation."""
 
 
 def path_of_airflow() -> str:

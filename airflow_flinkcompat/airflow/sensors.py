@@ -43,8 +43,8 @@ class FlinkSqlChangeSensor(ScriptOperator, BaseSensorOperator):
 
     A problem that a person must fix does not fail the run. Examples are a missing or unreadable script, an unknown
     connection, a missing ledger, or a ledger or cluster that does not answer. The sensor reports the problem once in
-    its log and in the XCom ``waiting_for``, and waits. The sensor tries again when a file changes or appears.
-    Otherwise, it tries again after ``poke_interval``, with doubled intervals up to ``recheck``.
+    its log and in the XCom ``waiting_for``, and waits. The sensor tries again when a file changes or appears. If no
+    file changes, the sensor tries again after ``poke_interval``, and doubles the interval up to ``recheck``.
 
     Args:
         poke_interval: Seconds between two reads of the files.

@@ -361,7 +361,7 @@ def _head_cells(row: DeploymentRow | LedgerError) -> tuple[str, ...]:
 
 
 def _notes(row: DeploymentRow | LedgerError) -> Iterator[str]:
-    """Notes below a deployment's row in ``ledger list``."""
+    """Notes that follow a deployment's row in ``ledger list``."""
     if isinstance(row, Exception):
         yield mask_secrets(str(row))
         return
@@ -377,7 +377,7 @@ def _when(entry: LedgerEntry | EntryRow) -> str:
 
 
 def _summary(entry: LedgerEntry) -> list[str]:
-    """Lines about the unfinished or last entry, which is shown below the deployed version."""
+    """Lines about the unfinished or last entry, which follow the deployed version."""
     lines = [
         f"entry {entry.number}, {entry.kind} at {_when(entry)} UTC" + (f", by {entry.owner}" if entry.owner else "")
     ]

@@ -30,7 +30,7 @@ class NamedScript:
 
     @property
     def source(self) -> str:
-        """The name in messages."""
+        """The name of the script in messages."""
         return "<stdin>" if self.name == STDIN else self.name
 
 

@@ -46,7 +46,7 @@ class Baseline:
 
 
 FormerBaseline = Baseline | InputError | ScriptError
-"""The deployed version of a removed deployment, or the error if it is unknown."""
+"""The deployed version of a removed deployment, or an error if the version is unknown."""
 
 
 class Baselines(Protocol):

@@ -70,8 +70,8 @@ def render_fleet_text(fleet: FleetDiff) -> str:
 def render_fleet_markdown(fleet: FleetDiff) -> str:
     """Render the reviews as a pull-request comment, or as the summary of a CI step.
 
-    The hidden first line is the same for every commit, so that a later comment can replace an earlier one. Reports are
-    folded below the table. If the comment would be too long, reports are omitted and their names are listed.
+    The hidden first line is the same for every commit, so that a later comment can replace an earlier one. Folded
+    reports follow the table. If the comment would be too long, reports are omitted and their names are listed.
     """
     linted = fleet.command == "lint"
     shown, passed = _split(fleet)

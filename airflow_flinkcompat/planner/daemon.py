@@ -1,8 +1,9 @@
 """The planner process for one release line of Flink, which answers JSON lines on standard input.
 
-The process starts with the first question. It ends with the Python process or after some idle minutes, and restarts
-after a crash. If a question crashes the process twice, only this question fails. If the process is killed from outside,
-the question is repeated. Its isolation leaves it no network, no permanent files, and no surviving child processes.
+The process starts with the first question. The process ends with the Python process or after some idle minutes, and
+restarts after a crash. If a question crashes the process twice, only this question fails. If the process is killed from
+outside, the question is repeated. The process is isolated: it has no network, no permanent files, and no surviving
+child processes.
 """
 
 from __future__ import annotations

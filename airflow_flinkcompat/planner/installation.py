@@ -116,8 +116,8 @@ def find(name: str, jars_of_scripts: Sequence[Path] = ()) -> Installation:
 def install(name: str) -> Installation:
     """Download the missing parts of the planner for a line of Flink.
 
-    Flink's jars are downloaded from PyPI (``apache-flink-libraries``) and cached. They are not needed if an environment
-    variable or an installed package provides a Flink of the same release. An interrupted download resumes.
+    Flink's jars are downloaded from PyPI (``apache-flink-libraries``) and cached. Nothing is downloaded for Flink if an
+    environment variable or an installed package provides the same release. An interrupted download resumes.
 
     Raises PlannerMissing without a suitable Java or without a planner for the line, and LocalFlinkError if the download
     fails.

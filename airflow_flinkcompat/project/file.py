@@ -1,7 +1,7 @@
 """Search for the project file, check of its keys, and the merged table of each deployment.
 
 The format is TOML: Python parses TOML without another package, and syntax errors have line numbers. This module opens
-only the project file. It opens no script, connection or ledger.
+only the project file, and no script, connection or ledger.
 """
 
 from __future__ import annotations

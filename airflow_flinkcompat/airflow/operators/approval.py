@@ -53,7 +53,7 @@ _CHOICES: Mapping[str, str] = {
 _BRANCHES = tuple(dict.fromkeys(_CHOICES.values()))
 # Default number of retries. A retry asks again if Airflow lost an answer.
 _RETRIES = 2
-# Longer bodies slow the page down and do not help the decision.
+# A longer text of a question slows Airflow's page down and does not help the decision.
 _LONGEST_BODY = 20_000
 NOBODY = "nobody (time-out)"
 
@@ -72,7 +72,7 @@ class FlinkSqlApprovalOperator(UnmappedMixin, DeploymentOperator, AskingAgain, B
             tasks are skipped.
         check_task_id: The FlinkSqlCompatibilityOperator whose report is shown; by default, the only one upstream.
         subject: The title of the question; the default names the deployment. (templated)
-        body: Text above the report. (templated, Markdown)
+        body: Text that precedes the report. (templated, Markdown)
         backfill: True if history is recomputed after a restart; the option is then "Restart with backfill". Default:
             True if a FlinkBackfillOperator of the deployment is downstream.
         retries: At least 1, because Airflow 3.3 can lose an answer that arrives while the task is suspended; the retry
@@ -299,7 +299,7 @@ def _authorship(summary: Summary) -> str:
 
 
 def _from_zero(summary: Summary) -> str:
-    """List of the metrics that a resume starts from zero, shown above the report, which may be cut."""
+    """List of the metrics that a resume starts from zero. It precedes the report, which may be shortened."""
     if not summary.from_zero:
         return ""
     from airflow_flinkcompat.compat.reports.markdown import code_span

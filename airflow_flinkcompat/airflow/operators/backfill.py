@@ -156,7 +156,7 @@ class FlinkBackfillOperator(ScriptOperator):
             request = self.request()
             planned = plan(request)
             record = planned.hand_over
-            # Masked sinks, because Airflow shows the result.
+            # The sinks are masked, because Airflow shows the result.
             asked = {
                 "deployment": self.deployment,
                 "from": self.from_,

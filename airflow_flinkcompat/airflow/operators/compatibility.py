@@ -73,8 +73,8 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
     change passes. If state may not fit, a person sees the waiver and decides, even if the policy rejects.
 
     The task fails for a script with a syntax error or a literal secret, and for a script that a FlinkSqlDeployOperator
-    downstream would refuse. Nobody is asked about a script that cannot be deployed. Each deployment needs a separate
-    gate, which cannot be mapped.
+    downstream would refuse. No person is asked to decide about a script that cannot be deployed. Each deployment needs
+    a separate gate, which cannot be mapped.
 
     Args:
         branches: Branch → task id, task group id or a list of them. ``first``: the branch if nothing is deployed yet.
@@ -554,8 +554,8 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
     def _is_in_force(self, ledger: Ledger, head: HeadEntry) -> bool:
         """True if the deployed job runs and no redeploy is unfinished.
 
-        If the cluster cannot be asked, for example without a connection, the job is assumed to run, because leaving the
-        job alone is safe.
+        If the cluster cannot be queried, for example without a connection, the job is assumed to run, because leaving
+        the job alone is safe.
         """
         from airflow_flinkcompat.deploy import DeployError
         from airflow_flinkcompat.deploy.ledger.entries import RunEntry

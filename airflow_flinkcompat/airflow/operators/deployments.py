@@ -1,7 +1,7 @@
 """Deployments from a file with a table for each Flink job, validated before DAGs are created.
 
-The command line reads the same project file with the same reader. Only the project file is opened: no script,
-connection or ledger.
+The command line reads the same project file with the same reader. Only the project file is opened; scripts, connections
+and ledgers are not.
 """
 
 from __future__ import annotations
@@ -144,11 +144,11 @@ class Deployment(BaseModel):
     owner of the tasks. The ledger records ``owner`` and ``team`` as responsible.
 
     ``changed``, ``check``, ``approve``, ``deploy``, ``migrate``, ``rehearse`` and ``backfill`` are tables of arguments
-    for the task's operator, with durations in seconds. They also accept the arguments of every Airflow task (callbacks,
-    outlets, pool_slots …). ``default_args`` applies to every task that accepts the argument. Callbacks and notifiers
-    are objects or import paths, ``package.module:name``, also in a table of ``path`` and ``arguments``. ``notifiers``
-    are called when a decision is needed, after a decision, and after a rollback, unless ``approve`` and ``deploy`` set
-    others.
+    for the task's operator, with durations in seconds. These tables also accept the arguments of every Airflow task
+    (callbacks, outlets, pool_slots …). ``default_args`` applies to every task that accepts the argument. Callbacks and
+    notifiers are objects or import paths, ``package.module:name``, also in a table of ``path`` and ``arguments``.
+    ``notifiers`` are called when a decision is needed, after a decision, and after a rollback, unless ``approve`` and
+    ``deploy`` set others.
 
     Without ``backfill`` (None or False), history is not recomputed. If ``backfill`` has a ``boundary``, the job starts
     with a hand-over. With ``migrate`` (True or a table), an incompatible change keeps its state if the state can be

@@ -53,14 +53,14 @@ def gated_redeploy(
 
     Args:
         deployment: The Flink job and the arguments of its tasks.
-        group_id: The id of a new task group for the tasks. None: the current DAG or task group.
+        group_id: The id of a new task group for the tasks; None adds the tasks to the current DAG or task group.
         watch: False omits ``changed``, for a DAG that a person or another system triggers. ``"asset"`` also omits
             ``changed``, for a DAG that follows the script's asset (``schedule=[script_asset(deployment)]``), so that no
             run waits.
-        deploy: Function that creates the tasks that start the job, in place of FlinkSqlDeployOperator. It is called
-            with ``task_id``, ``start_mode`` (``savepoint`` or ``stateless``), ``trigger_rule`` if several branches lead
-            to the task, and ``hand_over`` if the backfill has a boundary. Required for a Table API program, because
-            targets run only SQL scripts.
+        deploy: Function that creates the tasks that start the job, in place of FlinkSqlDeployOperator. The function is
+            called with ``task_id``, ``start_mode`` (``savepoint`` or ``stateless``), ``trigger_rule`` if several
+            branches lead to the task, and ``hand_over`` if the backfill has a boundary. Required for a Table API
+            program, because targets run only SQL scripts.
 
     Returns:
         The task group that contains the tasks.

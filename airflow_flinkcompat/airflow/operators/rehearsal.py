@@ -39,11 +39,11 @@ class FlinkRestoreRehearsalOperator(ScriptOperator):
     """Restore the proposed script from a savepoint next to the running job, and report the result.
 
     The job of the ledger's head takes a savepoint and is otherwise left alone. First the deployed script is restored
-    from this savepoint as a control, and then the proposed script. Both have stand-in sinks and private consumer
-    groups. Afterwards both jobs are stopped and the savepoints are deleted, even if this task is killed in a worker or
-    while it waits in the triggerer. Returns the finding (``refused``, ``restored`` or ``could not tell``), its reason,
-    the operators whose state was claimed, and the operators whose state was dropped. ``restored`` does not prove
-    correct rows, which only the check judges.
+    from this savepoint as a control, and then the proposed script. Both restored jobs have stand-in sinks and private
+    consumer groups. After the rehearsal, the restored jobs are stopped and the savepoints are deleted, even if this
+    task is killed in a worker or while it waits in the triggerer. Returns the finding (``refused``, ``restored`` or
+    ``could not tell``), its reason, the operators whose state was claimed, and the operators whose state was dropped.
+    ``restored`` does not prove correct rows, which only the check judges.
 
     Downstream of a FlinkSqlCompatibilityOperator of the same deployment, exactly the checked version is rehearsed.
 

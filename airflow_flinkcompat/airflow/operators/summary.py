@@ -120,12 +120,12 @@ def checked_side(task: ScriptOperator, summary: Summary) -> Side:
 
 
 def upstream(task: Any, role: TaskRole) -> list[str]:
-    """Sorted ids of the tasks upstream of ``task`` with a role."""
+    """Sorted ids of the tasks with a role that are upstream of ``task``."""
     return sorted(other.task_id for other in task.get_flat_relatives(upstream=True) if _has(other, role))
 
 
 def downstream(task: Any, role: TaskRole) -> list[str]:
-    """Sorted ids of the tasks downstream of ``task`` with a role and the same deployment."""
+    """Sorted ids of the tasks with a role and the same deployment that are downstream of ``task``."""
     deployment = task.dag.get_task(task.task_id).deployment  # unrendered, like the names of the other tasks
     found = (other for other in task.get_flat_relatives(upstream=False) if _has(other, role))
     return sorted(other.task_id for other in found if other.deployment == deployment)

@@ -44,7 +44,7 @@ class Proposal:
 
     @classmethod
     def at(cls, entries: Sequence[LedgerEntry], number: int) -> Proposal | None:
-        """The proposal to which an entry belongs."""
+        """The proposal to which the ledger entry with a number belongs."""
         anchor = next((each for each in entries if each.number == number), None)
         sha256 = version_of(anchor) if anchor else None
         if not sha256:
@@ -182,7 +182,7 @@ def _advice(report: dict[str, Any] | None, ledger: NamedLedger, name: str, forme
 def proposals_of_run(
     entries: Sequence[LedgerEntry], dag_id: str, run_id: str, task_id: str | None = None
 ) -> tuple[Proposal, ...]:
-    """The proposals about which a DAG run wrote entries, oldest first."""
+    """The proposed versions about which a DAG run wrote ledger entries, oldest first."""
     found: dict[str, int] = {}
     for entry in entries:
         writer, sha256 = Writer.of(entry.owner), version_of(entry)

@@ -1,7 +1,7 @@
 """Registration of the pages (entry point ``airflow.plugins``).
 
-Every Airflow process imports this module, including processes that parse and run DAGs. Only the API server requests the
-application, which is then created.
+Every Airflow process imports this module, including processes that parse and run DAGs. The application is created only
+when the API server requests it.
 """
 
 from __future__ import annotations

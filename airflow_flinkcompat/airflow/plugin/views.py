@@ -110,7 +110,7 @@ def history_entry(entry: LedgerEntry, rights: Rights) -> models.HistoryEntry:
     if not rights.reads_entry(entry):
         entry = OtherEntry(row={"kind": HIDDEN_KIND}, number=entry.number, at=entry.at, message=HIDDEN)
     if isinstance(entry, OtherEntry):
-        # The other keys of a later release are unknown.
+        # Other keys of an entry that a later release wrote are unknown.
         entry = replace(entry, row={"kind": entry.kind})
     row = entry.to_dict()
     names = (*EntryRow.__dataclass_fields__, *_HISTORY)

@@ -165,7 +165,7 @@ class DeploymentOperator(BaseOperator):
         return self.hook.ledger(self.deployment, self.rendered("ledger"))
 
     def link_change(self, entry: int) -> None:
-        """Link the task to the page of the change with an entry; 0 means no link."""
+        """Link the task to the page of the change that contains a ledger entry; 0 means no link."""
         self.change_url = change_page(self.open_ledger().id, self.deployment, entry) if entry else ""
 
     def ledger_for_trigger(self, context: Context) -> dict[str, Any]:
@@ -332,7 +332,7 @@ class ScriptOperator(DeploymentOperator):
         return read_waivers(decoded(read_template(place), place), str(place)) if place.exists() else ()
 
     def _program_files(self, variables: Mapping[str, str]) -> dict[str, str]:
-        """Texts of a program's modules and data files, by path. These files are watched like the program."""
+        """Texts of a program's modules and data files, by path. The files are watched, like the program."""
         from airflow_flinkcompat.frontends.pyflink.reader import find_local_files
         from airflow_flinkcompat.secrets.programs import secret_texts
 

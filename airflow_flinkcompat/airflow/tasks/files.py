@@ -191,7 +191,7 @@ def repository_of(bundle: Any) -> Path:
     return root
 
 
-# Long enough for a slow disk. After this time, the commit is unknown.
+# Time limit of a Git command, long enough for a slow disk. After this time, the commit is unknown.
 _TIMEOUT_SECONDS = 10.0
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 

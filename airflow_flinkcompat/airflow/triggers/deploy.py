@@ -30,7 +30,7 @@ class FlinkJobTrigger(BaseTrigger):
     """Fire when the run can resume or has nothing left to wait for; the run decides how to continue.
 
     ``wait`` contains the fields of ``deploy.Wait``. The event is ``{"wait": …}`` with ``proven_since``. A cluster that
-    does not answer is asked again until ``wait["until"]``. If the task is killed, an entry for ``deployment`` and
+    does not answer is queried again until ``wait["until"]``. If the task is killed, an entry for ``deployment`` and
     ``owner`` (the run's name) is written to ``ledger`` (None: the connection's ledger). Without a ``deployment``, no
     entry is written. ``target`` is the target of the task.
     """

@@ -26,7 +26,7 @@ _NEVER_LOOKED_INTO = ("node_modules", "site-packages")
 _AT_ONCE = 64
 
 OptionsOf = Callable[[Path], JobOptions]
-"""Function that returns a script's options. Raises InputError or ScriptError if they are unknown."""
+"""Function that returns a script's options. Raises InputError or ScriptError for unknown options."""
 OverDeployment = Callable[[JobOptions], JobOptions]
 
 
@@ -76,7 +76,7 @@ class Jobs:
 
 
 def jobs_of_files(paths: Sequence[Path], root: Path, options_of: OptionsOf, versions: Versions) -> Jobs:
-    """Pair every script below some paths with itself."""
+    """Pair every script in some files and folders with itself."""
     if missing := [path for path in paths if not path.exists()]:
         raise InputError(f"{missing[0]}: cannot be read: there is no such file or folder")
     left_out: dict[str, int] = {}

@@ -73,7 +73,7 @@ class Cause:
 
     Attributes:
         reason: The code of the deciding rule, or of the reason why the pair is not judged.
-        message: The first message for this reason, on one line.
+        message: The first message for this reason, without line breaks.
         place: The place in the new script, or else in the old script; "" without a place.
         consequence: The effect in Flink if the job is resumed nevertheless; "" if unknown.
     """

@@ -216,7 +216,7 @@ class Notation(Meaning):
         return replace(found, rowtime=self._rowtime(path))
 
     def _rowtime(self, path: str) -> str | None:
-        """The event-time column of a table; "" if it has none, None if unknown."""
+        """The event-time column of a table; "" if the table has none, None if the column is unknown."""
         for statement in reversed([*self.declared, *self.session.statements]):
             tree = statement.tree
             if not isinstance(tree, nodes.CreateTable | nodes.CreateView):

@@ -109,7 +109,7 @@ class Files:
     _looked_up: dict[str, str | None] = field(default_factory=dict)
 
     def text(self, path: str) -> str | None:
-        """The text of a file, or None. Raises :class:`TooMuch` beyond the limits."""
+        """The text of a file; None if the file is missing. Raises :class:`TooMuch` beyond the limits."""
         if path not in self._looked_up:
             if len(self._looked_up) >= LOOKUPS_LIMIT or len(self.used) >= FILES_LIMIT:
                 raise TooMuch(f"it reads more than {FILES_LIMIT} files")
@@ -122,9 +122,9 @@ class Files:
         return self._looked_up[path]
 
     def beside(self, path: str) -> str | None:
-        """The text of a file by the path in the program; None outside of the program's folder.
+        """The text of a file by its path in the program; None for a file outside of the program's folder.
 
-        A file outside of the folder is never looked up, but can be passed under its absolute path.
+        A file outside of the folder is never looked up, but its text can be passed under its absolute path.
         """
         found = path if path.startswith("/") and normal(path) == path and not symbolic(path) else inside(path)
         return None if found is None else self.text(found)
@@ -321,7 +321,7 @@ class Surroundings:
         return value if value is None or not (self.done or self.lost) else self.input(value.name, value.reason)
 
     def known(self, value: Value) -> Value:
-        """The value. Its name is removed if a call may have changed the value in place."""
+        """The value, without its name if a call may have changed the value in place."""
         if isinstance(value, UnknownValue) and value.name and self.spoiled and value.name not in self.texts:
             return UnknownValue(self.spoiled, value.tables)
         return value

@@ -134,11 +134,11 @@ def find_local_files(
 ) -> dict[str, LocalFile]:
     """Find the files that a program imports or reads, by path from its folder; empty for SQL.
 
-    Files are looked up in the folder of the program and at the root of its repository, or else in the folder ``root``
-    above the program. Files outside of these folders are never read, not even through a link. A file with a different
-    text in each folder is omitted, because the text that the program reads depends on how the program is started.
-    ``given`` are the variables of the program. ``elsewhere`` contains the texts of other files, by the path in the
-    program.
+    Files are looked up in the folder of the program and at the root of its repository, or else in ``root``, which is a
+    parent folder of the program. Files outside of these folders are never read, not even through a link. A file with a
+    different text in each folder is omitted, because the text that the program reads depends on how the program is
+    started. ``given`` are the variables of the program. ``elsewhere`` contains the texts of other files, by the path in
+    the program.
     """
     if language_of(path) != "python":
         return {}

@@ -183,7 +183,7 @@ def _format(descriptor: DescriptorValue, prefix: str, format: Value) -> Descript
     written: list[tuple[str, str]]
     match format:
         case DescriptorValue("format", options=options):
-            # The first option is the format itself.
+            # The option with the empty key is the format itself.
             written = [(f"{prefix}format" if not key else f"{prefix}{key}", value) for key, value in options]
         case _:
             written = [(f"{prefix}format", text_of(format, "the format"))]

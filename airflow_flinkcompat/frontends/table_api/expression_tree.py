@@ -97,7 +97,7 @@ def _tokens(pattern: re.Pattern[str], text: str, at: int) -> Iterator[Token]:
             fresh = fresh or "\n" in match[0] or "\r" in match[0]
         else:
             if match is not None and kind == "open":
-                # The rest may be inside of the text or comment. A text in double quotes ends with its line.
+                # An unclosed text or comment may contain all later characters; in double quotes, it ends with its line.
                 rest = re.compile(r"[^\r\n]*" if match[0] == '"' and pattern is _PROGRAM else ".*", re.DOTALL)
                 end = end if (found := rest.match(text, end)) is None else found.end()
             said = _read(kind, match, pattern is _PROGRAM)

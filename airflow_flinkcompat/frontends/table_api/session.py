@@ -63,7 +63,7 @@ class ScriptBuilder:
     inlined: dict[tuple[str, str], str] = field(default_factory=dict)
     """Names under which unregistered Python functions are declared, by the function's own name and digest."""
     columns: dict[str, tuple[str, ...] | None] = field(default_factory=dict)
-    """The columns of declared tables and views, by path; None if unknown."""
+    """The columns of declared tables and views, by path; None for unknown columns."""
     inputs: dict[str, None] = field(default_factory=dict)
     """Inputs in statements, by name."""
     dependencies: dict[str, list[str]] = field(default_factory=dict)
@@ -142,7 +142,7 @@ class ScriptBuilder:
         return TableValue(f"(\n{text}\n)", query=f"{text}\n", steps=("sql_query",), epoch=self.epoch)
 
     def sql(self, value: Value) -> str:
-        """The text of an SQL statement. Raises :class:`NotRead` if it is unknown."""
+        """The text of an SQL statement. Raises :class:`NotRead` if the text is unknown."""
         if isinstance(value, Const) and isinstance(value.value, str):
             return value.value
         if isinstance(value, UnknownValue) and value.name:

@@ -1,8 +1,8 @@
 """Rules of Flink's validator for Table API windows and aggregates, and traps that Flink accepts.
 
-They are the rules V1 to V3 of FLIP-11's validator, as in PyFlink 2.3.0 and with its messages. Each rule
-is a pure function that raises :class:`RefusedByFlink` with the fault and the remedy. Rules that need the columns of
-tables apply only if the columns are known.
+The rules V1 to V3 of FLIP-11's validator are as in PyFlink 2.3.0, with PyFlink's messages. Each rule is a pure function
+that raises :class:`RefusedByFlink` with the fault and the remedy. Rules that need the columns of tables apply only if
+the columns are known.
 """
 
 from __future__ import annotations

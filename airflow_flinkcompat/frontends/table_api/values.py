@@ -191,7 +191,7 @@ class TableValue:
 
     ``steps`` are the Table API operations that created the table. ``epoch`` is the session's ``epoch`` at the table's
     creation. ``rowtime`` is the column for which FLIP-11's keyword ``'rowtime`` stands: "" if the table has no event
-    time, None if unknown. ``columns`` are the names of the columns, None if unknown.
+    time, None if unknown. ``columns`` are the names of the columns, or None if the names are unknown.
     """
 
     source: str
