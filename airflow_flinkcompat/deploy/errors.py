@@ -86,7 +86,7 @@ class CannotRehearse(DeployError):
 
 
 class PlansUnavailable(DeployError):
-    """Compiled plans are unavailable. The message names the reason and the remedy."""
+    """Compiled plans are unavailable. The error message names the reason and the remedy."""
 
 
 def redact(text: str) -> str:

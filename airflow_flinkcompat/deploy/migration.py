@@ -149,7 +149,7 @@ class SavepointWriting(ABC):
     @property
     @abstractmethod
     def _migration(self) -> Migration:
-        """The migration, which decides the fate of each state. Raises DeployRefused and DeployError."""
+        """The migration: its effect on each state of both jobs.  Raises DeployRefused and DeployError."""
 
     @property
     def _report(self) -> MigrationReport:
@@ -187,7 +187,7 @@ class SavepointWriting(ABC):
             raise DeployError(str(error)) from None
         except DeployError:
             raise
-        except Exception as error:  # a store raises errors of its own library
+        except Exception as error:  # each kind of store raises errors of its own library
             raise DeployError(f"{folder} cannot be written from here ({type(error).__name__}: {error})") from None
         named = [(f"{each.made.new.name} {each.made.new.id}", each) for each in written if each.made.new]
         entries = {name: dict(each.entries) for name, each in named if each.entries}

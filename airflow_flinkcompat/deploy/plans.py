@@ -54,10 +54,10 @@ def explain_plans(old: Side, new: Side, planner: PlanCompiler | Target, *, folde
 
     Args:
         old: The deployed script.
-        new: The proposed script. The planner must have its Flink version.
+        new: The proposed script. The planner must have the script's Flink version.
         planner: The target that compiles the plans, or a ``SqlGatewayPlanner``, which needs no cluster.
-        folder: Path or URI of a folder that the planner and this machine share. None creates a temporary folder, for a
-            planner on this machine.
+        folder: Path or URI of a folder that the planner and this machine share. If None, a temporary folder is
+            created, for a planner on this machine.
 
     Returns:
         The plans of the old side and the plans of the new side, for ``check(…, plans=…)``.

@@ -44,8 +44,8 @@ class StartupOffset:
     options: Mapping[str, str] = field(default_factory=dict)
     words: str = ""
     topic: str = field(default="", compare=False)
-    # True if the consumer group is the former job's. The group's offset then applies to partitions that the savepoint
-    # lacks.
+    # True if the new job uses the former job's consumer group. The group's offset then applies to partitions that the
+    # savepoint lacks.
     group_counts: bool = field(default=False, compare=False)
 
     def to_dict(self) -> dict[str, Any]:
@@ -264,7 +264,7 @@ def read_lists(path: str, name: str) -> tuple[StoredList, ...]:
 
 
 class PositionsUnknown(Exception):
-    """The source positions are not in a savepoint or cannot be read. The message names the reason."""
+    """The source positions are not in a savepoint or cannot be read. The error message names the reason."""
 
 
 def read_positions(savepoint: str) -> dict[str, dict[int, int]]:

@@ -27,23 +27,23 @@ class WarmStarted(Protocol):
 
     @property
     def state(self) -> Migration:
-        """The migration, which decides the fate of each state."""
+        """The migration: its effect on each state of the job."""
 
     @property
     def reasons(self) -> Mapping[str, str]:
-        """Reasons why state would be incomplete, by name of the source or operator."""
+        """Reasons why the computed state would be incomplete, by name of the source or operator."""
 
     @property
     def report(self) -> MigrationReport:
-        """The state and the reasons as a report."""
+        """The computed state, and the reasons for incomplete state, as a report."""
 
     def ready(self) -> AbstractContextManager[None]:
-        """Context in which the past rows can be read."""
+        """Context in which the rows of the past can be read."""
 
     def computing(
         self, template: str, say: Callable[[str], None]
     ) -> AbstractContextManager[tuple[str, HistoryWorkers]]:
-        """Context in which the state can be computed, with the savepoint that the new savepoint replaces."""
+        """Context in which workers can compute the state, with the savepoint that the new one replaces."""
 
 
 class WarmRestart(SavepointWriting):

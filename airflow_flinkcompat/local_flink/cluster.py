@@ -145,16 +145,17 @@ class LocalFlink:
     The three processes never outlive the process that started them, even if that process is killed.
 
     Args:
-        work_dir: Folder for configuration, logs, checkpoints and savepoints. The files remain after the block.
+        work_dir: Folder for configuration, logs, checkpoints and savepoints. The files remain after the ``with``
+            block.
         home: The folder with Flink's jars in ``lib/``. None means ``$FLINKCOMPAT_FLINK_HOME`` or, if unset, the
             installed wheel.
         slots: Number of the TaskManager's task slots.
-        rest_port: The port of the JobManager's REST API. None chooses a free port.
-        gateway_port: The port of the SQL Gateway. None chooses a free port.
+        rest_port: The port of the JobManager's REST API. If None, a free port is chosen.
+        gateway_port: The port of the SQL Gateway. If None, a free port is chosen.
         config: Flink options by key, which extend or override the cluster's default options.
         extra_jars: Jars (connectors, for example) for every class path.
-        gateway_only: True starts only the SQL Gateway, which can parse and plan statements. The Gateway is ready in
-            about two seconds.
+        gateway_only: If True, only the SQL Gateway is started, which can parse and plan statements. The Gateway is
+            ready in about two seconds.
         ready_timeout: Seconds within which all processes must answer.
         log: Function that receives each progress message.
     """
@@ -240,7 +241,7 @@ class LocalFlink:
         """Check that every process still runs.
 
         Raises:
-            LocalFlinkError: A process ended. The message contains the last lines of its log.
+            LocalFlinkError: A process ended. The error message contains the last lines of its log.
         """
         for child in self._children:
             if not child.running:
@@ -264,7 +265,7 @@ class LocalFlink:
         try:
             for folder in ("conf", "log", "pids", "tmp", "checkpoints", "savepoints"):
                 (self.work_dir / folder).mkdir(parents=True, exist_ok=True)
-            for old in (self.work_dir / "log").iterdir():  # errors of an earlier run would mislead
+            for old in (self.work_dir / "log").iterdir():  # otherwise messages would show old errors
                 old.unlink()
             conf = self.work_dir / "conf"
             options = cluster_options(self.work_dir, rest, gateway, rpc, self.slots) | self._config
@@ -319,7 +320,7 @@ def cluster_options(work_dir: Path, rest: int, gateway: int, rpc: int, slots: in
         "execution.checkpointing.interval": "2 s",
         "execution.checkpointing.dir": (work_dir / "checkpoints").as_uri(),
         "execution.checkpointing.savepoint-dir": (work_dir / "savepoints").as_uri(),
-        # The names of these two options in Flink 1.19.
+        # Flink 1.19 has different names for the two folders above, so set both names.
         "state.checkpoints.dir": (work_dir / "checkpoints").as_uri(),
         "state.savepoints.dir": (work_dir / "savepoints").as_uri(),
         "restart-strategy.type": "disable",

@@ -88,7 +88,7 @@ def fetch_jar(jar: Jar, *, progress: bool | None = None) -> Path:
             try:
                 pooch.HTTPDownloader(progressbar=show, timeout=_TIMEOUT_SECONDS, headers=begun)(url, file, mirror)
             except OSError as error:
-                if getattr(error, "response", None) is not None:  # the server rejected the range
+                if getattr(error, "response", None) is not None:  # the server rejected the Range header
                     part.unlink()
                 raise
         part.replace(target)
@@ -102,13 +102,13 @@ def fetch_jar(jar: Jar, *, progress: bool | None = None) -> Path:
     )
     try:
         return Path(source.fetch(jar.filename, downloader=download))
-    except ValueError as error:  # pooch: the hash differs
+    except ValueError as error:  # pooch raises ValueError if the hash differs
         raise JarError(
             f"{jar.coordinates} from {jar.url} is not the pinned file (expected SHA-256 {jar.sha256}). A proxy may "
             f"have answered instead, or the cached copy may be damaged. Check the answer of {jar.url}, then empty "
             f"{folder}"
         ) from error
-    except OSError as error:  # requests' errors are OSErrors
+    except OSError as error:  # errors of the library requests are OSErrors
         raise JarError(
             f"cannot fetch {jar.coordinates} from {jar.url}: {_first_line(error)}. Check the network and the "
             f"HTTPS_PROXY and REQUESTS_CA_BUNDLE variables, or put the file into {folder} manually"

@@ -260,7 +260,7 @@ def _keyed(text: str) -> Iterator[_Hit]:
 
 
 def _value_after(text: str, match: re.Match[str], key: str) -> Iterator[_Hit]:
-    """The value after a secret's key: quoted, bare, or both if ambiguous."""
+    """The value after a secret's key, quoted or bare. If the text is ambiguous, both are yielded."""
     separator = _SEPARATOR.match(text, match.end())
     assert separator is not None
     sign, start = separator["sign"], separator.end()

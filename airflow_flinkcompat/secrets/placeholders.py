@@ -64,7 +64,7 @@ Lookup = Callable[[AnyPlaceholder], str]
 
 
 class PlaceholderError(ScriptError):
-    """A placeholder is malformed, misplaced or without a value. The message contains no secret."""
+    """A placeholder is malformed, misplaced or without a value. The error message contains no secret."""
 
 
 @dataclass(frozen=True)

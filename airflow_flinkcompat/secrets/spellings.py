@@ -84,7 +84,7 @@ def _spelled(value: str) -> str:
             parts.append(f"{_SLASH}{{{length},}}+")
         else:
             one = f"(?:{_SLASH}*+(?:{_encoded(kind)}|{re.escape(kind)}))"
-            times = (8, 4, 2, 1) if kind == "'" else (1,)  # SQL doubles the quote at each nesting level
+            times = (8, 4, 2, 1) if kind == "'" else (1,)  # SQL doubles a single quote at each nesting level
             parts.append("(?:" + "|".join(f"{one}{{{length * each}}}" for each in times) + ")")
     return "".join(parts)
 

@@ -1,7 +1,7 @@
 """An in-memory target that differs from the SQL Gateway in every way that the contract allows.
 
-The fake server chooses job ids, numbers savepoints and shows no checkpoints. The server may also execute a call without
-an answer.
+The fake server chooses job ids, numbers savepoints and shows no checkpoints. The server may also execute a call and
+lose its response.
 """
 
 from __future__ import annotations
@@ -197,5 +197,5 @@ class FakeRestoreTest:
         started = self.target.start(self.job, Start(savepoint), request_id)
         assert started.job is not None
         found = self.target.server.jobs[started.job]
-        found.status = replace(found.status, name=name)  # overrides the name in the script
+        found.status = replace(found.status, name=name)  # this option overrides the job name in the script
         return started

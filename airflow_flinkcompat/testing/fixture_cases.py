@@ -157,7 +157,7 @@ Headers = dict[str, list[tuple[int, str]]]
 
 
 class FixtureError(ValueError):
-    """Raised if a fixture file is malformed. The message begins with ``file:line``."""
+    """Raised if a fixture file is malformed. The error message begins with ``file:line``."""
 
     @staticmethod
     def at(file: str, line: int, message: str) -> FixtureError:

@@ -1,8 +1,8 @@
-"""Compiled plans of a script's jobs, from Flink's planner in a SQL Gateway. No job is started.
+"""Compiled plans of a script's jobs, from Flink's planner in a SQL Gateway, without a job start.
 
-The Gateway writes each plan to a folder (``COMPILE PLAN``). The plan is then read and its file removed. The script's
-other statements run in a separate session, but their DDL changes permanent catalogs. Plans contain no table options and
-so no secrets. The script supplies the options that decide if a source is append-only.
+The Gateway writes each plan to a folder (``COMPILE PLAN``). This process then reads the plan and deletes the file.
+The script's other statements run in a separate session, but their DDL changes permanent catalogs. Plans contain no
+table options and so no secrets. The script supplies the options that decide if a source is append-only.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ def compile_plans(
 ) -> tuple[CompiledPlan, ...]:
     """Compile every job of a script: one plan for each INSERT, statement set and bare query.
 
-    The Gateway and this machine share ``folder``. None creates a temporary folder, for a Gateway on this machine. The
-    plans are in the order of the script. Raises PlansUnavailable (the folder is not shared, or a connector is missing),
-    TargetError (a statement was refused), ScriptRefused, GatewayError.
+    The Gateway and this machine share ``folder``. If ``folder`` is None, a temporary folder is created, for a Gateway
+    on this machine. The plans are returned in the order of the script. Raises PlansUnavailable (the folder is not
+    shared, or a connector is missing), TargetError (a statement was refused), ScriptRefused, GatewayError.
     """
     catalog = parse_script(side.catalog, "<catalog>").statements if side.catalog.strip() else ()
     options = options_of_tables(side)

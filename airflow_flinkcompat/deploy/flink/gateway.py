@@ -99,7 +99,7 @@ class Session:
                 self._gateway.call("POST", f"{operation}/cancel")
             raise GatewayError(f"the SQL Gateway did not finish a statement within {timeout:.0f} s") from None
         finally:
-            # A failed operation may no longer exist. The session closes all other operations at its end.
+            # A failed operation may no longer exist. At its end, the session closes all remaining operations.
             with contextlib.suppress(GatewayError):
                 self._gateway.call("DELETE", f"{operation}/close")
 
@@ -144,7 +144,7 @@ class ScriptRunner:
         self.redactor = Redactor()
 
     def add_client(self, client: MaskingClient) -> None:
-        """Also mask the messages of this client."""
+        """Make ``client`` mask its messages in the same way."""
         client.redactor |= self.redactor
         self._clients.append(client)
 
@@ -167,7 +167,7 @@ class ScriptRunner:
             resolved = resolve_placeholders(sql, self.resolve)
             self.register(resolved.redactor)
             return session.execute(resolved.text, config)
-        except ScriptError as error:  # a malformed or misplaced placeholder
+        except ScriptError as error:  # the statement has a malformed or misplaced placeholder
             raise TargetError(f"{statement.span}: {error}") from None
         except GatewayError as error:
             # A submission is refused only if the statement itself failed. After any other answer, the job may still
@@ -197,7 +197,7 @@ class ScriptRunner:
         return {key: each.text for key, each in resolved.items()}
 
     def resolve(self, placeholder: AnyPlaceholder) -> str:
-        """The value of a placeholder. Raises TargetError if there is none."""
+        """The value of a placeholder. Raises TargetError if the placeholder has no value."""
         try:
             return self._lookup(placeholder)
         except LookupError:

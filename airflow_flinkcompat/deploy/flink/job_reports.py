@@ -164,7 +164,7 @@ def failed_at_restore(exceptions: Mapping[str, Any]) -> bool:
 _NUMBER = re.compile(r"\[\d+\]")
 # The planner adds the StreamRecordTimestampInserter only before sinks that write a row's timestamp.
 _QUERY_OPERATOR = re.compile(r"\[\d+\]:(?!Sink\(|StreamRecordTimestampInserter\()")
-# Bracket depth inside ``Calc(select=[``.
+# Bracket depth of an expression directly inside ``Calc(select=[``.
 _IN_SELECT = 2
 
 

@@ -15,7 +15,7 @@ from airflow_flinkcompat.deploy.target import TERMINAL, JobRef, JobStatus
 _OK, _NOT_FOUND = 200, 404
 _UNKNOWN_JOB = "FlinkJobNotFoundException"
 _UNKNOWN = re.compile(rf"{_UNKNOWN_JOB}|Job \w+ not found")
-# Error (status 500) of most REST paths of a job while the job is INITIALIZING.
+# Error with which most REST paths of a job answer (status 500) while the job is INITIALIZING.
 _INITIALIZING = "UnavailableDispatcherOperationException"
 # Seconds after which a job that the JobManager does not know is regarded as ended. A JobManager with high availability
 # answers before it has recovered all jobs.
@@ -86,13 +86,14 @@ class JobManager(RestClient):
 
     def _status(self, job_id: str) -> JobStatus | None:
         try:
-            # The answer of /jobs/:jobid may be seconds old (web.refresh-interval). The answer of /status is current.
+            # The response of /jobs/:jobid may be seconds old (web.refresh-interval). The response of /status is
+            # current.
             state = self.get(f"jobs/{job_id}/status")["status"]
             job = self.get(f"jobs/{job_id}")
             exceptions = self.get(f"jobs/{job_id}/exceptions")
             checkpoints = self.checkpoints(job_id)
         except JobManagerError as error:
-            if _UNKNOWN.search(error.reason):  # a different 404 may not be from the JobManager
+            if _UNKNOWN.search(error.reason):  # a 404 without this text may come from a proxy
                 return None
             if _INITIALIZING in error.reason:  # only the job's name and state are known yet
                 return self.jobs().get(job_id)

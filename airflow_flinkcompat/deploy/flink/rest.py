@@ -119,7 +119,7 @@ class ApiError(DeployError):
 
     @property
     def unanswered(self) -> bool:
-        """True if the server did not answer, or only a proxy that did not reach the server."""
+        """True if no response arrived, or only the response of a proxy that did not reach the server."""
         return self.status is None or self.status in _UNAVAILABLE
 
 
@@ -144,7 +144,7 @@ class Endpoint:
     auth: tuple[str, str] | httpx.Auth | None = None
     verify: bool | ssl.SSLContext = True
     timeout: float = 30.0
-    # None uses the proxy of the environment, if set.
+    # If None, the proxy in the environment variables is used, if set.
     proxy: httpx.Proxy | None = None
     origin: EndpointOrigin = field(default_factory=EndpointOrigin)
 

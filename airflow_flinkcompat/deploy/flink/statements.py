@@ -66,7 +66,7 @@ NO_PROGRAMS = (
 
 
 class ScriptRefused(DeployError):
-    """The script cannot be deployed as written. The message names the place and the remedy."""
+    """The script cannot be deployed as written. The error message names the place and the remedy."""
 
 
 @dataclass(frozen=True)

@@ -206,7 +206,7 @@ class Substitutes:
                     overlay(self._session, path, own, self._private)
 
     def _materialized(self, sink: nodes.CreateTable) -> bool:
-        """True if Flink is forced to add an operator that stores rows by primary key before the sink."""
+        """True if the sink has a primary key and option ``table.exec.sink.upsert-materialize`` is FORCE."""
         if not sink.args.get("constraints"):
             return False
         settings = {row[0]: row[1] for row in self._session.execute("SET").rows}
@@ -288,9 +288,9 @@ class SecondReader:
 
 
 _ALONE = SecondReader()
-# No path matches this pattern.
+# The pattern (?!) matches no path, so the source reads no file.
 _FILES = SecondReader(empty={"source.path.regex-pattern": "(?!)", "source.monitor-interval": "1 h"})
-# The source assigns partitions without a subscription, so the group only stores committed positions.
+# The upsert-kafka source assigns partitions itself, so its consumer group only stores committed positions.
 _UPSERT_KAFKA = SecondReader(
     {
         "properties.group.id": PRIVATE,

@@ -46,7 +46,7 @@ About twice as many markers may exist.
 _SNAPSHOTS = "snapshots"
 _MARKER = re.compile(r"(?P<deployment>[A-Za-z0-9][A-Za-z0-9._-]{0,127})~(?P<number>\d{6,})\.json")
 _SNAPSHOT = re.compile(r"(\d{6,})\.json")
-# Attempts of a reader if listed files are deleted before it reads them.
+# Maximum attempts of a reader, because listed files may be deleted before it reads them.
 _TRIES = 5
 REMEDY = "`flinkcompat ledger index` rebuilds the index"
 

@@ -6,9 +6,9 @@ universal-pathlib supports. The index of all deployments is in the same root (mo
 with placeholders. A deployed version contains no literal secrets. A proposed or rejected version may contain secrets,
 so it is stored masked.
 
-Each entry contains its own checksum. A torn entry lacks its end because the writer died. A torn last entry is ignored,
-and the next entry names it in ``passes_over``. Any other damage is an error. A torn entry that no later entry names is
-also an error.
+Each entry contains its own checksum. A torn entry lacks its end because the writer died. A torn last entry is
+ignored, and the next entry lists its number in ``passes_over``. Any other damage is an error. A torn entry that no
+later entry lists is also an error, unless the torn entry is the last.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _ENTRY = re.compile(r"(\d{6,})\.json")
 _REPORTS = "reports"
 _CHECKSUM, _MARK = "checksum", "mark"
-# Number of entries that a backward search reads first. Each further read is four times as large.
+# Number of entries that a backward search reads in its first batch. Each further batch is four times as large.
 _NEWEST = 4
 _ATTEMPTS = 100
 E = TypeVar("E", bound=LedgerEntry)
@@ -76,7 +76,7 @@ class Ledger:
         self._store = Store(root, deployment, **options)
         self.directory = self._store.directory
         self._root, self._options = root, options
-        # The index row after the last entry that this object wrote.
+        # The index row as of the last entry that this object wrote.
         self._row: DeploymentRow | None = None
 
     @property
@@ -187,11 +187,11 @@ class Ledger:
             if former is None or former.last != last:
                 former = self._index.row_at(self.deployment, last)
             self._row = self.row() if former is None else former.after(stored)
-        except LedgerError as error:  # readers then read the ledger itself
+        except LedgerError as error:  # readers read the ledger, because the index marker stays empty
             _log.warning("Cannot write the index row of entry %d of %s: %s", stored.number, self.deployment, error)
             return
         self._index.settle(self._row)
-        # Do not compact between steps of a redeploy, because the former job may be stopped.
+        # Do not compact the index between steps of a redeploy, because no job may be running then.
         if not (isinstance(stored, RunEntry) and stored.is_open):
             self._index.compact(lambda name, row: Ledger(self._root, name, **self._options).row(row))
 
@@ -219,12 +219,12 @@ class Ledger:
             return nothing.after_all(self.in_force())
 
     def store_report(self, report: Mapping[str, Any], markdown: str, proposed: JobSpec | None = None) -> str:
-        """Store a report as JSON and Markdown, with its version. The same report is stored only once.
+        """Store a report as JSON and Markdown, with its version. Equal reports are stored only once.
 
         Args:
             report: The report as JSON values.
-            markdown: The same report for readers.
-            proposed: The reported version, whose secrets are then masked.
+            markdown: The same report as Markdown.
+            proposed: The version that the report describes. Its secrets are masked in the stored file.
 
         Returns:
             Path or URI of the JSON file.

@@ -93,7 +93,8 @@ class Store:
         if client:
             _keep_quiet(client)
         if client is _S3:
-            # Otherwise s3fs first queries the size of each object to read large objects in parts. Entries are small.
+            # With more concurrency, s3fs queries each object's size, to read large objects in parts. Entries are
+            # small.
             options = {"max_concurrency": 1, **options}
         try:
             self.directory = UPath(os.path.expanduser(place), **options) / folder  # noqa: PTH111 — may be a URI
@@ -103,7 +104,7 @@ class Store:
             remedy = f": {install_command(client.extra)}" if client else ""
             raise LedgerError(f"the ledger address {place!r} cannot be used: {error}{remedy}") from error
         self._client = client
-        self._claims = threading.local()  # a claim belongs to one thread
+        self._claims = threading.local()  # a claim on the ledger belongs to one thread
         if client:
             _require(client)
 
@@ -118,7 +119,7 @@ class Store:
         try:
             if self._local:
                 return [path.name for path in Path(place.path).iterdir()]
-            # Other processes also write, so a cached listing would be outdated.
+            # Other processes also write files, so a cached listing of the folder would be outdated.
             self._fs.invalidate_cache()
             found = self._fs.ls(place.path, detail=False)
             return [str(path).rstrip("/").rpartition("/")[2] for path in found]
@@ -335,7 +336,7 @@ def this_process() -> str:
     """The name of this process, ``user@host:pid``."""
     try:
         user = getpass.getuser()
-    except (KeyError, OSError):  # in a container the user may have no name
+    except (KeyError, OSError):  # in a container, the user id may have no user name
         user = str(os.getuid())
     return f"{user}@{socket.gethostname()}:{os.getpid()}"
 

@@ -45,8 +45,8 @@ def adopt(
 ) -> Adoption:
     """Record that ``job_id`` is the deployment's job and runs ``side``, as the user claims.
 
-    The job is not changed. The target supplies the engine of ``side`` and, if missing, its version. If an error is
-    raised, nothing is recorded.
+    The job is not changed. The target supplies the engine of ``side`` and, if missing, the engine version. If an
+    error is raised, nothing is recorded.
 
     Raises DeployRefused if the job does not exist, does not run, or is a batch job. Also raises DeployRefused if the
     platform shows a different script, the ledger's job still runs, or a redeploy is unfinished. If the target does
@@ -117,7 +117,10 @@ def _running(target: Target, job_id: JobRef) -> tuple[JobStatus, Sequence[JobVer
 
 
 def _verified(target: Target, job: JobStatus, side: Side) -> bool:
-    """True if the platform confirms script and settings. Raises DeployRefused for a difference."""
+    """True if the platform's own record confirms the script and the settings of the job.
+
+    Raises DeployRefused for a difference.
+    """
     found = target.deployed(job.name) if isinstance(target, ReadsBack) else None
     if found is None or found.script is None or side.language != "sql":
         return False

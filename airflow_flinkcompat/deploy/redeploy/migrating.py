@@ -21,7 +21,7 @@ from airflow_flinkcompat.deploy.target import CANNOT_TELL, SavepointStore, Snaps
 
 
 class MigrationFailed(DeployError):
-    """The savepoint was not migrated, so the new job cannot start. The message names the reason."""
+    """The savepoint was not migrated, so the new job cannot start. The error message names the reason."""
 
 
 def prepare(run: Run, migration: StateMigration) -> str | None:
@@ -90,5 +90,5 @@ def _name(folder: str) -> str:
 def _delete(folder: str) -> None:
     """Delete the savepoint folder of a dead run. No job or savepoint uses this folder."""
     place = UPath(re.sub(r"^file:/+", "file:///", folder))
-    with suppress(Exception):  # a store raises errors of its own library
+    with suppress(Exception):  # each kind of store raises errors of its own library
         place.fs.rm(place.path, recursive=True)

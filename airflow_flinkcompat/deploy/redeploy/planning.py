@@ -273,7 +273,7 @@ def _verify_and_record(
     except DeployError:
         _edits(
             target, plan, job
-        )  # if the job was replaced, report that instead: the target knows little about a replaced job
+        )  # if the job was replaced, this raises a better error: the target knows little about a replaced job
         raise
     entry = run.append(
         DeployedEntry(
@@ -313,7 +313,7 @@ def _edits(target: PlansChanges, plan: PlannedEntry, job: JobRef) -> str:
 
 
 def _history(run: Run, plan: PlannedEntry, job: JobRef, savepoint: Snapshot | None) -> StartHistory:
-    """The job's history, to judge a start hours or days ago that was not observed."""
+    """The job's history, used to judge an unobserved start that was hours or days ago."""
     return StartHistory(
         job,
         savepoint,
@@ -328,7 +328,7 @@ def _history(run: Run, plan: PlannedEntry, job: JobRef, savepoint: Snapshot | No
 
 
 def is_to_be_judged(seen: JobStatus | None) -> bool:
-    """True if a job has started or failed, so that the result can be recorded."""
+    """True if a job has started or failed, so that the plan's result can be recorded."""
     return seen is not None and (seen.tasks_running or seen.terminal or bool(seen.failure))
 
 

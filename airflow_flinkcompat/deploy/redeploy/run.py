@@ -40,11 +40,11 @@ IN_FLIGHT_SECONDS = 180.0
 
 
 class StartFailed(DeployError):
-    """The new job did not start after the former job was stopped. The message names the remedy."""
+    """The new job did not start after the former job was stopped. The error message names the remedy."""
 
 
 class RolledBack(StartFailed):
-    """The new job did not start, and the former script runs again. The message names the reason."""
+    """The new job did not start, and the former script runs again. The error message names the reason."""
 
 
 @dataclass(frozen=True)
@@ -57,15 +57,16 @@ class Options:
     start_timeout: float = 300.0
     # Seconds for which an unanswered submission is repeated under the same id, which creates only one job.
     submit_timeout: float = 120.0
-    # Seconds for which an unfinished run of a different owner blocks this run. None: the other run's claim decides.
+    # Seconds for which an unfinished run of a different owner blocks this run. If None, the other run's claim
+    # decides.
     claim_seconds: float | None = None
     # Allow a stateless start although the ledger's job has ended (failed, or stopped manually).
     allow_ended: bool = False
     # Start the former script again if the new job does not run.
     roll_back: bool = True
-    # Number of this deployment's latest savepoints to keep. None keeps all.
+    # Number of this deployment's latest savepoints to keep. If None, all savepoints are kept.
     keep_savepoints: int | None = None
-    # Maximum seconds of a single wait, after which ``Waiting`` is raised. None waits until the timeout.
+    # Maximum seconds of a single wait, after which ``Waiting`` is raised. If None, each wait lasts until its timeout.
     patience: float | None = None
 
     @property
@@ -268,7 +269,7 @@ class Run:
                     self.last = first.number  # an earlier attempt wrote the entry, but the store's response was lost
                     return first
                 steps = [other for other in others if isinstance(other, StepEntry)]
-                if not steps:  # no step of a redeploy, but for example a rejection
+                if not steps:  # the other entries are no steps of a redeploy, but for example rejections
                     self.last = others[-1].number
                     continue
                 if isinstance(entry, StoppedEntry) and all(isinstance(other, DeployingEntry) for other in steps):

@@ -192,7 +192,7 @@ def _deploy(run: Run, progress: Progress) -> DeployedEntry:
     check_strangers(run, progress, taken_up)
     if run.migration is not None and stopped is None and run.resumed is None:
         claim = replace(claim, prepared=prepare(run, run.migration))
-    if run.resumed is None:  # a second process with the same run name fails here
+    if run.resumed is None:  # for a second process with the same run name, this append fails
         run.append(claim)
     if head is not None and stopped is None:
         try:
@@ -220,7 +220,7 @@ def dispose_old(run: Run) -> None:
         return
     try:
         for savepoint in surplus(run.ledger.entries(), keep):
-            with suppress(SnapshotGone):  # an earlier run deleted it, but died before the record
+            with suppress(SnapshotGone):  # an earlier run deleted the savepoint, but died before it recorded that
                 run.target.dispose(savepoint)
             run.append(DisposedEntry(savepoint=savepoint, owner=run.owner))
             run.log(f"deleted the savepoint {savepoint}; the latest {keep} savepoints are kept")

@@ -175,7 +175,7 @@ def roll_back(run: Run, head: HeadEntry, failed: FailedEntry, begun: RollingBack
         job = replace(head.job, source=f"ledger entry {head.number}")
         start = replace(start, job_id=submit(run, job, start, earlier, head))
         proof = proved(run, start, Stopped(), None, earlier)
-    except NotYet as error:  # the former job runs from its own state, so do not cancel it
+    except NotYet as error:  # the restarted former job continues from its own state, so do not cancel it
         message = (
             f"{failed.message}.\nRolled back: the script of entry {head.number} was started again as job "
             f"{start.job_id} from {savepoint} and still runs, but {error}. Check the job manually. "
@@ -375,7 +375,7 @@ def _require_reach(run: Run) -> None:
         return
     try:
         UPath(root).exists()
-    except Exception as error:  # a store raises errors of its own library
+    except Exception as error:  # each kind of store raises errors of its own library
         raise DeployRefused(
             f"as-stored source offsets are read from the savepoint, but this machine cannot access {root} "
             f"({type(error).__name__}: {error}). Install a client for this store, or choose earliest, latest, a time, "

@@ -111,7 +111,7 @@ def _with_result(asked: JobStop, stopped: Stopped) -> JobStop:
 
 
 def _can_continue(run: Run, begun: JobStop) -> bool:
-    """True if this run can continue the earlier stop. Only start mode checkpoint cancels a running job."""
+    """True if this run can continue a stop that an earlier run began. Only mode checkpoint cancels a job."""
     return begun.request_id is not None or run.mode is StartMode.CHECKPOINT or not run.runs(begun.job_id)
 
 
@@ -182,7 +182,7 @@ def _settle(run: Run, job_id: JobRef) -> None:
     def begins(status: JobStatus | None) -> bool:
         return status is not None and status.starting
 
-    with suppress(Overdue):  # the cluster's own error gives the reason
+    with suppress(Overdue):  # after the wait, the cluster's refusal of the stop gives the reason
         poll(lambda: run.target.status(job_id), begins, timeout=min(run.options.stop_timeout, _BEGIN_SECONDS))
 
 
@@ -213,7 +213,7 @@ def _not_stopped(run: Run, asked: JobStop, head: HeadEntry, reason: str) -> Star
             f"{message}\nThe job keeps running, and nothing was started. Remove the cause, then deploy again"
         )
     checkpoint, words = _remaining_checkpoint(run, asked, status)
-    # Restart only a failed job, as Flink would do. A cancellation was intended.
+    # Roll back only if the job failed, because Flink would also restart it. A CANCELED job was cancelled on purpose.
     if checkpoint is not None and state == "FAILED" and run.options.roll_back:
         left = replace(former, savepoint=checkpoint)
         return Ended(run.append(replace(failed, start=left, rolls_back_to=head.number)))

@@ -72,7 +72,7 @@ def submit(run: Run, job: JobSpec, begun: JobStart, earlier: StartEntry | None, 
         nonlocal asked, at_work_until
         if asked and (known := run.target.poll(operation).job) is not None:
             return known
-        if asked:  # the former job may run again by now
+        if asked:  # meanwhile the former job may have been restarted
             _check_former(run, head, name)
         asked = True
         run.log(f"starting {name} from {start.savepoint or 'an empty state'}")
@@ -80,7 +80,7 @@ def submit(run: Run, job: JobSpec, begun: JobStart, earlier: StartEntry | None, 
             started = run.target.start(job, start, operation.request_id).job
         except DeployError as error:
             fault = error.fault if isinstance(error, StateRefused) else None
-            # Every submission is refused if the state does not fit.
+            # If the state does not fit the job, every submission is refused.
             over = time.time() >= at_work_until or fault is StateFault.MISFIT
             if not error.unanswered and over and _answers(run):
                 raise StartRefused(f"the job was refused: {error}", fault) from None

@@ -34,7 +34,7 @@ from airflow_flinkcompat.deploy.target import (
     same_snapshot,
 )
 
-# Seconds to wait for the job's own checkpoint. After that, a checkpoint is requested.
+# Seconds to wait until the job takes a checkpoint by itself. After this time, a checkpoint is requested.
 _OWN_CHECKPOINT_SECONDS = 4.0
 # Maximum seconds between a failure and its reason in REST answers (web.refresh-interval is 3 s by default).
 _REASON_SECONDS = 6.0
@@ -237,7 +237,7 @@ class _Watch:
         self.asked = True
         try:
             self.target.request_checkpoint(self.job_id)
-        except DeployError as error:  # the job's own interval still triggers checkpoints
+        except DeployError as error:  # without this request, the job's own interval still triggers a checkpoint
             self.log(f"no checkpoint could be triggered: {error}")
 
 
@@ -330,9 +330,9 @@ class StartHistory:
     def proved(self, status: JobStatus) -> tuple[str, ...] | None:
         """Events after the proof of the start, one line each. None if history does not prove the start.
 
-        The start is proved under two conditions. The first restore used the requested state. Before its first failure,
-        the job had a complete checkpoint for the settle time, or the time limit of the start had passed. Raises
-        DeployError if this is unknown.
+        History proves the start under two conditions. The first restore used the requested state. Before its first
+        failure, the job had a complete checkpoint for the settle time, or the time limit of the start had passed.
+        Raises DeployError if the conditions cannot be determined.
         """
         seen = self.job_history()
         if seen is None:
@@ -381,7 +381,7 @@ class StartHistory:
         state.
         """
         number = self.number()
-        pending = 0 if status.tasks_running else 1  # after the last failure, there may be no restore yet
+        pending = 0 if status.tasks_running else 1  # the restore after the last failure may still be missing
         after_failures = len(seen.failures) - pending
         if number is None or seen.restored_number is None:
             return False

@@ -72,8 +72,8 @@ _LACKS: Mapping[type, str] = {
 class Cluster:
     """The cluster of the live job, or a cluster for trial jobs.
 
-    The watcher process opens the same target by ``location``. ``temporary`` is True if the cluster was started only for
-    its caller, with Flink's default options.
+    The watcher process opens the same target by ``location``. ``temporary`` is True if the caller started the cluster
+    only for itself, with Flink's default options.
     """
 
     target: Target
@@ -82,7 +82,10 @@ class Cluster:
 
     @property
     def restore_test_target(self) -> RestoreTestTarget:
-        """The target, with all capabilities for rehearsals. Raises DeployRefused if a capability is missing."""
+        """The target, if it has all capabilities that a rehearsal requires.
+
+        Raises DeployRefused if a capability is missing.
+        """
         if isinstance(self.target, RestoreTestTarget):
             return self.target
         lacking = "; ".join(words for each, words in _LACKS.items() if not isinstance(self.target, each))
@@ -282,16 +285,16 @@ class Watcher:
 
 
 def main() -> int:
-    """Read messages until the owner ends, then clean up if it died. Return 0 if nothing remains."""
+    """Read messages until the owner ends, and clean up if it died. Return 0 if no job or savepoint remains."""
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)  # signals are meant for the owner, whose end this process awaits
+        signal.signal(number, signal.SIG_IGN)  # ignore signals meant for the owner, and wait for its end
     first = sys.stdin.readline()
     if not first:
         return 0
     messages: list[dict[str, Any]] = []
     for line in sys.stdin:
         if not line.endswith("\n"):
-            break  # the owner died during the message, before it started the operation
+            break  # the owner died while it wrote the message, before it began the operation
         message = json.loads(line)
         if message.get("done"):
             return 0

@@ -32,7 +32,7 @@ _BAD_STATES = frozenset({"FAILING", "FAILED", "CANCELLING", "CANCELED", "SUSPEND
 
 
 class Inconclusive(DeployError):
-    """The rehearsal has no result. The message names the reason."""
+    """The rehearsal has no result. The error message names the reason."""
 
 
 class Unanswered(Inconclusive):

@@ -170,7 +170,7 @@ class _Run:
             return Rehearsal(
                 RehearsalFinding.INCONCLUSIVE, why, job_id=self.job_id, live="not touched", left=tuple(left)
             )
-        coming = COMING_SECONDS  # default for interruptions, when a submission may be in progress
+        coming = COMING_SECONDS  # an interruption may leave a submission in progress
         paused, left = False, []
         try:
             try:

@@ -110,8 +110,7 @@ class PlansChanges(Protocol):
             job: The job.
 
         Returns:
-            A description of the differences, empty if there are none. None if the resource now describes a different
-            job.
+            A description of the edits, empty without edits. None if the resource now describes a different job.
         """
 
 
@@ -164,7 +163,7 @@ class PlanCompiler(Protocol):
 
         Raises:
             PlansUnavailable: The folder is not shared, or a connector is missing.
-            TargetError: A statement was refused. The message names its place in the script.
+            TargetError: A statement was refused. The error message names its place in the script.
             ScriptRefused: A statement cannot be run as written.
         """
 
@@ -365,10 +364,10 @@ class RestoreTest(Protocol):
 
         Args:
             name: The name of the job.
-            savepoint: The savepoint to start from, which the job does not own. None starts without state.
+            savepoint: The savepoint to start from, which the job does not own. If None, the job starts without state.
             request_id: 32 hexadecimal digits, recorded before the request.
-            ignore_unclaimed: True ignores state that has no operator in the job. False refuses a start that would
-                ignore state.
+            ignore_unclaimed: If True, state that has no operator in the job is ignored. If False, a start that would
+                ignore state is refused.
 
         Returns:
             The operation, which already contains the job if the target knows the job immediately.

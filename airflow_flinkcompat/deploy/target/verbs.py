@@ -33,7 +33,7 @@ class Target(Protocol):
             Description of the unvalidated parts. Empty if the engine planned the job as it would for a start.
 
         Raises:
-            TargetError, ScriptRefused: The job would not run. The message names the place and the reason.
+            TargetError, ScriptRefused: The job would not run. The error message names the place and the reason.
         """
 
     def start(self, job: JobSpec, start: Start, request_id: str) -> Operation:
@@ -50,7 +50,7 @@ class Target(Protocol):
             The operation, which already contains the job if the target knows the job immediately.
 
         Raises:
-            SubmissionUnknown: The outcome is unknown. Poll, or repeat the request.
+            SubmissionUnknown: The outcome is unknown. To determine the outcome, poll, or repeat the request.
             TargetError, ScriptRefused: The job was not started.
         """
 
@@ -115,7 +115,7 @@ class Target(Protocol):
         """
 
     def restored_from(self, job: JobRef) -> Proof:
-        """The state from which the job was really restored, and the strength of the evidence.
+        """The state from which the job was actually restored, and the strength of the evidence.
 
         Args:
             job: The job.

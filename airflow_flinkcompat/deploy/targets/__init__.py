@@ -29,11 +29,12 @@ class Access:
     """Addresses and access settings of a target.
 
     ``address`` returns the URL of a part (``gateway``, ``jobmanager``), or raises an error. ``settings`` contains
-    credentials, certificates, proxy and other settings of the target, including secrets. None means that environment
-    variables contain the settings. ``place`` names the source of the settings in messages, such as ``connection
-    'flink_default'``. ``lookup`` returns the value of a placeholder. None means that no connections are known.
-    ``on_secret`` receives each secret in the settings before its use. ``hook`` returns Airflow's hook of a connection
-    id, for platforms with a separate provider (``kubernetes``, ``aws``). ``hook`` is None outside Airflow.
+    credentials, certificates, proxy and other settings of the target, including secrets. If ``settings`` is None,
+    environment variables contain the settings. ``place`` names the source of the settings in messages, such as
+    ``connection 'flink_default'``. ``lookup`` returns the value of a placeholder. If ``lookup`` is None, no
+    connections are known. ``on_secret`` receives each secret in the settings before its use. ``hook`` returns
+    Airflow's hook of a connection id, for platforms with a separate provider (``kubernetes``, ``aws``). ``hook`` is
+    None outside Airflow.
     """
 
     address: Callable[[str], str]
@@ -48,8 +49,8 @@ class Access:
 class TargetLocation:
     """Everything that a process requires to open a target, as JSON values.
 
-    ``target`` is the target's name. ``addresses`` contains the URLs of its parts (``gateway``, ``jobmanager``).
-    ``settings`` is the same as in ``Access``, including secrets.
+    ``target`` is the target's name. ``addresses`` contains the URLs of the target's parts (``gateway``,
+    ``jobmanager``). ``settings`` is the same as in ``Access``, including secrets.
     """
 
     target: str = DEFAULT
@@ -129,7 +130,8 @@ def target_class(name: str) -> TargetClass:
         The class.
 
     Raises:
-        DeployError: No target has this name, or the target cannot be imported. The message lists the installed targets.
+        DeployError: No target has this name, or the target cannot be imported. The error message lists the installed
+            targets.
     """
     point = _found().get(name)
     if point is None:

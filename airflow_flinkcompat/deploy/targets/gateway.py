@@ -209,7 +209,7 @@ class _SessionRestoreTest:
         options = {
             **state_options(Start(savepoint), ignore_unclaimed=ignore_unclaimed),
             JOB_NAME: name,
-            # Do not hide failures by restarts, and leave no checkpoints.
+            # In a restore test, a restart must not hide a failure, and no checkpoint may remain.
             "restart-strategy.type": "disable",
             "execution.checkpointing.externalized-checkpoint-retention": "DELETE_ON_CANCELLATION",
         }

@@ -39,7 +39,7 @@ ENTRY_CLASS = "flinkcompat.SqlRunner"
 """The jar's main class, which accepts ``--statements LIST`` or ``--scriptUri URI``."""
 _DRIVER = "org.apache.flink.table.runtime.application.SqlDriver"
 _REFUSED = 400
-# Seconds for a run. The first run loads the planner into the JobManager, which takes 9 to 30 s on a busy machine.
+# Timeout of a submission. The first one loads the planner into the JobManager, in 9 to 30 s on a busy machine.
 _RUN_SECONDS = 180.0
 # Maximum seconds to wait until all tasks of a job run, before the job is stopped anyway.
 _UP_SECONDS = 60.0
@@ -89,9 +89,9 @@ class JobManagerTarget(JobManagerJobs):
         except JobManagerError as error:
             if (
                 error.status != _REFUSED
-            ):  # 400 is an error of the program. After any other error, the driver may still run
+            ):  # status 400 is an error of the program. After any other error, the driver may run
                 raise SubmissionUnknown(f"{job.source}: {error}") from None
-            if self.status(ref) is None:  # otherwise the job was submitted before
+            if self.status(ref) is None:  # if the job exists, an earlier request submitted it
                 message = f"{job.source}: the JobManager refused the script: {error.reason}"
                 raise refusal(message, error.reason) from None
         else:

@@ -100,7 +100,7 @@ class JobManagerJobs(SavepointPaths, Closing):
         job = stop.job
         assert job is not None
         try:
-            # Ask for the result first, because this single call is enough while the stop runs.
+            # Query the stop's result first, because this single call is enough while the stop runs.
             savepoint = self._jobmanager.stop_result(job, stop.request_id)
             return Snapshot(savepoint) if savepoint is not None and not self._runs(job) else None
         except DeployError as error:
@@ -249,7 +249,7 @@ def find_savepoint(directory: str | None) -> tuple[str | None, str]:
         files = UPath(directory).glob("savepoint-*/_metadata")
         found = sorted((path.stat().st_mtime, str(path.parent)) for path in files)
         looked = bool(found) or UPath(directory).parent.parent.exists()
-    except Exception as error:  # a store's client can raise anything if this machine has no access
+    except Exception as error:  # a store's client can raise any error if this machine has no access
         return None, (
             f". This machine cannot read {directory}, so check that folder for a savepoint ({type(error).__name__})"
         )

@@ -23,14 +23,14 @@ from airflow_flinkcompat.secrets import placeholders
 Groups = Mapping[str, Mapping[str, str]]
 """Property groups of an application: keys and values by group id."""
 
-# Limits in the service's API model.
+# Limits of property groups in the service's API model.
 _VALUE_CHARACTERS, _GROUP_PROPERTIES, _GROUPS = 2048, 50, 50
 _ID = re.compile(r"[a-zA-Z0-9_.-]{1,50}")
 _S3 = re.compile(r"s3://(?P<bucket>[^/]+)/?(?P<prefix>.*)")
 _RECORD_GROUP = "flinkcompat.run"
 # Maximum number of former runs among the record's 50 properties.
 _FORMER_RUNS = 40
-_NOTHING = "-"  # the service accepts no empty value
+_NOTHING = "-"  # the service accepts no empty property value
 
 
 @dataclass(frozen=True)
@@ -167,14 +167,14 @@ class PropertyLayout:
         return {f"{self.key}.{number}": part for number, part in enumerate(parts, 1)}
 
     def script(self, groups: Groups) -> tuple[str | None, str | None]:
-        """The script in the properties, and the URI of the script's object. Either may be None."""
+        """The script in the properties or None, and the URI of the script's S3 object or None."""
         row = groups.get(self.group, {})
         numbers = sorted(int(key.rpartition(".")[2]) for key in row if self._is_part(key))
         text = "".join(row[f"{self.key}.{number}"] for number in numbers) if numbers else None
         return text, row.get(self.uri_key)
 
     def settings(self, groups: Groups) -> Mapping[str, str] | None:
-        """The settings in an application, or None if it has no such group."""
+        """The settings in an application, or None if the application has no group for settings."""
         return groups.get(self.settings_group)
 
     def _is_part(self, key: str) -> bool:

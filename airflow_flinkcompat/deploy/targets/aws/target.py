@@ -155,7 +155,7 @@ class ManagedFlinkTarget(Closing):
         """Stop the application with a snapshot. The service chooses the location of the snapshot."""
         operation, look = Operation(Verb.STOP, request_id, job, directory=directory), self._describe_job(job)
         if look is None or look.job != job or not look.runs or look.stops:
-            return operation  # poll returns the outcome
+            return operation  # poll() returns the outcome of this stop
         name = look.application.name
         if not look.application.snapshots_enabled:
             raise StopFailed(
@@ -288,7 +288,7 @@ class ManagedFlinkTarget(Closing):
         return look.outcome(snapshots, partial(self._service.failure, look.application.name))
 
     def _job_of_request(self, request: str) -> JobRef | None:
-        """The job of a start, searched in all applications. None if no application has this start.
+        """The job that a start request began, searched in all applications, or None if not found.
 
         A request id does not contain the name of its application. Each start creates a new version of its
         application. So only applications with a new version are described again.
@@ -312,7 +312,7 @@ class ManagedFlinkTarget(Closing):
         try:
             found = self._service.application(name, at_once=True)
             return RunRecord() if found is None else RunRecord.of(found.groups)
-        except DeployError as error:  # the credentials may not describe a foreign application
+        except DeployError as error:  # the credentials may lack permission to describe someone else's application
             if error.unanswered:
                 raise
             return RunRecord()
@@ -414,7 +414,7 @@ class ManagedFlinkTarget(Closing):
         bucket, key = self._layout.s3[0], self._layout.object_key(name, script)
         try:
             there = self._service.get_object(bucket, key)
-        except ServiceError:  # the object does not exist or cannot be read
+        except ServiceError:  # the script's S3 object does not exist or cannot be read
             there = None
         if there != script:
             self._service.put_object(bucket, key, script)

@@ -78,7 +78,7 @@ class KubernetesApi:
         try:
             return self._flink("get", kind, name=name)
         except ApiError as error:
-            if error.status == _NOT_FOUND and name in error.reason:  # but a missing operator is an error
+            if error.status == _NOT_FOUND and name in error.reason:  # without the name, the operator is missing
                 return None
             raise
 
@@ -198,7 +198,7 @@ class KubernetesApi:
             verify = context
         return Endpoint(
             url,
-            # This token is only used to mask messages. Each request sends the current token.
+            # Use this token only to mask messages. Each request sends the token that is valid at that time.
             headers={"Authorization": token} if token else {},
             auth=_Token(settings),
             verify=verify,
@@ -238,7 +238,7 @@ class _Token(httpx.Auth):
 
 
 def _token(settings: client.Configuration) -> str | None:
-    names = ("BearerToken", "authorization")  # since version 36 of the client, and before
+    names = ("BearerToken", "authorization")  # keys since version 36 of the client, and before version 36
     return next((str(found) for each in names if (found := settings.get_api_key_with_prefix(each))), None)
 
 

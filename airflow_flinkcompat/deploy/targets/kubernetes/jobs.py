@@ -40,8 +40,9 @@ _DROPS_STATE = "spec.job.allowNonRestoredState is true, so state may have been s
 class KubernetesJobs(Closing):
     """The jobs of custom resources of one kind in a namespace.
 
-    ``jobmanager`` returns the endpoint of a cluster's JobManager, by the name of its ``FlinkDeployment``. None uses the
-    API server's proxy for the JobManager's service. ``lookup`` returns the value of a placeholder.
+    ``jobmanager`` returns the endpoint of a cluster's JobManager, by the name of its ``FlinkDeployment``. If
+    ``jobmanager`` is None, the API server's proxy for the JobManager's service is used. ``lookup`` returns the value
+    of a placeholder.
     """
 
     def __init__(
@@ -178,7 +179,8 @@ class KubernetesJobs(Closing):
             plural, _, file = (mounted_file(each.spec) or "").partition("/")
             if script is None and plural == "configmaps":
                 script = self._api.file(file, SCRIPT_FILE)
-            # Use the keys in the record of the last start. So later edits of the resource are visible as differences.
+            # Read the settings whose keys the last start recorded. Later edits of these settings then show as
+            # differences.
             keys = each.note(STARTED).get("settings")
             settings = (
                 None if keys is None else {key: each.configuration[key] for key in keys if key in each.configuration}

@@ -47,7 +47,7 @@ def upgrading(
 ) -> dict[str, Any]:
     """The complete resource after the plan is carried out."""
     body = starting(manifest, job, job.script, base, request_id, None, ())
-    if base is not None and "initialSavepointPath" in base.job:  # the operator reads this field only at the first start
+    if base is not None and "initialSavepointPath" in base.job:  # the operator reads it only at the first start
         body["spec"]["job"]["initialSavepointPath"] = base.job["initialSavepointPath"]
     if base is not None and mode is StartMode.STATELESS:
         body["spec"]["job"]["upgradeMode"] = "stateless"
@@ -124,7 +124,7 @@ def _require_no_secret(manifest: Manifest, resource: Mapping[str, Any], place: s
 
 
 def _ours(manifest: Manifest, job: JobSpec, spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Only the fields of a spec that a deployment sets."""
+    """The part of a spec with only those fields that a deployment sets."""
     keys = [*_JOB_KEYS, *(["parallelism"] if _PARALLELISM in job.settings else [])]
     configuration = spec["flinkConfiguration"]
     ours = {

@@ -118,8 +118,8 @@ class FlinkResource:
     def digest(self) -> str:
         """Digest of the spec's fields that identify a job, without scaling and the operator's own fields.
 
-        The operator once rewrites a resource to add its finalizer and defaults (measured on 1.7.0: ``parallelism: 0``,
-        and the ``kind`` of a pod template).
+        The operator once rewrites a resource to add its finalizer and defaults (measured on operator 1.7.0:
+        ``parallelism: 0``, and the ``kind`` of a pod template).
         """
         spec = {key: value for key, value in self.spec.items() if key != "restartNonce"}
         spec["job"] = {key: value for key, value in self.job.items() if key not in _INCIDENTAL}
@@ -141,7 +141,7 @@ class FlinkResource:
         return sha256(json.dumps(_without_empty(spec), sort_keys=True).encode()).hexdigest()
 
     def note(self, annotation: str) -> Mapping[str, Any]:
-        """The record in an annotation, such as a start or stop, or empty."""
+        """The record of a start or stop in an annotation; empty without such a record."""
         text = (self.metadata.get("annotations") or {}).get(annotation)
         try:
             found = json.loads(text) if text else {}
@@ -151,13 +151,13 @@ class FlinkResource:
 
     @property
     def started(self) -> Mapping[str, Any]:
-        """The record of this spec's start, empty if someone else has changed the spec since then."""
+        """The record of this spec's start; empty if someone else has changed the spec since that start."""
         note = self.note(STARTED)
         return note if note.get("spec") == self.digest else {}
 
     @property
     def ref(self) -> JobRef:
-        """The job that the resource describes, identified by request id, or by spec if others wrote it."""
+        """The job that the resource describes, identified by request id, or else by uid and spec digest."""
         if request := self.started.get("request"):
             return JobRef(f"{self.name}/{request}")
         return JobRef(f"{self.name}/{self.metadata.get('uid', '')[:8]}-{self.digest[:8]}")
@@ -254,7 +254,7 @@ class FlinkResource:
 
     @property
     def in_vain(self) -> bool:
-        """True if the error will recur with every retry of the operator."""
+        """True if the operator's last error will recur with every retry of the operator."""
         return self.error is not None and _IN_VAIN.search(self.error) is not None
 
     @property

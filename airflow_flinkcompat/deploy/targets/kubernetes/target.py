@@ -80,7 +80,7 @@ _SETTLE_SECONDS = 30.0
 _STALE_SECONDS = 60.0
 # Maximum seconds that a start waits until the operator begins.
 _SEEN_SECONDS = 5.0
-# Request id of a dry run.
+# The request id used in a dry run.
 _NO_REQUEST = "0" * 32
 _SHARED = "get, patch and create"
 _NOT_PLANNED = (
@@ -222,7 +222,7 @@ class KubernetesTarget(KubernetesSavepoints):
                 self._keep_script(file, name)
             self._bring_about(current, start, body)
         except DeployError as error:
-            if not error.unanswered:  # otherwise the start may have taken effect, and is repeated with this request id
+            if not error.unanswered:  # an unanswered start may have taken effect, and is repeated with this id
                 self._drop_unnamed(file, name)
             raise
         if base is not None:
@@ -269,7 +269,7 @@ class KubernetesTarget(KubernetesSavepoints):
         return self._forgotten(current) if current.session_job and current.flink_job else None
 
     def _forgotten(self, suspended: FlinkResource) -> FlinkResource | None:
-        """A session job that the operator regards as started although it is not. None if it is starting.
+        """A session job that the operator wrongly regards as started, or None if the job is starting.
 
         The operator writes a status up to three times. If the resource changes before the last status write, the
         operator still regards the stopped job as running. In this case, the start does nothing (measured on operator
@@ -343,13 +343,13 @@ class KubernetesTarget(KubernetesSavepoints):
         current = self._find(name)
         described = current or self._following_spec(name)
         note = described.note(STOPPED) if described is not None else {}
-        if note.get("request") == request_id and note.get("savepoint"):  # the next job was started since then
+        if note.get("request") == request_id and note.get("savepoint"):  # the next job has started since then
             return Snapshot(str(note["savepoint"]))
         if current is None:
             raise StopFailed(f"{self._manifest.kind} {name} was deleted, and its savepoint is unknown")
         if note.get("request") != request_id:
             if current.ref == job and not current.ended:
-                return None  # the stop was not requested yet
+                return None  # this stop was not requested yet
             raise StopFailed(f"job {job} ended for another reason than this stop")
         if note.get("failed"):
             raise StopFailed(str(note["failed"]))
@@ -482,7 +482,7 @@ class KubernetesTarget(KubernetesSavepoints):
 
         def look() -> FlinkResource | None:
             seen = self._find(current.name)
-            if seen is not None:  # Flink may have accepted another job at the last moment
+            if seen is not None:  # Flink may have accepted another job just before the deletion
                 flink_jobs.add(seen.flink_job)
             return seen
 
@@ -606,7 +606,7 @@ class KubernetesTarget(KubernetesSavepoints):
     def _drop_older(self, base: FlinkResource | None, request_id: str, file: ScriptFile) -> list[str]:
         """Delete script files that are older than the former script's file. Return the remaining file names."""
         names: list[str] = list(base.note(FILES).get("names") or ()) if base is not None else []
-        if base is not None and base.request == request_id:  # an earlier attempt deleted them
+        if base is not None and base.request == request_id:  # an earlier attempt deleted the older files
             return names
         return names[:1] + [each for each in names[1:] if each == file.place or not self._drop(each)]
 

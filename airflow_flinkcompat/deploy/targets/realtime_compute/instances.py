@@ -23,7 +23,7 @@ STOPPED_BY = "STOP_WITH_SAVEPOINT"
 COMPLETED, SAVEPOINT_FAILED = "COMPLETED", "FAILED"
 SQL = "SQLSCRIPT"
 _FOLDER = "savepoint-"
-# Number of path components at the end of a path that identify deployment and savepoint.
+# Number of components at the end of a path. Together they identify a deployment and its savepoint.
 _TAIL = 3
 
 _MARKS = frozenset({REQUEST, OWN_KEYS})
@@ -43,7 +43,7 @@ _CONFIGURABLE = (
     "streaming_resource_setting",
     "batch_resource_setting",
 )
-# Fields of a new deployment that the platform never completes.
+# Fields of a new deployment for which the platform never fills in a default.
 _ALWAYS_KEPT = ("name", "artifact", "engine_version")
 
 

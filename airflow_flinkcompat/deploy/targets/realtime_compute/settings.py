@@ -52,9 +52,9 @@ class Credential:
 class WorkspaceSettings:
     """A namespace of a workspace.
 
-    ``engine_version`` is the platform's name of the version for all deployments. None keeps the version of each
-    deployment. ``deployment_target`` is the queue in which missing deployments are created. None creates no
-    deployments.
+    ``engine_version`` is the platform's name of the VVR version for all deployments. If ``engine_version`` is None,
+    each deployment keeps its version. ``deployment_target`` is the queue in which missing deployments are created. If
+    ``deployment_target`` is None, no deployments are created.
     """
 
     host: str
@@ -169,12 +169,12 @@ class _Reader:
         if self.access.hook is not None:
             try:
                 hook = self.access.hook(conn_id)
-            except Exception:  # without the provider, Airflow has no hook of this type
+            except Exception:  # without the Alibaba provider, Airflow has no hook of this type
                 hook = None
             if hasattr(hook, "get_access_key_credential"):
                 try:
                     key_id, secret = hook.get_access_key_credential()
-                except ValueError as error:  # the message names the missing part of the key
+                except ValueError as error:  # the error message names the missing part of the access key
                     raise ApiError(f"{self.access.place}: the connection {conn_id!r}: {error}") from None
                 return Credential(str(key_id), str(secret))
         if self.access.lookup is None:

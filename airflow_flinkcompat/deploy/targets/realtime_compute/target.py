@@ -237,7 +237,7 @@ class RealtimeComputeTarget(RealtimeComputeJobs):
         parameters = models.JobStartParameters(
             deployment_id=deployment.deployment_id,
             restore_strategy=strategy,
-            local_variables=deployment.local_variables,  # otherwise the SDK sends an empty list
+            local_variables=deployment.local_variables,  # if omitted, the SDK sends an empty list
         )
         try:
             made = self._api.start(parameters)
@@ -267,7 +267,7 @@ class RealtimeComputeTarget(RealtimeComputeJobs):
         operation = Operation(Verb.STOP, request_id, job, directory=directory)
         if directory is not None:
             _log.warning("%s: the workspace stores its savepoints, not %s", self, directory)
-        with suppress(Overdue):  # the platform's own error gives the reason
+        with suppress(Overdue):  # after the wait, the platform's refusal of the stop gives the reason
             poll(lambda: self.status(job), lambda seen: seen is not None and seen.starting, timeout=_UP_SECONDS)
         found = self._api.job(job)
         if found is None:
