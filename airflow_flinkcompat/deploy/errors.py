@@ -82,11 +82,11 @@ class SavepointFailed(TargetError):
 
 
 class CannotRehearse(DeployError):
-    """The job cannot be rehearsed without touching resources of the live job."""
+    """The job cannot be rehearsed without the use of resources of the live job."""
 
 
 class PlansUnavailable(DeployError):
-    """Compiled plans are unavailable. The error message names the reason and the remedy."""
+    """The compiled plans of a script are unavailable. The error message names the reason and the remedy."""
 
 
 def redact(text: str) -> str:
@@ -153,7 +153,7 @@ _FAULTS = (
 
 
 def fault_of(text: str | None) -> StateFault | None:
-    """The fault of the state that an error text reports, or None."""
+    """The state fault that Flink's error text reports, or None."""
     return next((fault for words, fault in _FAULTS if words.search(text or "")), None)
 
 

@@ -197,7 +197,7 @@ class SavepointWriting(ABC):
         return {**self._report.to_dict(), "entries": entries, "sums": sums, **more}
 
     def rehearse(self, savepoint: Snapshot) -> str:
-        """Restore the new job with stand-ins from the written savepoint. Raises DeployError if Flink refuses."""
+        """Restore the new job with stand-ins from the written savepoint. Raises DeployError if refused."""
         if not self._rehearsed:
             return "not rehearsed"
         name = f"flinkcompat-migration-{uuid4().hex}"
@@ -405,7 +405,7 @@ class SavepointMigration(SavepointWriting):
 
 
 def unreadable_history(error: Exception) -> DeployRefused:
-    """The error if state cannot be computed from history while the job still runs."""
+    """The error to raise if state cannot be computed from history while the former job still runs."""
     known = isinstance(error, (InputError, NotMigratable))
     why = f": {error}" if known else f" ({type(error).__name__}: {error})"
     return DeployRefused(f"the job keeps running, because its state cannot be computed from history{why}")

@@ -348,7 +348,7 @@ def _command(java: Path, name: str, class_path: str, conf: Path, work_dir: Path)
 
 @contextlib.contextmanager
 def local_cluster(lookup: Lookup | None = None, extra_jars: Sequence[Path] = ()) -> Iterator[Cluster]:
-    """A whole Flink on this machine that plans scripts and runs jobs without a deployment.
+    """A local Flink that plans scripts and runs jobs that belong to no deployment.
 
     Args:
         lookup: Returns the value of a placeholder. None means that no connections are known.

@@ -136,7 +136,7 @@ class TargetContract:
         assert target.running(name) == ()
 
     def test_a_started_job_is_found_and_began_empty(self, target: Target, connect: Connect, name: str) -> None:
-        """A started job is found by its request and by its name, also from a different process."""
+        """A started job is found by its request id and by its name, also from a different process."""
         request = new_id()
         assert target.poll(Operation(Verb.START, request)).job is None, "no start has been requested yet"
         operation = target.start(_job(name), Start(), request)

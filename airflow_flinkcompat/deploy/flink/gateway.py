@@ -125,7 +125,7 @@ _GONE = re.compile(r"(Session|Operation)\b.*(does not exist|not be found|can not
 
 
 class SubmittedBefore(TargetError):
-    """The cluster refused a repeated submission, because it already has a job with this id."""
+    """The cluster refused a repeated submission, because it already has a job with the request's id."""
 
 
 class MaskingClient(Protocol):

@@ -63,7 +63,7 @@ class JobManager(RestClient):
         return {row["jid"]: JobStatus(row["jid"], row["name"], row["state"]) for row in rows}
 
     def status(self, job_id: str) -> JobStatus | None:
-        """The status of a job, or None if unknown. Wait if the cluster may still recover the job."""
+        """The status of a job, or None if unknown. Waits while the cluster may still recover the job."""
         if (found := self._status(job_id)) is not None or not self.recovers():
             return found
         try:

@@ -266,7 +266,7 @@ def _blank(text: str) -> str:
 
 
 def _leading_words(text: str, count: int = 4) -> tuple[str, ...]:
-    """The first words in upper case, without blanks and comments, or ``("",)`` if there are none."""
+    """The statement's first words in upper case, without comments, or ``("",)`` if there are none."""
     words: list[str] = []
     position = 0
     while len(words) < count:

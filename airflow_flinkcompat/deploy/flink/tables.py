@@ -65,7 +65,7 @@ def options_of(declared: nodes.CreateTable) -> dict[str, str]:
 
 
 def overlay(session: Session, path: TablePath, options: Mapping[str, str], private: str) -> None:
-    """Override options of a table in this session; ``private`` begins the name of an auxiliary table."""
+    """Override options of a table in this session; ``private`` is the name prefix of an auxiliary table."""
     stage = quoted((path[0], path[1], f"{private} {path[2]}"))
     declared = ", ".join(f"{_literal(key)} = {_literal(value)}" for key, value in options.items())
     temporary = bool(declaration(session, path).args.get("temporary"))

@@ -524,7 +524,7 @@ class RehearsedEntry(FindingEntry, kind="rehearsed"):
 
 @dataclass(frozen=True, kw_only=True)
 class BackfilledEntry(FindingEntry, kind="backfilled"):
-    """A backfill with the version. A bound of None means the beginning or the end of history."""
+    """A backfill that ran with the version. A bound of None means the beginning or the end of history."""
 
     range_from: str | None = None
     range_to: str | None = None

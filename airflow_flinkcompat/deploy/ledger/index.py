@@ -41,7 +41,7 @@ FOLDER = "_index"
 MOST_MARKERS = 64
 """Number of markers not covered by the latest snapshot that triggers the next snapshot.
 
-About twice as many markers may exist.
+Up to about twice as many markers may exist, because markers are deleted one snapshot late.
 """
 _SNAPSHOTS = "snapshots"
 _MARKER = re.compile(r"(?P<deployment>[A-Za-z0-9][A-Za-z0-9._-]{0,127})~(?P<number>\d{6,})\.json")

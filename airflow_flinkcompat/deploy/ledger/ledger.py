@@ -81,7 +81,7 @@ class Ledger:
 
     @property
     def id(self) -> str:
-        """The id of the ledger root, used in addresses of pages."""
+        """The id of the ledger root, used in the URLs of ledger pages."""
         return ledger_id(self._root)
 
     @cached_property
@@ -268,8 +268,8 @@ class Ledger:
             path: The result of :meth:`store_report`.
 
         Returns:
-            The version, or None for a report of an earlier release without version. If a secret was masked, the digest
-            differs from the original version's digest, which the report contains.
+            The version, or None if an earlier release stored the report without its version. If a secret was masked,
+            the digest differs from the original version's digest, which the report contains.
 
         Raises:
             LedgerError: The path is not a report of this deployment, or the version cannot be read.

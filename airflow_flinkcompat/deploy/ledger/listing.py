@@ -91,7 +91,7 @@ def _masked(key: str, value: Any, option: bool) -> Any:
 
 
 def listed(deployment: str, row: DeploymentRow | LedgerError) -> dict[str, Any]:
-    """A deployment for a list, with short forms of its entries."""
+    """A deployment as a row of a list, with short forms of its entries."""
     if isinstance(row, Exception):
         return {"deployment": deployment, **dict.fromkeys(_SHOWN), "error": mask_secrets(str(row))}
     facts = row.to_dict()

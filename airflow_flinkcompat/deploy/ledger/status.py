@@ -3,7 +3,7 @@
 A new row depends only on the former row and the new entry. Therefore a writer that knows the former row updates the
 index without reading the ledger.
 
-The steps of a redeploy are these. ``deploying`` claims the deployment for one run. ``stopping`` → ``stopped`` is the
+A redeploy has the following steps. ``deploying`` claims the deployment for one run. ``stopping`` → ``stopped`` is the
 stop of the former job. ``starting`` → ``started`` → ``deployed`` is the start of the new job. ``failed`` ends an
 attempt. With ``rolls_back_to``, ``failed`` begins the rollback: ``rolling-back`` → ``rolled-back``. Each action is
 recorded with a request id before it is taken. The stop and the following start share a request id. If a run dies, a

@@ -325,7 +325,7 @@ class Store:
 
 
 class _Claimed(Exception):
-    """A different writer has a claim."""
+    """A different writer has a claim on the ledger."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
@@ -353,7 +353,10 @@ def _require(client: _Client) -> None:
 
 @cache
 def _honours_condition(fs: Any, path: str) -> bool:
-    """True if the store refuses to create an existing object. The probe object remains for the next test."""
+    """True if the store refuses to create an existing object.
+
+    The probe object stays in the store for the test of the next process.
+    """
     for _ in range(2):
         try:
             _put(fs, path, b"Written once; shows whether this store refuses to create what is there already.\n")

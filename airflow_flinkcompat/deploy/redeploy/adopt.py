@@ -164,7 +164,10 @@ def _refuse_others(target: Target, ledger: Ledger, progress: Progress, job_id: s
 
 
 def _versioned(target: Target, side: Side) -> Side:
-    """The side with the target's engine and version. Raises DeployRefused if its version differs."""
+    """The side with the target's engine and version.
+
+    Raises DeployRefused if the script's version differs from the target's.
+    """
     found = target.engine()
     stated = (side.engine_version or "").split(".")
     if stated != [""] and stated != found.version.split(".")[: len(stated)]:

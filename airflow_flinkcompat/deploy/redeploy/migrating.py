@@ -1,4 +1,4 @@
-"""Rewriting of the former job's savepoint for the new job, between stop and start.
+"""Rewriting of the former job's savepoint between its stop and the start of the new job.
 
 The ledger records the target folder before anything is written to it. A second entry records that the content of the
 written savepoint was verified. If a run dies between the two entries, its retry deletes the folder and writes a new

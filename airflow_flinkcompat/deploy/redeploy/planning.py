@@ -1,6 +1,6 @@
 """Planned changes for deployments whose resources someone else writes, and their verification.
 
-The planning itself does not change the deployment. The plan goes to the authors of the resources, for example by a
+Planning does not change the running job. The plan goes to the authors of the resources, for example by a
 pull request to a repository that Argo CD or Flux follows. The ledger records the plan's request id. The platform
 itself then upgrades the job in one step, so the change can be verified only afterwards. A job that runs the plan is
 recorded as deployed as soon as its restore is verified. The job must have been restored from the savepoint with which

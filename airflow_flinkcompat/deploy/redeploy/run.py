@@ -254,9 +254,9 @@ class Run:
     def append(self, entry: E) -> E:
         """Append the next step. Raises LedgerConflict if a different run deploys at the same time.
 
-        A conflict ends this run. After a conflict, this run writes no entry about an intended step, because the other
-        run would regard the step as done. The stop of the former job is still written, so that its savepoint is not
-        lost, unless the other run has already recorded this stop.
+        A ``LedgerConflict`` ends this run. After a conflict, this run writes no entry about an intended step, because
+        the other run would regard the step as done. The stop of the former job is still written, so that its
+        savepoint is not lost, unless the other run has already recorded this stop.
         """
         if isinstance(entry, RunEntry) and entry.is_open:
             entry = replace(entry, claim_seconds=self.options.longest_silence)

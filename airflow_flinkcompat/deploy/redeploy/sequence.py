@@ -1,8 +1,8 @@
 """Deployment of a job: the first start, and the resumable sequence that replaces a running job.
 
-Validate → claim in the ledger → stop with savepoint (→ rewrite the savepoint) → start → verify → record. If the start
-fails, the former script resumes from the same savepoint. If the stop makes the job fail, the job resumes from its last
-checkpoint.
+Validate → claim in the ledger → stop with savepoint (→ rewrite the savepoint) → start → verify → record. If the new
+job does not start, the former script resumes from the same savepoint. If the stop makes the job fail, the job resumes
+from its last checkpoint.
 
 A ledger entry is written before and after each step. If a run dies, a later call resumes it from the ledger and the
 cluster's reports. So there is never a second stop, a second job or a lost savepoint. There is one exception: if the

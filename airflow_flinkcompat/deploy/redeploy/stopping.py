@@ -177,7 +177,7 @@ def _stop_with_savepoint(run: Run, asked: JobStop, head: HeadEntry) -> Stopped:
 
 
 def _settle(run: Run, job_id: JobRef) -> None:
-    """Wait while the job is starting, because a starting job refuses to stop."""
+    """Wait while the job is starting, because Flink does not stop a starting job."""
 
     def begins(status: JobStatus | None) -> bool:
         return status is not None and status.starting

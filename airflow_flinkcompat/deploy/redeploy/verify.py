@@ -42,7 +42,7 @@ _BAD_STATES = frozenset({"FAILING", "FAILED", "CANCELLING", "CANCELED", "RESTART
 
 
 class VerificationFailed(DeployError):
-    """A job does not run from the requested state; ``fault`` is the fault of that state."""
+    """A job does not run from the requested state; ``fault`` is the reported fault of the state."""
 
     def __init__(self, message: str, fault: StateFault | None = None) -> None:
         super().__init__(message)
@@ -308,13 +308,13 @@ def compare_offsets(before: Mapping[str, int], after: Mapping[str, int]) -> tupl
 
 @dataclass(frozen=True)
 class StartHistory:
-    """Judgment of a start that another call began.
+    """Data from which a start is judged that an earlier call began.
 
     ``since`` is the time at which the start was recorded, in seconds since the epoch. ``start_seconds`` is the time
     limit of the start. ``number`` returns the checkpoint number of the initial state: 0 for a start without state, or
     None if unknown. ``job_history`` queries the target, and returns None if the target shows no history of the job.
     ``exact`` is True if the job started at ``since``, and False if it may have started later. ``otherwise`` is the
-    remedy for a wrong job.
+    remedy if the job runs from wrong state.
     """
 
     job_id: str

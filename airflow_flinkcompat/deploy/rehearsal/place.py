@@ -122,7 +122,7 @@ class Started:
 
     @classmethod
     def of(cls, state: Mapping[str, Any]) -> Started:
-        """Operations of a paused rehearsal, from its state."""
+        """Operations of a paused rehearsal, read from the state in ``Paused``."""
         return cls.announced(state["started"])
 
     @classmethod
@@ -241,7 +241,7 @@ class Watcher:
         return self._child.pid
 
     def announce(self, operation: Operation) -> None:
-        """Announce an operation before its request, and again when its result is known."""
+        """Announce an operation to the watcher before its request, and again when its result is known."""
         self.started.take(operation)
         # The rehearsal continues without its watcher, because the owner cleans up as long as it lives.
         with contextlib.suppress(OSError):
@@ -285,7 +285,7 @@ class Watcher:
 
 
 def main() -> int:
-    """Read messages until the owner ends, and clean up if it died. Return 0 if no job or savepoint remains."""
+    """Read messages until the owner ends, and clean up if it died. Return 0 if nothing is left to remove."""
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # ignore signals meant for the owner, and wait for its end
     first = sys.stdin.readline()

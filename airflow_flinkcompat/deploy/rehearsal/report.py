@@ -66,7 +66,7 @@ class Rehearsal:
         return {"schema": SCHEMA, **asdict(self), **texts}
 
     def lines(self) -> tuple[str, ...]:
-        """The result as text for people, with secrets masked."""
+        """The result of the rehearsal as text for people, with secrets masked."""
         lines = [f"REHEARSAL: {self._headline()}"]
         if self.reason:
             lines.append(

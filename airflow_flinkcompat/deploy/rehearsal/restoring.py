@@ -32,11 +32,11 @@ _BAD_STATES = frozenset({"FAILING", "FAILED", "CANCELLING", "CANCELED", "SUSPEND
 
 
 class Inconclusive(DeployError):
-    """The rehearsal has no result. The error message names the reason."""
+    """The rehearsal could not determine a result. The error message names the reason."""
 
 
 class Unanswered(Inconclusive):
-    """A submission was not answered completely, so the job may still start."""
+    """No complete response to a submission arrived, so the job may still start."""
 
 
 class RestoreRefused(DeployError):
@@ -255,10 +255,10 @@ _AGAIN_SECONDS = 5.0
 
 
 class Paused(Waiting):
-    """A long wait, which is no failure. Call ``rehearse`` again with ``state``.
+    """A long wait, which is no failure. To resume, call ``rehearse`` again with ``state``.
 
     The jobs of the rehearsal keep running during the wait. A caller that does not resume must cancel these jobs.
-    ``Started.of(state)`` lists the jobs.
+    ``Started.of(state)`` lists the jobs of the rehearsal.
     """
 
     def __init__(self, what: str, wait: Wait, state: Mapping[str, Any]) -> None:

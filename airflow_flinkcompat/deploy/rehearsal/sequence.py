@@ -140,7 +140,7 @@ class _Run:
         return sides
 
     def sides(self) -> tuple[Checked, Checked]:
-        """Both versions, planned by Flink. Raises Inconclusive and CannotRehearse."""
+        """The old and the new version, both planned by Flink. Raises Inconclusive and CannotRehearse."""
         return self._check_version(self.old), self._check_version(self.new)
 
     def _check_version(self, version: RunnableSide) -> Checked:

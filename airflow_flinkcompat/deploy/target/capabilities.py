@@ -319,7 +319,7 @@ class RestoreObservations(Protocol):
     """A target that shows which parts of a savepoint a job restored."""
 
     def query(self, job: JobRef) -> Mapping[str, int]:
-        """Descriptions of a job's operators, except sinks. Equal queries have equal descriptions.
+        """Descriptions of a job's operators, except sinks. Jobs with equal queries have equal descriptions.
 
         Args:
             job: The job.

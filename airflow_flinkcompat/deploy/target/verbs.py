@@ -111,7 +111,7 @@ class Target(Protocol):
         """Cancel the job without a savepoint, and wait for its end.
 
         Args:
-            job: The job. Nothing happens if the job is unknown or has ended.
+            job: The job. If the job is unknown or has ended, the call has no effect.
         """
 
     def restored_from(self, job: JobRef) -> Proof:

@@ -223,7 +223,10 @@ def savepoint_directory(options: Mapping[str, str]) -> str | None:
 
 
 def endpoint_of(access: Access, which: str) -> Endpoint:
-    """The endpoint of ``gateway`` or ``jobmanager``. Raises ApiError with the name of a wrong setting."""
+    """The endpoint of the part ``gateway`` or ``jobmanager`` of a target.
+
+    Raises ApiError with the name of a wrong setting.
+    """
     url, jobmanager = access.address(which), which == "jobmanager"
     if access.settings is None:
         found = endpoint_from_environment(url, jobmanager=jobmanager)

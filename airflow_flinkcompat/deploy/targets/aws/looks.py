@@ -70,7 +70,7 @@ class ApplicationLook:
 
     @property
     def runs(self) -> bool:
-        """True if a job runs. An UPDATING application may run or be stopped."""
+        """True if a job runs. An UPDATING application may be running or stopped."""
         if self.application.status != "UPDATING":
             return self.application.status != "READY"
         ended = self.stop is not None and self.stop.status == "SUCCESSFUL"

@@ -350,7 +350,10 @@ class ManagedFlinkTarget(Closing):
 
     # ----------------------------------------------------------------------------------------------------- starting
     def _startable(self, job: JobSpec) -> ApplicationLook:
-        """Describe the application and check that it can start the job. Raises ScriptRefused, TargetError."""
+        """Describe the job's application, and check that the application can start the job.
+
+        Raises ScriptRefused, TargetError.
+        """
         name = prepare_job(job).job_name or job.settings.get(JOB_NAME, "")
         if not _NAME.fullmatch(name):
             raise ScriptRefused(
@@ -381,7 +384,10 @@ class ManagedFlinkTarget(Closing):
         return look
 
     def _snapshot_of(self, name: str, start: Start, source: str) -> str | None:
-        """The name of a start's snapshot. Raises TargetError, StateRefused if the application cannot use it."""
+        """The name of a start's snapshot.
+
+        Raises TargetError, StateRefused if the application cannot use the snapshot.
+        """
         if start.savepoint is None:
             return None
         owner, snapshot = split(start.savepoint)
@@ -397,7 +403,10 @@ class ManagedFlinkTarget(Closing):
         return snapshot
 
     def _script_properties(self, job: JobSpec, name: str, request: str) -> Mapping[str, str]:
-        """The properties of a script. If scripts are stored in S3, write the script first."""
+        """The application properties that contain a script or the URI of its S3 object.
+
+        If scripts are stored in S3, write the script first.
+        """
         layout = self._layout
         if layout.s3 is None:
             return layout.inline(job.script, job.source)

@@ -200,7 +200,7 @@ class KubernetesJobs(Closing):
         return current.upgrade_savepoint
 
     def edits(self, job: JobRef) -> str | None:
-        """Differences between the job's resource and the manifest, and restore settings that drop state."""
+        """Differences between the job's resource and the manifest, and settings that let a restore drop state."""
         current = self._of(job)
         if current is None:
             return None
@@ -314,7 +314,7 @@ class KubernetesJobs(Closing):
         return self._jobs_of(current), JobRef(current.flink_job)
 
     def _why(self, resource: FlinkResource | None) -> str:
-        """The operator's error in parentheses for messages, or ""."""
+        """The operator's error in parentheses, as a part of messages, or "" without an error."""
         why = resource.why(self._runner.redactor) if resource is not None else None
         return f" ({why})" if why else ""
 

@@ -24,7 +24,7 @@ _MASKED = "******"
 
 
 class KubernetesSavepoints(SavepointPaths, KubernetesJobs):
-    """Part of the target that takes, finds and deletes savepoints."""
+    """Part of the target ``kubernetes`` that takes, finds and deletes savepoints."""
 
     def savepoint(self, job: JobRef, request_id: str, directory: str | None) -> Operation:
         """Request a savepoint, by default in ``state.savepoints.dir`` of the resource or its cluster."""

@@ -241,10 +241,10 @@ class KubernetesTarget(KubernetesSavepoints):
     def _await_settled(self, current: FlinkResource) -> FlinkResource | None:
         """Wait until the operator has recorded a suspension. Return the resource, or None if deleted.
 
-        The operator reports a job as suspended before the suspension is complete. For an application, it does so even
-        before the JobManager has ended. If the resource is written before the suspension is complete, the operator
-        regards its own status as foreign and forgets the stop. As a result, the operator queries an absent JobManager
-        until a timeout, or starts no job (measured on operator 1.7.0 and 1.15.0).
+        The operator reports a job as suspended before the suspension is complete. For an application, the operator
+        even reports this before the JobManager has ended. If the resource is written before the suspension is
+        complete, the operator regards its own status as foreign and forgets the stop. As a result, the operator
+        queries an absent JobManager until a timeout, or starts no job (measured on operator 1.7.0 and 1.15.0).
         """
         quiet = self.quiet_seconds[self._manifest.kind]
 
@@ -338,7 +338,10 @@ class KubernetesTarget(KubernetesSavepoints):
         return replace(operation, snapshot=self._savepoint_of_stop(operation.job, operation.request_id))
 
     def _savepoint_of_stop(self, job: JobRef, request_id: str) -> Snapshot | None:
-        """The savepoint of a suspended job, or None until it is suspended. Raises StopFailed."""
+        """The savepoint with which a job was suspended, or None until the suspension is complete.
+
+        Raises StopFailed.
+        """
         name = resource_of(job)
         current = self._find(name)
         described = current or self._following_spec(name)

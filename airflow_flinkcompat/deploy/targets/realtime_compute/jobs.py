@@ -160,7 +160,7 @@ class RealtimeComputeJobs(Closing):
             raise TargetError(f"job {job} of {self} has not ended {_CANCEL_SECONDS:.0f} s after its stop") from None
 
     def _deployment(self, name: str) -> Any | None:
-        """The deployment with this name, or None. Raises TargetError if there are several."""
+        """The deployment with this name, or None. Raises TargetError for several."""
         found = [each for each in self._api.deployments(name=name) if each.name == name]
         if len(found) > 1:
             ids = ", ".join(each.deployment_id for each in found)
@@ -253,6 +253,6 @@ def proxied_jobmanager(api: OpenApi, job_id: str) -> JobManager:
 
 
 def flink_job(jobmanager: JobManager) -> str | None:
-    """Flink's id of the only job of a JobManager, or None."""
+    """Flink's id of the only job that a JobManager runs, or None if there is no job or several jobs."""
     found = list(jobmanager.jobs())
     return found[0] if len(found) == 1 else None

@@ -253,7 +253,10 @@ class RealtimeComputeTarget(RealtimeComputeJobs):
         return self._only_instance(deployment, made.job_id, request_id)
 
     def _only_instance(self, deployment: Any, made: str, request_id: str) -> JobRef:
-        """The only job instance of a request. Cancels a second instance if an earlier call started the first."""
+        """The job instance that a start request created.
+
+        Cancels a second instance if an earlier call started the first.
+        """
         jobs = [each for each in self._api.jobs(deployment.deployment_id) if instances.is_active(each)]
         first = instances.of_request((each for each in jobs if each.job_id != made), request_id)
         if first is None:
