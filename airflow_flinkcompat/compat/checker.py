@@ -72,7 +72,7 @@ TOO_DEEP = Finding.of(
 
 
 WithHistory = Callable[[Migration, Side, Side], Migration]
-"""Function that adds state computed from past rows to a migration between both sides."""
+"""Function that adds, to a migration between both sides, the state that it computes from past rows."""
 
 ENGINE_BY_NAME: Mapping[str, Engine] = {engine.name: engine for engine in (VvrEngine(), FlinkEngine())}
 

@@ -182,8 +182,8 @@ _REFUSED = {"EST", "MST", "HST", "ROC"}
 def time_zone(name: str) -> tzinfo | None:
     """The time zone with a name; None if Flink refuses the name, or the time zone database lacks it.
 
-    A name is ``UTC``, an offset such as ``GMT+03:00``, or from the time zone database. UTC and offsets return a
-    :class:`datetime.timezone`.
+    A name is ``UTC``, an offset such as ``GMT+03:00``, or from the time zone database. For ``UTC`` and offsets, the
+    result is a :class:`datetime.timezone`.
     """
     if name == "UTC":
         return UTC

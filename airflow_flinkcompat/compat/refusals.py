@@ -37,7 +37,7 @@ _WATERMARK = (
 _WITHOUT_OLD_STYLE = frozenset({"2.3"})
 """Lines of Flink that, by measurement, refuse tables declared with ``connector.type``."""
 _OLD_STYLE = frozenset({"elasticsearch", "hbase", "jdbc", "kafka"})
-"""Values of ``connector.type`` that these lines refuse. Old-style files may still work."""
+"""Values of ``connector.type`` that Flink refuses. Old-style ``filesystem`` tables may still work."""
 
 
 @dataclass(frozen=True)
@@ -64,8 +64,8 @@ class Refusal:
 def refusals(program: Program) -> tuple[Refusal, ...]:
     """All constructs in a program that Flink refuses, in the order of its queries.
 
-    In SQL, these are windowing functions with incompatible lengths, intervals with too many digits for their unit, and
-    LIKE clauses that cannot be merged.
+    In SQL, the refused constructs are windowing functions with incompatible lengths, intervals with too many digits for
+    their unit, and LIKE clauses that cannot be merged.
     """
     # Only refused SQL statements have a text; refused Table API calls have none.
     found = [

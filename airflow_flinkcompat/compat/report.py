@@ -35,7 +35,7 @@ from airflow_flinkcompat.secrets import mask_secrets
 SCHEMA = "flinkcompat-report/1"
 SCHEMA_OF_SEVERAL = "flinkcompat-reports/1"
 CATALOGUE = "8"
-"""Version of the rule catalogue. It increases once in every release that changes a rule or a verdict."""
+"""Version of the rule catalogue. Every release that changes a rule or verdict increases this version."""
 READ = "read from the script"
 """The ``ground`` of a report if Flink's planner was asked but gave no answer."""
 PLANNED = "planned by Flink"
@@ -288,8 +288,8 @@ class Report:
     ``other`` is the other engine and its outcome, if requested. ``sinks`` contains an outcome for every sink of either
     side; ``outcome`` is the worst of them. ``operators`` contains every stateful operator. ``sinks`` and ``operators``
     are empty in reports of earlier versions, and if the sides could not be paired. ``sources`` are the declared tables
-    that the proposed script reads, with their start position in a start without state. ``migration`` is the state that
-    a rewritten savepoint would keep, if this state is known. ``sinks_begin_empty`` are keyed sinks of updating queries
+    that the proposed script reads, each with its position for a start without state. ``migration`` is the state that a
+    rewritten savepoint would keep, if this state is known. ``sinks_begin_empty`` are keyed sinks of updating queries
     that write to a new place without the former rows. ``ground`` is the basis of the verdict, "" if Flink's planner was
     not asked. ``read_outcome`` is the outcome by the rules alone, if the planner's answer differs. ``doubt`` is the
     reason if Flink's planner was asked but gave no answer. ``environments`` is the number of environments in which a

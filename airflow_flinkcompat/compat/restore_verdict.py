@@ -1,7 +1,7 @@
 """Verdict on engine ``flink`` if Flink planned both scripts: the worst effect in the diff of the jobs.
 
 If the exec graph shows all differences of a rule's finding, the diff decides the finding. Rules decide about parts that
-no graph shows (:class:`Shown`), and about everything if the diff has no answer.
+no graph shows (:class:`Shown`), and about all differences if the effect of the diff is unknown.
 """
 
 from __future__ import annotations

@@ -127,8 +127,8 @@ class Rule:
     Every property of a rule is a field, so that no other module needs lists of rules.
 
     Attributes:
-        find: The search function. It accepts a pair of the scope (``OperatorPair``, ``PipelinePair`` or ``Change``) and
-            returns a :class:`RuleMatch` for every place where the rule applies.
+        find: The search function. The function accepts a pair of the scope (``OperatorPair``, ``PipelinePair`` or
+            ``Change``) and returns a :class:`RuleMatch` for every place where the rule applies.
         operators: The operator classes that the rule concerns. If empty, the rule is asked for every query.
         parts: The rule applies only if at least one of these parts differs. Parts have no input number; ``table`` is
             any part of a table's declaration. If empty, the rule may apply without a difference.

@@ -63,7 +63,7 @@ class Side(JobSpec):
     @cached_property
     def parsed(self) -> Script:
         """The script's statements. Raises :class:`~airflow_flinkcompat.sql.ScriptError` if it has none."""
-        # Trees of SQL and of programs are not shared: a program's trees store their original notation.
+        # SQL and programs do not share syntax trees: the trees of a program also store the original notation.
         alike = self.beside if self.beside is not None and self.beside.language == "sql" else None
         like = None if alike is None else alike.parsed
         catalog = self._declared if self.language == "table" else None

@@ -204,7 +204,7 @@ def _texts(constants: set[str]) -> Iterable[str]:
 
 
 def _numbers(constants: Iterable[int | float | Decimal]) -> set[Decimal]:
-    """Numeric constants, and sums, differences and quotients of two, because a bound may be computed."""
+    """Numeric constants, with sums, differences and quotients of two constants, as for computed bounds."""
     found = {Decimal(str(each)) for each in constants if not isinstance(each, bool)} | {Decimal(0), Decimal(1)}
     pairs = [(one, other) for one in found for other in found]
     return found | {value for one, other in pairs for value in (one + other, one - other, _quotient(one, other))}

@@ -199,8 +199,8 @@ class OperatorPair:
 class PipelinePair:
     """A query on both sides, with its paired operators and the operators without a partner.
 
-    ``place`` begins the keys of the differences of the query. It is the name of the sink, made unique if several
-    queries write into that sink. ``lines`` are the Flink minor versions that plan both sides; None if unknown.
+    ``place`` is the first part of the key of every difference of the query: the name of the sink, made unique if
+    several queries write into that sink. ``lines`` are the Flink minor versions that plan both sides; None if unknown.
     """
 
     sink: str

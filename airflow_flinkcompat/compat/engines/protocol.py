@@ -41,7 +41,7 @@ FindingAdjuster = Callable[[Finding, Rule, AdjusterContext], Finding]
 
 
 class Engine(Protocol):
-    """One engine. Its adjusters run in order on each verdict or finding.
+    """One engine. The adjusters of an engine run in order on each verdict or finding.
 
     Facts independent of a change are in :class:`~airflow_flinkcompat.model.engine.EngineFacts`.
     """

@@ -80,7 +80,7 @@ def unknown_ids(ids: Iterable[str]) -> tuple[str, ...]:
         ids: Ids that a verdict names.
 
     Returns:
-        The ids that the table does not contain, in the given order.
+        The ids that the table does not contain, in the order of ``ids``.
     """
     return tuple(each for each in ids if each not in restores())
 

@@ -211,7 +211,7 @@ def _is_in_list(condition: FunctionCall) -> bool:
 
 
 def _columns(part: Expression, inputs: Sequence[StatelessSegment]) -> Iterator[Column]:
-    """The columns that an expression reads, resolved to the lowest operator that passes them on."""
+    """The columns that an expression reads, resolved to the most upstream operator that passes them on."""
     for leaf in leaves(part):
         if isinstance(leaf, Literal):
             continue

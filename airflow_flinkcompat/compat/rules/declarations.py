@@ -313,7 +313,7 @@ def _replaced_reason(fact: OtherStatement, place: int, change: Change) -> str:
     """Reason why a declaration that the script later replaces does not affect queries; "" if it may."""
     program = change.programs[place]
     if program.views:
-        return ""  # a view in between may use the first declaration
+        return ""  # a view between the two declarations may use the first one
     dropped = (each for each in program.other_statements if each.kind == "Drop" and each.subject == fact.subject)
     if not any(fact.subject[1] in drop.declared_before for drop in dropped):
         return ""  # without a DROP, Flink refuses to declare an existing table

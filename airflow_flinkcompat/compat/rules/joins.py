@@ -38,7 +38,7 @@ def sides(pair: OperatorPair) -> tuple[JoinOperator, JoinOperator]:
 
 
 def compares(part: Expression) -> bool:
-    """True for a comparison of both inputs that the planner neither splits nor pushes down.
+    """True for a comparison over columns of both inputs that the planner neither splits nor pushes down.
 
     From an OR over conditions on single inputs, the planner may derive conditions that it pushes down.
     """
@@ -71,7 +71,7 @@ def one_row_twice(side: JoinOperator) -> bool:
 
 
 def keys_judge(count: Ids, other: Ids) -> Judge:
-    """Create a judge of join keys. A changed number of keys is refused; changed keys are misread."""
+    """Create a judge of join keys: with more or fewer keys, a restore is refused; other keys are misread."""
 
     def judge(pair: OperatorPair, difference: Difference) -> Verdict:
         return wrong(*other) if len(difference.before) == len(difference.after) else refused(*count)

@@ -383,7 +383,7 @@ def _places(change: Change) -> Iterator[tuple[_Place, set[str], bool]]:
         sides = [side for pair in pipeline.operators for side in (pair.old, pair.new)]
         kinds = {str(side.kind) for side in sides}
         if any(call.distinct for side in sides if isinstance(side, AggregateOperator) for call in side.aggregates):
-            kinds.add("DISTINCT")  # the state of DISTINCT was not restored across a changed hint
+            kinds.add("DISTINCT")  # no measured restore covers the state of DISTINCT after a changed hint
         yield from ((each, kinds, kept) for each in found)
 
 

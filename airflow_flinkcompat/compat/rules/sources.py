@@ -64,7 +64,7 @@ class Use(Enum):
 
 
 def uses(change: Change, table: str, column: str) -> frozenset[Use]:
-    """Uses of a table column on either side; columns of the same name in other tables are included."""
+    """Uses of a table column on either side, with uses of columns of the same name in other tables."""
     return frozenset(
         use
         for pair in change.pipelines
@@ -180,7 +180,7 @@ CONDITIONAL = frozenset(
         "rows",
     }
 )
-"""Options that the page calls compatible under conditions outside the script.
+"""Options that the vendor's page calls compatible under conditions outside the script.
 
 ``rows`` stands for literal rows in a program, which no page covers.
 """
@@ -351,7 +351,7 @@ def _looks_up(operator: Operator, table: str) -> bool:
 
 
 def _lookup_verdict_on_vvr(change: Change, table: str, readers: Iterable[PipelinePair]) -> Verdict | None:
-    """The verdict of the Lookup join page if the table is only looked up; else None."""
+    """The verdict of the vendor's page on lookup joins if the table is only looked up; else None."""
     if {used.use for used in uses_of(change, table)} != {TableUse.LOOKUP}:
         return None
     found = [

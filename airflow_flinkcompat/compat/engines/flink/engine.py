@@ -232,12 +232,13 @@ def _result(output: Output) -> tuple[object, ...]:
 
 
 def keys_may_move(pair: PipelinePair) -> bool:
-    """True if a change after the state may have changed the key order in state (EXPLAIN, 2.3.0).
+    """True if a change downstream of a state may change the order of keys in this state (EXPLAIN, 2.3.0).
 
-    Suppose a group aggregation or group window has a condition on its input, and the output has only its columns. The
-    planner then merges the projection into the aggregation, and keys are stored in the order of the output. A construct
-    that needs a separate projection (HAVING, an expression, a different column order) restores the order of GROUP BY.
-    Aggregations over a window table function keep the order of GROUP BY, except in :func:`_may_follow_the_table`.
+    Suppose a group aggregation or group window has a condition on its input, and the output contains only columns of
+    the aggregation. The planner then merges the projection into the aggregation, and keys are stored in the order of
+    the output. With a construct that needs a separate projection (HAVING, an expression, a different column order),
+    keys are in the order of GROUP BY. Aggregations over a window table function keep the order of GROUP BY, except in
+    :func:`_may_follow_the_table`.
     """
     return bool(pair.differences) and any(_moved_by_output(output) for output in (pair.old, pair.new))
 
@@ -246,8 +247,8 @@ def _may_follow_the_table(output: Output) -> bool:
     """True if keys may be stored in the order of the table's columns instead of the order of GROUP BY.
 
     In plans of 2.3.0, the keys follow the table's order in one case: a window table function over processing time has a
-    condition on its input, and the table has a watermark. An expression in the output, or the condition in a view,
-    restores the order of GROUP BY.
+    condition on its input, and the table has a watermark. With an expression in the output, or with the condition in a
+    view, keys are in the order of GROUP BY.
     """
     return any(
         isinstance(each, AggregateOperator)

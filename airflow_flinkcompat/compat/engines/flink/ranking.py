@@ -1,7 +1,8 @@
 """Engine ``flink``: verdicts on changes of a Top-N or a deduplication.
 
-All were measured on 2.3.0, window Top-Ns also on 1.20.3. A ranking's strategy depends on its input. Over an append-only
-table, a ranking stores only the rows of the selected ranks. If rows may be retracted, it stores all rows.
+All verdicts were measured on Flink 2.3.0; verdicts on a window Top-N also on 1.20.3. A ranking's strategy depends on
+its input. Over an append-only table, a ranking stores only the rows of the selected ranks. If rows may be retracted, a
+ranking stores all rows.
 """
 
 from __future__ import annotations

@@ -144,7 +144,7 @@ def _ttl_on_materialized(changed: Changed) -> bool:
 
 
 def _ttl_on_older(changed: Changed) -> bool:
-    """True if a state TTL on one side only changes the stored values of a group aggregation (older lines)."""
+    """True if, on older lines, a TTL on one side changes only the stored values of group aggregations."""
     one_sided = not all(map(_lives, changed.values))
     ended = restores()["u-ttl-add"].get(changed.change.new.version)
     return ended == "refused_at_restore" and one_sided and _plain_aggregation(changed)

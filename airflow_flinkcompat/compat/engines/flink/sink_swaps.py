@@ -110,7 +110,7 @@ def _as_declared(connector: str | None, table: Table | None) -> SinkFacts:
 
 
 def _between_stateful(pair: PipelinePair, names: tuple[str | None, str | None]) -> Verdict:
-    """Verdict on a change between two sinks with state. Pending rows of the old sink are lost."""
+    """Verdict on a change between two sinks with state, which loses the pending rows of the old sink."""
     table = sinks.tables(pair)[0]
     guarantees = {table.option(key) for key in _GUARANTEES} if table is not None else {"exactly-once"}
     if names == ("kafka", "filesystem") and "exactly-once" not in guarantees:

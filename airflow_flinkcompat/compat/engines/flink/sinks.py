@@ -35,7 +35,7 @@ from airflow_flinkcompat.plan.program import Pipeline, Program
 from airflow_flinkcompat.plan.types import MAX_LENGTH
 
 SINKS_WITH_KNOWN_CHAIN = ("filesystem",)
-"""Sinks with state that were restored correctly with a changed projection (measured)."""
+"""Connectors of sinks with state that were restored correctly after a changed projection (measured)."""
 PARALLELISM = "sink.parallelism"
 _READ_PARALLELISM = "scan.parallelism"
 UNDECLARED = "the sink is not declared, so the operators before it are unknown"

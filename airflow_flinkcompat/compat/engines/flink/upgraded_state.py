@@ -1,7 +1,8 @@
 """The kinds of state that an upgrade restores: exec nodes, accumulators, serializers, connectors.
 
-Each kind is a row in ``evidence/upgrades.json``. Names, window lengths, conditions and projections are left out,
-because they affect neither Flink's classes nor serializers. An unknown part is also a row, but no restore covers it.
+Each kind of state is a row in ``evidence/upgrades.json``. Names, window lengths, conditions and projections are left
+out, because they affect neither Flink's classes nor serializers. An unknown part is also a row, but no restore covers
+it.
 """
 
 from __future__ import annotations

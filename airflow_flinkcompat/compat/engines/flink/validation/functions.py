@@ -366,7 +366,7 @@ _BUILT_IN = "builtin"
 
 
 def call_faults(root: Node, declared: Collection[str]) -> Iterator[Fault]:
-    """Faults in a query's conditions and calls. ``declared`` functions, in capitals, hide built-in ones."""
+    """Faults in a query's conditions and calls; names in ``declared`` (capitals) hide built-in functions."""
     for node in walk_nodes(root):
         yield from _rows(node)
         calls = _aggregates(node)
