@@ -109,7 +109,7 @@ class ChunkJournal:
         return self.session.read.parquet(*places).select(*(f"c{i}" for i in range(columns)))
 
     def discard(self) -> None:
-        """Remove the journal after all rows are published. An interrupted removal leaves nothing to resume."""
+        """Remove the journal after all rows are published. After an interrupted removal, nothing is resumed."""
         self._files.delete(self._history)
         self._files.delete(self.place)
 

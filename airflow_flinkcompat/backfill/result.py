@@ -49,7 +49,8 @@ class BackfillResult:
         ties: Number of Top-N windows in which a tie decided which rows are published. Flink breaks ties by order of
             arrival. A backfill breaks ties by the columns of the rows.
         chunks: Number of chunks of the range.
-        rows_late: Number of dropped late rows. A row counts once for each window of the range whose end it missed.
+        rows_late: Number of dropped late rows. A row counts once for each window of the range that it
+            missed.
     """
 
     sources: tuple[SourceRows, ...]

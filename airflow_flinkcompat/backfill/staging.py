@@ -56,7 +56,7 @@ class Counts:
         """Sum of the counts of several chunks.
 
         A row counts each time it is read. Every chunk reads the same rows without a time, so the total is the largest
-        count of a chunk. A late row counts once per window whose end it missed, and each window is in one chunk.
+        count of a chunk. A late row counts once for each window that it missed, and each window is in one chunk.
         """
         found = list(parts)
         if len(found) == 1:

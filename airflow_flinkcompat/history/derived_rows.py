@@ -107,10 +107,7 @@ def order_error(type: str) -> str:
 
 
 def ordered_by(operator: RankOperator) -> Sequence[tuple[Expression, bool, bool | None]]:
-    """Explicit sort keys, before the order of arrival.
-
-    Processing time is the order of arrival, so it has none.
-    """
+    """Explicit sort keys, which precede the order of arrival; empty for a ranking by processing time."""
     return () if operator.order_clock is TimeAttribute.PROCTIME else operator.order
 
 

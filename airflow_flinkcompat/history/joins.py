@@ -86,7 +86,7 @@ def _counts_replaced(operator: JoinOperator, layout: StateLayout, side: int) -> 
 
 
 def _may_be_retracted(segment: StatelessSegment) -> bool:
-    """True if a replaced row may be retracted later, so that its exact count matters."""
+    """True if a replaced row may be retracted later, so that its exact match count matters."""
     # With a condition, Flink also emits UPDATE_BEFORE rows, so that no match is counted twice.
     below = segment.origin
     return isinstance(below, Operator) and not segment.filters and not all(map(appends, below.segments))

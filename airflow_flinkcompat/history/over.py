@@ -1,10 +1,11 @@
 """State of an OVER aggregation: accumulators and, in event time, rows not emitted yet.
 
 According to Flink 2.3's code and savepoints, each event-time row waits for the watermark with a timer. With an
-unbounded frame, an emitted row remains only in the accumulators. A row below the watermark is dropped. With a bounded
-frame, Flink also keeps the frame's rows, to retract them when they leave the frame. A bounded frame drops a row if a
-later row of the same key was emitted. A time frame removes all state of a key after 1.5 times the frame length without
-new rows, or earlier, depending on arrivals. The first watermark removes expired keys that this module writes.
+unbounded frame, an emitted row remains only in the accumulators. A row whose event time the watermark has passed is
+dropped. With a bounded frame, Flink also keeps the frame's rows, to retract them when they leave the frame. A bounded
+frame drops a row if a later row of the same key was emitted. A time frame removes all state of a key after 1.5 times
+the frame length without new rows, or earlier, depending on arrivals. The first watermark removes expired keys that this
+module writes.
 """
 
 from __future__ import annotations

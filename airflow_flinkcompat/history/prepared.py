@@ -4,8 +4,8 @@ When the job is replaced, only rows after that savepoint are read. The result of
 prepared result. The prepared folder contains the rows of each aggregation as Parquet, named by a digest of the
 computation. The folder also contains Python's results for sampled keys. For aggregations and sampled keys, the folder
 stores the position up to which each table was read. If the computation of a part has changed, the folder lacks that
-part, and the part is computed from all rows. If the job fell back to a checkpoint, a part may include rows that the job
-had not read by the savepoint. Such a part is also computed from all rows.
+part, and the part is computed from all rows. A part is also computed from all rows if the job fell back to a checkpoint
+and, at the savepoint, had not read all rows of the part.
 """
 
 from __future__ import annotations

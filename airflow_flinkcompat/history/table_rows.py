@@ -383,7 +383,7 @@ class TableRows:
 
     @property
     def _in_parts(self) -> bool:
-        """True if results over parts of the tables can be merged. Results of a join cannot."""
+        """True if results over parts of the tables can be merged, which is impossible for a join."""
         if isinstance(self.segment.origin, Source):
             return True
         return isinstance(self.segment.origin, OtherOperator) and all(each._in_parts for each in self._inputs)

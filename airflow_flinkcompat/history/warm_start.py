@@ -1,7 +1,8 @@
 """Warm start of a new job: a savepoint as if the job had already read its tables.
 
-The savepoint is written like a migration. A modified template replaces the old savepoint. End positions and the
-watermark of the rows are written into the template, as if the job had read all rows without storing keyed state.
+The savepoint is written like the savepoint of a migration, but from a modified template instead of an old savepoint.
+End positions and the watermark of the rows are written into the template, as if the job had read all rows without
+storing keyed state.
 """
 
 from __future__ import annotations

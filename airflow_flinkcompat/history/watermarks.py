@@ -83,7 +83,7 @@ def possibly_late_rows(rows: TableRows, keys: Sequence[Expression], sessions: Wi
 
 
 NEVER = -(1 << 63)
-"""Watermark of a job that has received none."""
+"""Watermark of a job that has received no watermark."""
 _PARTITION = "flinkcompat_partition"
 
 

@@ -80,8 +80,8 @@ class StateComputer(Protocol):
 class ComputedOperator:
     """An operator whose state is computed from history.
 
-    ``watermark``: The watermark in the savepoint, or None if the operator stores no watermark. ``now``: Milliseconds
-    since 1970. Values with a state TTL expire relative to this time.
+    ``watermark``: The watermark in the savepoint, or None if the operator stores no watermark. ``now``: Time of the
+    migration in milliseconds since 1970, which decides if values with a state TTL have expired.
     """
 
     made: OperatorMigration
@@ -213,7 +213,7 @@ class EntryJoin:
         for (state, key), _ in computed.items():
             of = self._states[state]
             if of is not None and of.old is not None:
-                if not self._open_alone:  # Otherwise the window was emitted before the savepoint.
+                if not self._open_alone:  # If only open windows are joined, this window was emitted earlier.
                     self._differs("added", state, key, "is in history only")
                 added.add(key[self._prefix :])
         for (state, key), value in computed.items():

@@ -34,7 +34,7 @@ class NotMigratable(Exception):
 
 
 def row_change(old: Sequence[StateField], new: Sequence[StateField], places: Sequence[int | None]) -> RowMapping | None:
-    """Build the mapping of old rows to new ones; None if the rows are equal."""
+    """Build the mapping of old rows to new rows; None if rows are unchanged."""
     fields = [
         begin(field) if place is None else _converted(field, place, old)
         for field, place in zip(new, places, strict=True)
@@ -57,7 +57,7 @@ def begin(field: StateField) -> Field:
 
 
 def _converted(new: StateField, place: int, old: Sequence[StateField]) -> int | Converted:
-    """Return the position of the old field of a new one, or the conversion of the old field."""
+    """Return the position of the old field that becomes a new field, or the conversion of the old field."""
     before, after = old[place].type, new.type
     if sum_changes(old[place], new):
         # A sum of no values is NULL in one job and 0 in the other.

@@ -1,8 +1,8 @@
 """Rewriting of one operator's keyed state. To limit memory, key groups are rewritten one at a time.
 
-If entries keep their key groups, entries are copied in place, in ranges. If keys or the number of key groups change,
-entries are first scattered to their new groups, then written group by group. Each part of the work is a range of key
-groups with separate files. Any process with access to both folders can do a part.
+If entries keep their key groups, each range of key groups is rewritten directly. If keys or the number of key groups
+change, entries are first scattered to their new groups, then written group by group. Each part of the work is a range
+of key groups with separate files. Any process with access to both folders can do a part of the work.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class OperatorRewriting:
         source: Path or URI of the old savepoint.
         header: Header of the new operator, with uncompressed key groups.
         widths: Number of key groups of the old and of the new operator.
-        now: Milliseconds since 1970. Values that gain a last access timestamp get this time.
+        now: Last access timestamp, in milliseconds since 1970, of values that gain such a timestamp.
         slices: Assignment of stored slices to new windows; None if windows are unchanged.
     """
 

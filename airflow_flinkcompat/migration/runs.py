@@ -82,7 +82,7 @@ def value_mapping(
         rows: Mapping of the rows; None if the content is unchanged.
         old_stamp: True if old values begin with a last access timestamp.
         new_stamp: True if new values begin with a last access timestamp.
-        now: Milliseconds since 1970. Values without an old timestamp get this timestamp.
+        now: Last access timestamp, in milliseconds since 1970, of new values whose old values have no timestamp.
         flag: True if the values of a map begin with a NULL flag.
     """
     form, listed = state.value.form, state.kind is KeyedStateKind.LIST

@@ -142,7 +142,7 @@ def _first_timer_and_last_sent(path: str, prefix: int, part: tuple[KeyGroups, ra
 
 
 def least_begin(operator: OperatorState, path: str) -> int | None:
-    """Start of the first window that an operator stores. Windows that ended by this time were emitted."""
+    """Start of the first stored window. All windows that end at or before this start were emitted."""
     least: int | None = None
     for subtask in operator.subtasks or ():
         if subtask.keyed is None:

@@ -62,8 +62,9 @@ def verify(
     """Compare a written savepoint with its source.
 
     For each rewritten operator, every key must be in the right key group, and files must have the template's header.
-    Every state and its timers must have as many entries as before, minus merged entries. All kept fields of all entries
-    must be equal. For each operator whose state is copied, all entries must be equal.
+    Every state and its timers must have as many entries as in the source, minus merged entries. All kept fields of all
+    entries must be equal to those in the source. If the state of an operator is copied, all its entries must be equal
+    to those in the source.
 
     Args:
         source: Path or URI of the old savepoint.

@@ -15,7 +15,7 @@ R = TypeVar("R")
 Scattered = Iterator[tuple[int, bytes]]
 
 _FILES = 128
-"""Maximum number of files for spilled entries. If there are more key groups, several share a file."""
+"""Maximum number of files for spilled entries. Key groups beyond this number share files."""
 
 
 class Workers(Protocol):

@@ -73,7 +73,7 @@ def migrate_savepoint(
         template: Path or URI of a savepoint that the new job took before it read any rows.
         target: Path or URI of the folder to write. The folder must be empty, except for files of a killed run.
         migration: Migration of each state.
-        now: Milliseconds since 1970. Values that gain a last access timestamp get this time.
+        now: Last access timestamp, in milliseconds since 1970, of values that gain such a timestamp.
         workers: Workers that read and write keyed state; None to use this process.
         history: Computer of state from history; None if the migration needs no history.
 

@@ -182,7 +182,7 @@ class KeyedFile:
     content: StoredContent
 
     def groups(self, within: range | None = None) -> Iterator[tuple[int, bytes]]:
-        """Number and uncompressed content of each non-empty key group, or of those within a range."""
+        """Number and uncompressed content of all non-empty key groups, or of those in the range ``within``."""
         begins = sorted(begin for begin in self.stored.begins if begin > 0)
         if len(set(begins)) != len(begins):
             raise SavepointUnreadable(f"{self.content.name}: two key groups begin at the same byte")

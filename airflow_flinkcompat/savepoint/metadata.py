@@ -1,7 +1,7 @@
 """The ``_metadata`` file of a canonical savepoint: its operators, and the place of their state.
 
-Versions 4 to 6, restricted to canonical savepoints, as read from Flink 1.18 to 2.3. A file that is read and written
-again has the same bytes. Operator names are stored since version 5.
+Format versions 4 to 6 of canonical savepoints are supported, as found in savepoints of Flink 1.18 to 2.3. A file that
+is read and written again has the same bytes. Operator names are stored since version 5.
 """
 
 from __future__ import annotations
@@ -190,7 +190,7 @@ class OperatorState:
 
     @property
     def has_state(self) -> bool:
-        """True if the operator has state: Flink refuses a savepoint for a job without such an operator."""
+        """True if the operator has state. Flink refuses the savepoint if a job lacks such an operator."""
         return self.coordinator is not None or any(subtask.has_state for subtask in self.subtasks or ())
 
     @property

@@ -1,4 +1,4 @@
-"""Snapshots of serializers, Flink's records of stored types, and the logical types in them."""
+"""Serializer snapshots, in which Flink records stored types, and the logical types in the snapshots."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def _content(reader: DataReader, name: str, composite: bool) -> tuple[tuple[str,
 
 
 def _outer(reader: DataReader, name: str) -> tuple[str, ...]:
-    """Header that some composite serializers write first."""
+    """Read the header that some composite serializers write before their nested serializers."""
     match name:
         case "ExternalSerializer":
             type = type_text(read_object(reader).logicalType)

@@ -30,7 +30,7 @@ class QueryResult:
         return self.relation.to_arrow_reader(_BATCH)
 
     def text(self, limit: int) -> str:
-        """The first rows as a table for a terminal."""
+        """Format the first rows as a text table for a terminal."""
         found = self.relation.limit(limit).to_arrow_table()
         return text_table(found)
 
@@ -106,7 +106,7 @@ def _cell(value: object) -> str:
 
 
 def text_table(rows: pa.Table) -> str:
-    """Rows in columns of equal width."""
+    """Format rows as a text table with aligned columns."""
     names = rows.schema.names
     cells = [[_cell(value) for value in column.to_pylist()] for column in rows.columns]
     widths = [max(map(len, (name, *column))) for name, column in zip(names, cells, strict=True)]

@@ -141,7 +141,7 @@ def _check_whole(context: CompileContext, node: Over, windows: int) -> None:
 
 
 def _clock(context: CompileContext, node: Over, call: OverCall) -> tuple[TimeAttribute, InputRef | None]:
-    """The clock that orders rows, and the event-time column if that is the clock."""
+    """Time attribute that orders rows, and the event-time column; the column is None in processing time."""
     keys = call.order_by
     if len(keys) != 1 or not keys[0][1]:
         raise Untranslatable(

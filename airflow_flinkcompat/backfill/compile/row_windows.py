@@ -151,7 +151,7 @@ def _key(key: str, members: Sequence[int], sets: Sequence[object], width: int) -
 def _grouping(call: AggregateCall, node: Aggregate, number: str) -> str:
     """Spark SQL for GROUPING and GROUPING_ID: one bit per argument, set if the set lacks the key.
 
-    The last argument has the lowest bit.
+    The last argument determines the lowest bit.
     """
     if not call.args or any(arg not in node.keys for arg in call.args):
         raise Untranslatable(f"the arguments of {call.function} must be keys of the GROUP BY", call.span)

@@ -2,8 +2,8 @@
 
 A slice is a time span that lies completely inside or outside each window. Slices are aggregated first, then combined
 into windows. Decomposable calls (PARTS in spark_sql/translations.py) are computed once per key and slice instead of
-once per key and window. Slices save work if a slice contains many rows of a key. Sums of DOUBLE are then added in a
-different order. The order of addition also differs between Spark's tasks and between Flink's slices.
+once per key and window. Slices save work if a slice contains many rows of a key. Slices change the order in which
+DOUBLE values are added. The order of addition also differs between Spark's tasks and between Flink's slices.
 """
 
 from __future__ import annotations

@@ -274,7 +274,7 @@ class FilePublication:
             if held:
                 files.move(self._previous, place)
             raise
-        with suppress(Py4JError):  # The rows are published. The next run removes what remains.
+        with suppress(Py4JError):  # The rows are published. The next run removes remaining files.
             files.delete(self._previous)
 
     def _add(self, ready: str, names: tuple[str, ...]) -> None:
@@ -300,7 +300,7 @@ class FilePublication:
                 for name in self._files_of_range(self.label, "."):
                     files.delete(f"{place}/{name}")
             raise
-        with suppress(Py4JError):  # The rows are published, as in _swap.
+        with suppress(Py4JError):  # The rows are already published, so this error is harmless.
             self._delete_old_files(self.label, mark)
 
     def _finish_interrupted_moves(self) -> None:

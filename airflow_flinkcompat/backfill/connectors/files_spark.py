@@ -173,7 +173,7 @@ def normal(path: str) -> str:
 
 
 def _whole(splits: tuple[FileSplit, ...], source: FileSource) -> dict[str, FileSplit]:
-    """Splits by file, if each is a whole file.
+    """Splits by file; each split must be a whole file.
 
     Raises BackfillError for a part of a file, because it is unknown which row is the first of the part.
     """

@@ -95,7 +95,7 @@ def within(name: str, span: TimeSpan) -> list[str]:
 def _sent(kind: DataType, name: str) -> str:
     """SQL that reads dates and times as ISO 8601 texts.
 
-    As Java values, dates and times would shift by a time zone.
+    If dates and times were read as Java values, they would shift by a time zone.
     """
     return f"{name}::text" if kind.name in CLOCKS else name
 
@@ -268,7 +268,7 @@ class JdbcPublication:
 
     @property
     def _order(self) -> list[str]:
-        """Columns that order two windows; empty if there are none."""
+        """Columns that order windows; empty if the sink has no such column."""
         column = order_column(self.rows)
         return [self.columns[column]] if column else []
 

@@ -56,7 +56,7 @@ def replaced_rows(rows: PublishedRows, bounds: Range) -> tuple[Comparison, ...]:
 
 
 def order_column(rows: PublishedRows) -> str | None:
-    """Column that orders windows; None if there is none."""
+    """Column that orders windows; None if the sink has no such column."""
     windows = rows.windows
     return windows.end or (windows.start if windows.size is not None else None)
 

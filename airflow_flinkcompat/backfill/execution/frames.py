@@ -263,7 +263,7 @@ class Execution:
         return rows.groupBy(*keys).agg(*(F.expr(sql).alias(f"c{i}") for i, sql in step.aggregates))
 
     def _windows(self, step: Group) -> Assign | None:
-        """Windows of an aggregation that slices may compute; None if other steps read the windowed rows."""
+        """Windows of an aggregation that slices can compute; None if other steps also read the windowed rows."""
         below = step.input
         while isinstance(below, Select | Where) and below not in self._shared:
             below = below.input

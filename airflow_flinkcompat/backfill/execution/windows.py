@@ -295,7 +295,7 @@ def density(sample: Sequence[tuple[int, int, int]], piece: int, total: float = m
     """Estimate the number of rows per key and slice from (hash of the key, slice, time) of the first rows.
 
     ``piece``: Length of a slice. ``total``: Approximate number of all rows. Rows in time order show directly how many
-    rows a slice contains. For rows in any other order, the estimate also uses the total.
+    rows a slice contains. If rows are in any other order, the estimate also uses ``total``.
     """
     if not sample:
         return math.inf

@@ -34,7 +34,10 @@ _LAYOUT = {
 
 @dataclass(frozen=True)
 class ColumnarFormat:
-    """Options of a columnar format. ``utc``: Times are in UTC. ``int64``: Times are 64-bit microseconds."""
+    """Options of a columnar format.
+
+    ``utc``: True if times are stored in UTC. ``int64``: True if times are stored as 64-bit microseconds.
+    """
 
     name: str
     utc: bool = True

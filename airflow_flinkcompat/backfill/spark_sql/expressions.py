@@ -168,7 +168,7 @@ _OPPOSITE = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 def _negated(condition: Expression) -> Expression | None:
     """Move a NOT into its condition, as Flink's planner does; None if the NOT cannot be moved.
 
-    Without this, Spark's planner would simplify the NOT inexactly for numbers that may be NaN.
+    Spark's planner would simplify the original NOT inexactly for numbers that may be NaN.
     """
     if not isinstance(condition, FunctionCall):
         return None
@@ -252,8 +252,8 @@ def aggregate(call: AggregateCall, others: Sequence[AggregateCall] = (), part: P
     """Spark SQL for an aggregate call. Raises :class:`Untranslatable` with the place in the script.
 
     ``others``: All aggregate calls that are computed together. If the calls include SUM and COUNT of the same values,
-    Flink's planner may compute AVG as their quotient. If the sum of integers overflows, this quotient differs, so Spark
-    fails.
+    Flink's planner may compute AVG as their quotient. If the sum of integers overflows, this quotient is not the
+    average, so the SQL then raises an error.
     """
     text = _without_overflow(call, _aggregate(call, part), part)
     kind = call.args[0].type.name if len(call.args) == 1 else ""
@@ -277,7 +277,7 @@ EXACT_SUM = 28
 def _without_overflow(call: AggregateCall, text: str, part: Part) -> str:
     """Make a sum fail if an intermediate value may overflow.
 
-    Spark would return NULL, and Flink restarts the sum.
+    On overflow, Spark would return NULL, and Flink restarts the sum.
 
     The check adds absolute values, so the order of rows has no effect. The check reserves one digit for sums that are
     merged later.

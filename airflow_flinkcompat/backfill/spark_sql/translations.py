@@ -75,7 +75,7 @@ def ordered(number: str) -> str:
 
 
 def distinguished(number: str) -> str:
-    """Spark SQL for a FLOAT or DOUBLE in grouping.
+    """Spark SQL for a FLOAT or DOUBLE as a grouping key.
 
     Flink distinguishes -0.0, 0.0 and NaN values by their bits.
     """

@@ -1,8 +1,8 @@
 """Arithmetic of aligned windows: the windows of a time, and the rows that a range of windows needs.
 
-All times are microseconds since 1970-01-01 in the local time of the time attribute. Earlier times are negative. Windows
-include their start and exclude their end. The functions in Python are the reference for :meth:`Aligned.ends` in Spark
-SQL.
+All times are microseconds since 1970-01-01 in the local time of the time attribute. Times before 1970 are negative.
+Windows include their start and exclude their end. The functions in Python are the reference for :meth:`Aligned.ends` in
+Spark SQL.
 """
 
 from __future__ import annotations
