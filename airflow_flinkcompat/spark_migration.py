@@ -1,4 +1,4 @@
-"""Spark as the workers of a migration. Each task writes the state file for one range of key groups."""
+"""Migration workers that run in Spark. Each task writes the state file for one range of key groups."""
 
 from __future__ import annotations
 

@@ -362,7 +362,7 @@ def _prepare(old: Side, new: Side, savepoint: str, made: Migration, known: Known
 
 
 def _unseen(report: Report, versions: Set[str], accepted: Collection[str]) -> bool:
-    """Print the changes that a migration cannot check. Returns True if there are any."""
+    """Print the changes that a migration cannot check. Returns True if there is such a change."""
     unseen = [each for each in report.unseen if each.rule != CONDITION_RULE or Accept.FILTER not in accepted]
     for each in unseen:
         found = f"[{each.outcome}] {each.rule}: {each.message}"

@@ -74,7 +74,7 @@ def project_for(config: str | None, near: Path | None) -> ProjectFile | None:
 
 
 def require_project(config: str | None) -> ProjectFile:
-    """Load the project file of this folder or of a parent folder. Raises InputError if there is none."""
+    """Load the project file of this folder or of a parent folder. Raises InputError without such a file."""
     project = project_for(config, Path())
     if project is None:
         raise InputError(f"there is no {FILE_NAME} here or in a folder above: begin with flinkcompat init")

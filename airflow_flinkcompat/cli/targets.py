@@ -130,7 +130,7 @@ def planner_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def final_savepoint(job_id: str, target: str | None, gateway: str | None, jobmanager: str | None) -> str:
-    """Path of a stopped job's final savepoint. Raises InputError if there is none."""
+    """Path of a stopped job's final savepoint. Raises InputError without such a savepoint."""
     with command_errors("--job-id", "deploy"):
         from airflow_flinkcompat.deploy import JobRef
         from airflow_flinkcompat.deploy.target import SavepointStore

@@ -119,7 +119,7 @@ class RevisionBaselines:
         return (f"{label} has the project file at {place}", *unnamed) if self.former.is_moved else unnamed
 
     def _baseline_of(self, deployment: ProjectDeployment) -> Baseline:
-        """The baseline of a deployment in the former project file. Raises InputError if its script is missing."""
+        """The baseline of a deployment in the former project file. Raises InputError if the script is missing."""
         found = self._baseline(deployment)
         if found.side is None:
             raise InputError(
@@ -243,7 +243,7 @@ class LedgerBaselines:
         return tuple(dict.fromkeys(each.ledger for each in project.deployments if each.ledger))
 
     def _names(self, root: str) -> tuple[str, ...]:
-        """Names of the deployments in ledgers. Raises OutOfReachError if there are none."""
+        """Names of the deployments in ledgers. Raises OutOfReachError if no ledger contains one."""
         if root not in self._known:
             from airflow_flinkcompat.deploy.errors import DeployError
             from airflow_flinkcompat.deploy.ledger.ledger import deployments

@@ -332,7 +332,7 @@ def _judged(request: Request, deployment: ProjectDeployment, new: Side, baseline
 
 
 def _compared(baseline: Baseline, new: Side, given: JobOptions, options: JobOptions) -> tuple[Report, ...]:
-    """The verdicts, worst first. The old side keeps its engine, so that a changed engine is judged, too."""
+    """The verdict of each engine, worst first. The old side keeps its engine, so a change of it is judged."""
     old, engine = baseline.side, options.engine
     assert old is not None
     if engine is None:

@@ -66,7 +66,7 @@ class FlinkLine:
 RELEASES: Mapping[str, str] = {
     "2.3": "2.3.0", "2.2": "2.2.1", "2.1": "2.1.1", "2.0": "2.0.0", "1.20": "1.20.3", "1.19": "1.19.1",
 }  # fmt: skip
-"""The measured release of each line."""
+"""The release of each line of Flink with which the planner was measured."""
 LINES: Mapping[str, FlinkLine] = {name: FlinkLine(name, version) for name, version in RELEASES.items()}
 """The lines of Flink for which a planner exists."""
 

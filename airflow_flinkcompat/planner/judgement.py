@@ -46,7 +46,7 @@ class DeployedJob:
     """Facts about the deployed job, from its cluster or its savepoint.
 
     Attributes:
-        options: Options of the cluster. Options of a script override them.
+        options: Options of the cluster, which options of a script override.
         operators: OperatorIDs of the job. If Flink plans different OperatorIDs for the deployed script, the planner
             cannot decide.
         stored: The job as described by its savepoint's headers; None without a known savepoint.

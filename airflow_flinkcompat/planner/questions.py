@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 PARALLELISM = "parallelism.default"
 _RUNTIME_MODE = "execution.runtime-mode"
 _PLANNING = {
-    "table.plan.compile.catalog-objects": "SCHEMA",  # options of tables may hold secrets
+    "table.plan.compile.catalog-objects": "SCHEMA",  # plans without options of tables, which may contain secrets
     "table.generated-code.max-length": "32000",  # splitting shorter code is useless and takes a fifth of the time
 }
 _UNKNOWN_PARALLELISM = ("1", "2")

@@ -87,7 +87,7 @@ class ProjectFile:
 
     @property
     def folder(self) -> Path:
-        """Base of the file's paths."""
+        """Folder from which relative paths in the file start."""
         return self.path.absolute().parent
 
     @property

@@ -165,7 +165,10 @@ class FlinkHook(BaseHook):
 
     @property
     def target_name(self) -> str:
-        """Name of the target in ``deploy.targets``. Raises AirflowFailException if task and connection differ."""
+        """Name of the target in ``deploy.targets``.
+
+        Raises AirflowFailException if the task and the connection set different targets.
+        """
         from airflow_flinkcompat.deploy.targets import DEFAULT
 
         named = self._extra.get("target") or _TARGET_OF_TYPE.get(self.connection.conn_type or "")
@@ -276,7 +279,10 @@ class FlinkHook(BaseHook):
             return explain_plans(old, new, planner, folder=folder)
 
     def ledger_uri(self, uri: str | None = None) -> str:
-        """``uri``, else the connection's ledger, else ``$FLINKCOMPAT_LEDGER``. Raises AirflowFailException."""
+        """The ledger's URI: ``uri``, else that of the connection, else ``$FLINKCOMPAT_LEDGER``.
+
+        Raises AirflowFailException if no ledger is set.
+        """
         if found := uri or self._ledger_of_connection() or os.environ.get(LEDGER_VARIABLE):
             return str(found)
         raise AirflowFailException(

@@ -81,8 +81,8 @@ class FlinkSqlApprovalOperator(UnmappedMixin, DeploymentOperator, AskingAgain, B
         defaults: None (the task fails if there is no answer within ``response_timeout``) or "Reject".
         params: Additional fields of the form. The form always has the field ``reason``, which is recorded in the
             ledger. The field may be empty, because Airflow cannot require it for some answers only.
-        approvers_needed: With 2, the question is asked again until two users have chosen the same answer. One "Reject"
-            is enough. This argument and all later arguments require Airflow 3.3.
+        approvers_needed: With 2, the question is asked again until two users have chosen the same answer. A single
+            "Reject" rejects the change. This argument and all later arguments require Airflow 3.3.
         author_may_approve: True if the author of the change may approve the change. The ledger records the author as
             part of the version's origin. Default: True with one approver, False with two. If False, an approval by the
             author is refused, and the question is asked again.

@@ -69,8 +69,9 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
     ``summary`` and ``return_value``). The XCom ``report`` points to the full report, which the ledger stores as JSON
     and Markdown.
 
-    Waivers next to the script's file (``flinkcompat accept``) appear in the report and in the ledger. A waived partial
-    change passes. If state may not fit, a person sees the waiver and decides, even if the policy rejects.
+    Waivers next to the script's file (``flinkcompat accept``) appear in the report and in the ledger. A change with the
+    outcome ``partial`` passes if its findings are waived. If state may not fit, a person sees the waiver and decides,
+    even if the policy rejects.
 
     The task fails for a script with a syntax error or a literal secret, and for a script that a FlinkSqlDeployOperator
     downstream would refuse. No person is asked to decide about a script that cannot be deployed. Each deployment needs
@@ -95,7 +96,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
             condition, with the state of rows that met the old condition. ``source-moved`` lets a source start at the
             position in its own options if its location (topic, path, …) may have changed; the migration is then
             partial, so that a person is asked. ``history`` keeps state that differs from the state computed from
-            history. Requires the branch ``migrate``.
+            history. ``accept`` requires the branch ``migrate``.
         history: Tables with known history, each with the location of the rows that the job has read; "" means the
             location in the script. State that would start empty is treated as kept if the task of the branch
             ``migrate`` can compute the state from these rows. (templated)
@@ -461,7 +462,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         return mode
 
     def _jar_files(self) -> list[Path]:
-        """Jar files that match the patterns in ``jars``. Raises AirflowFailException if there are none."""
+        """Jar files that match the patterns in ``jars``. Raises AirflowFailException if no file matches."""
         found: list[Path] = []
         for pattern in map(str, self.jars or ()):
             places = [Path("/")] if Path(pattern).is_absolute() else self._folders

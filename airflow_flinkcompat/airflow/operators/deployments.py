@@ -308,7 +308,7 @@ def _placed(positions: TomlPositions, name: str, line: str, key: str = "") -> st
 
 
 def _readable(error: ValidationError) -> Iterator[tuple[str, str]]:
-    """Key and message of each mistake. Values are not shown, because they may be secrets."""
+    """Key and message of each mistake in a deployment. Values are not shown, because they may be secrets."""
     for row in error.errors(include_url=False, include_input=False, include_context=False):
         # Pydantic also names the members of unions, which are not in the file.
         loc = (part + 1 if isinstance(part, int) else part for part in row["loc"])  # people count from 1

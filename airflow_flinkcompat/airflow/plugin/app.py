@@ -175,7 +175,7 @@ def _forbidden() -> HTTPException:
 
 @router.get("/static/{name}", include_in_schema=False)
 def get_static(request: Request, name: str) -> Response:
-    """A file of the bundle's folder. No file outside of the folder is served."""
+    """A file in the folder of the React bundle. No file outside of this folder is served."""
     found = next((each for each in STATIC.iterdir() if each.name == name and each.is_file()), None)
     media_type = _MEDIA_TYPES.get("." + name.rpartition(".")[2])
     if found is None or media_type is None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 Template = NewType("Template", str)
 """A Jinja text for an argument with fixed choices: ``engine=Template("{{ params.engine }}")``.
 
-At run time, a ``Template`` is a plain text. Only type checkers distinguish them.
+At run time, a ``Template`` is a plain text, which only type checkers distinguish from other texts.
 """
 
 Engine = EngineName | Literal["auto"]

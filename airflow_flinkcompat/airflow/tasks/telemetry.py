@@ -89,7 +89,7 @@ FACTS = "flinkcompat"
 
 
 def each(name: str, notifiers: Notify | Sequence[Notify] | None) -> tuple[Notify, ...]:
-    """Turn one, several or no notifiers into a tuple. Raises ValueError with the argument's ``name``."""
+    """Turn one, several or no notifiers into a tuple. Raises ValueError for any other value."""
     found = () if notifiers is None else tuple(notifiers) if isinstance(notifiers, list | tuple) else (notifiers,)
     if wrong := [one for one in found if not callable(one)]:
         raise ValueError(f"{name}: {wrong[0]!r} is neither a notifier nor a function that takes a context")

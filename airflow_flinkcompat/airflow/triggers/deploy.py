@@ -29,10 +29,10 @@ _KILL_SECONDS, _STATE_SECONDS = 28.0, 10.0
 class FlinkJobTrigger(BaseTrigger):
     """Fire when the run can resume or has nothing left to wait for; the run decides how to continue.
 
-    ``wait`` contains the fields of ``deploy.Wait``. The event is ``{"wait": …}`` with ``proven_since``. A cluster that
-    does not answer is queried again until ``wait["until"]``. If the task is killed, an entry for ``deployment`` and
-    ``owner`` (the run's name) is written to ``ledger`` (None: the connection's ledger). Without a ``deployment``, no
-    entry is written. ``target`` is the target of the task.
+    ``wait`` contains the fields of ``deploy.Wait``. The event is ``{"wait": …}``, whose ``proven_since`` is set if the
+    job is proven to run. A cluster that does not answer is queried again until ``wait["until"]``. If the task is
+    killed, an entry for ``deployment`` and ``owner`` (the run's name) is written to ``ledger`` (None: the connection's
+    ledger). Without a ``deployment``, no entry is written. ``target`` is the target of the task.
     """
 
     arguments: Sequence[str] = (
@@ -93,7 +93,7 @@ class FlinkJobTrigger(BaseTrigger):
         return _awaited(wait)
 
     def _look(self, wait: Wait) -> Wait | float | None:
-        """The finished wait, or else the time since which the job is proved to run; None if it is not proved."""
+        """The finished wait, or the time since which the job is proven to run; None if neither is known."""
         from airflow_flinkcompat.deploy import DeployError
 
         try:
@@ -229,9 +229,9 @@ def kills_reach_triggers() -> bool:
 class FlinkRehearsalTrigger(FlinkJobTrigger):
     """Fire when a rehearsal's job is up, settled or failed, or when its savepoint is written.
 
-    ``state`` is the state in ``rehearsal.Paused``. When a person ends, clears or marks the waiting task, this trigger
-    ends the jobs of the rehearsal, but not when a triggerer stops or restarts. If Airflow does not report a kill
-    (``kills_reach_triggers``), a rehearsal must not wait in this trigger.
+    ``state`` is the rehearsal's state from ``rehearsal.Paused``. When a person ends, clears or marks the waiting task,
+    this trigger ends the jobs of the rehearsal, but not when a triggerer stops or restarts. If Airflow does not report
+    a kill (``kills_reach_triggers``), a rehearsal must not wait in this trigger.
     """
 
     arguments: Sequence[str] = ("flink_conn_id", "wait", "settle_seconds", "poll_interval", "state", "target")

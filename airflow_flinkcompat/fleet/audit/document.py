@@ -110,7 +110,7 @@ _LONGEST_NAME = 60
 
 
 def title_of(reason: str) -> str:
-    """Title of a reason."""
+    """Title of the reason for a result."""
     rule = BY_CODE.get(reason)
     return REASONS.get(reason, reason) if rule is None else rule.title
 
@@ -324,7 +324,7 @@ _RENDERERS: Mapping[str, Callable[[AuditSummary], str]] = {
 
 
 class AuditWriter(Protocol):
-    """Writer of one format."""
+    """Writer of an audit in one format."""
 
     def add(self, row: AuditRow) -> None:
         """Add a row."""
@@ -347,5 +347,5 @@ class _Rendered:
 
 
 def writer(name: str, file: IO[str]) -> AuditWriter:
-    """The writer of a format."""
+    """The writer of an audit in a format."""
     return AuditDocument(file) if name == "json" else _Rendered(_RENDERERS[name], file)

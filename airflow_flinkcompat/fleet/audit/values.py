@@ -142,7 +142,7 @@ class AuditGroup:
 
 @dataclass(frozen=True)
 class AuditSubject:
-    """The question of an audit.
+    """The question that an audit answers.
 
     Attributes:
         source: Description of the source of the jobs.

@@ -98,7 +98,7 @@ class Expressions(ABC):
         return text
 
     def step(self, cost: int = 1) -> None:
-        """Count work. Raises :class:`TooMuch` beyond the limit."""
+        """Count steps of reading. Raises :class:`TooMuch` beyond the limit of steps or time."""
         self.steps += cost
         if self.steps > STEPS_LIMIT:
             raise TooMuch(f"reading it takes more than {STEPS_LIMIT} steps")

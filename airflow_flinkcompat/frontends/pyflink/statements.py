@@ -187,7 +187,7 @@ class Statements(CallExpressions):
                 frame.names[bound] = inner or Ref(f"{written}.{alias.name}")
 
     def _import_all(self, module: Module | None, written: str, frame: NameScope) -> None:
-        """``from … import *``."""
+        """Bind the names of ``from … import *``."""
         if module is None and written in STARS:
             frame.names |= {each: Ref(f"{written}.{each}") for each in STARS[written]}
         elif module is not None and "__all__" not in module.frame.names:

@@ -59,8 +59,8 @@ _UNREADABLE = {
 class Token(NamedTuple):
     """A token of kind ``name``, ``column``, ``symbol``, ``text``, ``number``, ``operator`` or ``end``.
 
-    ``text`` is the content without quotes. ``start`` and ``end`` are offsets. ``fresh`` is True for the first token of
-    a line. For the kind ``unreadable``, ``text`` is the reason.
+    ``text`` is the content without quotes. ``start`` and ``end`` are offsets in the text. ``fresh`` is True for the
+    first token of a line. For the kind ``unreadable``, ``text`` is the reason.
     """
 
     kind: str
@@ -153,7 +153,7 @@ class Tree:
 
     Trees of kind ``name``, ``column``, ``symbol``, ``text`` and ``number`` have the ``text`` of their token. ``member``
     is ``owner.text(args)``, with ``args`` None without brackets. ``call`` is ``text(args)``. ``infix`` and ``prefix``
-    are the operator ``text`` on ``args``. ``size`` is the number of parts.
+    are the operator ``text`` on ``args``. ``size`` is the number of parts of the tree.
     """
 
     kind: str
