@@ -29,7 +29,7 @@ class DeployError(Exception):
 
     @property
     def unanswered(self) -> bool:
-        """True if no answer arrived, so that the request may still take effect."""
+        """True if no response arrived, so that the request may still take effect."""
         return False
 
 
@@ -38,7 +38,7 @@ class DeployRefused(DeployError):
 
 
 class TargetError(DeployError):
-    """The target refused a script, or an operation on a job failed."""
+    """The target refused a script, or an operation of the target on a job failed."""
 
 
 class SubmissionUnknown(TargetError):

@@ -234,7 +234,7 @@ class SavepointWriting(ABC):
 
     @cached_property
     def _sides(self) -> tuple[Side, Side]:
-        """Both scripts to plan, with the settings of the job's cluster if a separate planner plans them."""
+        """The two scripts to plan. If a separate planner plans them, they have the job cluster's settings."""
         if self._trials is self._cluster:
             return self._old, self._new
         options = planning_options(self._cluster.target, self._live)
@@ -254,8 +254,8 @@ class SavepointMigration(SavepointWriting):
 
     ``at_least`` is the extent of kept state that a person or the policy decided on (whole, partial, none). A
     migration with a smaller extent is refused. ``workers`` returns the workers that rewrite the savepoint at a path
-    or URI. If it returns None, this process rewrites the savepoint. ``history`` provides the rows that the job has
-    read. Without ``history``, state that cannot be kept begins empty.
+    or URI. If ``workers`` returns None, this process rewrites the savepoint. ``history`` provides the rows that the
+    job has read. Without ``history``, state that cannot be kept begins empty.
 
     ``savepoint_directory`` is the folder of the savepoint up to which history is prepared. None means the cluster's
     default folder. ``hold`` is a function that keeps a passed context open until the new job runs. Without ``hold``,
@@ -286,7 +286,7 @@ class SavepointMigration(SavepointWriting):
         self._prepared: str | None = None
 
     def prepare(self) -> str | None:
-        """Prepare like the base class, compare the old plan with a live savepoint, and prepare history."""
+        """Do the base class's preparation, compare the old plan with a live savepoint, and prepare history."""
         super().prepare()
         with self.compared() as place:
             if place is not None and self._history is not None and self._hold is not None and self._computes:

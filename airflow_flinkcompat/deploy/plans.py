@@ -20,7 +20,7 @@ from airflow_flinkcompat.exec_graph.from_savepoint import StoredJob, read_job
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
 
 _PLANNED = ("table.", "pipeline.max-parallelism", "pipeline.operator-chaining", "parallelism.default")
-"""Prefixes of cluster options that affect planning."""
+"""Prefixes of the cluster options that affect Flink's planner."""
 
 
 def planning_options(target: Target, job: JobRef | None) -> Mapping[str, str]:

@@ -89,7 +89,7 @@ class WarmRestart(SavepointWriting):
         return not reasons
 
     def prepare(self) -> str | None:
-        """Prepare like the base class, and check that history can be read."""
+        """Do the base class's preparation, and check that history can be read."""
         super().prepare()
         try:
             self._hold(self._start.ready())

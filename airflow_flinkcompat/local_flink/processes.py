@@ -38,7 +38,7 @@ class LocalFlinkError(DeployError):
 
 
 def find_java() -> Path:
-    """The ``java`` in JAVA_HOME or on PATH. Raises LocalFlinkError if it is missing or not Java 17 or 21."""
+    """The ``java`` in JAVA_HOME or on PATH. Raises LocalFlinkError if Java is missing or not 17 or 21."""
     home = os.environ.get("JAVA_HOME")
     found = str(Path(home) / "bin" / "java") if home else shutil.which("java")
     if not found or not os.access(found, os.X_OK):

@@ -216,7 +216,7 @@ def _hits_of_script(text: str) -> tuple[_Hit, ...]:
 
 
 def _merged(hits: Iterator[_Hit]) -> Iterator[_Hit]:
-    """Merge overlapping hits, so that the results do not overlap."""
+    """Merge overlapping hits into one hit, so that no two results overlap."""
     current: _Hit | None = None
     for hit in sorted(hits, key=lambda hit: (hit.start, -hit.end)):
         if current is None or hit.start >= current.end:

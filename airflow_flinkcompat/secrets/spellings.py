@@ -23,7 +23,10 @@ _BLANK = rf"\s|\+|{_ESCAPED}(?:[nrtfv]|u[0-9a-fA-F]{{4}}|x[0-9a-fA-F]{{2}})|%(?:
 _EDGES = re.compile(r"^[\s+]+|[\s+]+$")
 _SHORTEST = 4
 _LINE = 8
-"""Minimum length of a line to search for separately. Some messages contain only one line of a value."""
+"""Minimum length of a line of a value that is also searched for without the other lines.
+
+Some messages contain only one line of a value.
+"""
 
 
 def variants(value: str) -> tuple[str, ...]:

@@ -140,7 +140,7 @@ def _compile_job(
 
 
 def _create_query_sink(runner: ScriptRunner, session: Session, query: Statement, width: int) -> None:
-    """Create a sink for a bare query with ``width`` columns (0 if unknown)."""
+    """Create a sink for a query without INSERT; ``width`` is its number of columns, or 0 if unknown."""
     for kind, name in (("TABLE", QUERY_SINK), ("VIEW", _VIEW)):  # left by the script's previous query
         _run(runner, session, query, f"DROP TEMPORARY {kind} IF EXISTS `{name}`")
     renamed = f" ({', '.join(f'c{i}' for i in range(width))})" if width else ""

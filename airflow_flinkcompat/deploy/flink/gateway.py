@@ -206,7 +206,7 @@ class ScriptRunner:
             ) from None
 
     def register_placeholders(self, job: JobSpec) -> None:
-        """Mask the values of a job's placeholders that can be resolved."""
+        """Mask the values of those placeholders of a job that can be resolved."""
         for placeholder in placeholders("\n".join((job.script, *job.settings.values()))):
             try:
                 self.register(redactor_of((placeholder,), self.resolve))

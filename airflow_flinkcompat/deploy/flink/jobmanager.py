@@ -34,7 +34,7 @@ class JobManager(RestClient):
     _recovers: bool | None = None
 
     def call(self, method: str, path: str, body: Mapping[str, Any] | None = None, **more: Any) -> Any:
-        """Call like ``RestClient.call``, but raise JobManagerError."""
+        """Call the REST API as in ``RestClient.call``, but raise JobManagerError."""
         try:
             return super().call(method, path, body, **more)
         except ApiError as error:

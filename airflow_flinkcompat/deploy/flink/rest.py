@@ -174,7 +174,7 @@ class Endpoint:
 
 
 class Closing:
-    """Context manager that calls ``close`` at its end."""
+    """Context manager that calls its method ``close`` on exit."""
 
     def __enter__(self) -> Self:
         return self

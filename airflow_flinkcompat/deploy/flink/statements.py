@@ -79,7 +79,7 @@ class Prepared:
 
     @property
     def job_sql(self) -> str:
-        """The job's statement as a single statement, without ``BEGIN STATEMENT SET; … END``."""
+        """The job's statement in a form that is a single statement, without ``BEGIN STATEMENT SET; … END``."""
         return as_one_statement(self.job.text)
 
     @property

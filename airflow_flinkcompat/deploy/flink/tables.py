@@ -28,7 +28,7 @@ _PUSHED_DOWN = re.compile(r", \w+=\[.*")
 
 
 class TableError(DeployError):
-    """Flink's description of a table cannot be parsed."""
+    """Flink's description of a table (EXPLAIN, SHOW CREATE TABLE) cannot be parsed."""
 
 
 def scans_of(explained: str) -> dict[TablePath, dict[str, str]]:
@@ -99,7 +99,7 @@ _RECORD_TIME = "timestamp"
 
 
 def sources_of(session: Session, explained: str) -> Sources:
-    """The sources of a job that EXPLAIN described in this session. Raises GatewayError without an answer."""
+    """The sources of a job that EXPLAIN described in this session. Raises GatewayError if unanswered."""
     try:
         return Sources(tuple(_source(session, path, hints) for path, hints in scans_of(explained).items()))
     except (TableError, ScriptError) as error:
@@ -138,7 +138,7 @@ class Tables:
 
 
 def tables_of(explained: str) -> Tables:
-    """Tables in the abstract syntax tree of EXPLAIN. Raises CannotRehearse if its form is unknown."""
+    """Tables in the abstract syntax tree of EXPLAIN. Raises CannotRehearse if the form is unknown."""
     tree = explained.partition("== Optimized")[0]
     # If the name of a sink were misread, the rehearsal would write to the real sink.
     roots = [line for line in _without_subqueries(tree) if line and line[0] not in " +:="]

@@ -133,7 +133,7 @@ class JobStop(_Keys):
     is the next offset by source partition before the stop. ``directory`` is the requested folder of the savepoint.
 
     After the end of the job, ``savepoint`` is the savepoint, ``savepoint_bytes`` its size and ``savepoint_at`` its time
-    (ISO 8601 in UTC). Unknown values are None. ``state`` contains the statistics of the savepoint.
+    (ISO 8601 in UTC). A value that is unknown is None. ``state`` contains the statistics of the savepoint.
     """
 
     job_id: JobRef
@@ -291,7 +291,7 @@ class LedgerEntry:
 
 @dataclass(frozen=True, kw_only=True)
 class StepEntry(LedgerEntry):
-    """A step that replaces or adopts a job. ``job.source`` is the name of the entry."""
+    """A step of a redeploy or of an adoption. ``job.source`` is the name of the entry."""
 
     job: JobSpec
     review: Review = Review()
@@ -371,7 +371,7 @@ class StopEntry(AttemptEntry):
 # ------------------------------------------------------------------------------------------------ steps of a redeploy
 @dataclass(frozen=True, kw_only=True)
 class DeployingEntry(AttemptEntry, kind="deploying"):
-    """A claim on the deployment; ``prepared`` is the folder of state already computed from history."""
+    """A claim on the deployment; ``prepared`` is the folder of the state computed from history so far."""
 
     start_mode: str | None = None
     prepared: str | None = None
@@ -387,7 +387,7 @@ class StoppedEntry(StopEntry, kind="stopped"):
 
 @dataclass(frozen=True, kw_only=True)
 class MigrationEntry(AttemptEntry):
-    """A step of a migration: the former job's ``savepoint`` is rewritten to ``migrated_to``."""
+    """A step of a migration that rewrites the former job's ``savepoint`` to the folder ``migrated_to``."""
 
     savepoint: Snapshot
     migrated_to: str

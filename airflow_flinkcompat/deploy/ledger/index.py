@@ -53,7 +53,7 @@ REMEDY = "`flinkcompat ledger index` rebuilds the index"
 
 @dataclass(frozen=True, order=True)
 class Marker:
-    """Deployment and entry number of a marker."""
+    """A marker of the index: the deployment, and the number of an entry."""
 
     deployment: str
     number: int
@@ -134,7 +134,7 @@ class Index:
         return sorted(int(match[1]) for match in found)
 
     def _rows_of(self, snapshot: int) -> dict[str, DeploymentRow]:
-        """The rows of a snapshot. Empty if the snapshot was deleted meanwhile or is unreadable."""
+        """The rows of a snapshot. Empty if the snapshot is deleted or unreadable."""
         content = self._store.find([_snapshot_name(snapshot)])[0] if snapshot else None
         try:
             rows = json.loads(content)["rows"] if content else []

@@ -282,7 +282,7 @@ class Ledger:
             raise LedgerError(f"the proposed version {self.directory / name} cannot be read: {error}") from error
 
     def _report_name(self, path: str) -> str:
-        """The file name of a report. Raises LedgerError if the path is not a report."""
+        """The file name of a report. Raises LedgerError if the path is no report."""
         name = path.replace("\\", "/").rsplit("/", 1)[-1]
         if not re.fullmatch(r"[0-9a-f]{32}\.json", name):
             raise LedgerError(f"{path!r} is not a report of {self.deployment}")

@@ -37,7 +37,7 @@ from airflow_flinkcompat.deploy.ledger.entries import (
 from airflow_flinkcompat.deploy.target import same_snapshot
 
 SCHEMA = "flinkcompat-index/3"
-"""Version of the row format. Increase the version if the same entries result in a different row.
+"""Version of the row format. Increase it if the code computes a different row from the same entries.
 
 Releases with different versions do not share rows.
 """
@@ -138,7 +138,7 @@ class DeploymentRow:
         deployment: The name of the deployment.
         last: The number of the last entry that the row includes, or 0 without entries.
         head: The deployed job.
-        unfinished: The last step of an unfinished redeploy.
+        unfinished: The last step of a redeploy that is not finished, or None.
         pending: The check that waits for a person's decision.
         checked: The last check.
         savepoint: The last savepoint that a stop left.

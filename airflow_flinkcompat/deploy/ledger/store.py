@@ -176,8 +176,8 @@ class Store:
     def put(self, name: str, content: bytes) -> None:
         """Write a file that may already exist. Raises LedgerError.
 
-        On a local disk, readers see either the complete former content or the complete new content. An empty file
-        survives a power failure.
+        On a local disk, readers see either the complete former content or the complete new content. A file that was
+        written with empty content survives a power failure.
         """
         path = self.directory / name
         try:
@@ -191,7 +191,7 @@ class Store:
             raise LedgerError(f"the ledger cannot write {path}: {self._reason(error)}") from error
 
     def delete(self, names: Sequence[str]) -> None:
-        """Delete files. Missing files are ignored. Raises LedgerError."""
+        """Delete files. A missing file is no error. Raises LedgerError."""
         self.at_once(self._delete, names)
 
     def _delete(self, name: str) -> None:

@@ -81,7 +81,7 @@ def adopt(
 
 
 def _job_name(side: Side) -> str | None:
-    """The job name that the script or program sets, or None. Raises ScriptRefused."""
+    """The job name that the script or program sets, or None if it sets no name. Raises ScriptRefused."""
     if side.language == "sql":
         return prepare(side.script, side.source).job_name
     if side.secrets:

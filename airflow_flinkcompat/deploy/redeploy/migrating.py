@@ -25,7 +25,7 @@ class MigrationFailed(DeployError):
 
 
 def prepare(run: Run, migration: StateMigration) -> str | None:
-    """Check that a migration is possible. Return the folder of prepared state. Raises DeployError."""
+    """Check that a migration is possible. Return the folder of the prepared state. Raises DeployError."""
     if not isinstance(run.target, SavepointStore):
         raise DeployRefused(
             f"the state of {run.ledger.deployment} cannot be migrated: the path of a savepoint {CANNOT_TELL} "

@@ -3,8 +3,8 @@
 Planning does not change the running job. The plan goes to the authors of the resources, for example by a
 pull request to a repository that Argo CD or Flux follows. The ledger records the plan's request id. The platform
 itself then upgrades the job in one step, so the change can be verified only afterwards. A job that runs the plan is
-recorded as deployed as soon as its restore is verified. The job must have been restored from the savepoint with which
-the platform stopped the former job.
+recorded as deployed as soon as its restore is verified. Verification requires that the job was restored from the
+savepoint with which the platform stopped the former job.
 """
 
 from __future__ import annotations

@@ -44,12 +44,12 @@ class StartFailed(DeployError):
 
 
 class RolledBack(StartFailed):
-    """The new job did not start, and the former script runs again. The error message names the reason."""
+    """The new job did not start, and the former script runs again. The message names the reason."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """Timeouts in seconds and other options. The default savepoint folder is the cluster's."""
+    """Timeouts in seconds and other options. By default, the cluster's savepoint folder is used."""
 
     savepoint_directory: str | None = None
     settle_seconds: float = 10.0
@@ -231,7 +231,10 @@ class Run:
         return status is not None and not status.terminal
 
     def validate(self, job: JobSpec, start: Start) -> None:
-        """Validate a job on the target, and log unvalidated parts. Raises TargetError, ScriptRefused."""
+        """Validate a job on the target, and log the parts that the target could not validate.
+
+        Raises TargetError, ScriptRefused.
+        """
         if unjudged := self.target.validate(job, start):
             self.log(f"{job.source}: {unjudged}")
 

@@ -5,9 +5,9 @@ job does not start, the former script resumes from the same savepoint. If the st
 from its last checkpoint.
 
 A ledger entry is written before and after each step. If a run dies, a later call resumes it from the ledger and the
-cluster's reports. So there is never a second stop, a second job or a lost savepoint. There is one exception: if the
-former job runs again after its stop, the former job is stopped again, and the new job starts from the last savepoint
-(``recovery``).
+cluster's reports. So a retry never causes a second stop, a second job or a lost savepoint. There is one exception: if
+the former job runs again after its stop, the former job is stopped again, and the new job starts from the last
+savepoint (``recovery``).
 """
 
 from __future__ import annotations

@@ -79,8 +79,7 @@ def start(
     """Start the proposed job or resume a recorded start, and return the ``deployed`` ledger entry.
 
     ``startup_offsets`` contains the source positions for a start without state. Raises RolledBack, StartFailed, and
-    Waiting. Any other DeployError means that the outcome is still unknown. After such an error, call the function
-    again.
+    Waiting. Any other DeployError means that the outcome is still unknown. After such an error, repeat the call.
     """
     earlier = taken_up
     if taken_up is None:

@@ -65,7 +65,7 @@ class Stopped:
 
 
 def stop(run: Run, head: HeadEntry, progress: Progress) -> Stopped:
-    """Stop the job of ``head``. Raises StartFailed, DeployRefused, and Ended if the job failed."""
+    """Stop the job that ``head`` deployed. Raises StartFailed, DeployRefused, and Ended if the job failed."""
     job_id = head.start.job_ref
     _settle(run, job_id)
     stopping = progress.latest(StoppingEntry, StoppedEntry, FailedEntry)

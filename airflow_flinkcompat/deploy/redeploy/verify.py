@@ -245,7 +245,7 @@ _NUMBER = re.compile(r"\[\d+\]")
 
 
 def compare_state(saved: SnapshotStats | None, first: SnapshotStats | None) -> tuple[tuple[str, ...], str]:
-    """Compare a savepoint with the first checkpoint after its restore. Return lines and a fault or "".
+    """Compare a savepoint with the first checkpoint after its restore. Return lines, and a fault or "".
 
     Sizes are sums over all subtasks, so they are comparable at any parallelism. If the new job lacks a vertex that had
     state, state was dropped. The reason is that operators of the same topology keep their ids (measured on Flink 2.3).
@@ -296,7 +296,10 @@ def _operators(vertex: VertexState) -> Counter[str]:
 
 
 def compare_offsets(before: Mapping[str, int], after: Mapping[str, int]) -> tuple[tuple[str, ...], str]:
-    """Compare source positions before the stop with current positions. Return lines, and a fault or ""."""
+    """Compare source positions before the stop with current positions.
+
+    Return lines of evidence, and a fault or "".
+    """
     known = {key: (before[key], offset) for key, offset in after.items() if offset >= 0 and before.get(key, -1) >= 0}
     if not known:
         return ("source offsets: not compared, because no connector shows them before and after the stop",), ""

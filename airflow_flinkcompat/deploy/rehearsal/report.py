@@ -38,11 +38,12 @@ class Rehearsal:
     ``reason`` is Flink's message, or the reason why the result is unknown.
 
     The following fields contain only stateful operators. A control run restores the old script. ``claimed`` are the
-    operators whose state the new script restored. ``dropped`` are those whose state only the control run restored.
-    ``unclaimed`` are those whose state the control run also skipped, because stand-ins replace the sinks. ``begun``
-    are new operators, which started empty. Each of these fields is None if the savepoint's metadata cannot be read.
+    operators whose state the new script restored. ``dropped`` are the operators whose state only the control run
+    restored. ``unclaimed`` are the operators whose state the control run also skipped, because stand-ins replace the
+    sinks. ``begun`` are new operators, which started empty. Each of these fields is None if the savepoint's metadata
+    cannot be read.
 
-    ``basis`` lists the evidence. ``left`` lists jobs and savepoints that could not be cleaned up.
+    ``basis`` lists the evidence. ``left`` lists jobs and savepoints that could not be removed.
     """
 
     finding: RehearsalFinding

@@ -60,7 +60,7 @@ class RunnableSide(Protocol):
 
 @dataclass(frozen=True)
 class Checked:
-    """A version that can run next to the live job."""
+    """A checked version of the script that can run next to the live job."""
 
     version: RunnableSide
     test: RestoreTest
@@ -78,7 +78,7 @@ class Restored:
 class Timeouts:
     """Time limits in seconds: for observation after the start, the start, a savepoint, and cleanup.
 
-    ``here`` is the maximum of a single wait, after which ``Paused`` is raised. None waits until the time limit.
+    ``here`` is the maximum time of a single wait, after which ``Paused`` is raised. None waits until the time limit.
     """
 
     settle: float = 5.0
@@ -184,7 +184,7 @@ class RestoreRunner:
         return self._watched(job_id, lambda seen: not seen.tasks_running, self._timeouts.start, "start")
 
     def _settle(self, job_id: JobRef) -> JobStatus:
-        """Wait until the job has run for the settle time without failure. Return its last status."""
+        """Wait until the job has run without failure for the settle time. Return its last status."""
         begin = self._journal.begun(_step(job_id, "keep running"))
 
         def is_early(_seen: JobStatus) -> bool:
@@ -226,7 +226,7 @@ class RestoreRunner:
         return status
 
     def _fail(self, job_id: JobRef, ran: bool) -> None:
-        """Raise RestoreRefused or Inconclusive when the reason of the failure is known."""
+        """Wait for the reason of a failure, then raise RestoreRefused or Inconclusive."""
         try:
             seen = poll(
                 lambda: self._target.status(job_id),

@@ -1,8 +1,8 @@
 """Interface of targets, the platforms that run Flink jobs: verbs, capabilities, arguments and results.
 
-Every target has the same verbs. Start and stop requests can be repeated. The caller chooses and records a request id
-before each request, so that a later run can find the outcome. The stop of a job and the start of its successor share a
-request id.
+Every target has the same verbs. A start or stop request can be repeated without a second effect. The caller chooses
+and records a request id before each request, so that a later run can find the outcome. The stop of a job and the
+start of its successor share a request id.
 
 Each optional capability is a separate protocol, tested with ``isinstance``. Without a capability, the caller reports
 "cannot be determined on this target", or refuses the operation and names the target and a remedy.

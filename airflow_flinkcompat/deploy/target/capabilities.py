@@ -86,7 +86,7 @@ class PlansChanges(Protocol):
                 this id finds the job.
 
         Returns:
-            The documents with remarks, without secrets.
+            The documents, with remarks for their authors and without secrets.
 
         Raises:
             DeployRefused, TargetError, ScriptRefused: No valid documents exist, for the reason in the message.
@@ -357,7 +357,7 @@ class RestoreObservations(Protocol):
 
 
 class RestoreTest(Protocol):
-    """A job that can be restored next to the live job, because stand-ins replace shared resources."""
+    """A test job that can be restored next to the live job, because stand-ins replace shared resources."""
 
     def start(self, name: str, savepoint: Snapshot | None, request_id: str, *, ignore_unclaimed: bool) -> Operation:
         """Start the job. Nothing outlives the job, and no failure is retried.
@@ -391,7 +391,7 @@ class RestoreTests(Protocol):
             empty: True makes sources skip all existing rows, if their connectors support that.
 
         Returns:
-            The job, which can be started any number of times.
+            The test job, which can be started any number of times.
 
         Raises:
             CannotRehearse: A source allows only one reader, or a table cannot be replaced.
@@ -426,7 +426,7 @@ class JobHistories(Protocol):
 
 @runtime_checkable
 class JobPages(Protocol):
-    """A target with separate job ids that finds the page of a job in Flink's UI."""
+    """A target whose job ids differ from Flink's, and which finds the page of a job in Flink's UI."""
 
     def page_of(self, job: JobRef, ui_url: str) -> str | None:
         """The address of a job's page in Flink's UI.

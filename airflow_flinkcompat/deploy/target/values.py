@@ -193,7 +193,7 @@ class JobDescription:
 
 @dataclass(frozen=True)
 class Slots:
-    """Task slots of a cluster."""
+    """Number of task slots of a cluster."""
 
     free: int
     total: int

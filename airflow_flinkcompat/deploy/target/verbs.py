@@ -30,7 +30,7 @@ class Target(Protocol):
             start: The planned initial state, and options that override table options.
 
         Returns:
-            Description of the unvalidated parts. Empty if the engine planned the job as it would for a start.
+            Description of the unvalidated parts. Empty if the engine planned the job in the same way as for a start.
 
         Raises:
             TargetError, ScriptRefused: The job would not run. The error message names the place and the reason.

@@ -50,7 +50,7 @@ class TargetLocation:
     """Everything that a process requires to open a target, as JSON values.
 
     ``target`` is the target's name. ``addresses`` contains the URLs of the target's parts (``gateway``,
-    ``jobmanager``). ``settings`` is the same as in ``Access``, including secrets.
+    ``jobmanager``). ``settings`` has the same content as in ``Access``, including secrets.
     """
 
     target: str = DEFAULT

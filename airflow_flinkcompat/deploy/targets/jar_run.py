@@ -119,7 +119,7 @@ class JobManagerTarget(JobManagerJobs):
             )
 
     def stop(self, job: JobRef, request_id: str, directory: str | None) -> Operation:
-        """Request the stop after all tasks run, because a starting job would end as FAILED."""
+        """Request the stop only when all tasks run, because the stop of a starting job would make it fail."""
         with suppress(Overdue):  # the JobManager's own error gives the reason
             poll(lambda: self.status(job), _comes_up, timeout=_UP_SECONDS)
         return super().stop(job, request_id, directory)

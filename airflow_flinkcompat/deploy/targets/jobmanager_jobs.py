@@ -37,7 +37,7 @@ _SAVEPOINT_DIRECTORY = ("execution.checkpointing.savepoint-dir", "state.savepoin
 
 
 class SavepointPaths:
-    """Savepoints whose references are their paths, as in Flink."""
+    """Part of targets whose savepoint references are paths, as in Flink."""
 
     def location(self, snapshot: Snapshot) -> str:
         return snapshot
@@ -189,7 +189,7 @@ class JobManagerJobs(SavepointPaths, Closing):
         return job_reports.keeps_checkpoints(self._jobmanager, job, state)
 
     def last_checkpoint(self, job: JobRef) -> SnapshotStats | None:
-        """The last checkpoint of an ended job, from refreshed statistics."""
+        """The last checkpoint of an ended job, from statistics that are newer than this call."""
         self._await_statistics()
         return self.snapshot_stats(job, "completed")
 
@@ -245,7 +245,7 @@ def no_connections(placeholder: AnyPlaceholder) -> str:
 
 
 def find_savepoint(directory: str | None) -> tuple[str | None, str]:
-    """The complete savepoint in the folder of a stop, or None, with a text about doubts."""
+    """The complete savepoint in a stop's folder or None, and a text about doubts about the savepoint."""
     if directory is None:
         return None, ""
     try:

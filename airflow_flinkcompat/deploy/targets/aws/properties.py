@@ -120,7 +120,7 @@ class PropertyLayout:
         return f"{self.key}.uri"
 
     def object_key(self, application: str, script: str, request: str | None = None) -> str:
-        """The S3 key of a script: its digest, and for a script with resolved placeholders also the request id."""
+        """The S3 key of a script: its digest, and the request id if the script contains resolved placeholders."""
         assert self.s3 is not None
         digest = hashlib.sha256(script.encode()).hexdigest()
         name = f"{digest}.sql" if request is None else f"{digest}.{request}.sql"

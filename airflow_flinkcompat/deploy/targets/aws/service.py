@@ -218,7 +218,7 @@ class ManagedFlink:
         self._call("create_application_snapshot", ApplicationName=name, SnapshotName=snapshot)
 
     def update(self, application: ManagedApplication, groups: Groups) -> None:
-        """Replace the property groups of an application if it was not changed since it was read."""
+        """Replace the property groups of an application that has not changed since it was read."""
         if application.token is None:
             version: dict[str, Any] = {"CurrentApplicationVersionId": application.version}
         else:
@@ -343,7 +343,7 @@ def settings_of(access: Access) -> Mapping[str, Any]:
 
 
 def runtime_of(settings: Mapping[str, Any]) -> str:
-    """The runtime environment of the applications. Raises DeployError if it is not set."""
+    """The runtime environment of the applications. Raises DeployError if the setting is missing."""
     runtime = str(settings.get("runtime_environment") or "")
     if not _RUNTIME.fullmatch(runtime):
         raise DeployError(

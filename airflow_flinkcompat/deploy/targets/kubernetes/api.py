@@ -30,7 +30,7 @@ _TIMEOUT_SECONDS = 30.0
 
 
 class Conflict(ApiError):
-    """A resource has changed since it was read, or already exists."""
+    """A resource has changed since its last read, or a resource to create already exists."""
 
 
 def connect(access: Access) -> client.ApiClient:

@@ -183,7 +183,7 @@ _FILE, _FOLLOWS, _SECRET_FILE = "resource.json", "follows", "secret"
 
 
 class Following:
-    """Stored specs of resources to re-create in a namespace. Every method raises ApiError."""
+    """Specs that are stored in a namespace for resources to re-create. Every method raises ApiError."""
 
     def __init__(self, api: KubernetesApi) -> None:
         self._api = api

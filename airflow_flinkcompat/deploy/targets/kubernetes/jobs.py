@@ -95,7 +95,7 @@ class KubernetesJobs(Closing):
 
         A resource runs one job at a time, so a replaced job has ended. A permanently refused job is ``FAILING``,
         because the operator retries it as long as its resource exists. Raises DeployRefused if someone edited the
-        resource after this target saw the job.
+        resource after this target first read the job.
         """
         current = self._find(resource_of(job))
         if current is None:
@@ -120,7 +120,7 @@ class KubernetesJobs(Closing):
         return replace(status, job_id=current.ref, name=current.job_name, fault=status.fault or fault_of(current.error))
 
     def _flink_status(self, current: FlinkResource) -> JobStatus | None:
-        """The JobManager's status of a job, or None without such a job or without a JobManager."""
+        """The job's status at its JobManager, or None if the job or its JobManager does not exist."""
         if current.flink_job is None or not (current.reconciled or current.wants_suspended):
             return None
         try:

@@ -45,7 +45,7 @@ def require_plannable(manifest: Manifest, job: JobSpec) -> None:
 def upgrading(
     manifest: Manifest, job: JobSpec, base: FlinkResource | None, mode: StartMode, request_id: str
 ) -> dict[str, Any]:
-    """The complete resource after the plan is carried out."""
+    """The complete resource as it will be after the plan is carried out."""
     body = starting(manifest, job, job.script, base, request_id, None, ())
     if base is not None and "initialSavepointPath" in base.job:  # the operator reads it only at the first start
         body["spec"]["job"]["initialSavepointPath"] = base.job["initialSavepointPath"]

@@ -116,7 +116,7 @@ class FlinkResource:
 
     @cached_property
     def digest(self) -> str:
-        """Digest of the spec's fields that identify a job, without scaling and the operator's own fields.
+        """Digest of the spec fields that identify a job, without scaling and fields that the operator sets.
 
         The operator once rewrites a resource to add its finalizer and defaults (measured on operator 1.7.0:
         ``parallelism: 0``, and the ``kind`` of a pod template).

@@ -68,11 +68,11 @@ class KubernetesSavepoints(SavepointPaths, KubernetesJobs):
         return self._jobs_of(current).final_savepoint(flink_job) if flink_job and current.session_job else None
 
     def dispose(self, snapshot: Snapshot) -> None:
-        """Delete a savepoint by the session cluster's JobManager, or by an application with the same folder."""
+        """Delete a savepoint with the session cluster's JobManager, or an application's with the same folder."""
         self._keeper(snapshot).dispose(snapshot)
 
     def _keeper(self, snapshot: Snapshot) -> JobManagerJobs:
-        """A JobManager that can access a savepoint. Raises TargetError if no JobManager runs."""
+        """A JobManager that can access a savepoint. Raises TargetError if none runs."""
         cluster = self._manifest.spec.get("deploymentName")
         if cluster is not None:
             return self._jobs_at(str(cluster))

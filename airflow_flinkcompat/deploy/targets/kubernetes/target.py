@@ -90,7 +90,7 @@ _NOT_PLANNED = (
 
 
 class KubernetesTarget(KubernetesSavepoints):
-    """Custom resources of one kind in a namespace; ``quiet_seconds``: pause after a suspension, by kind."""
+    """Custom resources of one kind as a target; ``quiet_seconds``: pause after a suspension, by kind."""
 
     quiet_seconds: Mapping[str, float] = {"FlinkDeployment": 1.0, "FlinkSessionJob": 0.25}
 
@@ -464,9 +464,9 @@ class KubernetesTarget(KubernetesSavepoints):
     def _await_observed(self, current: FlinkResource) -> FlinkResource:
         """Wait until the operator knows that a session job has ended. Raises Overdue.
 
-        Otherwise the operator would try to cancel the job forever and never release the resource (measured on 1.7.0).
-        A change of the spec makes the operator observe the job. So this method requests a suspension, which has no
-        other effect.
+        Otherwise the operator would try to cancel the job forever and never release the resource (measured on
+        operator 1.7.0). A change of the spec makes the operator observe the job. So this method requests a
+        suspension, which has no other effect.
         """
         if not current.session_job or current.ended or current.unaccepted or not self._over(current):
             return current
@@ -639,7 +639,7 @@ def _name(document: Mapping[str, Any]) -> str:
 
 @contextmanager
 def _unknown_where_unanswered(job: JobSpec) -> Iterator[None]:
-    """Raise SubmissionUnknown if a start gets no answer."""
+    """Raise SubmissionUnknown if a start request gets no response."""
     try:
         yield
     except ApiError as error:

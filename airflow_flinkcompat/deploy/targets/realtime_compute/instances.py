@@ -157,7 +157,7 @@ def same_location(one_path: str | None, path: str | None) -> bool:
 
 
 def configured(models: Any, deployment: Any, **changes: Any) -> Any:
-    """A deployment with changes, and with all other fields that users can set.
+    """A copy of a deployment with ``changes``, and with all other fields that users can set.
 
     An object with only the changed fields is not enough, because the SDK always sends the list of variables. An empty
     list would clear the variables.
@@ -170,7 +170,7 @@ def configured(models: Any, deployment: Any, **changes: Any) -> Any:
 def with_settings(
     deployment: Any | None, settings: Mapping[str, str], request_id: str
 ) -> tuple[dict[str, Any], frozenset[str]]:
-    """The configuration with these settings, and the removed keys of an earlier start."""
+    """The Flink configuration with these settings, and the keys of an earlier start that it removes."""
     own = {key: value for key, value in settings.items() if key != JOB_NAME}
     before = {} if deployment is None else dict(deployment.flink_conf or {})
     gone = frozenset(start_settings(deployment) or {}) - own.keys() if deployment is not None else frozenset()

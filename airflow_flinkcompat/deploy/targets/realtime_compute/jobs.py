@@ -192,7 +192,7 @@ class RealtimeComputeJobs(Closing):
         return None if found is None else _FlinkJob(self._jobmanagers[job], found)
 
     def _readable_flink(self, job: JobRef) -> _FlinkJob | None:
-        """Like ``_flink``, but also None if the JobManager has ended or the access key may not query it."""
+        """The same as ``_flink``, but None if the JobManager has ended or the access key may not query it."""
         try:
             return self._flink(job)
         except JobManagerError as error:

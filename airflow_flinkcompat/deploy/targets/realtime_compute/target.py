@@ -1,6 +1,7 @@
 """The target for Realtime Compute: deployments are found by name, and jobs are job instances.
 
-Start and stop are separate requests. Each request uses an explicit savepoint, never the platform's latest state.
+Start and stop of a job are separate requests. Each request uses an explicit savepoint, never the platform's latest
+state.
 """
 
 from __future__ import annotations
