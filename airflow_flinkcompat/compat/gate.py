@@ -51,7 +51,7 @@ class ChangeIdentity:
 def finding_digest(finding: Finding, engine: str, change: ChangeIdentity) -> str:
     """Digest of a finding. A waiver is bound to this digest and to the deployed version."""
     row = finding.to_dict()
-    for span in (finding.before_span, finding.after_span):  # line numbers may change
+    for span in (finding.before_span, finding.after_span):  # a changed line number must not change the digest
         row["message"] = row["message"].removeprefix(f"{span}: ")
     keys = ("rule", "outcome", "message", "before", "after", "reason", "consequence", "sink", "operator")
     whole = "" if finding.before or finding.after else change.proposed

@@ -133,7 +133,7 @@ class MigrationReport:
 
     @property
     def headline(self) -> str:
-        """A sentence about the extent of the kept state that begins with words in capitals."""
+        """A sentence about the extent of the kept state; the sentence begins with words in capitals."""
         keeps_other_state = any(
             each.effect in (RestoreEffect.REWRITTEN, RestoreEffect.MOVED, RestoreEffect.COMPUTED)
             for each in self.operators

@@ -62,7 +62,7 @@ class Side(JobSpec):
 
     @cached_property
     def parsed(self) -> Script:
-        """The script's statements. Raises :class:`~airflow_flinkcompat.sql.ScriptError` if it has none."""
+        """The statements. Raises :class:`~airflow_flinkcompat.sql.ScriptError` if the script contains none."""
         # SQL and programs do not share syntax trees: the trees of a program also store the original notation.
         alike = self.beside if self.beside is not None and self.beside.language == "sql" else None
         like = None if alike is None else alike.parsed

@@ -298,7 +298,7 @@ def _tables(a: Program, b: Program) -> list[Difference]:
 
 @dataclass(frozen=True)
 class MetricFates:
-    """Old and new metrics of one operator, sorted by their fate. The metrics of a side have no duplicates."""
+    """Old and new metrics of one operator, grouped by fate. ``old`` and ``new`` contain no duplicates."""
 
     old: tuple[AggregateCall, ...]
     new: tuple[AggregateCall, ...]

@@ -157,20 +157,20 @@ class OperatorPair:
 
     @cached_property
     def aggregations(self) -> tuple[AggregateOperator, AggregateOperator] | None:
-        """Both sides if both are aggregations."""
+        """The old and the new operator if both are aggregations; else None."""
         if isinstance(self.old, AggregateOperator) and isinstance(self.new, AggregateOperator):
             return self.old, self.new
         return None
 
     @property
     def windowed(self) -> tuple[AggregateOperator, AggregateOperator] | None:
-        """Both sides if both are aggregations and at least one runs on a window."""
+        """The old and the new operator if both are aggregations, and at least one has a window; else None."""
         pair = self.aggregations
         return pair if pair is not None and (pair[0].window or pair[1].window) else None
 
     @property
     def ranks(self) -> tuple[RankOperator, RankOperator] | None:
-        """Both sides if both are Top-N or deduplication operators."""
+        """The old and the new operator if each is a Top-N or a deduplication; else None."""
         if isinstance(self.old, RankOperator) and isinstance(self.new, RankOperator):
             return self.old, self.new
         return None

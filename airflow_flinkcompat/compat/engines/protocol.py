@@ -52,11 +52,11 @@ class Engine(Protocol):
 
     @property
     def verdict_adjusters(self) -> tuple[VerdictAdjuster, ...]:
-        """Adjusters of a rule's verdict to the pair and the version."""
+        """Adjusters that adapt a rule's verdict to the pair and the version."""
 
     @property
     def finding_adjusters(self) -> tuple[FindingAdjuster, ...]:
-        """Adjusters of a finding in the context of the whole change."""
+        """Adjusters that adapt a finding to the whole change."""
 
     @property
     def unchanged_adjusters(self) -> tuple[FindingAdjuster, ...]:

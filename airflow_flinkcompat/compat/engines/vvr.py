@@ -60,5 +60,5 @@ class VvrEngine:
     safe_finding_adjusters = ()
 
     def level(self, rule: Rule) -> Level:
-        """The level of the rule."""
+        """The precedence level of the rule."""
         return rule.level

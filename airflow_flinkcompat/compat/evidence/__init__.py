@@ -1,8 +1,8 @@
 """Measured restores, as data: the id of each change, and its outcome on each line of Flink.
 
 ``python -m dev.measure pairs --evidence`` generates ``restores.json`` from the committed results; do not edit the file
-manually. A line is ``major.minor``. A restore from one line to another line has a key such as ``1.20 to 2.3``. The same
-command generates ``upgrades.json`` with the stored parts of jobs that were restored on a different line.
+manually. A line is ``major.minor``. A restore from one line to another line has a key such as ``1.20 to 2.3``. The
+command also generates ``upgrades.json`` with the stored parts of jobs that were restored on a different line.
 """
 
 from __future__ import annotations

@@ -179,7 +179,7 @@ def _windowed(pair: PipelinePair) -> bool:
 
 
 def _judge_address(change: OptionChange, fact: OptionFact) -> OptionVerdict:
-    """Verdict on addresses. A common host means the same system; otherwise the system is unknown."""
+    """Verdict on addresses. Addresses with a common host mean one system; otherwise the system is unknown."""
     old, new = map(members, change.values)
     if old & new:
         return harmless(

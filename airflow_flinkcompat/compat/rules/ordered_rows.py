@@ -99,7 +99,7 @@ def frame(pair: OperatorPair, difference: Difference) -> Verdict:
 
 
 def keeps_no_rows(pair: OperatorPair) -> bool:
-    """True for unbounded frames in processing time over a source, which store only accumulators."""
+    """True for unbounded processing-time frames over a source, which store only accumulators."""
     return all(
         side.clock is TimeAttribute.PROCTIME
         and side.frame == Frame(side.frame.unit)

@@ -199,7 +199,7 @@ def refusals_of_declarations(side: Side) -> Iterator[Refusal]:
 
 
 def _refusals_of_added(change: Change) -> Iterator[Refusal]:
-    """Refusals of added queries."""
+    """Refusals by Flink of the queries that the change adds."""
     for place, output in change.new.outputs[0].items():
         if any(output is each for each in change.added):
             pipeline = change.new.program.pipelines[place]

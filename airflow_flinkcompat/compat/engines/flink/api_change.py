@@ -177,7 +177,7 @@ def _over(old: SingleOperatorQuery, new: SingleOperatorQuery, operator: OverOper
 
 
 def _rewritten(pair: PipelinePair, old: QueryForm, new: QueryForm) -> bool:
-    """True if only one side replaces calls over row windows."""
+    """True if Flink replaces calls over row windows on only one side."""
     if {old.api, new.api} != {QueryApi.SQL, QueryApi.TABLE_API}:
         return False
     return any(call.function in REWRITTEN and not call.distinct for over in _overs(pair) for call in over.aggregates)

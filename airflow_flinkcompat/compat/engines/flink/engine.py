@@ -218,7 +218,7 @@ def _same_topology(pair: PipelinePair) -> bool:
 
 
 def _planned_together(pair: PipelinePair, other: PipelinePair) -> bool:
-    """True if both queries read one source, and the change affects an operator that they may share."""
+    """True if both queries read the same source, and the change affects an operator that both may share."""
     tables = ({source.table for side in (each.old, each.new) for source in sources(side)} for each in (pair, other))
     if not set.intersection(*tables):
         return False

@@ -120,7 +120,7 @@ def by_event_time(operator: AggregateOperator) -> bool:
 
 
 def single_operator_query(output: Output, program: Program, how: QueryForm) -> SingleOperatorQuery | None:
-    """One side of a query, if it is of the measured kind; else None."""
+    """One side of a query of the measured kind; None for any other query."""
     found = operators(output)
     if len(found) != 1 or how.api is QueryApi.BOTH or output.segment.filters or output.segment.window_filters:
         return None

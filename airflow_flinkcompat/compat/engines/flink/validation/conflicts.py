@@ -48,7 +48,7 @@ from airflow_flinkcompat.plan.program import Pipeline, Program
 from airflow_flinkcompat.plan.types import UNKNOWN
 
 ON_CONFLICT = "ON CONFLICT"
-"""The clause, and the fault kind of a missing clause."""
+"""The name of the clause, and the kind of the fault if the clause is missing."""
 
 
 REQUIRED = "table.exec.sink.require-on-conflict"
@@ -58,7 +58,7 @@ _MATERIALIZE = "table.exec.sink.upsert-materialize"
 
 
 _FIRST = (2, 3)
-"""The first line of Flink that supports and requires the clause."""
+"""The first line of Flink that supports and requires ON CONFLICT."""
 
 
 _WITHOUT_RETRACTIONS = (2, 2)
