@@ -311,7 +311,7 @@ def baselines_for(project: ProjectFile, against: str | None) -> Iterator[Baselin
 def _of_the_beginning(project: ProjectFile, repository: Path | None) -> tuple[frozenset[str], str, tuple[str, ...]]:
     """Deployments at the start of the change, or an error; and notes about new scripts without deployment.
 
-    Outside of a Git repository, all three values are empty.
+    Outside of a Git repository, there are no deployments, errors or notes.
     """
     if repository is None:
         return frozenset(), "", ()
@@ -381,6 +381,6 @@ def _project_at(place: str, files: RevisionFiles) -> ProjectFile | None:
 
 
 def _is_gone(name: str, files: RevisionFiles) -> bool:
-    """True if a project file of the commit is not a project file now."""
+    """True if the working tree has no project file at the path of a project file of the commit."""
     place = files.repository / name
     return find_project_file(place) != place

@@ -132,7 +132,7 @@ class Daemon:
 
 
 class _Running:
-    """One process with its pipes and its temporary files."""
+    """One planner process with its pipes and its temporary files."""
 
     def __init__(self, installation: Installation) -> None:
         way = strictest(network_allowed())

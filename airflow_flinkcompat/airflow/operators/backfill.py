@@ -421,7 +421,7 @@ def _written(place: str, text: str) -> None:
 
 @contextmanager
 def _private_folder(request: Mapping[str, Any]) -> Iterator[Path]:
-    """A temporary folder with the request, which only this user can open."""
+    """A temporary folder with the request for the Spark job; only this user can open the folder."""
     with tempfile.TemporaryDirectory(prefix="flinkcompat-") as name:  # mode 0700
         folder = Path(name)
         (folder / _REQUEST).touch(mode=0o600)

@@ -499,7 +499,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         )
 
     def _branch(self, ledger: Ledger, head: HeadEntry, report: Report) -> tuple[str, str | None]:
-        """The branch to follow, and the branch by the policy alone, which is None if it was not used."""
+        """The branch to follow, and the branch of the policy alone, or None if the policy was not used."""
         from airflow_flinkcompat.compat.gate import branch_of, is_unchanged, policy_branch
 
         if is_unchanged(report) and not _switch("redeploy_unchanged", self.redeploy_unchanged):

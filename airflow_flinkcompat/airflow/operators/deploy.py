@@ -1,8 +1,8 @@
 """FlinkSqlDeployOperator: stop the running job, start the checked version, and verify it.
 
 In the DAG of a redeploy this task follows the check and, if a person must decide, the approval. ``execute`` reads the
-check's summary, and ``_deploy`` runs the redeploy sequence. If the cluster takes long, the task waits in the triggerer
-and resumes in ``execute_complete``. With ``plan_only``, ``_plan`` writes a plan and deploys nothing.
+check's summary, and ``_deploy`` runs the redeploy sequence. If a stop or start takes long, the task waits in the
+triggerer and resumes in ``execute_complete``. With ``plan_only``, ``_plan`` writes a plan and deploys nothing.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class FlinkSqlDeployOperator(ScriptOperator):
         roll_back: Restart the former script if the new script does not run.
         keep_savepoints: Number of savepoints to keep from stops of this deployment. Older savepoints are deleted,
             except for the savepoint that a rollback needs. None: keep all.
-        deferrable: Wait in the triggerer if the cluster takes long.
+        deferrable: Wait in the triggerer if a stop or start takes long.
         patience: Seconds for which the worker waits before the task is deferred.
         poll_interval: Seconds between two queries in the triggerer.
         allow_ended: Start stateless even if the deployed job was ended by something other than this deployment.
@@ -221,7 +221,7 @@ class FlinkSqlDeployOperator(ScriptOperator):
         return self._deploy_or_defer(context, event["wait"])
 
     def _deploy_or_defer(self, context: Context, wait: Mapping[str, Any] | None) -> dict[str, Any]:
-        """Deploy, or resume a deploy that waited. Defers the task if the cluster takes long."""
+        """Deploy, or resume a deploy that waited. Defers the task if a stop or start takes long."""
         from airflow_flinkcompat.airflow.tasks.assets import RunLineage
         from airflow_flinkcompat.airflow.triggers.deploy import FlinkJobTrigger
         from airflow_flinkcompat.deploy import Waiting

@@ -98,7 +98,7 @@ _KEY = re.compile(r"\W")
 _TABLES = {
     "default_args": _typed("default_args", {**task_arguments.SENSOR, **task_arguments.APPROVAL, **task_arguments.TASK}),
     "changed": _table(FlinkSqlChangeSensor, airflow=task_arguments.SENSOR, timeout=float),
-    # A policy reports its own errors.
+    # Any type, because Policy itself reports the errors of its table.
     "check": _table(FlinkSqlCompatibilityOperator, policy=Any),
     "approve": _table(FlinkSqlApprovalOperator, airflow=task_arguments.APPROVAL, decision_notifiers=_CALLED),
     "deploy": _table(FlinkSqlDeployOperator, without=("hand_over", "plan_only", "plan_to"), rollback_notifiers=_CALLED),

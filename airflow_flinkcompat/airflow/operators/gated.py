@@ -145,9 +145,9 @@ def redeploy_dags(
 ) -> dict[str, DAG]:
     """A DAG for each deployment of a file: ``globals().update(redeploy_dags("deployments.toml"))``.
 
-    Paths of scripts are relative to the file. If some deployments are unusable, the other deployments still get DAGs,
-    and Airflow shows one import error that names all unusable deployments. In a worker, only the DAG of the running
-    task is created.
+    Paths of scripts are relative to the folder of the file. If some deployments are unusable, the other deployments
+    still get DAGs, and Airflow shows one import error that names all unusable deployments. In a worker, only the DAG of
+    the running task is created.
 
     Args:
         path: The file of deployments.

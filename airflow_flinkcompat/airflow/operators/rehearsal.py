@@ -38,12 +38,12 @@ _STATE = "rehearsal"
 class FlinkRestoreRehearsalOperator(ScriptOperator):
     """Restore the proposed script from a savepoint next to the running job, and report the result.
 
-    The job of the ledger's head takes a savepoint and is otherwise left alone. First the deployed script is restored
-    from this savepoint as a control, and then the proposed script. Both restored jobs have stand-in sinks and private
-    consumer groups. After the rehearsal, the restored jobs are stopped and the savepoints are deleted, even if this
-    task is killed in a worker or while it waits in the triggerer. Returns the finding (``refused``, ``restored`` or
-    ``could not tell``), its reason, the operators whose state was claimed, and the operators whose state was dropped.
-    ``restored`` does not prove correct rows, which only the check judges.
+    The running job, which is the job of the ledger's head, takes a savepoint and is not changed in any other way. First
+    the deployed script is restored from this savepoint as a control, and then the proposed script. Both restored jobs
+    have stand-in sinks and private consumer groups. After the rehearsal, the restored jobs are stopped and the
+    savepoints are deleted, even if this task is killed in a worker or while it waits in the triggerer. Returns the
+    finding (``refused``, ``restored`` or ``could not tell``), its reason, the operators whose state was claimed, and
+    the operators whose state was dropped. ``restored`` does not prove correct rows, which only the check judges.
 
     Downstream of a FlinkSqlCompatibilityOperator of the same deployment, exactly the checked version is rehearsed.
 
@@ -55,8 +55,8 @@ class FlinkRestoreRehearsalOperator(ScriptOperator):
         settle_seconds: Seconds for which each job must run without a failure.
         start_timeout: Maximum seconds for the start of each job.
         savepoint_timeout: Maximum seconds for each savepoint.
-        deferrable: Wait in the triggerer if the cluster takes long. Before Airflow 3.3, the worker always waits:
-            Airflow does not report that a person ended a deferred task, so the jobs of the rehearsal would keep
+        deferrable: Wait in the triggerer if a savepoint or start takes long. Before Airflow 3.3, the worker always
+            waits: Airflow does not report that a person ended a deferred task, so the jobs of the rehearsal would keep
             running.
         patience: Seconds for which the worker waits before the task is deferred.
         poll_interval: Seconds between two queries in the triggerer.

@@ -214,7 +214,7 @@ def dags_of(row: DeploymentRow | LedgerError) -> tuple[str, ...]:
 
 
 class Rights:
-    """Rights of one user by Airflow's auth manager, evaluated once per request."""
+    """Rights of one user according to Airflow's auth manager, evaluated once per request."""
 
     def __init__(self, user: BaseUser, auth_manager: BaseAuthManager[BaseUser]) -> None:
         self._user = user

@@ -1,4 +1,4 @@
-"""Registration of the pages (entry point ``airflow.plugins``).
+"""Registration of the plugin's pages (entry point ``airflow.plugins``).
 
 Every Airflow process imports this module, including processes that parse and run DAGs. The application is created only
 when the API server requests it.

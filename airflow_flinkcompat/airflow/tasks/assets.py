@@ -73,7 +73,7 @@ def emit(task: Any, context: Context, alias: AssetAlias, uris: Mapping[str, Mapp
     for uri, extra in uris.items():
         try:
             asset = Asset(uri)
-        except ValueError as error:  # a different provider rejects the URI, which must not fail a finished task
+        except ValueError as error:  # a URI that its provider rejects must not fail a finished task
             task.log.warning("No asset event on %s: %s", uri, error)
             continue
         accessor.add(asset, extra=dict(extra))

@@ -1,8 +1,8 @@
 """Files of scripts on a worker, with their bundle and commit, and masking of secrets.
 
 A Git bundle has a folder ``<bundle>/tracking_repo`` for the tracked commit, and a folder ``<bundle>/versions/<commit>``
-for each commit to which a run is pinned. During parsing, the path of a DAG file is in one of these folders. Each
-process has a separate copy of the bundle.
+for each commit to which a run is pinned. While Airflow parses a DAG file, the file's path is in one of these bundle
+folders. Each process has a separate copy of the bundle.
 """
 
 from __future__ import annotations

@@ -112,7 +112,7 @@ def jobs_of_files(paths: Sequence[Path], root: Path, options_of: OptionsOf, vers
 def jobs_of_history(
     repository: Path, revisions: str, paths: Sequence[str], options_of: OptionsOf, versions: Versions
 ) -> Jobs:
-    """Pair a script before and after each commit of a Git history that changes it."""
+    """Pair the old and the new version of each script that a commit of a Git history changes."""
     left_out: dict[str, int] = {}
     notes: list[str] = []
 

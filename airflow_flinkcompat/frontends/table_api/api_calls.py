@@ -312,7 +312,7 @@ def _depend(name: str, args: Args, session: ScriptBuilder, node: ast.AST) -> Val
 _REGISTERS = {
     "create_temporary_function": False, "create_temporary_system_function": True, "register_function": True,
 }  # fmt: skip
-"""Calls that register a function, with True for a system function."""
+"""Calls that register a function; the value is True for a system function."""
 _REMOVED = {"sql_update": "execute_sql", "insert_into": "execute_insert", "connect": "CREATE TABLE"}
 
 

@@ -165,7 +165,7 @@ PLANNERS = ("use_blink_planner", "use_any_planner")
 
 
 def of_streams(ref: Ref) -> bool:
-    """True if only DataStreams use a pyflink name, such as their sources, types and functions."""
+    """True if a pyflink name, such as a source, type or function, is only for DataStreams."""
     known = ("StreamExecutionEnvironment", "Configuration", "RuntimeExecutionMode", "TimeCharacteristic")
     return ref.path.startswith(STREAM_MODULES) and not any(part in known for part in ref.path.split("."))
 

@@ -81,7 +81,7 @@ class Ref:
 INPUT_BEGINS, INPUT_ENDS = "\ue000", "\ue001"
 """Marks before and after the name of an input in a text."""
 NUMBER_LIMIT = 2**63
-"""Exclusive maximum of a number of a program."""
+"""Exclusive upper limit of the numbers in a program."""
 Constant = str | int | float | bool | None
 
 
