@@ -350,9 +350,9 @@ def _passed(columns: Iterable[Expression]) -> _Key:
 def _of_join(operator: JoinOperator, program: Program) -> tuple[frozenset[_Key], bool]:
     """The upsert keys of a regular join, and True if the list of keys is complete.
 
-    Only keys that contain the join columns matter. A key of one side is a key of the result under two conditions: the
-    other side is unique by the join columns, and no outer join replaces the first side by NULL. A key of the left side
-    and a key of the right side together are always a key of the result.
+    Only keys that contain the join columns can become keys of the result. A key of one side is a key of the result
+    under two conditions: the other side is unique by the join columns, and no outer join replaces the first side by
+    NULL. A key of the left side and a key of the right side together are always a key of the result.
     """
     sides = [_upsert_keys(segment, program) for segment in operator.segments]
     if any(each == (frozenset(), True) for each in sides):
