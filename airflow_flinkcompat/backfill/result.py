@@ -26,7 +26,7 @@ class SourceRows:
 
 @dataclass(frozen=True)
 class SinkRows:
-    """Rows published to one sink, and the written files. ``windows`` is None if no column shows windows."""
+    """Rows published to one sink, and the written files. ``windows``: None without window columns."""
 
     table: str
     place: str

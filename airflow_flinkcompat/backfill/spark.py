@@ -277,7 +277,7 @@ class FileSystem:
         self._system.createNonRecursive(self._path(place), True, 1024, 1, 1 << 20, None).close()
 
     def changed(self, place: str) -> int | None:
-        """Modification time of a file, as reported by its file system; None if it does not exist."""
+        """Modification time of a file, as reported by its file system; None if the file does not exist."""
         from py4j.protocol import Py4JJavaError
 
         try:

@@ -159,7 +159,8 @@ class Merge:
 class Group:
     """Grouping by keys, with aggregates. Output columns are the keys, then the aggregates, in order.
 
-    ``slices``: A different way to compute the same rows, or None. ``merge``: How groups of parts are merged, or None.
+    ``slices``: Computation of the same rows by slices of windows; None if unsupported. ``merge``: How groups of parts
+    are merged, or None.
     """
 
     input: Step

@@ -217,7 +217,7 @@ class _Aggregation:
         raise NotComputable(f"{field.words} is not computed from history yet")
 
     def _over(self, over: Hashable) -> tuple[tuple[Expression, ...], bool, Expression | None]:
-        """Arguments of a call, True for DISTINCT, and the filter."""
+        """Arguments of a call, True if the call is DISTINCT, and the filter of the call."""
         values, distinct, condition = call_parts(over)
         wanted = None if condition is None else self.rows.over_table(condition)
         return tuple(self.rows.of_type(value, self._types[value]) for value in values), distinct, wanted

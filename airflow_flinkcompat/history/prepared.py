@@ -149,7 +149,7 @@ class PreparedFolder:
 
     @property
     def written(self) -> PreparedHistory:
-        """The parts written so far."""
+        """Parts that are already written."""
         return PreparedHistory(self._place, self._parts)
 
     def write_groups(self, step: Step, watermark: int | None, say: Callable[[str], None]) -> None:

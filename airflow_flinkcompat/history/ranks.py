@@ -192,7 +192,7 @@ class _Ranking:
         return exact(Select(met, tuple(enumerate([*columns, "TRUE"]))), types)
 
     def unexpired_row(self) -> Step:
-        """Return the row that each key stores, and its write time. After expiry, any later row is stored."""
+        """Return the row that each key stores, and its write time. After expiry, the next row is stored."""
         order = [self.rows.over_table(key) for key, _, _ in ordered_by(self.operator)]
         read = self.rows.selected(self.node, [*self.keys, *order, *self.row, self.rows.arrival_column])
         by_key, by_order, of_row = self._width

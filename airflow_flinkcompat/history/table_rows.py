@@ -248,7 +248,7 @@ class TableRows:
         return [self.over_table(condition) for condition in self.segment.filters]
 
     def over_table(self, part: Expression) -> Expression:
-        """Replace columns in an expression by columns of the table or, with several tables, of :attr:`node`."""
+        """Replace an expression's columns with columns of the table or, for several tables, of :attr:`node`."""
         return typed(retyped(transform(part, self._leaf)))
 
     def of_type(self, part: Expression, type: DataType) -> Expression:

@@ -80,7 +80,7 @@ def _type_of_time(table: Table) -> str:
 
 
 def _event_time(table: Table) -> tuple[str, int | None]:
-    """Spark SQL for the event time, and its index among the stored columns; None if it is computed."""
+    """Spark SQL for the event time, and its index in the stored columns (None for a computed time)."""
     if table.watermark is None:
         raise Untranslatable(
             f"table {table.name} declares no WATERMARK, so it has no event time that could separate an archive "

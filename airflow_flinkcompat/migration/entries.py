@@ -88,7 +88,7 @@ class StoredKey:
 
     Attributes:
         moment: Stored time of a timer; empty for other states.
-        row: The key row.
+        row: The key, which is a row.
         rest: The namespace, followed by the user key if the state is a map.
     """
 

@@ -362,7 +362,7 @@ def _compared_states(side: _Side, state: KeyedState) -> Iterator[tuple[str, _Kep
                 _counted(each, side.new) if each.adds_counts else None,
             )
     if side.new and state.name not in {each.new.name for each in made}:
-        yield state.name, _KeptPart(UNCHANGED), None  # A state without an old state must be empty.
+        yield state.name, _KeptPart(UNCHANGED), None  # A new state that replaces no old state must be empty.
 
 
 class _KeptPart(NamedTuple):

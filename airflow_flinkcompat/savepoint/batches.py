@@ -83,15 +83,15 @@ class EntryForm:
 
     Attributes:
         number: Number of the state in its file's header.
-        prefix: Bytes of the key group in a stored key.
+        prefix: Number of bytes of the key group in a stored key.
         columns: The columns to read.
         arities: Number of fields of the rows in keys, map keys and values; 0 if a part is not a row.
         timers: True for timers, whose key begins with a time and whose value is empty.
-        namespace: Bytes of the namespace.
+        namespace: Number of bytes of the namespace.
         flag: True if values begin with the NULL flag of a map.
         stamp: True if values begin with a last access time.
         rows: The form of the rows in a value.
-        trailing: Bytes after each row.
+        trailing: Number of bytes after each row.
     """
 
     number: int
@@ -140,7 +140,7 @@ class EntryForm:
                     found = numbers([0] * (_PLACES * wanted))
 
     def _reader(self, column: StoredColumn) -> _ReadColumn:
-        """Return a function that reads a column of located rows."""
+        """Return a function that reads a column of the rows that :func:`_locate` found."""
         type, place = column.type, column.place
         keys, map_keys, values = self.arities
 
@@ -196,7 +196,7 @@ def _error(code: int) -> SavepointUnreadable:
 
 @compiled
 def _locate(source: memoryview, at: int, plan: list[int], found: list[int]) -> tuple[int, int, int]:
-    """Find the parts of entries.
+    """Find the offsets of the parts of entries.
 
     Returns the end of the read entries, the number of rows, and a status. The status is 0 at the end of the run, the
     number of rows that the next entry requires, or an error code.

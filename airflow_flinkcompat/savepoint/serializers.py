@@ -196,7 +196,7 @@ def read_type(reader: DataReader) -> str:
 
 
 def type_text(type: Any) -> str:
-    """Convert a javaobj object to a logical type in Flink's SQL spelling; a structured type by its class."""
+    """Convert a javaobj object to a type in Flink's SQL spelling; a structured type is named by its class."""
     try:
         root = str(type.typeRoot.constant)
         return _shape(_WORDS.get(root, root), type) + ("" if type.isNullable else " NOT NULL")

@@ -60,7 +60,7 @@ def watermark(node: Scan, source: BackfillSource, declared: bool = False) -> str
 
 
 def in_time(context: CompileContext, node: Aggregate | GroupWindowAggregate | Over, below: Step) -> Step:
-    """Return the rows that reach a windowed operator. If late rows are dropped, omit them."""
+    """Return the rows that reach a windowed operator. Omit late rows if the backfill drops late rows."""
     windowed = isinstance(node, WindowAggregate | GroupWindowAggregate | Over)
     if not context.drop_late or not windowed:
         return below

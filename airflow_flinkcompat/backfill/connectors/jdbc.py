@@ -1,7 +1,7 @@
 """Connector for PostgreSQL tables, which are read and published with Flink's options.
 
-Flink's connector does not quote names, so ``orderId`` refers to the column ``orderid``. A backfill uses the same
-columns. All other databases are refused.
+Flink's connector does not quote names, so ``orderId`` refers to the column ``orderid``. A backfill reads and writes the
+same columns as Flink. All other databases are refused.
 """
 
 from __future__ import annotations

@@ -134,7 +134,7 @@ def declared_columns(
 
 
 def check_keys(staged: DataFrame, rows: PublishedRows) -> None:
-    """Raise :class:`BackfillError` if several rows have one primary key.
+    """Raise :class:`BackfillError` if several rows have the same primary key.
 
     Flink would keep only the last row.
     """

@@ -120,7 +120,7 @@ class Execution:
         self._late: list[Observation] = []
 
     def rows_read(self) -> dict[tuple[str, str], int]:
-        """Number of rows in the files by (table, location). A table that several pipelines read counts once."""
+        """Number of rows read, by (table, location). A table that several pipelines read counts once."""
         counts: dict[tuple[str, str], int] = {}
         for table, place, seen in self._reads:
             counts[table, place] = max(counts.get((table, place), 0), counted(seen, "rows"))

@@ -1,7 +1,7 @@
 """Flink's parquet and orc formats: their options, and types whose values are equal in Flink and Spark.
 
 According to measurements with Flink 2.3, parquet times depend on the time zone of the TaskManager's JVM and on Java's
-old calendar unless ``parquet.utc-timezone`` is true. Times are exact only if this option is true.
+old calendar unless ``parquet.utc-timezone`` is true. Times are exact only if ``parquet.utc-timezone`` is true.
 """
 
 from __future__ import annotations

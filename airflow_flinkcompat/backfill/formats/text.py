@@ -1,7 +1,7 @@
 """Flink's csv and json formats: their options, and Spark SQL that reads and writes fields as text.
 
-All of this was measured with Flink 2.3's filesystem connector: values that are read are equal, and bytes that are
-written are equal. If Flink would reject a text, Spark fails too, unless the format ignores parse errors.
+In measurements with Flink 2.3's filesystem connector, Flink and Spark read equal values and write equal bytes. If Flink
+would reject a text, Spark fails too, unless the format ignores parse errors.
 """
 
 from __future__ import annotations

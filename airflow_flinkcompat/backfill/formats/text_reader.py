@@ -70,7 +70,7 @@ def json(
 def messages(
     rows: DataFrame, binary: str, table: str, format: Format, fields: tuple[str, ...], prefix: str = "f"
 ) -> DataFrame:
-    """Parse texts in a binary column like files, to fields ``f0`` … or with a different prefix.
+    """Parse texts in a binary column like texts in files, into fields ``f0`` … or with another prefix.
 
     Other columns remain.
 

@@ -68,7 +68,7 @@ _REMEDY = "remove it from the backfilled script, or compute these rows with Flin
 
 
 def spark_type(data_type: DataType) -> str | None:
-    """Spark SQL type that can store the values of a Flink type; None if there is none."""
+    """Spark SQL type that can store the values of a Flink type; None if Spark has no such type."""
     if data_type.name == "DECIMAL":
         return f"DECIMAL({data_type.parameters[0]}, {data_type.parameters[1]})"
     if data_type.name in ("TIMESTAMP", "TIMESTAMP_LTZ") and data_type.parameters and data_type.parameters[0] > 6:

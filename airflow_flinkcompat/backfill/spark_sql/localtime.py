@@ -37,7 +37,7 @@ _YEAR_9999 = 253_370_764_800  # Seconds since 1970 until the year 9999.
 
 
 def localised(sink: Sink, settings: Mapping[str, str], done: dict[tuple[int, str], Any]) -> Sink:
-    """Replace instants in a plan by local times, where functions interpret them as local times."""
+    """Replace instants with local times in arguments of functions that interpret instants as local times."""
     found = _Rewriting(settings.get("table.local-time-zone", "default"), done).of(sink)
     assert isinstance(found, Sink)
     return found

@@ -171,7 +171,7 @@ _TRUNCATED = "try_cast(substring(date_format({0}, 'yyyy-MM-dd HH:mm:ss.SSSSSS'),
 
 _MILLIS = "unix_millis(CAST({{{0}}} AS TIMESTAMP_LTZ))"  # Flink computes with whole milliseconds.
 
-# Here, Flink divides towards zero. Before 1970, the day is the next day unless the time is midnight.
+# Here, Flink rounds towards zero. Before 1970, the result is the next day unless the time is midnight.
 _DAY = f"date_add(DATE '1970-01-01', CAST({_MILLIS.format(0)} div 86400000 AS INT))"
 
 _ADDED = ("SECOND", "MINUTE", "HOUR", "DAY", "WEEK")
