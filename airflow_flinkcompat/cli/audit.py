@@ -266,7 +266,7 @@ def _rows(
             raise InputError("--processes uses this machine, --spark uses Spark's workers: leave one out")
         from airflow_flinkcompat.fleet.audit.spark import audit_on_spark
 
-        # A planner may be missing on workers, so only the mode ``always`` asks one there.
+        # A planner may be missing on workers, so only the mode ``always`` asks a planner there.
         pairs = (replace(pair, planner="never") if pair.planner == "auto" else pair for pair in pairs)
         return audit_on_spark(pairs, tables, master)
     from airflow_flinkcompat.fleet.audit.judging import audit_here, audit_in_processes

@@ -162,4 +162,4 @@ def _is_unnamed(project: ProjectFile, name: str) -> bool:
         side = side_of_script(path, JobOptions(), project.folder, project.folder)
         return side is not None and holds_job(side)
     except (ScriptError, DeployError, RecursionError):
-        return path.suffix == ".py"  # it creates a TableEnvironment, even if it cannot be read
+        return path.suffix == ".py"  # a program that creates a TableEnvironment counts, even if it is unreadable

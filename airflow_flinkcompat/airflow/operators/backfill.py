@@ -366,7 +366,7 @@ class FlinkBackfillOperator(ScriptOperator):
         options = dict(self.rendered("spark") or {})
         arguments = ["--request", str(folder / _REQUEST), "--result", str(folder / _RESULT)]
         if self._deploy_mode() == "cluster":
-            # The driver finds the request in its working directory. Its output is not visible here.
+            # The driver finds the request in its working directory. The driver's output is not visible here.
             arguments = ["--request", _REQUEST]
             options["files"] = ",".join(filter(None, [options.get("files"), str(folder / _REQUEST)]))
         master = BaseHook.get_connection(self.conn_id).host or ""

@@ -76,7 +76,7 @@ def _is_about(entry: LedgerEntry, side: JobSpec) -> bool:
 
     if isinstance(entry, StepEntry):
         return _content(entry.job) == _content(side)
-    noted = JobVersion.from_dict(entry.to_dict())  # also for a kind that a later version adds
+    noted = JobVersion.from_dict(entry.to_dict())  # also for kinds of entries that a later version adds
     if not noted.sha256:
         return False
     as_noted = replace(side, engine=noted.engine or side.engine, engine_version=noted.engine_version)

@@ -52,9 +52,8 @@ class FileChangeTrigger(BaseTrigger):
 
     The baseline is the version that the sensor judged, so an edit before the start of this trigger is not missed. The
     trigger also fires when a file in ``absent``, which could not be read, becomes readable. The event is ``{"changed":
-    bool, "since": …, "reason": …, "problems": …}``. ``since``, ``reason`` and ``problems`` are passed through to the
-    sensor: the start of its wait (seconds since the epoch), its last reported reason, and the number of consecutive
-    problems.
+    bool, "since": …, "reason": …, "problems": …}``. The sensor gets back ``since`` (the start of its wait in seconds
+    since the epoch), ``reason`` (its last reported reason) and ``problems`` (the number of consecutive problems).
     """
 
     def __init__(
