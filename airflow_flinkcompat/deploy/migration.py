@@ -130,7 +130,10 @@ class SavepointWriting(ABC):
         self._plan_dir, self._rehearsed, self._log, self._planner = plan_dir, rehearsed, log, planner
 
     def prepare(self) -> str | None:
-        """Check that enough state is kept. Take the template if slots are free next to the live job."""
+        """Check that enough state is kept.
+
+        Take the template savepoint if task slots are free next to the live job.
+        """
         for line in self._report.lines():
             self._log(line)
         if missing := self._missing_slots():
@@ -257,9 +260,9 @@ class SavepointMigration(SavepointWriting):
     or URI. If ``workers`` returns None, this process rewrites the savepoint. ``history`` provides the rows that the
     job has read. Without ``history``, state that cannot be kept begins empty.
 
-    ``savepoint_directory`` is the folder of the savepoint up to which history is prepared. None means the cluster's
-    default folder. ``hold`` is a function that keeps a passed context open until the new job runs. Without ``hold``,
-    history is not prepared but read completely after the job has stopped.
+    ``savepoint_directory`` is the folder of the savepoint up to which history is prepared. If ``savepoint_directory``
+    is None, the cluster's default folder is used. ``hold`` is a function that keeps a passed context open until the
+    new job runs. Without ``hold``, history is not prepared but read completely after the job has stopped.
     """
 
     def __init__(

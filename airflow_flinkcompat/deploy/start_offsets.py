@@ -9,7 +9,7 @@ The positions of a stopped job's Kafka sources are read from its savepoint, beca
 statements here were measured on Flink 2.3 with version 5.0 of the Kafka connector. The offset that REST shows before a
 stop (``currentOffset``) lacks the rows read since its last update, and so does the consumer group. Kafka's offset
 commits are asynchronous, and a job's first commit may fail. In 4 of 4 stops, the consumer group did not receive the
-final offset. For example, one group was at 3 instead of 503.
+final offset. For example, one group's offset was 3 instead of 503.
 """
 
 from __future__ import annotations

@@ -351,7 +351,7 @@ def local_cluster(lookup: Lookup | None = None, extra_jars: Sequence[Path] = ())
     """A local Flink that plans scripts and runs jobs that belong to no deployment.
 
     Args:
-        lookup: Returns the value of a placeholder. None means that no connections are known.
+        lookup: Returns the value of a placeholder. If None, no connections are known.
         extra_jars: Jars, such as connectors, that are added to the class path.
 
     Yields: The target and its location, until the context ends.

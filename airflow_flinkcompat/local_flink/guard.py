@@ -26,7 +26,10 @@ _PR_SET_PDEATHSIG = 1
 
 
 def _dies_with_parent() -> Callable[[], None] | None:
-    """Function that the child runs before exec, so that it dies with its parent. Built before the fork."""
+    """Function that the child runs before exec, so that it dies with its parent.
+
+    The function is built before the fork.
+    """
     if not sys.platform.startswith("linux"):
         return None
     import ctypes

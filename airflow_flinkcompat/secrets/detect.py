@@ -1,6 +1,7 @@
 """Detection of literal secrets in any text: scripts, comments, hints, URLs, JAAS, logs, errors.
 
-One scan collects the position of every secret. If a secret's end is ambiguous, the longer range is chosen.
+One scan collects the position of every secret. If the end of a secret is ambiguous, the longer range counts as the
+secret.
 """
 
 from __future__ import annotations

@@ -108,8 +108,9 @@ def resolve_placeholders(text: str, lookup: Lookup) -> Resolved:
 def resolve_value(text: str, lookup: Lookup) -> Resolved:
     """Fill in each placeholder of a plain value, such as an option value, that is not a SQL literal.
 
-    A value is escaped if its placeholder is directly inside double quotes (JAAS, JSON). Returns the text with its
-    placeholders filled in, and a redactor for the secret values. Raises PlaceholderError for a malformed placeholder.
+    Backslashes and double quotes in a value are escaped if its placeholder is directly inside double quotes (JAAS,
+    JSON). Returns the text with its placeholders filled in, and a redactor for the secret values. Raises
+    PlaceholderError for a malformed placeholder.
     """
     for opening in _malformed(text):
         raise PlaceholderError(_malformed_message(opening))
@@ -120,7 +121,7 @@ def resolve_value(text: str, lookup: Lookup) -> Resolved:
 def redactor_of(asked: Iterable[AnyPlaceholder], lookup: Lookup) -> Redactor:
     """Redactor for the secret values of the placeholders.
 
-    Placeholders without a value (LookupError) are skipped.
+    A placeholder for which ``lookup`` raises LookupError is skipped.
     """
     values = _Values(lookup)
     for placeholder in asked:

@@ -174,7 +174,7 @@ def _comments(text: str, source: str) -> Iterator[tuple[Span, str]]:
 
 
 def _span(node: ast.expr, lines: list[str], source: str) -> Span:
-    """The position of a node in characters, whereas :mod:`ast` counts UTF-8 bytes."""
+    """The position of a syntax node in characters, whereas :mod:`ast` counts UTF-8 bytes."""
 
     def column(line: int, offset: int) -> int:
         return len(lines[line - 1].encode()[:offset].decode(errors="replace")) if line <= len(lines) else offset

@@ -83,7 +83,10 @@ def disguise_option(key: str, value: str) -> str:
 
 
 def _disguised(secret: str) -> str:
-    """Letters derived from the secret and a random key of this process. Literal delimiters are preserved."""
+    """Replacement for a secret: letters derived from the secret and a random key of this process.
+
+    Literal delimiters are preserved.
+    """
     digest = hmac.digest(_KEY_OF_PROCESS, secret.encode(errors="surrogatepass"), "sha256")
     letters = cycle(b32encode(digest).decode().rstrip("=").lower())
     return "".join(each if each in _STRUCTURE else next(letters) for each in secret)

@@ -86,7 +86,7 @@ class FakeTarget:
         return "the fake target"
 
     def close(self) -> None:
-        """Do nothing: there is no connection to close."""
+        """Do nothing, because a fake target has no connection to close."""
 
     def engine(self) -> EngineInfo:
         return EngineInfo("flink", self._version)

@@ -122,7 +122,7 @@ class _Settings:
         return text in _YES
 
     def _tls(self) -> ssl.SSLContext | bool:
-        """The trusted certificate authorities and the client certificate."""
+        """TLS settings with the trusted certificate authorities and the client certificate."""
         ca_file, certificate, key = self._get("ca_file"), self._get("client_cert"), self._get("client_key")
         if key and not certificate:
             raise self._wrong("client_key", f"also requires {self.spell(self._key('client_cert'))}")

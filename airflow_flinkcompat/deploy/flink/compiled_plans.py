@@ -77,7 +77,7 @@ def _run(
 
 @contextmanager
 def _naming_jars(line: str) -> Iterator[None]:
-    """Add the missing jar and its folder to errors about a missing connector or function."""
+    """Add the names of the missing jar and its folder to errors about a missing connector or function."""
     try:
         yield
     except TargetError as error:

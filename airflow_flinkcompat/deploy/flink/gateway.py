@@ -64,7 +64,10 @@ class SqlGateway(RestClient):
 
     @contextmanager
     def session(self, properties: Mapping[str, str] | None = None) -> Iterator[Session]:
-        """Open a session and close it at the end. Jobs outlive their session. Raises GatewayError."""
+        """Open a session and close it at the end.
+
+        The jobs that were started in a session outlive the session. Raises GatewayError.
+        """
         answer = self.call("POST", f"{_API}/sessions", {"properties": dict(properties or {})})
         path = f"{_API}/sessions/{answer['sessionHandle']}"
         try:
@@ -158,7 +161,7 @@ class ScriptRunner:
         prefix: int = 0,
         submits: bool = False,
     ) -> Result:
-        """Run ``sql``, which is ``statement`` with ``prefix`` characters inserted before its first line.
+        """Run ``sql``, the form of ``statement`` with ``prefix`` characters in front of its first line.
 
         Raises TargetError with the statement's position, and SubmissionUnknown if no answer arrived. A submission also
         raises StateRefused and SubmittedBefore.

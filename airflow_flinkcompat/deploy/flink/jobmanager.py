@@ -166,7 +166,10 @@ class JobManager(RestClient):
         return str(self._require_success(answer["operation"], what)["location"])
 
     def stop_with_savepoint(self, job_id: str, directory: str | None = None, *, timeout: float = 600.0) -> str:
-        """Stop the job and return its savepoint. Savepoint and end may take ``timeout`` seconds each."""
+        """Stop the job and return its savepoint.
+
+        The savepoint and the end of the job may take ``timeout`` seconds each.
+        """
         trigger_id = uuid.uuid4().hex
         self.trigger_stop_with_savepoint(job_id, directory, trigger_id)
         try:

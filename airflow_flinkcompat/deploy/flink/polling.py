@@ -19,7 +19,7 @@ class Overdue(Exception, Generic[T]):
 
 
 def poll(look: Callable[[], T], pending: Callable[[T], bool], *, timeout: float, every: float = 0.25) -> T:
-    """Call ``look`` until its value is not pending. Times are in seconds. Raises Overdue."""
+    """Call ``look`` until ``pending`` is False for its result. Times are in seconds. Raises Overdue."""
     polling = Retrying(
         retry=retry_if_result(pending),
         stop=stop_after_delay(timeout),

@@ -110,7 +110,7 @@ def is_refused_by_proxy(error: BaseException) -> bool:
 
 
 class ApiError(DeployError):
-    """A REST call failed; ``status`` is the answer's status or None, ``reason`` the server's message."""
+    """A REST call failed; ``status`` is the HTTP status or None, and ``reason`` is the server's message."""
 
     def __init__(self, message: str, status: int | None = None, reason: str = "") -> None:
         super().__init__(message)
@@ -283,7 +283,7 @@ class RestClient(Closing):
 
 
 def reason_in(response: httpx.Response, redactor: Callable[[str], str] = redact) -> str:
-    """The root cause in an error answer, as one line with secrets masked."""
+    """The root cause in an error response, as one line with secrets masked."""
     try:
         errors = response.json()["errors"]
         text = "\n".join(str(error) for error in errors)

@@ -116,7 +116,7 @@ class JobStart(_Keys):
 
     @property
     def asked_under(self) -> str:
-        """The request id. Entries of earlier releases contain only the job id, which is the same id."""
+        """The request id. Entries of earlier releases contain it only as the job id, which is equal."""
         return str(self.request_id or self.job_id)
 
     @property
@@ -234,7 +234,7 @@ class LedgerEntry:
 
     @property
     def written(self) -> datetime:
-        """The time of writing. Only entries in a ledger have a time."""
+        """The time of writing. An entry has a time only after it was written to a ledger."""
         return datetime.fromisoformat(self.at)
 
     @property
@@ -497,7 +497,7 @@ class UnchangedEntry(DecisionEntry, kind="unchanged"):
 
 
 class FailedVersionEntry(VersionEntry, kind=FailedEntry.KIND):
-    """A faulty version, detected before anything was changed."""
+    """A faulty version. The fault was detected before the running job was changed."""
 
 
 @dataclass(frozen=True, kw_only=True)

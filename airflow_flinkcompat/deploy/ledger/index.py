@@ -122,7 +122,7 @@ class Index:
         raise LedgerError(f"the index {self.directory} changed during the read. Try again")
 
     def _list_files(self) -> IndexView:
-        """The existing markers and the latest snapshot. The markers' rows are not read."""
+        """The existing markers and the latest snapshot, without the content of the markers."""
         found = filter(None, map(_MARKER.fullmatch, self._store.names()))
         markers = tuple(sorted(Marker(match["deployment"], int(match["number"])) for match in found))
         snapshot = max(self._snapshots(), default=0)

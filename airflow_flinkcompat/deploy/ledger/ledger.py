@@ -3,8 +3,8 @@
 An entry is the file ``<root>/<deployment>/000001.json``, created exclusively and completely. If two writers want the
 same number, exactly one succeeds (see module ``store``). ``root`` is a local folder or any address that
 universal-pathlib supports. The index of all deployments is in the same root (module ``index``). Scripts are stored
-with placeholders. A deployed version contains no literal secrets. A proposed or rejected version may contain secrets,
-so it is stored masked.
+with unresolved placeholders. A deployed version contains no literal secrets. A proposed or rejected version may
+contain secrets, so it is stored masked.
 
 Each entry contains its own checksum. A torn entry lacks its end because the writer died. A torn last entry is
 ignored, and the next entry lists its number in ``passes_over``. Any other damage is an error. A torn entry that no
@@ -181,7 +181,7 @@ class Ledger:
         )
 
     def _keep_row(self, stored: LedgerEntry, last: int) -> None:
-        """Write the deployment's index row after a new entry; ``last`` is the number before this entry."""
+        """Write the deployment's index row after a new entry; ``last`` is the former last entry's number."""
         try:
             former = DeploymentRow(self.deployment) if last == 0 else self._row
             if former is None or former.last != last:
@@ -432,7 +432,10 @@ def encode_proposed(job: JobSpec) -> str:
 
 
 def decode_proposed(content: bytes) -> JobSpec:
-    """Read a stored version. Raises ValueError or KeyError if its schema differs or keys are missing."""
+    """Read a version from its stored JSON form.
+
+    Raises ValueError or KeyError if its schema differs or keys are missing.
+    """
     row = json.loads(content)
     if row["schema"] != _SCHEMA:
         raise ValueError(f"its schema is {row['schema']!r}, but this release reads {_SCHEMA!r}")

@@ -7,7 +7,7 @@
 * **Any other store**: claims keep writers apart. A writer puts a claim under a unique name, lists all claims, and
   writes only if there is no other claim. Every writer puts its claim before it lists. So at least one of two writers
   sees the other writer's claim. The store's listings must show every file that was put earlier. An old claim remains
-  valid, because its writer may only be slow.
+  valid, because the writer that owns it may only be slow.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _LONGEST_REASON = 300
 
 
 class LedgerError(DeployError):
-    """A ledger cannot be read or written, or a name is not allowed."""
+    """A ledger cannot be read or written, or a deployment name is not allowed."""
 
 
 @dataclass(frozen=True)
@@ -261,7 +261,10 @@ class Store:
     # ------------------------------------------------------------------------------------------------- claims
     @contextlib.contextmanager
     def writing(self, patience: float | None = None) -> Iterator[None]:
-        """Block other writers, so that files read inside the block stay unchanged. Raises LedgerError."""
+        """Block other writers inside the ``with`` block, so that the files read in it stay unchanged.
+
+        Raises LedgerError.
+        """
         try:
             free = self._local or getattr(self._claims, "held", False) or self.conditional
         except LedgerError:
@@ -414,7 +417,7 @@ def _is_unsupported(error: BaseException) -> bool:
 
 
 def _create_local(path: Path, content: bytes) -> None:
-    """Create a complete file by a hard link, which fails if it exists. A crash leaves no partial file."""
+    """Create a complete file by a hard link, or fail if the file exists. A crash leaves no partial file."""
     if path.exists():  # this check only avoids a useless write; the hard link decides
         raise FileExistsError(str(path))
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".tmp")

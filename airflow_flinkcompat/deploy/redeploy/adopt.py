@@ -178,7 +178,7 @@ def _versioned(target: Target, side: Side) -> Side:
 def _compared(
     side: Side, name: str | None, job: JobStatus, vertices: Sequence[JobVertex] | None
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Compared parts of script and job, and the differences."""
+    """Texts about the compared parts of script and job, and about the differences between them."""
     compared, warnings = [], []
     if name is not None:
         compared.append(f"name: the script's {JOB_NAME} is {name!r}, the job's name {job.name!r}")

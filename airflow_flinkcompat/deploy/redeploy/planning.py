@@ -343,7 +343,7 @@ def _await_up(run: Run, job: JobRef) -> None:
 
 
 def _savepoint_of_former_job(target: PlansChanges, head: HeadEntry | None, plan: PlannedEntry, job: JobRef) -> Snapshot:
-    """The savepoint of the former job's stop. Raises VerificationFailed if it is missing or too old."""
+    """The savepoint of the former job's stop. Raises VerificationFailed if missing or too old."""
     found = target.carried_over(job)
     if found is None:
         raise VerificationFailed(

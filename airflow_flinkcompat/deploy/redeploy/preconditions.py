@@ -60,7 +60,7 @@ def check_mode(run: Run, head: HeadEntry | None, outcome: str | None) -> None:
 
 
 def check_head(run: Run, head: HeadEntry | None, checked: str | None) -> None:
-    """Check that the change was checked against the deployed version. Raises DeployRefused."""
+    """Check that the old side of the compatibility check was the deployed version. Raises DeployRefused."""
     name = run.ledger.deployment
     if head is None and checked is not None:
         raise DeployRefused(

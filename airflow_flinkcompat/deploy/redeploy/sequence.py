@@ -97,9 +97,9 @@ def deploy(
         ledger: The ledger of the deployment.
         side: The job to deploy.
         start_mode: The initial state of the new job. ``savepoint`` is refused if nothing is deployed. ``checkpoint``
-            uses the former job's latest retained checkpoint, only for a compatible change. ``migrated`` uses a
-            savepoint that ``migration`` rewrites for the new script. ``stateless`` starts the job without state.
-            ``auto-first`` is stateless if nothing is deployed, or else savepoint.
+            uses the former job's latest retained checkpoint, only for a compatible change. ``migrated`` uses the
+            former job's savepoint, which ``migration`` rewrites for the new script. ``stateless`` starts the job
+            without state. ``auto-first`` is stateless if nothing is deployed, or else savepoint.
         checked_old_sha256: The digest of the check's old side. None means that no job was deployed at the time of the
             check.
         review: The check's outcome, report, waivers and approval, for the ledger.

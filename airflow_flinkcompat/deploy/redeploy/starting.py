@@ -259,7 +259,7 @@ def _end(run: Run, begun: StepEntry | JobStart, again: bool = False) -> str:
 
 
 def _note_on_duplicates(run: Run, head: HeadEntry, failed: FailedEntry) -> str:
-    """Statement for messages about rows that may have been written twice."""
+    """Text for messages about rows that may have been written twice."""
     job_id = failed.job_id
     if job_id == head.job_id:
         return (
@@ -287,7 +287,7 @@ def _note_on_duplicates(run: Run, head: HeadEntry, failed: FailedEntry) -> str:
 
 
 def rollback_hint(run: Run, savepoint: Snapshot | None, head: HeadEntry | None) -> str:
-    """Text about the former job and its state, with the commands to restart it."""
+    """Text about the former job and its state, with the commands that restart the job."""
     name = run.ledger.deployment
     if head is None:
         return f"No job of {name} runs, as before."

@@ -233,7 +233,7 @@ def _not_stopped(run: Run, asked: JobStop, head: HeadEntry, reason: str) -> Star
 
 
 def _remaining_checkpoint(run: Run, asked: JobStop, status: JobStatus | None) -> tuple[Snapshot | None, str]:
-    """The checkpoint that a job left at its end, and a text about the checkpoint."""
+    """The checkpoint that a job left when it ended, and a text about the checkpoint."""
     job_id = asked.job_id
     if status is None:  # the cluster has forgotten the job
         if asked.checkpoint is None:

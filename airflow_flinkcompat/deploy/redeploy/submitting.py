@@ -174,7 +174,7 @@ def proved(run: Run, begun: JobStart, former: Stopped, head: HeadEntry | None, e
 
 
 def _start_history(run: Run, begun: JobStart, start: Start, earlier: StartEntry) -> StartHistory:
-    """Judgment of a start that an earlier call began, based on the job's history."""
+    """Data to judge a start that an earlier call began, based on the job's history."""
     job_id = begun.job_ref
     return StartHistory(
         job_id,

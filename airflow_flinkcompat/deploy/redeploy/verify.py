@@ -199,7 +199,7 @@ class _Watch:
         return bool(self.later)
 
     def _fail(self, status: JobStatus) -> None:
-        """Raise VerificationFailed, immediately if the reason of the failure is known."""
+        """Raise VerificationFailed if Flink reports the failure's reason, or no reason for several seconds."""
         if self.failed_since is None:
             self.failed_since = self.clock()
         if status.failure or self.clock() - self.failed_since >= _REASON_SECONDS:
@@ -280,7 +280,7 @@ def _subtasks(vertex: VertexState, other: VertexState) -> str:
 def _elsewhere(
     missing: Sequence[VertexState], kept: Sequence[VertexState], now: Sequence[VertexState]
 ) -> list[VertexState]:
-    """Vertices of the new job that contain all operators of missing vertices; empty at equal parallelism."""
+    """The new job's vertices that contain all operators of missing vertices; empty at equal parallelism."""
     if len({vertex.parallelism for vertex in (*missing, *kept, *now)}) == 1:
         return []
     wanted = sum((_operators(vertex) for vertex in missing), Counter[str]())

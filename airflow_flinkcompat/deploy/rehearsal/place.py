@@ -140,7 +140,7 @@ class Started:
 
 
 def _operation(message: Mapping[str, Any]) -> Operation:
-    """The operation that a message announces, also in the form of earlier releases."""
+    """The operation that a message announces. A message in the format of earlier releases is also read."""
     if "verb" in message:
         return Operation.from_dict(message)
     if "job" in message:

@@ -76,9 +76,10 @@ class Restored:
 
 @dataclass(frozen=True)
 class Timeouts:
-    """Time limits in seconds: for observation after the start, the start, a savepoint, and cleanup.
+    """Time limits in seconds, for the start, observation after the start, a savepoint, and cleanup.
 
-    ``here`` is the maximum time of a single wait, after which ``Paused`` is raised. None waits until the time limit.
+    ``here`` is the maximum time of a single wait, after which ``Paused`` is raised. If ``here`` is None, each wait
+    lasts until its time limit.
     """
 
     settle: float = 5.0
@@ -89,7 +90,7 @@ class Timeouts:
 
 
 class RestoreRunner:
-    """Runner of restores on a target; ``private`` is the name of private resources."""
+    """Runner of restores on a target; ``private`` names private resources, such as a consumer group."""
 
     def __init__(
         self,
@@ -157,7 +158,10 @@ class RestoreRunner:
         return done.snapshot
 
     def submit_only(self, watcher: Watcher, checked: Checked, name: str, savepoint: Snapshot) -> None:
-        """Submit the script so that it must claim all state, then cancel the job. Raises RestoreRefused."""
+        """Submit the script so that the job must claim all state of the savepoint, then cancel the job.
+
+        Raises RestoreRefused.
+        """
         self._target.cancel(JobRef(self._submit(watcher, checked, name, savepoint, ignore=False)))
 
     def _submit(self, watcher: Watcher, checked: Checked, name: str, savepoint: Snapshot | None, ignore: bool) -> str:
@@ -268,13 +272,13 @@ class Paused(Waiting):
 
 @dataclass
 class Journal:
-    """Results of completed steps; ``patience``: maximum seconds of a wait, None waits until the timeout."""
+    """Results of completed steps; ``patience``: maximum seconds of a wait, or None."""
 
     done: dict[str, Any] = field(default_factory=dict)
     patience: float | None = None
 
     def once(self, step: str, do: Callable[[], T]) -> T:
-        """Run ``do`` and store its result (JSON values), or return the stored result of this step."""
+        """Run a step and store its result (JSON values), or return the stored result of the step."""
         if step not in self.done:
             self.done[step] = do()
         found: T = self.done[step]

@@ -66,14 +66,14 @@ def rehearse(
 ) -> Rehearsal:
     """Rehearse the restore of a new script from the state of a running job.
 
-    The live job takes a savepoint and is otherwise not changed. The jobs that the rehearsal started are always
-    cancelled, and its savepoints are deleted. If this process is killed, its child process cancels the jobs and
-    deletes the savepoints. If the target stops answering during the rehearsal, the result is ``could not tell``, and
-    no error is raised.
+    The rehearsal takes a savepoint of the live job, and does not change the live job otherwise. The jobs that the
+    rehearsal started are always cancelled, and its savepoints are deleted. If this process is killed, its child
+    process cancels the jobs and deletes the savepoints. If the target stops answering during the rehearsal, the
+    result is ``could not tell``, and no error is raised.
 
     ``resumed`` is the ``state`` of a :class:`Paused` that an earlier call raised because a wait exceeded
-    ``Timeouts.here``. To end the jobs without another call, use :func:`abandon`. Raises DeployRefused, ScriptRefused,
-    DeployError, Paused.
+    ``Timeouts.here``. To end the jobs of a paused rehearsal without another call, use :func:`abandon`. Raises
+    DeployRefused, ScriptRefused, DeployError, Paused.
     """
     options = options or RehearsalOptions()
     if resumed is not None:

@@ -43,7 +43,7 @@ class CallerNamesJobs(Protocol):
 
 @runtime_checkable
 class MasksSecrets(Protocol):
-    """A target that resolves placeholders itself."""
+    """A target that resolves the placeholders in scripts itself."""
 
     def register_secrets(self, job: JobSpec) -> None:
         """Mask the values of a job's placeholders in all later messages, even if nothing is submitted.
@@ -55,7 +55,7 @@ class MasksSecrets(Protocol):
 
 @runtime_checkable
 class ReadsBack(Protocol):
-    """A target with a separate record of deployments, which can be compared with the ledger."""
+    """A target whose platform keeps its own record of deployments, which is compared with the ledger."""
 
     def deployed(self, name: str) -> Deployed | None:
         """The job that is deployed under ``name``.
@@ -163,7 +163,7 @@ class PlanCompiler(Protocol):
 
         Raises:
             PlansUnavailable: The folder is not shared, or a connector is missing.
-            TargetError: A statement was refused. The error message names its place in the script.
+            TargetError: A statement was refused. The error message names the position of the statement in the script.
             ScriptRefused: A statement cannot be run as written.
         """
 
@@ -360,7 +360,7 @@ class RestoreTest(Protocol):
     """A test job that can be restored next to the live job, because stand-ins replace shared resources."""
 
     def start(self, name: str, savepoint: Snapshot | None, request_id: str, *, ignore_unclaimed: bool) -> Operation:
-        """Start the job. Nothing outlives the job, and no failure is retried.
+        """Start the job. Nothing outlives the job, and a failure causes no restart.
 
         Args:
             name: The name of the job.

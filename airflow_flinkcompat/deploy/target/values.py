@@ -62,9 +62,9 @@ class Verb(StrEnum):
 class Operation:
     """A start, a stop or a savepoint in its last known state, which ``Target.poll`` updates.
 
-    ``request_id`` has 32 hexadecimal digits. ``job`` is the job to stop or to take a savepoint of. For a start, it is
-    the new job, or None until the target knows the job. ``snapshot`` is the savepoint, or None until it is complete
-    and, after a stop, the job has ended. ``directory`` is the requested folder of the savepoint.
+    ``request_id`` has 32 hexadecimal digits. ``job`` is the job to stop or to take a savepoint of. For a start,
+    ``job`` is the new job, or None until the target knows the job. ``snapshot`` is the savepoint, or None until it is
+    complete and, after a stop, the job has ended. ``directory`` is the requested folder of the savepoint.
     """
 
     verb: Verb
@@ -285,9 +285,9 @@ class JobHistory:
     ``failures`` contains the failure times, oldest first. ``all_failures`` is True if Flink still keeps all failures
     of the job. ``checkpoint`` is the completion time of the earliest checkpoint that the target shows. ``restored``
     is the state of the last restore, ``restored_at`` its time and ``restored_number`` its checkpoint number.
-    ``restored_own`` is True if that state is a checkpoint of this job. ``restores`` is the number of restores.
-    ``newest`` is the highest checkpoint number. ``completed`` and ``triggered`` are counts of completed and of
-    triggered checkpoints.
+    ``restored_own`` is True if that state is a checkpoint of this job. ``restores`` is the number of the job's
+    restores. ``newest`` is the highest checkpoint number. ``completed`` and ``triggered`` are counts of completed and
+    of triggered checkpoints.
     """
 
     failures: tuple[float, ...] = ()

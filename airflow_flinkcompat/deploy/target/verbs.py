@@ -78,9 +78,9 @@ class Target(Protocol):
             operation: An operation that :meth:`start`, :meth:`stop` or an earlier call returned.
 
         Returns:
-            A start with its job, as soon as the target knows a job of this request. A stop with its savepoint, as soon
-            as the job has ended by the stop. A savepoint request (``LiveSavepoints``) with its savepoint, as soon as
-            the savepoint is complete.
+            For a start, the operation with its job, as soon as the target knows a job of this request. For a stop,
+            the operation with its savepoint, as soon as the stop has ended the job. For a savepoint request
+            (``LiveSavepoints``), the operation with its savepoint, as soon as the savepoint is complete.
 
         Raises:
             StopFailed: The stop failed finally and left no savepoint.

@@ -61,7 +61,7 @@ class TargetLocation:
         """Open the target.
 
         Args:
-            lookup: Returns the value of a placeholder. None means that no connections are known.
+            lookup: Returns the value of a placeholder. If None, no connections are known.
 
         Returns:
             The target, for use in a ``with`` statement.

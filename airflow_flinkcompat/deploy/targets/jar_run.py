@@ -46,7 +46,10 @@ _UP_SECONDS = 60.0
 
 
 class JobManagerTarget(JobManagerJobs):
-    """A JobManager as target (with ``web.submit.enable``). Submitted scripts contain secret values."""
+    """A JobManager as target (requires Flink's option ``web.submit.enable``).
+
+    Submitted scripts contain secret values.
+    """
 
     def __init__(self, jobmanager: JobManager | Endpoint | str, *, lookup: Lookup = no_connections) -> None:
         super().__init__(jobmanager)

@@ -98,7 +98,7 @@ class ApplicationLook:
         snapshots: Callable[[], Sequence[ServiceSnapshot]],
         failure: Callable[[ServiceOperation], str],
     ) -> RunOutcome:
-        """Status or end of the latest run, which is ``CANCELLING`` until its stop's snapshot is complete."""
+        """Status or end of the latest run. The status is ``CANCELLING`` until the stop's snapshot is complete."""
         start, stop = self.start, self.stop
         if self.runs:
             return self._live(failure)

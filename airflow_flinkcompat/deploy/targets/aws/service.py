@@ -126,7 +126,7 @@ class ServiceOperation:
 
 @dataclass(frozen=True)
 class ServiceSnapshot:
-    """A snapshot of an application; ``version`` is the application's version at that time."""
+    """A snapshot of an application; ``version`` is the application's version when the snapshot was taken."""
 
     name: str
     status: str
@@ -343,7 +343,7 @@ def settings_of(access: Access) -> Mapping[str, Any]:
 
 
 def runtime_of(settings: Mapping[str, Any]) -> str:
-    """The runtime environment of the applications. Raises DeployError if the setting is missing."""
+    """The runtime environment (Flink version) of the applications. Raises DeployError if not set."""
     runtime = str(settings.get("runtime_environment") or "")
     if not _RUNTIME.fullmatch(runtime):
         raise DeployError(

@@ -430,7 +430,7 @@ class ManagedFlinkTarget(Closing):
         return key
 
     def _configure(self, look: ApplicationLook, groups: Groups, source: str) -> None:
-        """Set an application's properties and check the result. Raises TargetError if they differ."""
+        """Set an application's properties. Raises TargetError if the service then reports other properties."""
         name, version = look.application.name, look.application.version
         wanted = self._layout.own(groups)
         if self._layout.own(look.application.groups) != wanted:
@@ -460,7 +460,7 @@ class ManagedFlinkTarget(Closing):
             )
 
     def _object(self, uri: str) -> str:
-        """The script with placeholders, from the S3 object of a property."""
+        """The script with unresolved placeholders, from the S3 object that a property names."""
         bucket, key = object_of(with_placeholders(uri))
         try:
             return self._service.get_object(bucket, key)

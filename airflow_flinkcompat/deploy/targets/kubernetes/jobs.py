@@ -220,7 +220,7 @@ class KubernetesJobs(Closing):
         )
 
     def job_history(self, job: JobRef) -> JobHistory:
-        """The history of a job from its JobManager, empty for a job that was never accepted."""
+        """The history of a job, read from its JobManager; empty for a job that Flink never accepted."""
         current = self._of(job)
         refused = current is not None and current.in_vain and not (current.reconciled and current.flink_job)
         if current is not None and (refused or current.unaccepted):

@@ -104,7 +104,7 @@ class Manifest:
 
     @property
     def flink_version(self) -> str | None:
-        """The Flink version in the manifest (``v1_20`` is 1.20), or None, as in a session job."""
+        """The Flink version in the manifest (``v1_20`` is 1.20), or None if it names none (a session job)."""
         found = re.fullmatch(r"v(\d+)_(\d+)", str(self.spec.get("flinkVersion", "")))
         return f"{found[1]}.{found[2]}" if found else None
 

@@ -1,7 +1,7 @@
 """Planned changes for a resource that Argo CD or Flux writes, executed by the operator's upgrade.
 
 A merge of the plan makes the operator upgrade the job in one step. Therefore the plan sets modes and options so that
-the operator either takes a savepoint or does nothing. The outcome is verified afterwards.
+the operator either takes a savepoint or does nothing. The outcome of the upgrade is verified afterwards.
 """
 
 from __future__ import annotations

@@ -184,7 +184,7 @@ class FlinkResource:
         return {**kept, "metadata": {"name": self.name, **metadata}, "spec": dict(self.spec)}
 
     def require_its_own(self) -> None:
-        """Raise DeployRefused if an owner resource would undo changes."""
+        """Raise DeployRefused if the resource's owner (a different resource) would undo changes."""
         kind = self.document.get("kind")
         for each in self.metadata.get("ownerReferences") or ():
             if each.get("controller"):
@@ -301,8 +301,8 @@ class FlinkResource:
     def ended(self) -> bool:
         """True if the operator reports that no job of the resource runs, and none will start.
 
-        If the resource is not ``reconciled``, its JobManager must confirm the end of the job. Since operator 1.10,
-        the operator cancels a session job in the background and never marks the spec as reconciled.
+        If the resource is not ``reconciled``, its JobManager must confirm the end of the job. Since release 1.10, the
+        operator cancels a session job in the background and never marks the spec as reconciled.
         """
         if not self.job:
             return True

@@ -2,8 +2,8 @@
 
 The JobManager takes these savepoints with the caller's trigger id, so that a repeated request refers to the same
 savepoint. The operator's own methods are not used. A patch of ``savepointTriggerNonce`` in the spec returns no
-request id. ``FlinkStateSnapshot`` (since 1.10) requires an additional resource definition and permission. The
-operator ignores savepoints that the JobManager took. A later suspension takes and records a separate savepoint
+request id. ``FlinkStateSnapshot`` (since operator 1.10) requires an additional resource definition and permission.
+The operator ignores savepoints that the JobManager took. A later suspension takes and records a separate savepoint
 (measured on operator 1.7.0).
 """
 

@@ -213,7 +213,7 @@ class _FlinkJob:
 
 
 def _by_the_platform(seen: JobStatus, job: Any) -> JobStatus:
-    """Status of a running job from the platform alone, because the JobManager may not be queried."""
+    """Status of a running job from the platform alone, if the access key may not query the JobManager."""
     running = job.status.running
     restarts = int(running.observed_flink_job_restarts or 0) if running else 0
     return replace(

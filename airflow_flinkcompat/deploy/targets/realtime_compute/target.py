@@ -71,7 +71,7 @@ class RealtimeComputeTarget(RealtimeComputeJobs):
 
     # ------------------------------------------------------------------------------------------------------- starts
     def validate(self, job: JobSpec, start: Start) -> str:
-        """Let the platform validate script and settings. Nothing is written."""
+        """Let the platform validate the script and its settings. Nothing is written."""
         name = self._name(job, self._prepared(job))
         deployment = self._deployment(name)
         if deployment is None:
