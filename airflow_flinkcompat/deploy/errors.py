@@ -9,7 +9,7 @@ from enum import StrEnum
 _LIMIT = 600
 
 _FRAME = re.compile(r"^\s*(at\s+\S+\(.*\)|\.\.\. \d+ (more|common frames omitted))\s*$")
-# A line with only a class name is a heading only if the class is an exception. Flink also lists available factories,
+# A line with only a class name begins an error only if the class is an exception. Flink also lists factories,
 # one class name a line.
 _HEADING = re.compile(
     r"^(?:Caused by:\s*)?(\[?(?:[a-z][\w$]*\.)+[A-Z][\w$.]*(?::.*|(?:(?<=Exception)|(?<=Error)|(?<=Throwable))$))"

@@ -62,7 +62,7 @@ def _java_version(java: str) -> int | None:
 def choose_ports(wanted: Mapping[str, int | None]) -> dict[str, int]:
     """A loopback port for each name.
 
-    If it is None, a free port is chosen. Raises LocalFlinkError if a port is in use.
+    If the wanted port of a name is None, a free port is chosen. Raises LocalFlinkError if a port is in use.
     """
     # Keep all sockets open until every port is chosen. Otherwise one port could be chosen twice.
     with contextlib.ExitStack() as stack:

@@ -397,7 +397,8 @@ def _aliased(text: str) -> Iterator[_Hit]:
 # ------------------------------------------------------------------------------------------------ URLs
 def _in_urls(text: str) -> Iterator[_Hit]:
     for match in _URL.finditer(text):
-        # Search backwards. A forward search would try every letter of a long word as the start of the scheme.
+        # Search backwards from "://". A forward search would try every letter of a long word as the start of the
+        # scheme.
         scheme = _SCHEME_BEFORE.search(text, max(match.start() - _LONGEST_SCHEME, 0), match.start())
         span = _user_info("" if scheme is None else scheme.group().lower(), match["rest"])
         if span is not None:

@@ -129,8 +129,9 @@ class JobStop(_Keys):
     """Facts about a stop.
 
     ``request_id`` identifies the request, so that a repeated request is the same stop. ``request_id`` is None if the
-    job is cancelled and its last checkpoint is used. ``checkpoint`` is the last checkpoint before the stop. ``offsets``
-    is the next offset by source partition before the stop. ``directory`` is the requested folder of the savepoint.
+    job is cancelled and its last checkpoint is used. ``checkpoint`` is the job's last checkpoint before the stop.
+    ``offsets`` is the next offset by source partition before the stop. ``directory`` is the requested folder of the
+    savepoint.
 
     After the end of the job, ``savepoint`` is the savepoint, ``savepoint_bytes`` its size and ``savepoint_at`` its time
     (ISO 8601 in UTC). A value that is unknown is None. ``state`` contains the statistics of the savepoint.

@@ -65,7 +65,7 @@ class Marker:
 
 @dataclass(frozen=True)
 class IndexView:
-    """Content of the index.
+    """Content of the index, as a reader or writer saw it.
 
     ``rows`` contains the rows by deployment. Deployments in ``dirty`` have no row, or an outdated row. ``snapshot`` is
     the number of the latest snapshot (0: none). ``covered_to`` is the last entry that the snapshot covers, by

@@ -140,10 +140,10 @@ class DeploymentRow:
         head: The deployed job.
         unfinished: The last step of a redeploy that is not finished, or None.
         pending: The check that waits for a person's decision.
-        checked: The last check.
+        checked: The last compatibility check of a version.
         savepoint: The last savepoint that a stop left.
-        failed: The last failure of a redeploy or a version, until a different redeploy begins. After a rollback, the
-            failure that caused the rollback.
+        failed: The last failure of a redeploy or a version, until a different redeploy begins. After a rollback,
+            ``failed`` is the failure that caused the rollback.
     """
 
     deployment: str

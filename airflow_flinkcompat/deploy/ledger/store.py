@@ -143,7 +143,7 @@ class Store:
             raise LedgerError(f"the ledger {self.directory} cannot be listed: {self._reason(error)}") from error
 
     def read(self, names: Sequence[str]) -> list[bytes]:
-        """Contents of the files, in the order of ``names``. Object stores are read in parallel."""
+        """Contents of the files, in the order of ``names``. Files in an object store are read in parallel."""
         return self.at_once(self._read, names)
 
     def find(self, names: Sequence[str]) -> list[bytes | None]:

@@ -45,8 +45,8 @@ def adopt(
 ) -> Adoption:
     """Record that ``job_id`` is the deployment's job and runs ``side``, as the user claims.
 
-    The job is not changed. The target supplies the engine of ``side`` and, if missing, the engine version. If an
-    error is raised, nothing is recorded.
+    The running job is not changed. The target supplies the engine of ``side`` and, if missing, the engine version. If
+    an error is raised, nothing is recorded.
 
     Raises DeployRefused if the job does not exist, does not run, or is a batch job. Also raises DeployRefused if the
     platform shows a different script, the ledger's job still runs, or a redeploy is unfinished. If the target does

@@ -146,7 +146,7 @@ def check_read_back(run: Run, progress: Progress) -> None:
         return
     plans = tuple(step for step in progress.steps if isinstance(step, PlannedEntry))
     steps = tuple(step for step in progress.steps if step not in plans)
-    # A stop entry names the head's job but contains the proposed script. The head is last, so it takes precedence.
+    # A stop entry names the head's job but contains the proposed script. The head comes last, so the head wins.
     known = {job: entry for entry in (*steps, head) if entry and (job := run.job_of(entry))}
     if found.job:
         entries = [known[found.job]] if found.job in known else []

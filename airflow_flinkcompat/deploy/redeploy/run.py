@@ -296,7 +296,7 @@ class Run:
             ) from None
 
     def since(self, wait: Wait) -> float:
-        """Start time of this wait, which an earlier call may have begun."""
+        """Start time of the wait, which an earlier call of ``deploy`` may have begun."""
         resumed = self.resumed
         same = resumed is not None and (resumed.job_id, resumed.request_id) == (wait.job_id, wait.request_id)
         return resumed.since if same and resumed is not None else wait.since

@@ -97,32 +97,33 @@ def deploy(
         ledger: The ledger of the deployment.
         side: The job to deploy.
         start_mode: The initial state of the new job. ``savepoint`` is refused if nothing is deployed. ``checkpoint``
-            uses the former job's latest retained checkpoint, only for a compatible change. ``migrated`` uses the
-            former job's savepoint, which ``migration`` rewrites for the new script. ``stateless`` starts the job
-            without state. ``auto-first`` is stateless if nothing is deployed, or else savepoint.
+            uses the former job's latest retained checkpoint, and is allowed only for a compatible change.
+            ``migrated`` uses the former job's savepoint, which ``migration`` rewrites for the new script.
+            ``stateless`` starts the job without state. ``auto-first`` is stateless if nothing is deployed, or else
+            savepoint.
         checked_old_sha256: The digest of the check's old side. None means that no job was deployed at the time of the
             check.
-        review: The check's outcome, report, waivers and approval, for the ledger.
-        origin: The source of the version and the owners of the deployment, for the ledger.
+        review: The check's outcome, report, waivers and approval, to be stored in the ledger.
+        origin: The source of the version and the owners of the deployment, to be stored in the ledger.
         owner: The name of this run. A call with the same name resumes the unfinished run immediately, or returns the
             result of the finished run. If None, the run is named after this process, so that every call is a new run.
         hand_over: The record of the backfill after which this job continues. A hand-over requires a stateless start,
             and must belong to exactly this script. The ledger stores the hand-over record.
         offsets: Starting positions of the sources, for all tables or by table. A position is ``as-stored``,
             ``earliest``, ``latest``, ``script``, or a time in ISO 8601 with time zone. A start with state allows only
-            ``as-stored``. The default of a stateless start is ``script``, the options in the script.
+            ``as-stored``. By default, a stateless start uses ``script``, the startup options in the script.
         migration: Rewriter of the savepoint, for start mode ``migrated``.
         options: Timeouts and other options. None means default options.
         resumed: The wait with which an earlier call of this run ended.
-        asked_at: The time of the last manual request of this run, such as a cleared task. A version that was rolled
-            back before this time is tried again.
+        asked_at: The time of the last manual request of this run, such as a cleared task. A version whose rollback
+            was before this time is deployed again.
         log: Function that receives each progress message.
 
     Returns:
         The ``deployed`` entry of the ledger.
 
     Raises:
-        DeployRefused: Nothing was changed, unless the message describes the rollback.
+        DeployRefused: The deployment was not changed, unless the message describes a rollback.
         RolledBack: The new job did not start, and the former script runs again.
         StartFailed: The new job did not start, and no job runs.
         Waiting: A wait exceeds ``Options.patience``.

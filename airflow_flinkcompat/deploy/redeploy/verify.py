@@ -84,10 +84,10 @@ def verify_start(
 ) -> Verified:
     """Wait until the start of the job is proved.
 
-    The proof of a start has several conditions. Every task runs, and the job completed a checkpoint. The restored path
-    is the savepoint (or none for a stateless start). The job then ran without failure for ``settle_seconds``. No
-    operator's state was dropped, and no source is behind its stored offset. A job with bounded input may also end by
-    itself (FINISHED).
+    The proof of a start has several conditions. Every task runs, and the job completed a checkpoint. The path from
+    which Flink restored the job is the savepoint (or none for a stateless start). The job then ran without failure
+    for ``settle_seconds``. No operator's state was dropped, and no source is behind its stored offset. A job with
+    bounded input may also end by itself (FINISHED).
 
     ``state`` is a function that returns the state of the stopped former job, or None if that state is unknown. It is
     called only after all other conditions hold. If the state was rewritten, ``state`` itself is None. ``offsets``

@@ -135,7 +135,8 @@ class RestoreRunner:
             self._target.stop(job_id, asked.request_id, directory)
             return asked.request_id
 
-        # Omit the folder. It also contains other savepoints, so it must not be searched for the stop's savepoint.
+        # Omit the folder, because it also contains other savepoints. Otherwise it would be searched for the stop's
+        # savepoint.
         stopped = Operation(Verb.STOP, once(f"{name}: stopped", stop), job_id)
         return Restored(job_id, self.savepoint(watcher, stopped))
 
@@ -188,7 +189,7 @@ class RestoreRunner:
         return self._watched(job_id, lambda seen: not seen.tasks_running, self._timeouts.start, "start")
 
     def _settle(self, job_id: JobRef) -> JobStatus:
-        """Wait until the job has run without failure for the settle time. Return its last status."""
+        """Wait until the job has run without failure for the settle time. Return the job's last status."""
         begin = self._journal.begun(_step(job_id, "keep running"))
 
         def is_early(_seen: JobStatus) -> bool:

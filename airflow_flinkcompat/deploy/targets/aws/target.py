@@ -112,7 +112,7 @@ class ManagedFlinkTarget(Closing):
         return EngineInfo("flink", self._runtime.removeprefix("FLINK-").replace("_", "."))
 
     def validate(self, job: JobSpec, start: Start) -> str:
-        """Check that the script and the application can be deployed. Flink does not plan the script.
+        """Check that the script can be deployed to the application. Flink does not plan the script.
 
         If scripts are stored in S3, the script is already written here, so that a missing permission is detected before
         the stop.

@@ -112,7 +112,7 @@ def plan_of(
 def _require_no_secret(manifest: Manifest, resource: Mapping[str, Any], place: str, base: FlinkResource | None) -> None:
     """Raise DeployRefused for a secret, because a plan is written to a log, to XCom and to a repository."""
     spec = resource["spec"]
-    # Skip the script, which was already checked for secrets.
+    # Skip the script, because the script was already checked for secrets.
     looked = {**spec, "job": {**spec["job"], "args": list(manifest.args)}}
     if found := secret_places({**resource, "spec": looked}):
         source = "the manifest of the connection" if base is None else "the resource"

@@ -187,7 +187,7 @@ class KubernetesTarget(KubernetesSavepoints):
         return current, base
 
     def start(self, job: JobSpec, start: Start, request_id: str) -> Operation:
-        """Let the operator start the script from exactly this state, in the deployment's resource."""
+        """Let the operator start the script from exactly the requested state, in the deployment's resource."""
         self._check(job)
         name = name_of(job)
         with _unknown_where_unanswered(job):
