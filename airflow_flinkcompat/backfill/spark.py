@@ -325,7 +325,7 @@ def pinned_snapshots(session: SparkSession) -> Iterator[None]:
 
 
 def pin(session: SparkSession, key: Hashable, ask: Callable[[], T]) -> T:
-    """Return the value that the first call in this run found. Outside a run, each call asks again."""
+    """Return the value that the first call in this run found. Outside a run, each call runs ``ask``."""
     found = _PINS.get(session)
     if found is None:
         return ask()

@@ -149,7 +149,7 @@ class DropOverLate:
 
 @dataclass(frozen=True)
 class Merge:
-    """Merge of the groups of several parts of a :class:`Group`'s input into groups of the whole input."""
+    """Merge of groups over parts of the input of a :class:`Group` into groups over the whole input."""
 
     keys: tuple[str, ...]
     aggregates: tuple[tuple[int, str], ...]

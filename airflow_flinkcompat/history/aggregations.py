@@ -228,7 +228,7 @@ class _Aggregation:
         return {arg: type for call, types in called for arg, type in zip(call.args, types, strict=True)}
 
     def _distinct_values(self, state: NamedState, users: Sequence[Hashable]) -> StateRows:
-        """Distinct values, each with one bit for every call that counts the value. NULL has a separate state."""
+        """Distinct values, each with a bit for every call that counts the value. Another state stores NULL."""
         over = list(map(self._over, users))
         calls = [AggregateCall("COUNT", (), BIGINT, filter=wanted) for _, _, wanted in over]
         ((value,), _, _) = over[0]

@@ -135,7 +135,7 @@ class KnownHistory:
             prepare(asked, savepoint, folder, say)
 
     def sent_until(self, new: Side, savepoint: str, migration: Migration) -> datetime | None:
-        """End of windows emitted without the computed state.
+        """End of the windows that were emitted without the computed state.
 
         A backfill must complete the results of these windows.
         """

@@ -142,7 +142,7 @@ class PlainAggregation:
     Attributes:
         key: Number of key columns.
         time: Column index of the event time of a windowed operator.
-        spans: True if a window's start and end identify it, False if a slice's end does.
+        spans: True if the start and end of a window identify an entry, False if the end of a slice identifies it.
     """
 
     key: int

@@ -179,7 +179,7 @@ class BoundaryArchiveReader:
         self._joined()
 
     def rows(self) -> DataFrame:
-        """Decoded rows of the archive and the topic. After prepared rows, only the topic is read."""
+        """Decoded rows of the archive and the topic. If older rows are prepared, only the topic is read."""
         joined, source = self._joined(), self._source
         names = [f"f{i}" for i, _ in enumerate(source.declared.stored)]
         recent = self._timed(joined.topic)

@@ -1,9 +1,9 @@
 """Late rows, which a streaming job drops because their window has fired, and the order of arrival.
 
 A row meets the highest watermark of all rows that arrived earlier, as if Flink emitted a watermark after each row. A
-row is too late for a window if this watermark has reached the window's last millisecond (measured with Flink 2.3). Only
-operators that keep windows open drop rows: aggregations and Top-N. Windowed rows without an aggregation or a Top-N are
-never dropped.
+row is too late for a window if the watermark that the row meets has reached the window's last millisecond (measured
+with Flink 2.3). Only operators that keep windows open drop rows: aggregations and Top-N. Windowed rows without an
+aggregation or a Top-N are never dropped.
 
 Operators that count rows, or add them one by one, need the job's own order of rows. If rows of one key could have
 arrived in a different order, the run fails. A relation without any known order is refused before the run.

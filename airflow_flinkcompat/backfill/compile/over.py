@@ -205,7 +205,7 @@ def _clash(node: Over, window: _OverWindow) -> str:
 
 
 def _timed(below: Step, time: InputRef, node: Over) -> Step:
-    """Check that every row has a time. Flink in batch mode would sort other rows first or last."""
+    """Check that every row has a time. Flink in batch mode would sort rows without a time first or last."""
     name = node.input.schema[time.index].name
     refused = (
         f"raise_error('{ERROR}a row has no {name}, so it has no place in event-time order; filter rows without {name}')"

@@ -332,9 +332,9 @@ def _window_columns(rows: PublishedRows) -> tuple[str, ...]:
 
 
 def _own_columns(rows: DataFrame) -> DataFrame:
-    """Rename columns so that Spark distinguishes them from the columns of the other input.
+    """Alias columns so that Spark distinguishes them from the columns of the other input.
 
-    If two inputs read one table, Spark 4.1 otherwise removes redundant aliases and cannot resolve columns.
+    If two inputs read one table, Spark 4.1 would otherwise remove redundant aliases and fail to resolve columns.
     """
     return rows.select(*(F.col(name).alias(name, metadata={"apart": True}) for name in rows.columns))
 

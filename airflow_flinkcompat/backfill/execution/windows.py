@@ -183,7 +183,7 @@ def in_open_sessions(rows: DataFrame, step: AssignSessions, seen: Observation, l
 
     ``late`` counts the rows of windows in ``step.counted`` that arrived too late.
 
-    Rows touch if at most one gap is between consecutive rows. Touching rows are processed one by one in order of
+    Rows touch if consecutive rows are at most one gap apart. Touching rows are processed one by one in order of
     arrival. Rows that do not touch never share a session. One task keeps the touching rows of one key in memory.
     """
     rows = _touching(rows, step, seen)
