@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from airflow_flinkcompat.exec_graph.model import StateSpec
-    from airflow_flinkcompat.state import Savepoint, TableDifference
+    from airflow_flinkcompat.state import OpenSavepoint, TableDifference
 
 _FILES = ("parquet", "arrow")
 _MAX_ROWS = 10_000
@@ -40,7 +40,7 @@ def state_command() -> None:
     """
 
 
-Opener = Callable[[str, str | None], "Savepoint"]
+Opener = Callable[[str, str | None], "OpenSavepoint"]
 
 
 def _opening(command: Decorated) -> Decorated:
@@ -51,7 +51,7 @@ def _opening(command: Decorated) -> Decorated:
         with command_errors("state", "state"):
             from airflow_flinkcompat.state import open_savepoint
 
-        def opened(savepoint: str, script: str | None) -> Savepoint:
+        def opened(savepoint: str, script: str | None) -> OpenSavepoint:
             specs = [] if script is None else _specs(script, savepoint, given, planner)
             with state_errors():
                 return open_savepoint(savepoint, specs)

@@ -31,7 +31,7 @@ _ROWS = 1 << 16
 """Rows of a batch."""
 
 
-class Part(Enum):
+class EntryPart(Enum):
     """The part of an entry that contains a column."""
 
     MOMENT = auto()
@@ -64,11 +64,11 @@ class StoredColumn:
 
     name: str
     type: str
-    part: Part
+    part: EntryPart
     place: int = 0
 
 
-class Rows(IntEnum):
+class RowFraming(IntEnum):
     """The form of the rows in a value."""
 
     NONE = 0
@@ -102,7 +102,7 @@ class EntryForm:
     namespace: int = 1
     flag: bool = False
     stamp: bool = False
-    rows: Rows = Rows.NONE
+    rows: RowFraming = RowFraming.NONE
     trailing: int = 0
 
     @property
@@ -148,23 +148,23 @@ class EntryForm:
             return lambda source, found: field_column(source, found[:, begin], found[:, end], arity, place, type)
 
         match column.part:
-            case Part.MOMENT:
+            case EntryPart.MOMENT:
                 return lambda source, found: moment_column(source, found[:, _KEY] - 12, type)
-            case Part.KEY:
+            case EntryPart.KEY:
                 return field(_KEY, _END_OF_KEY, keys)
-            case Part.NAMESPACE:
+            case EntryPart.NAMESPACE:
                 return lambda source, found: number_column(source, found[:, _END_OF_KEY] + 8 * place, 8, type)
-            case Part.MAP_KEY:
+            case EntryPart.MAP_KEY:
                 return field(_MAP_KEY, _END_OF_MAP_KEY, map_keys)
-            case Part.MAP_KEY_VALUE:
+            case EntryPart.MAP_KEY_VALUE:
                 return lambda source, found: value_column(source, found[:, _MAP_KEY], found[:, _END_OF_MAP_KEY], type)
-            case Part.STAMP:
+            case EntryPart.STAMP:
                 return lambda source, found: number_column(source, found[:, _STAMP], 8, type)
-            case Part.VALUE:
+            case EntryPart.VALUE:
                 return field(_ROW, _END_OF_ROW, values)
-            case Part.WHOLE:
+            case EntryPart.WHOLE:
                 return lambda source, found: value_column(source, found[:, _WHOLE] + place, found[:, _END], type)
-            case Part.POSITION:
+            case EntryPart.POSITION:
                 return lambda source, found: pa.array(found[:, _POSITION], arrow_type(type))
 
     def _plan(self) -> list[int]:
@@ -177,7 +177,7 @@ class EntryForm:
 
 _ReadColumn = Callable[[memoryview, Places], pa.Array]
 
-_NONE, _, _COUNTED, _SEPARATED = (form.value for form in Rows)
+_NONE, _, _COUNTED, _SEPARATED = (form.value for form in RowFraming)
 _KEY, _END_OF_KEY, _MAP_KEY, _END_OF_MAP_KEY, _STAMP, _ROW, _END_OF_ROW, _WHOLE, _END, _POSITION = range(10)
 _PLACES = 10
 """Number of offsets that are stored for each row."""

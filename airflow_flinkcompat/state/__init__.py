@@ -2,12 +2,12 @@
 
 from airflow_flinkcompat.state.comparison import TableDifference, compare
 from airflow_flinkcompat.state.query import QueryFailed, QueryResult, query
-from airflow_flinkcompat.state.tables import Savepoint, StateTable, open_savepoint
+from airflow_flinkcompat.state.tables import OpenSavepoint, StateTable, open_savepoint
 
 __all__ = [
     "QueryFailed",
     "QueryResult",
-    "Savepoint",
+    "OpenSavepoint",
     "StateTable",
     "TableDifference",
     "compare",

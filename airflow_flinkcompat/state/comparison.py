@@ -9,7 +9,7 @@ import duckdb
 import pyarrow as pa
 
 from airflow_flinkcompat.state.query import tables_in_sql
-from airflow_flinkcompat.state.tables import LAST_ACCESS, Savepoint, StateTable
+from airflow_flinkcompat.state.tables import LAST_ACCESS, OpenSavepoint, StateTable
 
 SHOWN = 10
 """Number of differing rows that are shown of each table."""
@@ -47,7 +47,7 @@ class TableDifference:
         return bool(counts or self.new_columns or self.old_columns or self.only_in)
 
 
-def compare(first: Savepoint, second: Savepoint, shown: int = SHOWN) -> tuple[TableDifference, ...]:
+def compare(first: OpenSavepoint, second: OpenSavepoint, shown: int = SHOWN) -> tuple[TableDifference, ...]:
     """Compare the tables of two savepoints.
 
     The last access time of values with a state TTL is not compared.
@@ -69,7 +69,7 @@ def compare(first: Savepoint, second: Savepoint, shown: int = SHOWN) -> tuple[Ta
 
 
 def _differences(
-    connection: duckdb.DuckDBPyConnection, first: Savepoint, second: dict[str, StateTable], shown: int
+    connection: duckdb.DuckDBPyConnection, first: OpenSavepoint, second: dict[str, StateTable], shown: int
 ) -> Iterator[TableDifference]:
     for table in first.tables:
         other = second.pop(table.name, None)

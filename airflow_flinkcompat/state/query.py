@@ -10,7 +10,7 @@ import duckdb
 import pyarrow as pa
 
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
-from airflow_flinkcompat.state.tables import Savepoint, StateTable
+from airflow_flinkcompat.state.tables import OpenSavepoint, StateTable
 
 _BATCH = 10_000
 
@@ -36,7 +36,7 @@ class QueryResult:
 
 
 @contextmanager
-def query(savepoint: Savepoint, sql: str) -> Iterator[QueryResult]:
+def query(savepoint: OpenSavepoint, sql: str) -> Iterator[QueryResult]:
     """Run a query over the tables of a savepoint.
 
     Args:
@@ -58,18 +58,18 @@ def query(savepoint: Savepoint, sql: str) -> Iterator[QueryResult]:
 
 
 @contextmanager
-def tables_in_sql(savepoints: Mapping[str, Savepoint]) -> Iterator[duckdb.DuckDBPyConnection]:
+def tables_in_sql(savepoints: Mapping[str, OpenSavepoint]) -> Iterator[duckdb.DuckDBPyConnection]:
     """Open a database with the tables of savepoints as views, and one schema for each savepoint.
 
     Errors of DuckDB in the block are raised as QueryFailed, or as SavepointUnreadable if a file is damaged.
     """
-    streams: list[_Stream] = []
+    streams: list[_TableStream] = []
     with duckdb.connect(":memory:", config={"enable_external_access": "false"}) as connection:
         for schema, savepoint in savepoints.items():
             connection.execute(f'CREATE SCHEMA IF NOT EXISTS "{schema}"')
             for table in savepoint.tables:
                 stored = f"{schema}__{table.name}__stored"
-                streams.append(_Stream(table))
+                streams.append(_TableStream(table))
                 connection.register(stored, streams[-1])
                 computed = "".join(f', {expression} AS "{column}"' for column, expression in table.averages.items())
                 connection.execute(f'CREATE VIEW "{schema}"."{table.name}" AS SELECT *{computed} FROM "{stored}"')
@@ -82,7 +82,7 @@ def tables_in_sql(savepoints: Mapping[str, Savepoint]) -> Iterator[duckdb.DuckDB
             raise QueryFailed(str(error)) from None
 
 
-class _Stream:
+class _TableStream:
     """A table that DuckDB may read several times; keeps the error of a damaged savepoint."""
 
     def __init__(self, table: StateTable) -> None:

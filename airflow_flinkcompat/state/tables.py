@@ -16,7 +16,7 @@ from airflow_flinkcompat.exec_graph.from_savepoint import layout_of
 from airflow_flinkcompat.exec_graph.layout import CallPart, NamedState, StateField, StateLayout, StateNamespace
 from airflow_flinkcompat.exec_graph.model import StateSpec
 from airflow_flinkcompat.exec_graph.rewriting import ROWS
-from airflow_flinkcompat.savepoint.batches import EntryForm, Part, Rows, StoredColumn
+from airflow_flinkcompat.savepoint.batches import EntryForm, EntryPart, RowFraming, StoredColumn
 from airflow_flinkcompat.savepoint.binary import KeyedStateKind, SavepointUnreadable, naming_file
 from airflow_flinkcompat.savepoint.keyed_state import KeyedHeader, KeyedState, open_keyed
 from airflow_flinkcompat.savepoint.metadata import KeyGroups, OperatorState
@@ -75,7 +75,7 @@ class StateTable:
     @property
     def identity(self) -> tuple[str, ...]:
         """Names of the columns that identify a row: key, window, map key, time of a timer, and position."""
-        of_value = (Part.STAMP, Part.VALUE, Part.WHOLE)
+        of_value = (EntryPart.STAMP, EntryPart.VALUE, EntryPart.WHOLE)
         return tuple(column.name for column in self.form.columns if column.part not in of_value)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
@@ -133,7 +133,7 @@ class StateTable:
 
 
 @dataclass(frozen=True)
-class Savepoint:
+class OpenSavepoint:
     """An open savepoint.
 
     Attributes:
@@ -159,7 +159,7 @@ class Savepoint:
         )
 
 
-def open_savepoint(path: str, specs: Iterable[StateSpec] = ()) -> Savepoint:
+def open_savepoint(path: str, specs: Iterable[StateSpec] = ()) -> OpenSavepoint:
     """Open a canonical savepoint, which is only read.
 
     Args:
@@ -192,7 +192,7 @@ def open_savepoint(path: str, specs: Iterable[StateSpec] = ()) -> Savepoint:
         fits = spec is not None and isinstance(spec.layout, StateLayout) and spec.layout.stored == layout.stored
         named = spec.layout if fits and spec is not None and isinstance(spec.layout, StateLayout) else layout
         tables += _tables(operator, header, named, spec if fits else None, keyed, path)
-    return Savepoint(path, metadata.operators, tuple(_unique(tables)), unreadable)
+    return OpenSavepoint(path, metadata.operators, tuple(_unique(tables)), unreadable)
 
 
 def _tables(
@@ -232,43 +232,50 @@ def _base(spec: StateSpec | None) -> str:
 def _entries(number: int, prefix: int, state: NamedState, layout: StateLayout) -> tuple[EntryForm, dict[str, str]]:
     """The form of a state's entries, and the results that its columns determine."""
     length, windows = _NAMESPACES[state.namespace]
-    columns = [*_keys(layout), *(StoredColumn(name, _MILLIS, Part.NAMESPACE, at) for at, name in enumerate(windows))]
+    columns = [
+        *_keys(layout),
+        *(StoredColumn(name, _MILLIS, EntryPart.NAMESPACE, at) for at, name in enumerate(windows)),
+    ]
     map_key, value = state.map_key, state.value
     map_arity = len(map_key.fields) if map_key is not None and map_key.form == "row" else 0
     has_rows = value.form in ROWS
     fields = [] if map_key is None else _named(map_key.fields, "map_key")
-    part = Part.MAP_KEY if map_arity else Part.MAP_KEY_VALUE
+    part = EntryPart.MAP_KEY if map_arity else EntryPart.MAP_KEY_VALUE
     columns += [StoredColumn(name, each.type, part, at) for at, (name, each) in enumerate(fields)]
     in_key = {column.name for column in columns}
     if state.time_to_live:
-        columns.append(StoredColumn(LAST_ACCESS, _MILLIS, Part.STAMP))
-    framing = Rows.NONE
+        columns.append(StoredColumn(LAST_ACCESS, _MILLIS, EntryPart.STAMP))
+    framing = RowFraming.NONE
     if has_rows:
         listed = state.kind is KeyedStateKind.LIST
-        framing = Rows.SEPARATED if listed else Rows.COUNTED if value.form.startswith("List") else Rows.ONE
+        framing = (
+            RowFraming.SEPARATED if listed else RowFraming.COUNTED if value.form.startswith("List") else RowFraming.ONE
+        )
         columns += [
-            StoredColumn(name, each.type, Part.VALUE, at)
+            StoredColumn(name, each.type, EntryPart.VALUE, at)
             for at, (name, each) in enumerate(_named(value.fields, "field"))
             if not each.type.startswith(_HIDDEN) and not (each.words and name in in_key)
         ]
         if ROWS[value.form]:
             matches = "INT" if ROWS[value.form] == 4 else "BOOLEAN"
-            columns.append(StoredColumn("matches" if matches == "INT" else "flag", matches, Part.WHOLE))
+            columns.append(StoredColumn("matches" if matches == "INT" else "flag", matches, EntryPart.WHOLE))
     else:
         type = value.fields[0].type if value.form == "value" else _VALUES.get(value.form, "BYTES")
         if state.counts_rows:
-            columns.append(StoredColumn("count", "INT", Part.WHOLE))
-            columns += [StoredColumn("matches", "INT", Part.WHOLE, 4)] if state.counts_matches else []
+            columns.append(StoredColumn("count", "INT", EntryPart.WHOLE))
+            columns += [StoredColumn("matches", "INT", EntryPart.WHOLE, 4)] if state.counts_matches else []
         else:
-            columns.append(StoredColumn("value", type, Part.WHOLE))
-    if framing in (Rows.COUNTED, Rows.SEPARATED):
-        columns.append(StoredColumn("position", "BIGINT", Part.POSITION))
+            columns.append(StoredColumn("value", type, EntryPart.WHOLE))
+    if framing in (RowFraming.COUNTED, RowFraming.SEPARATED):
+        columns.append(StoredColumn("position", "BIGINT", EntryPart.POSITION))
     form = EntryForm(
         number, prefix, _distinct(columns), (len(layout.key), map_arity, len(value.fields) if has_rows else 0),
         namespace=length, flag=state.kind is KeyedStateKind.MAP, stamp=state.time_to_live, rows=framing,
         trailing=ROWS.get(value.form, 0),
     )  # fmt: skip
-    return form, _averages(value.fields, {column.place: column for column in form.columns if column.part is Part.VALUE})
+    return form, _averages(
+        value.fields, {column.place: column for column in form.columns if column.part is EntryPart.VALUE}
+    )
 
 
 def _timers(number: int, prefix: int, stored: KeyedState, layout: StateLayout) -> EntryForm:
@@ -279,15 +286,15 @@ def _timers(number: int, prefix: int, stored: KeyedState, layout: StateLayout) -
     )
     columns = [
         *_keys(layout),
-        *(StoredColumn(name, _MILLIS, Part.NAMESPACE, at) for at, name in enumerate(windows)),
-        StoredColumn("time", _MILLIS, Part.MOMENT),
+        *(StoredColumn(name, _MILLIS, EntryPart.NAMESPACE, at) for at, name in enumerate(windows)),
+        StoredColumn("time", _MILLIS, EntryPart.MOMENT),
     ]
     return EntryForm(number, prefix, _distinct(columns), (len(layout.key), 0, 0), timers=True, namespace=length)
 
 
 def _keys(layout: StateLayout) -> Iterator[StoredColumn]:
     for place, (name, each) in enumerate(_named(layout.key, "key")):
-        yield StoredColumn(name, each.type, Part.KEY, place)
+        yield StoredColumn(name, each.type, EntryPart.KEY, place)
 
 
 def _named(fields: Iterable[StateField], fallback: str) -> list[tuple[str, StateField]]:

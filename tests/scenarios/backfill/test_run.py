@@ -356,7 +356,7 @@ def test_a_backfill_that_needs_rows_fails_without_one(run: Run, tmp_path: Path, 
     asked = {"from_": "2020-04-15T10:00:00", "to": "2020-04-15T11:00:00", "allow_empty": False}
     words = "range is from 2020-04-15T10:00:00 to 2020-04-15T11:00:00. No sink was changed"
     (source / "a.csv").touch()
-    with pytest.raises(BackfillError, match=rf"read no row from bid \(.*{words}"):
+    with pytest.raises(BackfillError, match=rf"read no rows from bid \(.*{words}"):
         run(text, sinks={"results": results.as_uri()}, **asked)
     assert lines(results) == ["kept"]
     (source / "a.csv").write_text("2020-04-15 08:05:00,4.00,C\n", encoding="utf-8")

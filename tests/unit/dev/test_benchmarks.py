@@ -167,5 +167,5 @@ def test_contenders_that_do_not_say_the_same_are_an_error() -> None:
 @pytest.mark.slow
 def test_a_start_of_the_command_line_is_counted() -> None:
     assert seconds("check old.sql incompatible.sql", rounds=1) > seconds("--version", rounds=1) > 0
-    with pytest.raises(RuntimeError, match="ended with 2"):
+    with pytest.raises(RuntimeError, match="exited with 2"):
         seconds("check old.sql", rounds=1)

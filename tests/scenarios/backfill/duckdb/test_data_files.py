@@ -124,9 +124,9 @@ def test_a_duckdb_without_memory_makes_spark_do_it_all(
         (", 'csv.ignore-parse-errors' = 'true'", "d.csv", b"", "lines that cannot be parsed are skipped"),
         (", 'csv.field-delimiter' = '\\t'", "d.csv", b"", "fields are separated by '\\t'"),
         ("", "d.csv.gz", b"x", "d.csv.gz may be compressed"),
-        ("", "d.csv", b'"', "there is a quote in d.csv"),
-        ("", "d.csv", b"\r\n", "there is a carriage return in d.csv"),
-        ("", "d.csv", b"\xef\xbb\xbf", "there is a byte order mark in d.csv"),
+        ("", "d.csv", b'"', "d.csv contains a quote"),
+        ("", "d.csv", b"\r\n", "d.csv contains a carriage return"),
+        ("", "d.csv", b"\xef\xbb\xbf", "d.csv contains a byte order mark"),
         ("", "d.csv", b"a,b\n", "DuckDB failed: Invalid Input Error: CSV Error on Line: 1"),
     ],
 )

@@ -68,7 +68,7 @@ def test_the_rows_are_those_of_sparks_own_operators(
 ) -> None:
     text = job(history, QUERY.format(WINDOWS[kind] + FILTER if kind == "CUMULATE" else WINDOWS[kind]))
     (said,) = both_ways(spark, history, text, bounds)
-    assert "DuckDB aggregates files" in said
+    assert "DuckDB aggregates the files" in said
 
 
 @pytest.mark.nightly

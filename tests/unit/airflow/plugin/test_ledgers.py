@@ -93,7 +93,7 @@ def test_a_ledger_that_cannot_be_listed_hides_no_other(server: Server, add: Add)
     with add("elsewhere", "flink", {"ledger": "nosuch://user:hunter2hunter2@host/ledger"}):
         told = {each["id"]: each["error"] for each in server.get("op", "deployments")["ledgers"]}
         (error,) = filter(None, told.values())
-        assert error.startswith("the ledger's place 'nosuch://user:***@host/ledger' cannot be used: ")
+        assert error.startswith("the ledger address 'nosuch://user:***@host/ledger' cannot be used: ")
         for_others = [each["error"] for each in server.get("ann", "deployments")["ledgers"]]
         assert sorted(filter(None, for_others)) == ["this ledger cannot be listed: ask the administrator of Airflow"]
         assert names(server, "ann") == ["orders", "shared"]
