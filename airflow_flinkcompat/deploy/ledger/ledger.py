@@ -191,7 +191,7 @@ class Ledger:
             _log.warning("Cannot write the index row of entry %d of %s: %s", stored.number, self.deployment, error)
             return
         self._index.settle(self._row)
-        # Do not compact the index between steps of a redeploy, because no job may be running then.
+        # Do not compact the index between steps of a redeploy, because the former job may be stopped at that time.
         if not (isinstance(stored, RunEntry) and stored.is_open):
             self._index.compact(lambda name, row: Ledger(self._root, name, **self._options).row(row))
 

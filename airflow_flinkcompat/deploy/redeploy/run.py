@@ -40,7 +40,7 @@ IN_FLIGHT_SECONDS = 180.0
 
 
 class StartFailed(DeployError):
-    """The new job did not start after the former job was stopped. The error message names the remedy."""
+    """The redeploy failed. The error message shows which job runs, if any, and names the remedy."""
 
 
 class RolledBack(StartFailed):

@@ -125,7 +125,7 @@ def deploy(
     Raises:
         DeployRefused: The deployment was not changed, unless the message describes a rollback.
         RolledBack: The new job did not start, and the former script runs again.
-        StartFailed: The new job did not start, and no job runs.
+        StartFailed: The redeploy failed. The error message shows which job runs, if any.
         Waiting: A wait exceeds ``Options.patience``.
         DeployError: A different step failed. To resume the deployment, call the function again.
     """
