@@ -38,12 +38,12 @@ class WarmStarted(Protocol):
         """The computed state, and the reasons for incomplete state, as a report."""
 
     def ready(self) -> AbstractContextManager[None]:
-        """Context in which the rows of the past can be read."""
+        """Context in which the rows from history can be read."""
 
     def computing(
         self, template: str, say: Callable[[str], None]
     ) -> AbstractContextManager[tuple[str, HistoryWorkers]]:
-        """Context in which workers can compute the state, with the savepoint that the new one replaces."""
+        """Context in which workers can compute the state, with the savepoint to be replaced."""
 
 
 class WarmRestart(SavepointWriting):

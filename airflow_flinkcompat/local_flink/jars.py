@@ -108,7 +108,7 @@ def fetch_jar(jar: Jar, *, progress: bool | None = None) -> Path:
             f"have answered instead, or the cached copy may be damaged. Check the answer of {jar.url}, then empty "
             f"{folder}"
         ) from error
-    except OSError as error:  # errors of the library requests are OSErrors
+    except OSError as error:  # errors of the library ``requests`` are OSErrors
         raise JarError(
             f"cannot fetch {jar.coordinates} from {jar.url}: {_first_line(error)}. Check the network and the "
             f"HTTPS_PROXY and REQUESTS_CA_BUNDLE variables, or put the file into {folder} manually"

@@ -144,7 +144,7 @@ class Index:
             return {}
 
     def _read(self, listed: IndexView) -> IndexView | None:
-        """The snapshot's rows, updated by the markers' rows. None if a marker was deleted before its read."""
+        """The snapshot's rows, updated by the markers' rows. None if a listed marker no longer exists."""
         newest = {each.deployment: each for each in listed.uncovered}
         rows, dirty = dict(listed.rows), set()
         contents = self._store.find([each.name for each in newest.values()])

@@ -273,7 +273,7 @@ def _verify_and_record(
     except DeployError:
         _edits(
             target, plan, job
-        )  # if the job was replaced, this raises a better error: the target knows little about a replaced job
+        )  # if the job was replaced, raise the error of _edits, because the target knows little about the job
         raise
     entry = run.append(
         DeployedEntry(

@@ -311,13 +311,13 @@ def compare_offsets(before: Mapping[str, int], after: Mapping[str, int]) -> tupl
 
 @dataclass(frozen=True)
 class StartHistory:
-    """Data from which a start is judged that an earlier call began.
+    """Data to judge a start that an earlier call began.
 
     ``since`` is the time at which the start was recorded, in seconds since the epoch. ``start_seconds`` is the time
     limit of the start. ``number`` returns the checkpoint number of the initial state: 0 for a start without state, or
     None if unknown. ``job_history`` queries the target, and returns None if the target shows no history of the job.
     ``exact`` is True if the job started at ``since``, and False if it may have started later. ``otherwise`` is the
-    remedy if the job runs from wrong state.
+    remedy if the job runs from the wrong state.
     """
 
     job_id: str

@@ -304,7 +304,7 @@ class _Run:
         saved: tuple[StoredOperator, ...] | None,
         skipped: frozenset[str],
     ) -> None:
-        """Check that the control job has the live job's query and skipped only state of sinks.
+        """Check that the control job has the live job's query, and skipped only the state of sinks.
 
         Raises Inconclusive.
         """

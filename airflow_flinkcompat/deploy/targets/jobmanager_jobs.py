@@ -225,7 +225,7 @@ def savepoint_directory(options: Mapping[str, str]) -> str | None:
 def endpoint_of(access: Access, which: str) -> Endpoint:
     """The endpoint of the part ``gateway`` or ``jobmanager`` of a target.
 
-    Raises ApiError, which names the setting, if a setting is wrong.
+    Raises ApiError if a setting is wrong. The error message names the setting.
     """
     url, jobmanager = access.address(which), which == "jobmanager"
     if access.settings is None:

@@ -78,7 +78,7 @@ class ApplicationLook:
 
     @property
     def job(self) -> JobRef | None:
-        """The current run of the application, or the latest run of a READY application. None without any run."""
+        """The current run of the application, or the latest run of a READY application, or None."""
         request, start = self.record.request, self.start
         asked_for = request is not None and start is not None and start.id != self.record.after
         # The service's list of operations may be older than its status. The update that records a request precedes

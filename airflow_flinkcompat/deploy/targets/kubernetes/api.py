@@ -78,7 +78,7 @@ class KubernetesApi:
         try:
             return self._flink("get", kind, name=name)
         except ApiError as error:
-            if error.status == _NOT_FOUND and name in error.reason:  # without the name, the operator is missing
+            if error.status == _NOT_FOUND and name in error.reason:  # a 404 without the name: no operator
                 return None
             raise
 
@@ -113,7 +113,7 @@ class KubernetesApi:
         secret: bool = False,
         dry_run: bool = False,
     ) -> str:
-        """Store files in an immutable ConfigMap or Secret. An existing equal ConfigMap is kept."""
+        """Store files in an immutable ConfigMap or Secret. If an equal ConfigMap exists, it is kept."""
         body: dict[str, Any] = {"metadata": {"name": name, "labels": dict(labels)}, "immutable": True}
         if secret:
             body["data"] = {key: base64.b64encode(text.encode()).decode() for key, text in files.items()}

@@ -79,7 +79,7 @@ class RealtimeComputeJobs(Closing):
             if error.unanswered:
                 raise
             return _by_the_platform(seen, found) if error.status == _FORBIDDEN else seen
-        if look is None or look.terminal:  # the job is starting, or it has ended but the platform has not noticed yet
+        if look is None or look.terminal:  # the job is starting, or its end is not yet known to the platform
             return seen
         return replace(look, job_id=job, name=seen.name)
 
@@ -160,7 +160,7 @@ class RealtimeComputeJobs(Closing):
             raise TargetError(f"job {job} of {self} has not ended {_CANCEL_SECONDS:.0f} s after its stop") from None
 
     def _deployment(self, name: str) -> Any | None:
-        """The deployment with this name, or None. Raises TargetError for several."""
+        """The deployment with this name, or None. Raises TargetError if several have the name."""
         found = [each for each in self._api.deployments(name=name) if each.name == name]
         if len(found) > 1:
             ids = ", ".join(each.deployment_id for each in found)
