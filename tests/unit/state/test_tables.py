@@ -10,6 +10,7 @@ import pytest
 from airflow_flinkcompat.exec_graph.exec_node import read_plan
 from airflow_flinkcompat.exec_graph.from_compiled import compiled_state, job_state
 from airflow_flinkcompat.exec_graph.from_savepoint import layout_of
+from airflow_flinkcompat.exec_graph.layout import NamedState
 from airflow_flinkcompat.exec_graph.model import StateSpec
 from airflow_flinkcompat.exec_graph.rewriting import ROWS
 from airflow_flinkcompat.exec_graph.symbols import Symbols
@@ -52,7 +53,7 @@ def test_rows_are_those_of_single_entries(path: Path) -> None:
         rows = [row for batch in table.batches() for row in zip(*(column.to_pylist() for column in batch), strict=True)]
         assert table.count() <= len(rows)
         keys = [column.name for column in table.form.columns if column.name.startswith("key_")]
-        counted = ("map_key_", "count") if "count" in table.schema.names else ()
+        counted = ("map_key_", "count") if table.form.arities[1] and "count" in table.schema.names else ()
         fields = [name for name in table.schema.names if name.startswith(("field_", *counted))]
         places = [table.schema.names.index(name) for name in (*keys, *fields)]
         found = sorted(repr([plain(row[place]) for place in places]) for row in rows)
@@ -72,7 +73,7 @@ def slow_rows(table: StateTable) -> list[list[object]]:
                         continue
                     key = StoredKey.read(stored_key[table.form.prefix :], table.kind == "timers")
                     names = values(key.row, [each.type for each in layout.key])
-                    if state is not None and state.counts_rows:
+                    if state is not None and of_rows(state):
                         times, row, _ = counted_row(state, key.rest, value)
                         found.append([*names, *values(row, [each.type for each in state.row]), times])
                         continue
@@ -83,6 +84,11 @@ def slow_rows(table: StateTable) -> list[list[object]]:
                     types = [each.type for each in state.value.fields]
                     found += [[*names, *values(row, types)] for row, _ in stored_rows(value[head:], state)]
     return found
+
+
+def of_rows(state: NamedState) -> bool:
+    """True for a map from rows to their count."""
+    return state.counts_rows and state.map_key is not None and state.map_key.form == "row"
 
 
 def values(row: bytes, types: list[str]) -> list[object]:
