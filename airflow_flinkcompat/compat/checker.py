@@ -98,8 +98,8 @@ def check(
         with_other_engine: True to add the outcome on the other engine to the report.
         plans: Flink's compiled plans of both sides, only for engine ``flink`` and SQL scripts. Plans make the verdict
             more exact.
-        accepted: Exceptions that a migration may make. The report shows the state that a migration with these
-            exceptions keeps.
+        accepted: Losses and doubts that a migration may accept, such as dropped state. The report shows the state that
+            such a migration keeps.
         history: Provides the state that a migration can compute from the rows that the job has already read; None if it
             is unknown which rows those are.
         prediction: The restore result predicted by Flink's planner, if the planner was asked. Requires ``plans``.

@@ -138,7 +138,7 @@ def watermark(session: SparkSession, pipeline: Pipeline, plan: CompiledPlan, tab
 
 
 def least_watermark(session: SparkSession, rows: TableRows) -> int:
-    """Lowest watermark that the job can have reached, regardless of how watermarks are generated."""
+    """Lowest watermark that the job may have reached, regardless of how watermarks are generated."""
     table, locations = rows.table, rows.locations
     source = locations.source(table)
     topic = topic_of(source)

@@ -88,7 +88,7 @@ def _negation(part: Expression, of: FunctionCall) -> Expression:
 
 
 def _compared(value: Expression, members: Sequence[Expression], of: FunctionCall) -> Expression:
-    """The equalities that an IN list means; the list is unchanged if a member is not a constant."""
+    """Expand an IN list into equalities; return the list unchanged if a member is not a constant."""
     pairs = [_equal(value, member, of) for member in members]
     if None in pairs:
         return of

@@ -105,8 +105,8 @@ class _Stream:
 def resolve_operators(sink: Sink) -> Output:
     """Resolve the pipeline of a sink to its stateful operators.
 
-    Raises :class:`TooLarge` if expanded views exceed :data:`SIZE_LIMIT` parts of an expression or
-    :data:`RELATIONS_LIMIT` relations.
+    Raises :class:`TooLarge` if, after views are expanded, an expression has more than :data:`SIZE_LIMIT` parts, or the
+    query more than :data:`RELATIONS_LIMIT` relations.
     """
     stream = _Resolver().stream(sink.input)
     output = Output(

@@ -87,7 +87,7 @@ _DECIDED = {"task_id", "dag", "task_group", "default_args", "options", "multiple
 
 
 def arguments_of(cls: type[Any]) -> dict[str, Any]:
-    """Arguments of an Airflow class by name, with the types for values from a file."""
+    """Map each argument of an Airflow class to the type that its value must have in a file."""
     parameters = inspect.signature(vars(cls)["__init__"]).parameters.values()
     named = (each for each in parameters if each.kind is inspect.Parameter.KEYWORD_ONLY)
     return {each.name: _type(each) for each in named if each.name not in _DECIDED}

@@ -24,7 +24,7 @@ SCHEMA_OF_AUDIT = "flinkcompat-audit/1"
 
 
 class AuditDocument:
-    """Writer of the JSON document to a file."""
+    """JSON document of an audit, which is written to a file row by row."""
 
     def __init__(self, file: IO[str]) -> None:
         self._file = file

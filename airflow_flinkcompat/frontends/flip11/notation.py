@@ -43,7 +43,7 @@ _CALL = {"TumbleRows": "TUMBLE", "SessionRows": "SESSION"}
 
 
 def with_call(spec: Spec, method: str, args: Sequence[Value], batch: bool) -> Spec:
-    """Add a call to a row window. Raises :class:`NotRead` for a method that FLIP-11 does not have."""
+    """Apply a chained method, such as ``over``, to a row window; raise NotRead for an unknown method."""
     if spec.kind == "SlideRows" and method == "unbounded_preceding" and not args:
         method, args = "preceding", [Expr("bound", ("UNBOUNDED_RANGE",))]
     known = ("preceding", "following", "on") if spec.kind == "SlideRows" else (_LENGTH[spec.kind], "on")
