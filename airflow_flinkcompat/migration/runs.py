@@ -26,11 +26,7 @@ from airflow_flinkcompat.migration.loops import (
 )
 from airflow_flinkcompat.savepoint.binary import KeyedStateKind, SavepointUnreadable
 from airflow_flinkcompat.savepoint.binary_row import FieldForm
-from airflow_flinkcompat.savepoint.compiled import (
-    numbers,
-    readable,
-    writable,
-)
+from airflow_flinkcompat.savepoint.compiled import numbers, readable, writable, zeros
 from airflow_flinkcompat.savepoint.row_mapping import RowMapping, row_error, row_mapping
 from airflow_flinkcompat.savepoint.runs import RUN_ERRORS, Runs, run_error
 
@@ -140,7 +136,7 @@ class Scatter:
         self._plans = [key_plan(prefixes, timers, max_parallelism, key is not None) for timers in (False, True)]
         self._key = key or _ANY_ROW
         self._out, self._sorted = writable(_SCATTERED), writable(_SCATTERED)
-        self._found, self._ends = numbers([0] * (_SCATTERED // 16)), numbers([0] * max_parallelism)
+        self._found, self._ends = zeros(_SCATTERED // 16), zeros(max_parallelism)
         self._end = self._count = 0
 
     def run(self, runs: Runs, timers: bool, state: int, value: ValueMapping | None) -> Iterator[tuple[int, bytes]]:
@@ -180,7 +176,7 @@ def gathered_group(content: bytes, counts: list[int]) -> bytes:
 
     Adds the number of entries of each state to ``counts``.
     """
-    found = numbers([0] * len(counts))
+    found = zeros(len(counts))
     out = writable(len(content) + 2 * len(counts) + 2)
     end = gather(readable(content), out, found)
     for state, count in enumerate(found):

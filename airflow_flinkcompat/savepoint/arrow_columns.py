@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
 from airflow_flinkcompat.savepoint.binary_row import FieldForm, field_form, null_bytes, split_type
-from airflow_flinkcompat.savepoint.compiled import compiled, copy, little32, numbers, writable
+from airflow_flinkcompat.savepoint.compiled import compiled, copy, little32, numbers, writable, zeros
 
 Places = Any
 """Offsets of the rows of a batch, a numpy array of 64-bit integers."""
@@ -63,7 +63,7 @@ def field_column(source: memoryview, rows: Places, ends: Places, arity: int, fie
     missing = np.asarray(nulls, np.uint8) > 0
     if form is FieldForm.WORD:
         return _of_longs(np.frombuffer(words, np.int64), missing, type)
-    found, sizes = numbers([0] * count), numbers([0] * count)
+    found, sizes = zeros(count), zeros(count)
     if form is FieldForm.TIMESTAMP:
         total = _fixed_parts(begins, row_ends, words, nulls, 8, found)
         _require(total)
@@ -151,7 +151,7 @@ def _of_moments(millis: Any, nanos: Any, missing: Any, type: str) -> pa.Array:
 def _of_texts(
     source: memoryview, words: memoryview, begins: list[int], sizes: list[int], total: int, missing: Any, type: str
 ) -> pa.Array:
-    offsets, out = numbers([0] * (len(sizes) + 1)), writable(total)
+    offsets, out = zeros(len(sizes) + 1), writable(total)
     _texts(source, words, begins, sizes, offsets, out)
     buffers = [_validity(missing), pa.py_buffer(np.asarray(offsets, np.int32)), pa.py_buffer(out)]
     return pa.Array.from_buffers(arrow_type(type), len(sizes), buffers)

@@ -23,7 +23,7 @@ from airflow_flinkcompat.savepoint.arrow_columns import (
 )
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable, naming_file
 from airflow_flinkcompat.savepoint.binary_row import null_bytes
-from airflow_flinkcompat.savepoint.compiled import compiled, numbers, uint32
+from airflow_flinkcompat.savepoint.compiled import compiled, numbers, uint32, zeros
 from airflow_flinkcompat.savepoint.keyed_state import LAST_OF_RUN, KeyedFile
 from airflow_flinkcompat.savepoint.runs import RUN_ERRORS, Runs, end_of_entry, run_error
 
@@ -121,7 +121,7 @@ class EntryForm:
                 yield from self._of_group(group, columns)
 
     def _of_group(self, group: bytes, columns: list[_ReadColumn]) -> Iterator[pa.RecordBatch]:
-        runs, found = Runs(group), numbers([0] * (_PLACES * _ROWS))
+        runs, found = Runs(group), zeros(_PLACES * _ROWS)
         plan = self._plan()
         for state in runs:
             if state != self.number:
@@ -137,7 +137,7 @@ class EntryForm:
                     arrays = [column(runs.content, places) for column in columns]
                     yield pa.RecordBatch.from_arrays(arrays, schema=self.schema)
                 elif wanted:
-                    found = numbers([0] * (_PLACES * wanted))
+                    found = zeros(_PLACES * wanted)
 
     def _reader(self, column: StoredColumn) -> _ReadColumn:
         """Return a function that reads a column of the rows that :func:`_locate` found."""

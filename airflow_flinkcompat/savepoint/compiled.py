@@ -43,6 +43,11 @@ def numbers(values: Iterable[int]) -> list[int]:
     return list(values)
 
 
+def zeros(count: int) -> list[int]:
+    """Numbers that a loop writes, all 0."""
+    return [0] * count
+
+
 def copy(source: memoryview, begin: int, end: int, out: memoryview, at: int) -> None:
     """Copy bytes from one buffer to another."""
     out[at : at + end - begin] = source[begin:end]

@@ -30,6 +30,7 @@ __all__ = [
     "uint16",
     "uint32",
     "writable",
+    "zeros",
 ]
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -69,6 +70,10 @@ def writable(size: int) -> Any:
 
 def numbers(values: Iterable[int]) -> Any:
     return np.ascontiguousarray(values if isinstance(values, np.ndarray) else list(values), np.int64)
+
+
+def zeros(count: int) -> Any:
+    return np.zeros(count, np.int64)
 
 
 def hash_sum() -> Any:

@@ -41,7 +41,7 @@ def _is_one_statement_set(change: Change) -> bool:
 
 
 def _judge_insert(own: bool, change: Change) -> Verdict | None:
-    """Verdict on an added or removed query; None in one statement set on both sides, which the rule covers."""
+    """Verdict on an added or removed query; None if both sides are one statement set."""
     if own:
         return REPLACED if change.removed and change.added else OWN_JOB
     return None if _is_one_statement_set(change) else SEVERAL_SETS
