@@ -5,7 +5,7 @@ The savepoints have the headers and values of a real Flink's savepoints (`tests/
 their key groups, and compares the kept values. *Both* is a whole migration, beside the figures of 2026-11-26, before
 loops were compiled. MB are the size of the old savepoint. Seconds are processor time, measured in turn in one process,
 so that other load affects all steps equally; the best of several rounds is used. Loops are compiled before the first
-round. Memory is the maximum of one process, including the interpreter and the compiler. *Reading* counts and sums in
+round. Memory is the maximum of one process, including the interpreter and the compiler. *Query* counts and sums in
 SQL. On Spark, seconds are elapsed time without the generation, and memory is that of the largest Python process and of
 the JVM.
 """
