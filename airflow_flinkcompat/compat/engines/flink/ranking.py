@@ -32,9 +32,7 @@ from airflow_flinkcompat.plan.types import DataType, TimeAttribute
 
 REFUSED, WRONG = Consequence.REFUSED_AT_RESTORE, Consequence.SILENTLY_WRONG
 NOT_AT_ONE = replace(
-    unknown(
-        "rows may wait in a ranking with a parallelism above 1, and parallelism.default is not 1 on both sides"
-    ),
+    unknown("rows may wait in a ranking with a parallelism above 1, and parallelism.default is not 1 on both sides"),
     remedy=Remedy.PARALLELISM_ONE,
 )
 _PARALLELISM = ("parallelism.default", "table.exec.resource.default-parallelism")
