@@ -26,11 +26,22 @@ class QueryResult:
     relation: duckdb.DuckDBPyRelation
 
     def reader(self) -> pa.RecordBatchReader:
-        """The rows as Arrow record batches."""
+        """Read the rows as a stream.
+
+        Returns:
+            A reader of Arrow record batches.
+        """
         return self.relation.to_arrow_reader(_BATCH)
 
     def text(self, limit: int) -> str:
-        """Format the first rows as a text table for a terminal."""
+        """Format the first rows as a text table for a terminal.
+
+        Args:
+            limit: Maximum number of rows.
+
+        Returns:
+            Lines with columns of equal width.
+        """
         found = self.relation.limit(limit).to_arrow_table()
         return text_table(found)
 

@@ -81,6 +81,9 @@ class StateTable:
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Read all rows, a key group at a time.
 
+        Yields:
+            Record batches of at most some 65,000 rows, or the rows of one entry.
+
         Raises:
             SavepointUnreadable: The savepoint is out of reach or damaged; the message names the file.
         """
@@ -89,7 +92,14 @@ class StateTable:
                 yield from self.form.batches(file)
 
     def count(self) -> int:
-        """Number of stored entries, without reading their content."""
+        """Count the stored entries without reading their content.
+
+        Returns:
+            Number of entries. An entry of a list is one entry, but several rows.
+
+        Raises:
+            SavepointUnreadable: The savepoint is out of reach or damaged; the message names the file.
+        """
         total = 0
         for stored in self.stored:
             with open_keyed(stored, self.path) as file:
@@ -102,7 +112,14 @@ class StateTable:
         return total
 
     def windows(self) -> tuple[str, str] | None:
-        """First start, or first end if no start is stored, and last end of the windows; None without windows."""
+        """Read the first and the last stored window.
+
+        Returns:
+            The first start, or the first end if no start is stored, and the last end, in UTC; None without windows.
+
+        Raises:
+            SavepointUnreadable: The savepoint is out of reach or damaged; the message names the file.
+        """
         names = [name for name in ("window_start", "window_end") if name in self.schema.names]
         if not names:
             return None
@@ -115,7 +132,11 @@ class StateTable:
         return None if first is None else (str(first), str(last))
 
     def describe(self) -> dict[str, Any]:
-        """The table as JSON-compatible values; the types of columns are Flink's."""
+        """Describe the table in JSON.
+
+        Returns:
+            Its names, kind and columns, with Flink's types; the type of an average is ``computed``.
+        """
         columns = {column.name: _shown_type(column.type) for column in self.form.columns}
         return {
             "name": self.name,
@@ -128,7 +149,11 @@ class StateTable:
         }
 
     def reader(self) -> pa.RecordBatchReader:
-        """All rows as a stream of Arrow record batches; see :meth:`batches` for errors."""
+        """Open a stream of all rows.
+
+        Returns:
+            A reader of Arrow record batches. While it is read, it raises the errors of :meth:`batches`.
+        """
         return pa.RecordBatchReader.from_batches(self.schema, self.batches())
 
 

@@ -299,7 +299,7 @@ SERVERS = "broker:9092"
             {"scan__bounded__mode": "specific-offsets", "scan__bounded__specific_offsets": "0"},
             "Write offsets as in partition:0,offset",
         ),
-        ({"topic_pattern": "b.*"}, "does not support option topic-pattern = 'b.*'"),
+        ({"topic_pattern": "b.*"}, "does not support the option topic-pattern = 'b.*'"),
         ({"key__format": "json"}, "a key.format but no key.fields"),
         ({"key__fields": "item"}, "key.fields but no key.format"),
         ({"key__format": "raw", "key__fields": "item"}, "declares format raw"),
