@@ -8,7 +8,7 @@ compiled versions in :mod:`~airflow_flinkcompat.savepoint.numba_bytes`. Tests co
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from importlib.util import find_spec
+from contextlib import suppress
 from os import environ
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -16,7 +16,7 @@ import mmh3
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-COMPILED = find_spec("numba") is not None and environ.get("NUMBA_DISABLE_JIT", "0") == "0"
+COMPILED = False
 """True if loops are compiled."""
 _HALF = (1 << 64) - 1
 _KEY_SEED = 42
@@ -114,8 +114,11 @@ def number_hash(number: int) -> int:
     return mmh3.hash(number.to_bytes(4, "little", signed=True), 0)
 
 
-if COMPILED and not TYPE_CHECKING:
-    from airflow_flinkcompat.savepoint.numba_bytes import *  # noqa: F403 - replaces the functions above
+if not TYPE_CHECKING and environ.get("NUMBA_DISABLE_JIT", "0") == "0":
+    with suppress(ImportError):  # numba is missing, or does not support the installed version of numpy
+        from airflow_flinkcompat.savepoint.numba_bytes import *  # noqa: F403 - replaces the functions above
+
+        COMPILED = True
 
 
 @compiled
