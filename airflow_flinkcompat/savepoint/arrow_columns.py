@@ -33,6 +33,7 @@ _NUMBERS: Mapping[str, tuple[int, Any, Any]] = {
 """Size in bytes of a number that is stored outside a row, its numpy type, and its Arrow type."""
 _TEXTS = frozenset({"CHAR", "VARCHAR", "STRING"})
 _MILLIS, _MICROS = 3, 6
+_LARGEST = (1 << 31) - 1
 
 
 def arrow_type(type: str) -> pa.DataType:
@@ -151,6 +152,10 @@ def _of_moments(millis: Any, nanos: Any, missing: Any, type: str) -> pa.Array:
 def _of_texts(
     source: memoryview, words: memoryview, begins: list[int], sizes: list[int], total: int, missing: Any, type: str
 ) -> pa.Array:
+    if total > _LARGEST:
+        raise SavepointUnreadable(
+            f"{len(sizes)} rows contain {total} bytes of text, which is more than Arrow can index"
+        )
     offsets, out = zeros(len(sizes) + 1), writable(total)
     _texts(source, words, begins, sizes, offsets, out)
     buffers = [_validity(missing), pa.py_buffer(np.asarray(offsets, np.int32)), pa.py_buffer(out)]
