@@ -86,19 +86,21 @@ def show_command(path: str, script: str | None, opened: Opener, style: str) -> N
     """
     savepoint = opened(path, script)
     with state_errors():
-        found = [{**table.describe(), "rows": table.count(), **_windows(table.windows())} for table in savepoint.tables]
+        found = [
+            {**table.describe(), "entries": table.count(), **_windows(table.windows())} for table in savepoint.tables
+        ]
     if style == "json":
         print_json({"savepoint": savepoint.path, "tables": found, "unreadable": dict(savepoint.unreadable)})
         return
     click.echo(f"{savepoint.path}: {len(savepoint.operators)} operators, {savepoint.size:,} bytes of keyed state")
-    for each in filter(lambda table: table["rows"], found):
-        rows = f"{each['rows']:,} rows"
+    for each in filter(lambda table: table["entries"], found):
+        rows = f"{each['entries']:,} entries"
         spread = f", windows {each['first_window']} to {each['last_window']}" if each["first_window"] else ""
         lives = ", with a state TTL" if each["time_to_live"] else ""
         click.echo(f"\n{each['name']}: {rows} in {each['operator']}, {each['kind']} {each['state']}{lives}{spread}")
         click.echo(f"  {', '.join(f'{name} {type}' for name, type in each['columns'].items())}")
-    if empty := [each["name"] for each in found if not each["rows"]]:
-        click.echo(f"\nwithout rows: {', '.join(empty)}")
+    if empty := [each["name"] for each in found if not each["entries"]]:
+        click.echo(f"\nwithout entries: {', '.join(empty)}")
     for operator, reason in savepoint.unreadable.items():
         click.echo(f"\noperator {operator} is not shown: {reason}")
 
@@ -140,6 +142,8 @@ def sql_command(path: str, sql: str, script: str | None, opened: Opener, style: 
         with state_errors(), query(opened(path, script), sql) as result:
             if style == "table":
                 click.echo(result.text(_MAX_ROWS))
+                if result.has_more(_MAX_ROWS):
+                    click.echo(f"only the first {_MAX_ROWS:,} rows are shown: use --format csv or json", err=True)
             else:
                 _write(result.reader(), style, output)
     except QueryFailed as error:
@@ -165,10 +169,11 @@ def _opened(output: Path | None) -> Iterator[Any]:
 def _writer(schema: pa.Schema, style: str, file: Any) -> Iterator[Callable[[pa.RecordBatch], object]]:
     """Open a writer of row batches in an output format."""
     if style == "csv":
+        import pyarrow
         from pyarrow.csv import CSVWriter
 
-        with CSVWriter(file, schema) as csv:
-            yield csv.write_batch
+        with CSVWriter(file, _with_hex(schema.empty_table()).schema) as csv:
+            yield lambda batch: csv.write_table(_with_hex(pyarrow.Table.from_batches([batch])))
     elif style == "parquet":
         from pyarrow.parquet import ParquetWriter
 
@@ -181,6 +186,17 @@ def _writer(schema: pa.Schema, style: str, file: Any) -> Iterator[Callable[[pa.R
             yield arrow.write_batch
     else:
         yield lambda batch: file.write("".join(map(_json_line, batch.to_pylist())).encode())
+
+
+def _with_hex(rows: pa.Table) -> pa.Table:
+    """Rows with bytes as hexadecimal digits, which fit into CSV."""
+    import pyarrow
+
+    for place, column in enumerate(rows.schema):
+        if pyarrow.types.is_binary(column.type):
+            digits = [None if value is None else value.hex() for value in rows.column(place).to_pylist()]
+            rows = rows.set_column(place, column.name, pyarrow.array(digits, pyarrow.string()))
+    return rows
 
 
 def _json_line(row: dict[str, Any]) -> str:
@@ -211,10 +227,13 @@ def diff_command(
     if other_script and not script:
         raise InputError("--other-script needs --script, the script of SAVEPOINT")
     with command_errors("state", "state"):
-        from airflow_flinkcompat.state import compare
+        from airflow_flinkcompat.state import QueryFailed, compare
     one, other = opened(first, script), opened(second, other_script or script)
-    with state_errors():
-        found = compare(one, other, rows)
+    try:
+        with state_errors():
+            found = compare(one, other, rows)
+    except QueryFailed as error:
+        raise InputError(f"the tables cannot be compared: {error}") from None
     if style == "json":
         print_json({"first": first, "second": second, "tables": [_difference_json(each) for each in found]})
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,7 +17,7 @@ Places = Any
 """Offsets of the rows of a batch, a numpy array of 64-bit integers."""
 NOT_ROWS = -31
 """Error code for a value whose form differs from the form that its serializer states."""
-_LONGEST_INLINE = 8
+_LONGEST_INLINE = 7
 _NUMBERS: Mapping[str, tuple[int, Any, Any]] = {
     "BOOLEAN": (1, np.int8, pa.bool_()),
     "TINYINT": (1, np.int8, pa.int8()),
@@ -34,6 +35,7 @@ _NUMBERS: Mapping[str, tuple[int, Any, Any]] = {
 _TEXTS = frozenset({"CHAR", "VARCHAR", "STRING"})
 _MILLIS, _MICROS = 3, 6
 _LARGEST = (1 << 31) - 1
+_MONTHS = re.compile("INTERVAL (YEAR|MONTH)")
 
 
 def arrow_type(type: str) -> pa.DataType:
@@ -47,7 +49,8 @@ def arrow_type(type: str) -> pa.DataType:
         return pa.decimal128(10 if precision is None else precision, scale)
     if root.startswith("TIMESTAMP"):
         digits = _MICROS if precision is None else precision
-        unit = "ms" if digits <= _MILLIS else "us" if digits <= _MICROS else "ns"
+        # Nanoseconds of 64 bits end in 2262, so that digits after the sixth are cut.
+        unit = "ms" if digits <= _MILLIS else "us"
         return pa.timestamp(unit, "UTC" if "LTZ" in root or "LOCAL TIME ZONE" in type else None)
     return pa.binary()
 
@@ -136,7 +139,7 @@ def _of_longs(longs: Any, missing: Any, type: str) -> pa.Array:
         halves = np.stack((longs, longs >> 63), axis=1)
         return pa.Array.from_buffers(arrow_type(type), len(longs), [_validity(missing), pa.py_buffer(halves)])
     _, own, wanted = _NUMBERS[root]
-    values = longs.astype(own)
+    values = longs.astype(np.int32 if _MONTHS.search(type) else own).astype(own)
     if root == "BOOLEAN":
         return pa.array(values != 0, wanted, mask=missing)
     return pa.Array.from_buffers(wanted, len(values), [_validity(missing), pa.py_buffer(values)])
@@ -144,7 +147,7 @@ def _of_longs(longs: Any, missing: Any, type: str) -> pa.Array:
 
 def _of_moments(millis: Any, nanos: Any, missing: Any, type: str) -> pa.Array:
     wanted = arrow_type(type)
-    ticks = {"ms": (1, 1_000_000), "us": (1_000, 1_000), "ns": (1_000_000, 1)}[wanted.unit]
+    ticks = {"ms": (1, 1_000_000), "us": (1_000, 1_000)}[wanted.unit]
     values = millis * ticks[0] + nanos // ticks[1]
     return pa.Array.from_buffers(wanted, len(values), [_validity(missing), pa.py_buffer(values)])
 
@@ -159,7 +162,12 @@ def _of_texts(
     offsets, out = zeros(len(sizes) + 1), writable(total)
     _texts(source, words, begins, sizes, offsets, out)
     buffers = [_validity(missing), pa.py_buffer(np.asarray(offsets, np.int32)), pa.py_buffer(out)]
-    return pa.Array.from_buffers(arrow_type(type), len(sizes), buffers)
+    found = pa.Array.from_buffers(arrow_type(type), len(sizes), buffers)
+    try:
+        found.validate(full=True)
+    except pa.ArrowInvalid:
+        raise SavepointUnreadable("a text is not valid UTF-8: the savepoint is damaged") from None
+    return found
 
 
 @compiled
@@ -199,6 +207,8 @@ def _parts(
         if nulls[number]:
             sizes[number] = 0
         elif inline and high >= 1 << 31:
+            if high >> 24 & 0x7F > _LONGEST_INLINE:
+                return NOT_ROWS
             sizes[number] = -(high >> 24 & 0x7F)
             total += high >> 24 & 0x7F
         else:

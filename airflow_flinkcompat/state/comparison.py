@@ -73,7 +73,7 @@ def _differences(
 ) -> Iterator[TableDifference]:
     for table in first.tables:
         other = second.pop(table.name, None)
-        if other is None or other.identity != table.identity:
+        if other is None or _key_columns(other) != _key_columns(table):
             if other is not None:
                 second[table.name] = other
             yield TableDifference(table.name, only_in="first")
@@ -88,9 +88,13 @@ def _difference(
 ) -> TableDifference:
     keys, stored, new = table.identity, _values(table), _values(other)
     values = [name for name in stored if name in new]
-    changed = [f"(f.stored AND s.stored AND f.{_quoted(name)} IS DISTINCT FROM s.{_quoted(name)})" for name in values]
+    changed = [
+        f"(f.in_savepoint AND s.in_savepoint AND f.{_quoted(name)} IS DISTINCT FROM s.{_quoted(name)})"
+        for name in values
+    ]
     columns = [
-        "CASE WHEN f.stored IS NULL THEN 'added' WHEN s.stored IS NULL THEN 'removed' ELSE 'changed' END AS change",
+        "CASE WHEN f.in_savepoint IS NULL THEN 'added' WHEN s.in_savepoint IS NULL THEN 'removed' "
+        "ELSE 'changed' END AS change",
         *(f"coalesce(f.{_quoted(key)}, s.{_quoted(key)}) AS {_quoted(key)}" for key in keys),
         *(
             f"{side}.{_quoted(name)} AS {_quoted(f'{name} ({words})')}"
@@ -100,11 +104,11 @@ def _difference(
         *(f"{condition} AS {_quoted(f'{name} differs')}" for name, condition in zip(values, changed, strict=True)),
     ]
     same = " AND ".join(f"f.{_quoted(key)} IS NOT DISTINCT FROM s.{_quoted(key)}" for key in keys) or "true"
-    sides = [f"(SELECT *, true AS stored FROM {side}.{_quoted(table.name)})" for side in _SIDES]
+    sides = [f"(SELECT *, true AS in_savepoint FROM {side}.{_quoted(table.name)})" for side in _SIDES]
     connection.execute(
         f"CREATE OR REPLACE TEMP TABLE difference AS SELECT {', '.join(columns)} "
         f"FROM {sides[0]} AS f FULL JOIN {sides[1]} AS s ON {same} "
-        f"WHERE {' OR '.join(('f.stored IS NULL', 's.stored IS NULL', *changed))}"
+        f"WHERE {' OR '.join(('f.in_savepoint IS NULL', 's.in_savepoint IS NULL', *changed))}"
     )
     counts = dict(connection.execute("SELECT change, count(*) FROM difference GROUP BY ALL").fetchall())
     differing = {}
@@ -123,6 +127,11 @@ def _difference(
         tuple(name for name in stored if name not in new),
         rows,
     )
+
+
+def _key_columns(table: StateTable) -> list[object]:
+    """Names and types of the columns that identify a row."""
+    return [table.schema.field(name) for name in table.identity]
 
 
 def _values(table: StateTable) -> list[str]:

@@ -33,6 +33,17 @@ class QueryResult:
         """
         return self.relation.to_arrow_reader(_BATCH)
 
+    def has_more(self, limit: int) -> bool:
+        """Check if the query has more rows than a limit.
+
+        Args:
+            limit: Number of rows.
+
+        Returns:
+            True if it has more.
+        """
+        return bool(self.relation.limit(1, offset=limit).to_arrow_table().num_rows)
+
     def text(self, limit: int) -> str:
         """Format the first rows as a text table for a terminal.
 

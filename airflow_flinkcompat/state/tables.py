@@ -18,7 +18,7 @@ from airflow_flinkcompat.exec_graph.model import StateSpec
 from airflow_flinkcompat.exec_graph.rewriting import ROWS
 from airflow_flinkcompat.savepoint.batches import EntryForm, EntryPart, RowFraming, StoredColumn
 from airflow_flinkcompat.savepoint.binary import KeyedStateKind, SavepointUnreadable, naming_file
-from airflow_flinkcompat.savepoint.keyed_state import KeyedHeader, KeyedState, open_keyed
+from airflow_flinkcompat.savepoint.keyed_state import KeyedFile, KeyedHeader, KeyedState, open_keyed
 from airflow_flinkcompat.savepoint.metadata import KeyGroups, OperatorState
 from airflow_flinkcompat.savepoint.runs import Runs
 from airflow_flinkcompat.savepoint.store import read_metadata
@@ -61,6 +61,7 @@ class StateTable:
     form: EntryForm
     path: str
     stored: tuple[KeyGroups, ...] = field(repr=False)
+    names: tuple[str, ...] = field(repr=False)
 
     @property
     def schema(self) -> pa.Schema:
@@ -89,6 +90,7 @@ class StateTable:
         """
         for stored in self.stored:
             with open_keyed(stored, self.path) as file:
+                self._require_order(file)
                 yield from self.form.batches(file)
 
     def count(self) -> int:
@@ -103,6 +105,7 @@ class StateTable:
         total = 0
         for stored in self.stored:
             with open_keyed(stored, self.path) as file:
+                self._require_order(file)
                 for _, group in file.groups():
                     with naming_file(file.content.name):
                         runs = Runs(group)
@@ -110,6 +113,12 @@ class StateTable:
                             _, entries = runs.skip()
                             total += entries if state == self.form.number else 0
         return total
+
+    def _require_order(self, file: KeyedFile) -> None:
+        if tuple(state.name for state in file.header.states) != self.names:
+            raise SavepointUnreadable(
+                f"{file.content.name}: its states have another order than those of other subtasks"
+            )
 
     def windows(self) -> tuple[str, str] | None:
         """Read the first and the last stored window.
@@ -232,20 +241,25 @@ def _tables(
     base = _base(spec) or _slug(name)
     prefix = 1 if operator.max_parallelism <= 128 else 2
     by_name = {state.name: state for state in layout.states}
+    names = tuple(state.name for state in header.states)
     with_rows = [state for state in layout.states if state.value.form in ROWS or state.counts_rows]
     for number, stored in enumerate(header.states):
         if stored.kind is KeyedStateKind.TIMERS:
             form = _timers(number, prefix, stored, layout)
             service = _TIMERS.sub("", stored.name)
             suffix = "timers" if stored.name.startswith("_timer_state/event_") else "processing_timers"
-            yield StateTable(f"{base}__{suffix}", name, operator.id, service, "timers", False, {}, form, path, keyed)
+            yield StateTable(
+                f"{base}__{suffix}", name, operator.id, service, "timers", False, {}, form, path, keyed, names
+            )
             continue
         state = by_name[stored.name]
         form, averages = _entries(number, prefix, state, layout)
         alone = len(with_rows) == 1 and state is with_rows[0]
         table = base if alone else f"{base}__{_slug(state.name)}"
         kind = stored.kind.name.lower()
-        yield StateTable(table, name, operator.id, state.name, kind, state.time_to_live, averages, form, path, keyed)
+        yield StateTable(
+            table, name, operator.id, state.name, kind, state.time_to_live, averages, form, path, keyed, names
+        )
 
 
 def _base(spec: StateSpec | None) -> str:
@@ -266,7 +280,13 @@ def _entries(number: int, prefix: int, state: NamedState, layout: StateLayout) -
     has_rows = value.form in ROWS
     fields = [] if map_key is None else _named(map_key.fields, "map_key")
     part = EntryPart.MAP_KEY if map_arity else EntryPart.MAP_KEY_VALUE
-    columns += [StoredColumn(name, each.type, part, at) for at, (name, each) in enumerate(fields)]
+    if map_arity:
+        columns += [StoredColumn(name, each.type, part, at) for at, (name, each) in enumerate(fields)]
+    elif map_key is not None:
+        name, type = (
+            (fields[0][0], fields[0][1].type) if len(fields) == 1 else ("map_key", _VALUES.get(map_key.form, ""))
+        )
+        columns.append(StoredColumn(name, _outside(type), part))
     in_key = {column.name for column in columns}
     if state.time_to_live:
         columns.append(StoredColumn(LAST_ACCESS, _MILLIS, EntryPart.STAMP))
@@ -285,7 +305,7 @@ def _entries(number: int, prefix: int, state: NamedState, layout: StateLayout) -
             matches = "INT" if ROWS[value.form] == 4 else "BOOLEAN"
             columns.append(StoredColumn("matches" if matches == "INT" else "flag", matches, EntryPart.WHOLE))
     else:
-        type = value.fields[0].type if value.form == "value" else _VALUES.get(value.form, "BYTES")
+        type = _outside(value.fields[0].type if value.form == "value" else _VALUES.get(value.form, ""))
         if state.counts_rows:
             columns.append(StoredColumn("count", "INT", EntryPart.WHOLE))
             columns += [StoredColumn("matches", "INT", EntryPart.WHOLE, 4)] if state.counts_matches else []
@@ -352,6 +372,25 @@ def _averages(fields: Iterable[StateField], columns: Mapping[int, StoredColumn])
         for call, parts in of_call.items()
         if parts.keys() >= {"sum", "count"}
     }
+
+
+def _outside(type: str) -> str:
+    """The type of a value outside of a row; bytes if its form was not measured."""
+    measured = (
+        "BOOLEAN",
+        "TINYINT",
+        "SMALLINT",
+        "INT",
+        "BIGINT",
+        "FLOAT",
+        "DOUBLE",
+        "DATE",
+        "TIME(",
+        "DECIMAL",
+        "CHAR",
+        "VARCHAR",
+    )
+    return type if type.startswith(measured) and not type.startswith("INTERVAL") else "BYTES"
 
 
 def _shown_type(type: str) -> str:

@@ -5,13 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from airflow_flinkcompat.migration import migrate_savepoint
 from airflow_flinkcompat.savepoint.keyed_state import Entry, open_keyed, read_entries, write_entries
 from airflow_flinkcompat.savepoint.metadata import Inline
 from airflow_flinkcompat.savepoint.store import read_metadata
 from airflow_flinkcompat.state import compare, open_savepoint
-from dev.measure.savepoint_fixtures import FOLDER, NOW, change
+from dev.measure.savepoint_fixtures import FOLDER, NOW, SAVEPOINTS, change
 
+STORED = sorted(path.parent for path in SAVEPOINTS.rglob("_metadata"))
 ADDED = "a-metric-is-added-to-a-tumbling-window"
 
 
@@ -44,6 +47,12 @@ def edited(tmp_path: Path) -> Path:
         operators.append(replace(operator, subtasks=tuple(subtasks)))
     (tmp_path / "_metadata").write_bytes(replace(metadata, operators=tuple(operators)).to_bytes())
     return tmp_path
+
+
+@pytest.mark.parametrize("path", STORED, ids=lambda path: f"{path.parent.name}-{path.name}")
+def test_a_savepoint_equals_itself(path: Path) -> None:
+    savepoint = open_savepoint(str(path))
+    assert not any(compare(savepoint, savepoint))
 
 
 def test_a_removed_and_a_changed_key(tmp_path: Path) -> None:

@@ -1,0 +1,57 @@
+"""Columns of rows at the limits of their types, and of damaged rows."""
+
+from __future__ import annotations
+
+import datetime
+import struct
+
+import numpy as np
+import pytest
+
+from airflow_flinkcompat.savepoint.arrow_columns import field_column
+from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
+from airflow_flinkcompat.savepoint.binary_row import Field, field_writer, write_row
+from airflow_flinkcompat.savepoint.compiled import readable
+
+
+def column(type: str, fields: list[Field]) -> list[object]:
+    """The values of one column, from a row for each field."""
+    rows = [write_row([field]) for field in fields]
+    ends = np.cumsum([len(row) for row in rows])
+    begins = ends - [len(row) for row in rows]
+    found: list[object] = field_column(readable(b"".join(rows)), begins, ends, 1, 0, type).to_pylist()
+    return found
+
+
+def test_timestamps_at_the_ends_of_their_range() -> None:
+    moments = [datetime.datetime(9999, 12, 31, 23, 59, 59), datetime.datetime(1, 1, 1), None]
+    epoch = datetime.datetime(1970, 1, 1)
+    for type in ("TIMESTAMP(3)", "TIMESTAMP(6)", "TIMESTAMP(9)"):
+        write = field_writer(type)
+        stored = [
+            write(None if each is None else (each - epoch) // datetime.timedelta(microseconds=1)) for each in moments
+        ]
+        assert column(type, stored) == moments
+
+
+def test_negative_numbers_of_every_width() -> None:
+    for type, size in (
+        ("TINYINT", "b"),
+        ("SMALLINT", "h"),
+        ("INT", "i"),
+        ("BIGINT", "q"),
+        ("INTERVAL YEAR TO MONTH", "i"),
+    ):
+        stored = [Field(False, struct.pack(f"<{size}", number).ljust(8, b"\0")) for number in (-3, 0, 100)]
+        assert column(type, stored) == [-3, 0, 100]
+
+
+@pytest.mark.parametrize("size", [0x88, 0xFF])
+def test_an_inline_text_longer_than_its_word_is_damaged(size: int) -> None:
+    with pytest.raises(SavepointUnreadable, match="begins or ends after the row"):
+        column("STRING", [Field(False, b"x" * 7 + bytes([size]))])
+
+
+def test_bytes_that_are_no_text_are_damaged() -> None:
+    with pytest.raises(SavepointUnreadable, match="not valid UTF-8"):
+        column("STRING", [Field(False, b"\xff\xfe" + bytes(5) + b"\x82")])
