@@ -223,7 +223,7 @@ def _moved_tail(source: memoryview, at: int, size: int, out: memoryview, to: int
         begin, space = little32(out, word + 4), plan[_STEPS + field * _STEP + _SPACE]
         if begin == 0 or (begin >= _INLINE and space == _BY_WORD):
             continue
-        if begin + (little32(out, word) if space == _BY_WORD else space) > size:
+        if begin < plan[OLD_END] or begin + (little32(out, word) if space == _BY_WORD else space) > size:
             return FIELD_OUTSIDE
         put_little32(out, word + 4, begin - plan[OLD_END] + plan[NEW_END])
     return to + plan[NEW_END] + size - plan[OLD_END]
