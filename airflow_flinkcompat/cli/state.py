@@ -141,8 +141,9 @@ def sql_command(path: str, sql: str, script: str | None, opened: Opener, style: 
     try:
         with state_errors(), query(opened(path, script), sql) as result:
             if style == "table":
-                click.echo(result.text(_MAX_ROWS))
-                if result.has_more(_MAX_ROWS):
+                text, more = result.text(_MAX_ROWS)
+                click.echo(text)
+                if more:
                     click.echo(f"only the first {_MAX_ROWS:,} rows are shown: use --format csv or json", err=True)
             else:
                 _write(result.reader(), style, output)

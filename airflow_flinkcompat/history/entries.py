@@ -17,7 +17,7 @@ from airflow_flinkcompat.exec_graph.windows import SlicedWindow
 from airflow_flinkcompat.history.state_rows import Moment
 from airflow_flinkcompat.migration import NotMigratable
 from airflow_flinkcompat.migration.computed import COMPUTED_BIT, EXPIRED
-from airflow_flinkcompat.migration.entries import StoredKey, StoredRow, prefix_length, write_rows
+from airflow_flinkcompat.migration.entries import StoredKey, StoredRow, write_rows
 from airflow_flinkcompat.migration.fields import begin
 from airflow_flinkcompat.migration.rewriting import pack_entry
 from airflow_flinkcompat.migration.slices import TIMERS, USER_TIMERS, timer_moment
@@ -30,7 +30,7 @@ from airflow_flinkcompat.savepoint.binary_row import (
     value_writer,
     write_row,
 )
-from airflow_flinkcompat.savepoint.keyed_state import Entry, KeyedHeader, key_group
+from airflow_flinkcompat.savepoint.keyed_state import Entry, KeyedHeader, key_group, prefix_length
 
 _EPOCH = datetime(1970, 1, 1)
 _MILLISECOND = timedelta(milliseconds=1)

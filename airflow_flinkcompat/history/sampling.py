@@ -42,11 +42,11 @@ from airflow_flinkcompat.history.recomputing import (
 from airflow_flinkcompat.history.state_rows import PlainRows, StateRows
 from airflow_flinkcompat.history.table_rows import LONG_AGO
 from airflow_flinkcompat.migration.computed import ROUNDING, SampleDiffers, key_words
-from airflow_flinkcompat.migration.entries import NAMESPACE_LENGTHS, StoredKey, prefix_length
+from airflow_flinkcompat.migration.entries import NAMESPACE_LENGTHS, StoredKey
 from airflow_flinkcompat.migration.workers import Workers
 from airflow_flinkcompat.savepoint.binary import KeyedStateKind, SavepointUnreadable
 from airflow_flinkcompat.savepoint.binary_row import PlainValue, field_form, field_reader, read_row, value_reader
-from airflow_flinkcompat.savepoint.keyed_state import key_group, open_keyed, read_entries
+from airflow_flinkcompat.savepoint.keyed_state import key_group, open_keyed, prefix_length, read_entries
 from airflow_flinkcompat.savepoint.metadata import KeyGroups
 
 if TYPE_CHECKING:

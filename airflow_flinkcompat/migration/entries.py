@@ -68,12 +68,6 @@ _FLAG = 1
 NAMESPACE_LENGTHS = {StateNamespace.NONE: 1, StateNamespace.WINDOW_END: 8, StateNamespace.WINDOW: 16}
 """Number of bytes that the namespace occupies in a stored key."""
 _VOID = NAMESPACE_LENGTHS[StateNamespace.NONE]
-_ONE_BYTE = 128
-
-
-def prefix_length(max_parallelism: int) -> int:
-    """Number of bytes that the key group occupies in a stored key."""
-    return 1 if max_parallelism <= _ONE_BYTE else 2
 
 
 def row_place(key: bytes, timer: bool) -> tuple[int, int]:

@@ -22,12 +22,11 @@ from airflow_flinkcompat.migration.entries import (
     entry_rewrites,
     key_change,
     merge_entries,
-    prefix_length,
 )
 from airflow_flinkcompat.migration.fields import NotMigratable
 from airflow_flinkcompat.migration.runs import Scatter, gathered_group, rewritten
 from airflow_flinkcompat.migration.slices import StoredSlices
-from airflow_flinkcompat.savepoint.binary import KeyedStateKind, SavepointUnreadable, naming_file
+from airflow_flinkcompat.savepoint.binary import KeyedStateKind, naming_file
 from airflow_flinkcompat.savepoint.keyed_state import (
     END_OF_GROUP,
     Entry,
@@ -36,12 +35,13 @@ from airflow_flinkcompat.savepoint.keyed_state import (
     KeyedHeader,
     key_group,
     open_keyed,
+    prefix_length,
     read_entries,
     write_entries,
 )
 from airflow_flinkcompat.savepoint.metadata import KeyGroups
 from airflow_flinkcompat.savepoint.row_mapping import RowMapping
-from airflow_flinkcompat.savepoint.runs import Runs
+from airflow_flinkcompat.savepoint.runs import Runs, unknown_state
 
 _HELD = 16 << 20
 """Maximum number of bytes of scattered entries in memory."""
@@ -123,7 +123,7 @@ class OperatorRewriting:
                 runs = Runs(group)
                 for state in runs:
                     if state >= len(states):
-                        raise _unknown_state(state)
+                        raise unknown_state(state)
                     begin = runs.at
                     if not change[state]:
                         _check_dropped_state(file.header, state)
@@ -200,7 +200,7 @@ class OperatorRewriting:
         timers = [state.kind is KeyedStateKind.TIMERS for state in states]
         for state, stored_key, value in read_entries(group):
             if state >= len(states):
-                raise _unknown_state(state)
+                raise unknown_state(state)
             if not change[state]:
                 _check_dropped_state(header, state)
                 continue
@@ -233,7 +233,7 @@ def rewritten_group(
     runs, anything = Runs(group), False
     for state in runs:
         if state >= len(change):
-            raise _unknown_state(state)
+            raise unknown_state(state)
         if not change[state]:
             _check_dropped_state(header, state)
             runs.skip()
@@ -249,12 +249,6 @@ def rewritten_group(
             counts[way.number] += entries
     if anything:
         yield _END
-
-
-def _unknown_state(state: int) -> SavepointUnreadable:
-    return SavepointUnreadable(
-        f"an entry belongs to state {state}, which the file's header does not declare: the savepoint is damaged"
-    )
 
 
 def _check_dropped_state(header: KeyedHeader, state: int) -> None:

@@ -12,11 +12,18 @@ from airflow_flinkcompat.exec_graph.migration import OperatorMigration
 from airflow_flinkcompat.exec_graph.model import StateSpec
 from airflow_flinkcompat.exec_graph.nodes.over import OVER_LAST_SENT, OVER_ROWS
 from airflow_flinkcompat.exec_graph.windows import SlicedWindow
-from airflow_flinkcompat.migration.entries import GroupChange, StoredKey, prefix_length
+from airflow_flinkcompat.migration.entries import GroupChange, StoredKey
 from airflow_flinkcompat.migration.fields import NotMigratable
 from airflow_flinkcompat.migration.workers import Workers, read_parts
 from airflow_flinkcompat.savepoint.binary import KeyedStateKind, write_long
-from airflow_flinkcompat.savepoint.keyed_state import Entry, KeyedHeader, KeyedState, open_keyed, read_entries
+from airflow_flinkcompat.savepoint.keyed_state import (
+    Entry,
+    KeyedHeader,
+    KeyedState,
+    open_keyed,
+    prefix_length,
+    read_entries,
+)
 from airflow_flinkcompat.savepoint.metadata import KeyGroups, ListState, OperatorLists, OperatorState
 from airflow_flinkcompat.savepoint.store import BROADCAST, elements, header_of, read_handle, stored_lists, with_elements
 

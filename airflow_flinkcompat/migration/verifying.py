@@ -14,14 +14,7 @@ from airflow_flinkcompat.exec_graph.layout import NamedState, Stored
 from airflow_flinkcompat.exec_graph.migration import Migration, OperatorMigration
 from airflow_flinkcompat.exec_graph.model import RestoreEffect
 from airflow_flinkcompat.exec_graph.rewriting import ROWS, StateRewrite
-from airflow_flinkcompat.migration.entries import (
-    StoredKey,
-    counted_row,
-    key_change,
-    prefix_length,
-    row_place,
-    value_merger,
-)
+from airflow_flinkcompat.migration.entries import StoredKey, counted_row, key_change, row_place, value_merger
 from airflow_flinkcompat.migration.fields import begin, row_change
 from airflow_flinkcompat.migration.loops import CHANGED, OTHER_GROUP
 from airflow_flinkcompat.migration.runs import (
@@ -36,10 +29,17 @@ from airflow_flinkcompat.migration.workers import LocalWorkers, Workers, read_pa
 from airflow_flinkcompat.savepoint.binary import KeyedStateKind, SavepointUnreadable, naming_file, write_int
 from airflow_flinkcompat.savepoint.binary_row import field_form
 from airflow_flinkcompat.savepoint.compiled import hash_sum
-from airflow_flinkcompat.savepoint.keyed_state import KeyedState, key_group, keyed_headers, open_keyed, read_entries
+from airflow_flinkcompat.savepoint.keyed_state import (
+    KeyedState,
+    key_group,
+    keyed_headers,
+    open_keyed,
+    prefix_length,
+    read_entries,
+)
 from airflow_flinkcompat.savepoint.metadata import KeyGroups, OperatorState, SavepointMetadata
 from airflow_flinkcompat.savepoint.row_mapping import RowMapping, row_mapping
-from airflow_flinkcompat.savepoint.runs import Runs
+from airflow_flinkcompat.savepoint.runs import Runs, unknown_state
 from airflow_flinkcompat.savepoint.store import BROADCAST, elements, header_of, read_handle, read_metadata
 
 _SUM = (1 << 128) - 1
@@ -265,7 +265,7 @@ def _add_runs(
     runs = Runs(group)
     for state in runs:
         if state >= len(compared):
-            raise _unknown_state(state)
+            raise unknown_state(state)
         begin = runs.at
         if not compared[state]:
             runs.skip()
@@ -295,7 +295,7 @@ def _add_one_by_one(
     head, mergers = number.to_bytes(prefix, "big"), _mergers(side)
     for state, key, value in read_entries(group):
         if state >= len(compared):
-            raise _unknown_state(state)
+            raise unknown_state(state)
         if not compared[state]:
             continue
         stored_key = key[prefix:]
@@ -325,12 +325,6 @@ def _add_one_by_one(
             else:
                 total.entries += 1
                 total.sum += hashed(hashed_key + kept(name, value))
-
-
-def _unknown_state(state: int) -> SavepointUnreadable:
-    return SavepointUnreadable(
-        f"an entry belongs to state {state}, which the file's header does not declare: the savepoint is damaged"
-    )
 
 
 def _in_other_group(side: _Side) -> MigrationVerificationFailed | SavepointUnreadable:

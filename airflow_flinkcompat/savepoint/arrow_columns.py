@@ -101,9 +101,7 @@ def moment_column(source: memoryview, begins: Places, type: str) -> pa.Array:
 
 def value_column(source: memoryview, begins: Places, ends: Places, type: str) -> pa.Array:
     """Read numbers, decimals and texts outside a row, such as map keys; values of other types as bytes."""
-    root, _, scale = split_type(type)
-    del scale
-    present = np.zeros(len(begins), bool)
+    root, _, _ = split_type(type)
     if root in _NUMBERS or (root == "DECIMAL" and field_form(type) is FieldForm.WORD):
         size = _NUMBERS[root][0] if root in _NUMBERS else 8
         if np.any(ends - begins < size):
@@ -117,8 +115,8 @@ def value_column(source: memoryview, begins: Places, ends: Places, type: str) ->
         out = writable(16 * len(begins))
         _decimals(source, numbers(found), numbers(sizes), out)
         return pa.Array.from_buffers(arrow_type(type), len(begins), [None, pa.py_buffer(out)])
-    total = int(sizes.sum())
-    return _of_texts(source, writable(0), numbers(found), numbers(sizes), total, present, type)
+    missing = np.zeros(len(begins), bool)
+    return _of_texts(source, writable(0), numbers(found), numbers(sizes), int(sizes.sum()), missing, type)
 
 
 def _require(total: int) -> None:

@@ -110,13 +110,13 @@ class EntryForm:
         """The schema of its batches."""
         return pa.schema([(column.name, arrow_type(column.type)) for column in self.columns])
 
-    def batches(self, file: KeyedFile, groups: range | None = None) -> Iterator[pa.RecordBatch]:
-        """Read the entries of the state from a file, or from some of its key groups.
+    def batches(self, file: KeyedFile) -> Iterator[pa.RecordBatch]:
+        """Read the entries of the state from a file.
 
         Raises SavepointUnreadable, which names the file, if the file is damaged.
         """
         columns = [self._reader(column) for column in self.columns]
-        for _, group in file.groups(groups):
+        for _, group in file.groups():
             with naming_file(file.content.name):
                 yield from self._of_group(group, columns)
 

@@ -163,6 +163,14 @@ def key_group(key_row: bytes, max_parallelism: int) -> int:
     return (0 if mixed == _LEAST else abs(mixed)) % max_parallelism
 
 
+_ONE_BYTE = 128
+
+
+def prefix_length(max_parallelism: int) -> int:
+    """Number of bytes that the key group occupies in a stored key."""
+    return 1 if max_parallelism <= _ONE_BYTE else 2
+
+
 def group_ranges(max_parallelism: int, parallelism: int) -> tuple[range, ...]:
     """The key groups that Flink assigns to each subtask."""
     begins = [-(-number * max_parallelism // parallelism) for number in range(parallelism + 1)]

@@ -21,6 +21,13 @@ def run_error(code: int) -> SavepointUnreadable:
     return SavepointUnreadable(RUN_ERRORS[code])
 
 
+def unknown_state(state: int) -> SavepointUnreadable:
+    """The error of an entry whose state the header lacks."""
+    return SavepointUnreadable(
+        f"an entry belongs to state {state}, which the file's header does not declare: the savepoint is damaged"
+    )
+
+
 @compiled
 def end_of_entry(source: memoryview, at: int) -> tuple[int, int]:
     """End of the key and end of the value of an entry; an error code replaces both."""

@@ -72,13 +72,12 @@ def _differences(
     connection: duckdb.DuckDBPyConnection, first: OpenSavepoint, second: dict[str, StateTable], shown: int
 ) -> Iterator[TableDifference]:
     for table in first.tables:
-        other = second.pop(table.name, None)
+        other = second.get(table.name)
         if other is None or _key_columns(other) != _key_columns(table):
-            if other is not None:
-                second[table.name] = other
             yield TableDifference(table.name, only_in="first")
         else:
             yield _difference(connection, table, other, shown)
+            del second[table.name]
     for name in second:
         yield TableDifference(name, only_in="second")
 
@@ -111,10 +110,8 @@ def _difference(
         f"WHERE {' OR '.join(('f.in_savepoint IS NULL', 's.in_savepoint IS NULL', *changed))}"
     )
     counts = dict(connection.execute("SELECT change, count(*) FROM difference GROUP BY ALL").fetchall())
-    differing = {}
-    for name in values:
-        condition = _quoted(f"{name} differs")
-        ((differing[name],),) = connection.execute(f"SELECT count(*) FROM difference WHERE {condition}").fetchall()
+    sums = ["count(*)", *(f"count(*) FILTER (WHERE {_quoted(f'{name} differs')})" for name in values)]
+    ((_, *differing),) = connection.execute(f"SELECT {', '.join(sums)} FROM difference").fetchall()
     hidden = f" EXCLUDE ({', '.join(_quoted(f'{name} differs') for name in values)})" if values else ""
     rows = connection.sql(f"SELECT *{hidden} FROM difference ORDER BY ALL LIMIT {shown}").to_arrow_table()
     return TableDifference(
@@ -122,7 +119,7 @@ def _difference(
         counts.get("added", 0),
         counts.get("removed", 0),
         counts.get("changed", 0),
-        {name: count for name, count in differing.items() if count},
+        {name: count for name, count in zip(values, differing, strict=True) if count},
         tuple(name for name in new if name not in stored),
         tuple(name for name in stored if name not in new),
         rows,

@@ -33,28 +33,17 @@ class QueryResult:
         """
         return self.relation.to_arrow_reader(_BATCH)
 
-    def has_more(self, limit: int) -> bool:
-        """Check if the query has more rows than a limit.
-
-        Args:
-            limit: Number of rows.
-
-        Returns:
-            True if it has more.
-        """
-        return bool(self.relation.limit(1, offset=limit).to_arrow_table().num_rows)
-
-    def text(self, limit: int) -> str:
+    def text(self, limit: int) -> tuple[str, bool]:
         """Format the first rows as a text table for a terminal.
 
         Args:
             limit: Maximum number of rows.
 
         Returns:
-            Lines with columns of equal width.
+            Lines with columns of equal width, and True if the query has more rows.
         """
-        found = self.relation.limit(limit).to_arrow_table()
-        return text_table(found)
+        found = self.relation.limit(limit + 1).to_arrow_table()
+        return text_table(found.slice(0, limit)), found.num_rows > limit
 
 
 @contextmanager

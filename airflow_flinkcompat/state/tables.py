@@ -18,7 +18,8 @@ from airflow_flinkcompat.exec_graph.model import StateSpec
 from airflow_flinkcompat.exec_graph.rewriting import ROWS
 from airflow_flinkcompat.savepoint.batches import EntryForm, EntryPart, RowFraming, StoredColumn
 from airflow_flinkcompat.savepoint.binary import KeyedStateKind, SavepointUnreadable, naming_file
-from airflow_flinkcompat.savepoint.keyed_state import KeyedFile, KeyedHeader, KeyedState, open_keyed
+from airflow_flinkcompat.savepoint.binary_row import split_type
+from airflow_flinkcompat.savepoint.keyed_state import KeyedFile, KeyedHeader, KeyedState, open_keyed, prefix_length
 from airflow_flinkcompat.savepoint.metadata import KeyGroups, OperatorState
 from airflow_flinkcompat.savepoint.runs import Runs
 from airflow_flinkcompat.savepoint.store import read_metadata
@@ -32,6 +33,25 @@ _NAMESPACES = {
 _TIMERS = re.compile("^_timer_state/(event|processing)_")
 _VALUES = {"Int": "INT", "Long": "BIGINT"}
 _HIDDEN = "RAW("
+_MEASURED = frozenset(
+    [
+        "BOOLEAN",
+        "TINYINT",
+        "SMALLINT",
+        "INT",
+        "INTEGER",
+        "BIGINT",
+        "FLOAT",
+        "DOUBLE",
+        "DATE",
+        "TIME",
+        "DECIMAL",
+        "CHAR",
+        "VARCHAR",
+        "STRING",
+    ]
+)
+"""Types whose form outside of a row was measured."""
 LAST_ACCESS = "last_access"
 """Column with the time of the last access of a value with a state TTL."""
 
@@ -173,24 +193,16 @@ class OpenSavepoint:
     Attributes:
         path: Path or URI.
         operators: Operators in its metadata.
+        size: Size of the keyed state in bytes.
         tables: Tables of all keyed state.
         unreadable: Reason why the state of an operator is not a table, by the operator's id.
     """
 
     path: str
     operators: tuple[OperatorState, ...]
+    size: int
     tables: tuple[StateTable, ...]
     unreadable: Mapping[str, str]
-
-    @property
-    def size(self) -> int:
-        """Size of the keyed state in bytes."""
-        return sum(
-            each.keyed.handle.size
-            for operator in self.operators
-            for each in operator.subtasks or ()
-            if each.keyed is not None and each.keyed.handle is not None
-        )
 
 
 def open_savepoint(path: str, specs: Iterable[StateSpec] = ()) -> OpenSavepoint:
@@ -223,10 +235,11 @@ def open_savepoint(path: str, specs: Iterable[StateSpec] = ()) -> OpenSavepoint:
             unreadable[operator.id] = str(error)
             continue
         spec = known.get(operator.id)
-        fits = spec is not None and isinstance(spec.layout, StateLayout) and spec.layout.stored == layout.stored
-        named = spec.layout if fits and spec is not None and isinstance(spec.layout, StateLayout) else layout
-        tables += _tables(operator, header, named, spec if fits else None, keyed, path)
-    return OpenSavepoint(path, metadata.operators, tuple(_unique(tables)), unreadable)
+        if spec is not None and isinstance(spec.layout, StateLayout) and spec.layout.stored == layout.stored:
+            tables += _tables(operator, header, spec.layout, spec, keyed, path)
+        else:
+            tables += _tables(operator, header, layout, None, keyed, path)
+    return OpenSavepoint(path, metadata.operators, metadata.keyed_size, tuple(_unique(tables)), unreadable)
 
 
 def _tables(
@@ -239,7 +252,7 @@ def _tables(
 ) -> Iterator[StateTable]:
     name = readable_name(operator.name) or (spec.name if spec else "") or f"operator {operator.id[:8]}"
     base = _base(spec) or _slug(name)
-    prefix = 1 if operator.max_parallelism <= 128 else 2
+    prefix = prefix_length(operator.max_parallelism)
     by_name = {state.name: state for state in layout.states}
     names = tuple(state.name for state in header.states)
     with_rows = [state for state in layout.states if state.value.form in ROWS or state.counts_rows]
@@ -362,8 +375,9 @@ def _averages(fields: Iterable[StateField], columns: Mapping[int, StoredColumn])
     of_call: dict[object, dict[str, str]] = {}
     names: dict[object, str] = {}
     for place, each in enumerate(fields):
-        average = isinstance(each.meaning, CallPart) and each.meaning.function == "AVG"
-        if isinstance(each.meaning, CallPart) and average and place in columns and "DECIMAL" not in each.type:
+        if not isinstance(each.meaning, CallPart) or each.meaning.function != "AVG":
+            continue
+        if place in columns and "DECIMAL" not in each.type:
             of_call.setdefault(each.meaning.call, {})[each.meaning.part] = columns[place].name
             names[each.meaning.call] = _slug(each.words)
     whole = {column.name for column in columns.values() if column.type.startswith("BIGINT")}
@@ -376,21 +390,7 @@ def _averages(fields: Iterable[StateField], columns: Mapping[int, StoredColumn])
 
 def _outside(type: str) -> str:
     """The type of a value outside of a row; bytes if its form was not measured."""
-    measured = (
-        "BOOLEAN",
-        "TINYINT",
-        "SMALLINT",
-        "INT",
-        "BIGINT",
-        "FLOAT",
-        "DOUBLE",
-        "DATE",
-        "TIME(",
-        "DECIMAL",
-        "CHAR",
-        "VARCHAR",
-    )
-    return type if type.startswith(measured) and not type.startswith("INTERVAL") else "BYTES"
+    return type if split_type(type)[0] in _MEASURED else "BYTES"
 
 
 def _shown_type(type: str) -> str:

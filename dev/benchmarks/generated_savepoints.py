@@ -13,7 +13,7 @@ from upath import UPath
 from airflow_flinkcompat.exec_graph.from_savepoint import layout_of
 from airflow_flinkcompat.exec_graph.layout import NamedState
 from airflow_flinkcompat.exec_graph.rewriting import ROWS
-from airflow_flinkcompat.migration.entries import StoredKey, StoredRow, prefix_length, stored_rows, write_rows
+from airflow_flinkcompat.migration.entries import StoredKey, StoredRow, stored_rows, write_rows
 from airflow_flinkcompat.migration.workers import Spill
 from airflow_flinkcompat.savepoint.binary import KeyedStateKind, write_int
 from airflow_flinkcompat.savepoint.binary_row import Field, FieldForm, field_form, read_row, write_row
@@ -23,6 +23,7 @@ from airflow_flinkcompat.savepoint.keyed_state import (
     group_ranges,
     key_group,
     open_keyed,
+    prefix_length,
     read_entries,
 )
 from airflow_flinkcompat.savepoint.metadata import KeyGroups, OperatorState

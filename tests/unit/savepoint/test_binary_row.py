@@ -87,9 +87,9 @@ def test_what_flink_wrote_is_written_again(name: str) -> None:
 
 
 def _key_rows(content: bytes, begins: tuple[int, ...], header: Any, groups: int) -> set[bytes]:
-    from airflow_flinkcompat.migration.entries import prefix_length, row_place
+    from airflow_flinkcompat.migration.entries import row_place
     from airflow_flinkcompat.savepoint.binary import KeyedStateKind
-    from airflow_flinkcompat.savepoint.keyed_state import read_entries
+    from airflow_flinkcompat.savepoint.keyed_state import prefix_length, read_entries
 
     found = set()
     placed = sorted(begin for begin in begins if begin)
