@@ -41,7 +41,7 @@ def main() -> None:
 
 def _content(name: str, members: bool) -> str:
     if name == "flinkcompat":
-        lines = _commands(cli, click.Context(cli, info_name=name), 2)
+        lines = _commands(cli, click.Context(cli, info_name=name, **cli.context_settings), 2)
     elif name == "keys":
         lines = _keys()
     elif name == "jars":
