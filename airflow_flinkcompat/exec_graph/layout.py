@@ -11,7 +11,7 @@ from typing import Any
 
 from airflow_flinkcompat.plan.column_lineage import Composition
 from airflow_flinkcompat.plan.types import MAX_LENGTH, DataType
-from airflow_flinkcompat.savepoint.binary import KeyedStateKind
+from airflow_flinkcompat.savepoint.binary import KeyedStateKind, RowFraming
 
 
 class StateNamespace(StrEnum):
@@ -20,6 +20,11 @@ class StateNamespace(StrEnum):
     NONE = "nothing"
     WINDOW_END = "end of a window or slice"
     WINDOW = "window"
+
+    @property
+    def size(self) -> int:
+        """Number of bytes that the namespace occupies in a stored key."""
+        return {StateNamespace.NONE: 1, StateNamespace.WINDOW_END: 8, StateNamespace.WINDOW: 16}[self]
 
 
 class Begins(StrEnum):
@@ -116,6 +121,12 @@ class Stored:
     fields: tuple[StateField, ...] = ()
 
 
+_ROWS = {"row": 0, "List<row>": 0, "Tuple<row, Int>": 4, "List<Tuple<row, Boolean>>": 1}
+"""Forms of values that contain rows, with the number of bytes after each row."""
+FLAG, STAMP = 1, 8
+"""Number of bytes of a map's NULL flag, and of the last access time of a value with a state TTL."""
+
+
 @dataclass(frozen=True)
 class NamedState:
     """A named state of an operator.
@@ -138,6 +149,26 @@ class NamedState:
     namespace: StateNamespace = StateNamespace.NONE
     time_to_live: bool = False
     retracting: bool = field(default=False, compare=False)
+
+    @property
+    def framing(self) -> RowFraming:
+        """The form of the rows in a value; NONE if the value contains no rows."""
+        form = self.value.form
+        if form not in _ROWS:
+            return RowFraming.NONE
+        if self.kind is KeyedStateKind.LIST:
+            return RowFraming.SEPARATED
+        return RowFraming.COUNTED if form.startswith("List") else RowFraming.ONE
+
+    @property
+    def trailing(self) -> int:
+        """The number of bytes after each row of a value."""
+        return _ROWS.get(self.value.form, 0)
+
+    @property
+    def content_begin(self) -> int:
+        """The offset of a value's content, which follows the NULL flag and the last access time."""
+        return (FLAG if self.kind is KeyedStateKind.MAP else 0) + (STAMP if self.time_to_live else 0)
 
     @property
     def counts_rows(self) -> bool:

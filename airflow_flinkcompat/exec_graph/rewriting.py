@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Hashable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 
 from airflow_flinkcompat.exec_graph.layout import CallPart, NamedState, StateField, StateLayout, nullable
 from airflow_flinkcompat.savepoint.binary_row import FieldForm, field_form
-
-ROWS: Mapping[str, int] = {"row": 0, "List<row>": 0, "Tuple<row, Int>": 4, "List<Tuple<row, Boolean>>": 1}
-"""Forms of values that are rewritten field by field, with the number of bytes after each row."""
 
 
 @dataclass(frozen=True)

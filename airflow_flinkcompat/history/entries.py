@@ -12,7 +12,6 @@ from typing import Any, cast
 
 from airflow_flinkcompat.compat.hand_over import time_zone
 from airflow_flinkcompat.exec_graph.layout import Begins, NamedState, StateField, StateNamespace, Stored
-from airflow_flinkcompat.exec_graph.rewriting import ROWS
 from airflow_flinkcompat.exec_graph.windows import SlicedWindow
 from airflow_flinkcompat.history.state_rows import Moment
 from airflow_flinkcompat.migration import NotMigratable
@@ -304,7 +303,7 @@ def _value(state: NamedState) -> Content:
 
 def _rows(state: NamedState) -> Content:
     """Serializer of a list from a column of sorted rows. The flag after each row is false."""
-    of_row, trailing = row_writer(state.value.fields), bytes(ROWS[state.value.form])
+    of_row, trailing = row_writer(state.value.fields), bytes(state.trailing)
     return lambda columns: write_rows([StoredRow(of_row(row), trailing) for row in columns[0]], state)
 
 

@@ -42,7 +42,7 @@ from airflow_flinkcompat.history.recomputing import (
 from airflow_flinkcompat.history.state_rows import PlainRows, StateRows
 from airflow_flinkcompat.history.table_rows import LONG_AGO
 from airflow_flinkcompat.migration.computed import ROUNDING, SampleDiffers, key_words
-from airflow_flinkcompat.migration.entries import NAMESPACE_LENGTHS, StoredKey
+from airflow_flinkcompat.migration.entries import StoredKey
 from airflow_flinkcompat.migration.workers import Workers
 from airflow_flinkcompat.savepoint.binary import KeyedStateKind, SavepointUnreadable
 from airflow_flinkcompat.savepoint.binary_row import PlainValue, field_form, field_reader, read_row, value_reader
@@ -134,7 +134,7 @@ def _listed(entries: Callable[[Any], Iterator[Any]], parts: Sequence[Any]) -> li
 
 def _read(number: int, state: PlainState, rest: bytes, value: bytes) -> tuple[Place, Sequence[PlainValue]]:
     kept = state.state
-    length = NAMESPACE_LENGTHS[kept.namespace]
+    length = kept.namespace.size
     words = range(0, length - length % _WORD, _WORD)
     bounds = tuple(int.from_bytes(rest[at : at + _WORD], "big", signed=True) for at in words)
     in_map = kept.kind is KeyedStateKind.MAP

@@ -14,9 +14,7 @@ from airflow_flinkcompat.exec_graph.model import RestoreEffect
 from airflow_flinkcompat.exec_graph.nodes.aggregate import MERGED_SESSIONS
 from airflow_flinkcompat.exec_graph.rewriting import StateRewrite, words
 from airflow_flinkcompat.migration.entries import (
-    NAMESPACE_LENGTHS,
     StoredKey,
-    content_begin,
     key_fields,
     last_written,
     value_merger,
@@ -28,7 +26,7 @@ from airflow_flinkcompat.savepoint.binary_row import Field, FieldForm, field_for
 from airflow_flinkcompat.savepoint.keyed_state import Entry, KeyedHeader
 from airflow_flinkcompat.savepoint.metadata import KeyGroups, OperatorState
 
-_WINDOW = NAMESPACE_LENGTHS[StateNamespace.WINDOW]
+_WINDOW = StateNamespace.WINDOW.size
 _SHOWN = 5
 """Maximum number of differing keys in a message."""
 ROUNDING = 1e-9
@@ -227,7 +225,7 @@ class EntryJoin:
         of = self._states[state]
         if of is None or not of.new.value.form.startswith("SortedMap<"):
             return False
-        return value[content_begin(of.new) :] == write_int(0)
+        return value[of.new.content_begin :] == write_int(0)
 
     def _expired(self, state: int, value: bytes) -> bool:
         of = self._states[state]
@@ -239,7 +237,7 @@ class EntryJoin:
             return False
         parts = StoredKey.read(key[self._prefix :], timer=False)
         of = self._states[state]
-        length = NAMESPACE_LENGTHS[of.new.namespace] if of is not None else 0
+        length = of.new.namespace.size if of is not None else 0
         return replace(parts, rest=parts.rest[:length]).to_bytes() in added
 
     def _differs(self, kind: str, state: int, key: bytes, difference: str) -> None:
@@ -277,7 +275,7 @@ def _join(state: StateRewrite | None) -> _Join | None:
 
 
 def _equal(state: NamedState, stored: bytes, computed: bytes) -> tuple[bytes, str]:
-    begin = content_begin(state)
+    begin = state.content_begin
     other = f"has a different {', '.join(words(state.row)) or state.name} in history"
     return stored, "" if stored[begin:] == computed[begin:] else other
 
@@ -294,7 +292,7 @@ class _RowJoin:
             field_reader(each.type) if kept and form is not FieldForm.VARIABLE else None
             for each, form, kept in zip(self._fields, self._forms, self._stored, strict=True)
         ]
-        self._begin = content_begin(state)
+        self._begin = state.content_begin
 
     def __call__(self, stored: bytes, computed: bytes) -> tuple[bytes, str]:
         """Return the value to write and a description of the differences."""

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
 
-from airflow_flinkcompat.exec_graph.layout import NamedState, StateField, StateLayout, StateNamespace
+from airflow_flinkcompat.exec_graph.layout import FLAG, STAMP, NamedState, StateField, StateLayout, StateNamespace
 from airflow_flinkcompat.exec_graph.migration import OperatorMigration
 from airflow_flinkcompat.exec_graph.model import StateSpec
-from airflow_flinkcompat.exec_graph.rewriting import ROWS, StateRewrite
+from airflow_flinkcompat.exec_graph.rewriting import StateRewrite
 from airflow_flinkcompat.migration.fields import NotMigratable, row_change, row_merger
 from airflow_flinkcompat.migration.runs import ValueMapping, value_mapping
-from airflow_flinkcompat.savepoint.binary import KeyedStateKind, SavepointUnreadable, write_int, write_long
+from airflow_flinkcompat.savepoint.binary import KeyedStateKind, RowFraming, SavepointUnreadable, write_int, write_long
 from airflow_flinkcompat.savepoint.keyed_state import Entry, KeyedHeader, KeyedState
 from airflow_flinkcompat.savepoint.row_mapping import RowMapping
 
@@ -32,9 +32,9 @@ class StoredRow(NamedTuple):
 
 
 def stored_rows(value: bytes, state: NamedState) -> list[StoredRow]:
-    form, trailing = state.value.form, ROWS[state.value.form]
-    between = len(_BETWEEN) if state.kind is KeyedStateKind.LIST else 0
-    counted = form.startswith("List") and not between
+    form, trailing = state.value.form, state.trailing
+    between = len(_BETWEEN) if state.framing is RowFraming.SEPARATED else 0
+    counted = state.framing is RowFraming.COUNTED
     at = _LENGTH if counted else 0
     wanted = int.from_bytes(value[:_LENGTH], "big") if counted else None if between else 1
     rows: list[StoredRow] = []
@@ -57,17 +57,13 @@ def stored_rows(value: bytes, state: NamedState) -> list[StoredRow]:
 def write_rows(rows: Iterable[StoredRow], state: NamedState) -> bytes:
     """Encode rows as one stored value."""
     parts = [write_int(len(row)) + row + trailing for row, trailing in rows]
-    if state.kind is KeyedStateKind.LIST:
+    if state.framing is RowFraming.SEPARATED:
         return _BETWEEN.join(parts)
-    return b"".join([write_int(len(parts)), *parts] if state.value.form.startswith("List") else parts)
+    return b"".join([write_int(len(parts)), *parts] if state.framing is RowFraming.COUNTED else parts)
 
 
-_LENGTH, _STAMP, _MOMENT = 4, 8, 8
-_FLAG = 1
-"""Length of the flag before a map's value. The flag shows if the value is NULL."""
-NAMESPACE_LENGTHS = {StateNamespace.NONE: 1, StateNamespace.WINDOW_END: 8, StateNamespace.WINDOW: 16}
-"""Number of bytes that the namespace occupies in a stored key."""
-_VOID = NAMESPACE_LENGTHS[StateNamespace.NONE]
+_LENGTH, _MOMENT = 4, 8
+_VOID = StateNamespace.NONE.size
 
 
 def row_place(key: bytes, timer: bool) -> tuple[int, int]:
@@ -141,7 +137,7 @@ def value_merger(state: NamedState) -> Callable[[bytes, bytes], bytes]:
         raise NotMigratable(
             f"the state {state.name} would have to merge values of several keys, which is not supported"
         )
-    merge, skip = row_merger(state.value.fields), _STAMP if state.time_to_live else 0
+    merge, skip = row_merger(state.value.fields), STAMP if state.time_to_live else 0
 
     def merged(one: bytes, other: bytes) -> bytes:
         ((left, _),), ((right, _),) = (stored_rows(value[skip:], state) for value in (one, other))
@@ -203,7 +199,7 @@ def value_change(state: StateRewrite, now: int) -> ValueMapping | None:
     """Build the mapping of a state's values; None if the values are unchanged."""
     old, new = state.old, state.new
     assert old is not None
-    rows = row_change(old.value.fields, new.value.fields, state.fields) if new.value.form in ROWS else None
+    rows = row_change(old.value.fields, new.value.fields, state.fields) if new.framing else None
     if old.time_to_live == new.time_to_live:
         return None if rows is None else value_mapping(new, rows, old.time_to_live, new.time_to_live)
     if new.kind is KeyedStateKind.LIST:
@@ -218,13 +214,13 @@ def counted_rows(state: StateRewrite, now: int) -> Callable[[bytes, bytes], tupl
     old, new = state.old, state.new
     assert old is not None
     change = row_change(old.row, new.row, state.fields) or _unchanged_row
-    stamp, begin_of_rest = write_long(now), content_begin(old)
+    stamp, begin_of_rest = write_long(now), old.content_begin
 
     def changed(rest: bytes, value: bytes) -> tuple[bytes, bytes]:
-        used = (value[_FLAG:begin_of_rest] or stamp) if new.time_to_live else b""
+        used = (value[FLAG:begin_of_rest] or stamp) if new.time_to_live else b""
         times, row, matched = counted_row(old, rest, value)
         made = change(row)
-        return rest[:_VOID] + write_int(len(made)) + made, value[:_FLAG] + used + write_int(times) + matched
+        return rest[:_VOID] + write_int(len(made)) + made, value[:FLAG] + used + write_int(times) + matched
 
     return changed
 
@@ -235,7 +231,7 @@ def _unchanged_row(row: bytes) -> bytes:
 
 def counted_row(state: NamedState, rest: bytes, value: bytes) -> tuple[int, bytes, bytes]:
     """Return the count, the row and the stored match count from an entry of a join input."""
-    content = value[content_begin(state) :]
+    content = value[state.content_begin :]
     if not state.counts_rows:
         ((row, matched),) = stored_rows(content, state)
         return 1, row, matched
@@ -247,19 +243,14 @@ def counted_row(state: NamedState, rest: bytes, value: bytes) -> tuple[int, byte
     return int.from_bytes(content[:_LENGTH], "big"), rest[begin:], content[_LENGTH:]
 
 
-def content_begin(state: NamedState) -> int:
-    """Offset of a value's content, which follows the NULL flag and the last access timestamp."""
-    return (_FLAG if state.kind is KeyedStateKind.MAP else 0) + (_STAMP if state.time_to_live else 0)
-
-
 def last_written(state: NamedState, value: bytes) -> int:
-    begin = content_begin(state)
-    return int.from_bytes(value[begin - _STAMP : begin], "big", signed=True)
+    begin = state.content_begin
+    return int.from_bytes(value[begin - STAMP : begin], "big", signed=True)
 
 
 def add_counts(state: NamedState, one: bytes, other: bytes) -> bytes:
     """Merge the values of two rows that become equal: add their counts."""
-    begin = content_begin(state)
+    begin = state.content_begin
     end = begin + _LENGTH
     if one[end:] != other[end:]:
         raise NotMigratable(f"rows that become equal in {state.name} have different match counts and cannot be merged")

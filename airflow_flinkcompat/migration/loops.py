@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from airflow_flinkcompat.exec_graph.layout import STAMP
+from airflow_flinkcompat.savepoint.binary import RowFraming
 from airflow_flinkcompat.savepoint.compiled import (
     add_hash,
     compiled,
@@ -17,9 +19,8 @@ from airflow_flinkcompat.savepoint.keyed_state import END_OF_GROUP, LAST_OF_RUN
 from airflow_flinkcompat.savepoint.row_mapping import NEW_END, OLD_END, map_row
 from airflow_flinkcompat.savepoint.runs import NO_KEY, end_of_entry
 
-STAMP = 8
 _SEPARATOR = ord(",")
-WHOLE, ONE_ROW, COUNTED_ROWS, SEPARATED_ROWS = range(4)
+_WHOLE, _, _COUNTED, _SEPARATED = (form.value for form in RowFraming)
 
 AFTER_ROWS, CHANGED, OTHER_GROUP = range(-21, -24, -1)
 _FLAG, _OLD_STAMP, _NEW_STAMP, _NOW, _ROWS, _TRAILING, _REPEATS, _GROWTH = range(8)
@@ -73,19 +74,19 @@ def map_rows(
     constants: memoryview,
 ) -> int:
     """Write the content of a new value, which follows the timestamp."""
-    if value[_ROWS] == WHOLE:
+    if value[_ROWS] == _WHOLE:
         copy(source, at, end, out, to)
         return to + end - at
     wanted, done = 1, 0
-    if value[_ROWS] == COUNTED_ROWS:
+    if value[_ROWS] == _COUNTED:
         if at + 4 > end:
             return AFTER_ROWS
         wanted = uint32(source, at)
         copy(source, at, at + 4, out, to)
         at += 4
         to += 4
-    while at < end and (done < wanted or value[_ROWS] == SEPARATED_ROWS):
-        if value[_ROWS] == SEPARATED_ROWS and done:
+    while at < end and (done < wanted or value[_ROWS] == _SEPARATED):
+        if value[_ROWS] == _SEPARATED and done:
             if source[at] != _SEPARATOR:
                 return AFTER_ROWS
             out[to] = _SEPARATOR
@@ -105,7 +106,7 @@ def map_rows(
         copy(source, begin + size, at, out, made)
         to = made + value[_TRAILING]
         done += 1
-    if at != end or (value[_ROWS] != SEPARATED_ROWS and done != wanted):
+    if at != end or (value[_ROWS] != _SEPARATED and done != wanted):
         return AFTER_ROWS
     return to
 
@@ -367,7 +368,7 @@ def sum_run(
         if made < 0:
             return at, entries, made
         add_hash(scratch, 0, made, total)
-        if whole[_ROWS] != WHOLE:
+        if whole[_ROWS] != _WHOLE:
             content = key + 4 + kept[_FLAG] + kept[_OLD_STAMP]
             if of_kept:
                 kept_at = end_of_key + kept[_FLAG] + kept[_NEW_STAMP]

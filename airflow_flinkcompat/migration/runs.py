@@ -5,17 +5,11 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 
-from airflow_flinkcompat.exec_graph.layout import NamedState
-from airflow_flinkcompat.exec_graph.rewriting import ROWS
+from airflow_flinkcompat.exec_graph.layout import FLAG, STAMP, NamedState
 from airflow_flinkcompat.migration.loops import (
     AFTER_ROWS,
     CHANGED,
-    COUNTED_ROWS,
-    ONE_ROW,
     OTHER_GROUP,
-    SEPARATED_ROWS,
-    STAMP,
-    WHOLE,
     gather,
     map_value,
     rewrite_run,
@@ -24,7 +18,7 @@ from airflow_flinkcompat.migration.loops import (
     sort_by_group,
     sum_run,
 )
-from airflow_flinkcompat.savepoint.binary import KeyedStateKind, SavepointUnreadable
+from airflow_flinkcompat.savepoint.binary import KeyedStateKind, RowFraming, SavepointUnreadable
 from airflow_flinkcompat.savepoint.binary_row import FieldForm
 from airflow_flinkcompat.savepoint.compiled import numbers, readable, writable, zeros
 from airflow_flinkcompat.savepoint.row_mapping import RowMapping, row_error, row_mapping
@@ -81,16 +75,14 @@ def value_mapping(
         now: Last access timestamp, in milliseconds since 1970, of new values whose old values have no timestamp.
         flag: True if the values of a map begin with a NULL flag.
     """
-    form, listed = state.value.form, state.kind is KeyedStateKind.LIST
-    framing = SEPARATED_ROWS if listed else COUNTED_ROWS if form.startswith("List") else ONE_ROW
     row = rows or _ANY_ROW
-    has_flag = int(flag and state.kind is KeyedStateKind.MAP)
+    has_flag = FLAG if flag and state.kind is KeyedStateKind.MAP else 0
     stamps = STAMP * old_stamp, STAMP * new_stamp
-    rest = (WHOLE, 0) if rows is None else (framing, ROWS[form])
+    rest = (RowFraming.NONE, 0) if rows is None else (state.framing, state.trailing)
     return ValueMapping(has_flag, stamps, row, numbers([has_flag, *stamps, now, *rest, row.repeats, row.growth]))
 
 
-UNCHANGED = ValueMapping(0, (0, 0), _ANY_ROW, numbers([0, 0, 0, 0, WHOLE, 0, 1, 0]))
+UNCHANGED = ValueMapping(0, (0, 0), _ANY_ROW, numbers([0, 0, 0, 0, RowFraming.NONE, 0, 1, 0]))
 """Mapping of values to themselves."""
 
 

@@ -13,7 +13,7 @@ import mmh3
 from airflow_flinkcompat.exec_graph.layout import NamedState, Stored
 from airflow_flinkcompat.exec_graph.migration import Migration, OperatorMigration
 from airflow_flinkcompat.exec_graph.model import RestoreEffect
-from airflow_flinkcompat.exec_graph.rewriting import ROWS, StateRewrite
+from airflow_flinkcompat.exec_graph.rewriting import StateRewrite
 from airflow_flinkcompat.migration.entries import StoredKey, counted_row, key_change, row_place, value_merger
 from airflow_flinkcompat.migration.fields import begin, row_change
 from airflow_flinkcompat.migration.loops import CHANGED, OTHER_GROUP
@@ -387,7 +387,7 @@ def _kept_part(state: StateRewrite, new: bool, from_history: bool) -> _KeptPart:
     assert other is not None
     # The last write time is compared only if both jobs store it.
     stamps = stored.time_to_live, stored.time_to_live and other.time_to_live
-    if stored.value.form not in ROWS or row_change(state.old.row, state.new.row, state.fields) is None:
+    if not stored.framing or row_change(state.old.row, state.new.row, state.fields) is None:
         return _KeptPart(value_mapping(stored, None, *stamps))
     taken, again = _kept_fields(state, stored, new)
     kept = value_mapping(stored, taken, *stamps)

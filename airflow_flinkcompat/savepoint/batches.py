@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from enum import Enum, IntEnum, auto
+from enum import Enum, auto
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +21,7 @@ from airflow_flinkcompat.savepoint.arrow_columns import (
     number_column,
     value_column,
 )
-from airflow_flinkcompat.savepoint.binary import SavepointUnreadable, naming_file
+from airflow_flinkcompat.savepoint.binary import RowFraming, SavepointUnreadable, naming_file
 from airflow_flinkcompat.savepoint.binary_row import null_bytes
 from airflow_flinkcompat.savepoint.compiled import compiled, numbers, uint32, zeros
 from airflow_flinkcompat.savepoint.keyed_state import LAST_OF_RUN, KeyedFile
@@ -66,15 +66,6 @@ class StoredColumn:
     type: str
     part: EntryPart
     place: int = 0
-
-
-class RowFraming(IntEnum):
-    """The form of the rows in a value."""
-
-    NONE = 0
-    ONE = 1
-    COUNTED = 2
-    SEPARATED = 3
 
 
 @dataclass(frozen=True)

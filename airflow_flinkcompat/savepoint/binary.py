@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from enum import StrEnum
+from enum import IntEnum, StrEnum
 
 
 class SavepointUnreadable(Exception):
@@ -108,3 +108,12 @@ class KeyedStateKind(StrEnum):
     AGGREGATING = "AGGREGATING"
     MAP = "MAP"
     TIMERS = "TIMERS"
+
+
+class RowFraming(IntEnum):
+    """The form of the rows in a value."""
+
+    NONE = 0
+    ONE = 1
+    COUNTED = 2
+    SEPARATED = 3

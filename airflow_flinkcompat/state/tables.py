@@ -15,9 +15,8 @@ from airflow_flinkcompat.exec_graph.from_planner import readable_name
 from airflow_flinkcompat.exec_graph.from_savepoint import layout_of
 from airflow_flinkcompat.exec_graph.layout import CallPart, NamedState, StateField, StateLayout, StateNamespace
 from airflow_flinkcompat.exec_graph.model import StateSpec
-from airflow_flinkcompat.exec_graph.rewriting import ROWS
-from airflow_flinkcompat.savepoint.batches import EntryForm, EntryPart, RowFraming, StoredColumn
-from airflow_flinkcompat.savepoint.binary import KeyedStateKind, SavepointUnreadable, naming_file
+from airflow_flinkcompat.savepoint.batches import EntryForm, EntryPart, StoredColumn
+from airflow_flinkcompat.savepoint.binary import KeyedStateKind, RowFraming, SavepointUnreadable, naming_file
 from airflow_flinkcompat.savepoint.binary_row import split_type
 from airflow_flinkcompat.savepoint.keyed_state import KeyedFile, KeyedHeader, KeyedState, open_keyed, prefix_length
 from airflow_flinkcompat.savepoint.metadata import KeyGroups, OperatorState
@@ -25,11 +24,12 @@ from airflow_flinkcompat.savepoint.runs import Runs
 from airflow_flinkcompat.savepoint.store import read_metadata
 
 _MILLIS = "TIMESTAMP(3)"
-_NAMESPACES = {
-    StateNamespace.NONE: (1, ()),
-    StateNamespace.WINDOW_END: (8, ("window_end",)),
-    StateNamespace.WINDOW: (16, ("window_start", "window_end")),
+_WINDOWS: Mapping[StateNamespace, tuple[str, ...]] = {
+    StateNamespace.NONE: (),
+    StateNamespace.WINDOW_END: ("window_end",),
+    StateNamespace.WINDOW: ("window_start", "window_end"),
 }
+_NAMESPACES = {"Long": StateNamespace.WINDOW_END, "TimeWindow": StateNamespace.WINDOW}
 _TIMERS = re.compile("^_timer_state/(event|processing)_")
 _VALUES = {"Int": "INT", "Long": "BIGINT"}
 _HIDDEN = "RAW("
@@ -255,7 +255,7 @@ def _tables(
     prefix = prefix_length(operator.max_parallelism)
     by_name = {state.name: state for state in layout.states}
     names = tuple(state.name for state in header.states)
-    with_rows = [state for state in layout.states if state.value.form in ROWS or state.counts_rows]
+    with_rows = [state for state in layout.states if state.framing or state.counts_rows]
     for number, stored in enumerate(header.states):
         if stored.kind is KeyedStateKind.TIMERS:
             form = _timers(number, prefix, stored, layout)
@@ -283,14 +283,12 @@ def _base(spec: StateSpec | None) -> str:
 
 def _entries(number: int, prefix: int, state: NamedState, layout: StateLayout) -> tuple[EntryForm, dict[str, str]]:
     """The form of a state's entries, and the results that its columns determine."""
-    length, windows = _NAMESPACES[state.namespace]
     columns = [
         *_keys(layout),
-        *(StoredColumn(name, _MILLIS, EntryPart.NAMESPACE, at) for at, name in enumerate(windows)),
+        *(StoredColumn(name, _MILLIS, EntryPart.NAMESPACE, at) for at, name in enumerate(_WINDOWS[state.namespace])),
     ]
     map_key, value = state.map_key, state.value
     map_arity = len(map_key.fields) if map_key is not None and map_key.form == "row" else 0
-    has_rows = value.form in ROWS
     fields = [] if map_key is None else _named(map_key.fields, "map_key")
     part = EntryPart.MAP_KEY if map_arity else EntryPart.MAP_KEY_VALUE
     if map_arity:
@@ -303,19 +301,14 @@ def _entries(number: int, prefix: int, state: NamedState, layout: StateLayout) -
     in_key = {column.name for column in columns}
     if state.time_to_live:
         columns.append(StoredColumn(LAST_ACCESS, _MILLIS, EntryPart.STAMP))
-    framing = RowFraming.NONE
-    if has_rows:
-        listed = state.kind is KeyedStateKind.LIST
-        framing = (
-            RowFraming.SEPARATED if listed else RowFraming.COUNTED if value.form.startswith("List") else RowFraming.ONE
-        )
+    if state.framing:
         columns += [
             StoredColumn(name, each.type, EntryPart.VALUE, at)
             for at, (name, each) in enumerate(_named(value.fields, "field"))
             if not each.type.startswith(_HIDDEN) and not (each.words and name in in_key)
         ]
-        if ROWS[value.form]:
-            matches = "INT" if ROWS[value.form] == 4 else "BOOLEAN"
+        if state.trailing:
+            matches = "INT" if state.trailing == 4 else "BOOLEAN"
             columns.append(StoredColumn("matches" if matches == "INT" else "flag", matches, EntryPart.WHOLE))
     else:
         type = _outside(value.fields[0].type if value.form == "value" else _VALUES.get(value.form, ""))
@@ -324,12 +317,12 @@ def _entries(number: int, prefix: int, state: NamedState, layout: StateLayout) -
             columns += [StoredColumn("matches", "INT", EntryPart.WHOLE, 4)] if state.counts_matches else []
         else:
             columns.append(StoredColumn("value", type, EntryPart.WHOLE))
-    if framing in (RowFraming.COUNTED, RowFraming.SEPARATED):
+    if state.framing in (RowFraming.COUNTED, RowFraming.SEPARATED):
         columns.append(StoredColumn("position", "BIGINT", EntryPart.POSITION))
     form = EntryForm(
-        number, prefix, _distinct(columns), (len(layout.key), map_arity, len(value.fields) if has_rows else 0),
-        namespace=length, flag=state.kind is KeyedStateKind.MAP, stamp=state.time_to_live, rows=framing,
-        trailing=ROWS.get(value.form, 0),
+        number, prefix, _distinct(columns), (len(layout.key), map_arity, len(value.fields) if state.framing else 0),
+        namespace=state.namespace.size, flag=state.kind is KeyedStateKind.MAP, stamp=state.time_to_live,
+        rows=state.framing, trailing=state.trailing,
     )  # fmt: skip
     return form, _averages(
         value.fields, {column.place: column for column in form.columns if column.part is EntryPart.VALUE}
@@ -338,16 +331,13 @@ def _entries(number: int, prefix: int, state: NamedState, layout: StateLayout) -
 
 def _timers(number: int, prefix: int, stored: KeyedState, layout: StateLayout) -> EntryForm:
     """The form of the entries of a timer service; the value serializer contains the namespace."""
-    namespace = stored.value.nested[1].name
-    length, windows = {"Long": (8, ("window_end",)), "TimeWindow": (16, ("window_start", "window_end"))}.get(
-        namespace, (1, ())
-    )
+    namespace = _NAMESPACES.get(stored.value.nested[1].name, StateNamespace.NONE)
     columns = [
         *_keys(layout),
-        *(StoredColumn(name, _MILLIS, EntryPart.NAMESPACE, at) for at, name in enumerate(windows)),
+        *(StoredColumn(name, _MILLIS, EntryPart.NAMESPACE, at) for at, name in enumerate(_WINDOWS[namespace])),
         StoredColumn("time", _MILLIS, EntryPart.MOMENT),
     ]
-    return EntryForm(number, prefix, _distinct(columns), (len(layout.key), 0, 0), timers=True, namespace=length)
+    return EntryForm(number, prefix, _distinct(columns), (len(layout.key), 0, 0), timers=True, namespace=namespace.size)
 
 
 def _keys(layout: StateLayout) -> Iterator[StoredColumn]:

@@ -12,7 +12,6 @@ from upath import UPath
 
 from airflow_flinkcompat.exec_graph.from_savepoint import layout_of
 from airflow_flinkcompat.exec_graph.layout import NamedState
-from airflow_flinkcompat.exec_graph.rewriting import ROWS
 from airflow_flinkcompat.migration.entries import StoredKey, StoredRow, stored_rows, write_rows
 from airflow_flinkcompat.migration.workers import Spill
 from airflow_flinkcompat.savepoint.binary import KeyedStateKind, write_int
@@ -82,9 +81,9 @@ def _enlarged(
 
 
 def _with_texts(value: bytes, state: NamedState | None, length: int) -> bytes:
-    if state is None or state.value.form not in ROWS:
+    if state is None or not state.framing:
         return value
-    head = (1 if state.kind is KeyedStateKind.MAP else 0) + (8 if state.time_to_live else 0)
+    head = state.content_begin
     forms = [field_form(field.type) for field in state.value.fields]
     text = Field(False, struct.pack("<II", length, 0), b"x" * length + bytes(-length % 8))
     rows = []

@@ -31,7 +31,6 @@ from airflow_flinkcompat.exec_graph.nodes.accumulators import (
 )
 from airflow_flinkcompat.exec_graph.nodes.kept_rows import kept_row_facets
 from airflow_flinkcompat.exec_graph.rewriting import (
-    ROWS,
     StateRewrite,
     as_it_is,
     new_fields,
@@ -190,7 +189,7 @@ def merge_refusal(states: Sequence[StateRewrite], before: StateLayout, what: str
         field
         for state in states
         for field, place in zip(state.new.value.fields, state.fields, strict=True)
-        if place is not None and (field.merges is None or state.new.value.form not in ROWS)
+        if place is not None and (field.merges is None or not state.new.framing)
     )
     values = words(fields)
     return f"{values[0]} of several {what}s cannot be derived from the {values[0]} of each" if values else ""
@@ -198,8 +197,8 @@ def merge_refusal(states: Sequence[StateRewrite], before: StateLayout, what: str
 
 def _state(new: NamedState, before: StateLayout) -> StateRewrite:
     """Rewrite rows field by field, and a map or list as a whole."""
-    if new.value.form in ROWS:
-        old = next(state for state in before.states if state.value.form in ROWS)
+    if new.framing:
+        old = next(state for state in before.states if state.framing)
         return StateRewrite(new, old, _places(new.value.fields, old.value.fields))
     if not new.value.fields:  # the windows that sessions merge
         return as_it_is(new, next((state for state in before.states if state.name == new.name), None))
@@ -234,7 +233,7 @@ def _refused(states: Sequence[StateRewrite], before: StateLayout, after: StateLa
         return ""
     if after.retracting:
         return f"{', '.join(metrics)} would subtract retracted rows that it never added"
-    fields = (field for state in states if state.new.value.form in ROWS for field in state.new_fields)
+    fields = (field for state in states if state.new.framing for field in state.new_fields)
     unmeasured = {words([field])[0].partition("(")[0]: None for field in fields if field.begins is None}
     if unmeasured:
         return f"the initial value of {', '.join(unmeasured)} was not measured"

@@ -12,7 +12,7 @@ from airflow_flinkcompat.exec_graph.kinds import ExecKind
 from airflow_flinkcompat.exec_graph.layout import NamedState, StateLayout
 from airflow_flinkcompat.exec_graph.model import LAYOUT, MEANING, UNSURE, Facets
 from airflow_flinkcompat.exec_graph.nodes.accumulators import accumulator_facet, call_meaning
-from airflow_flinkcompat.exec_graph.rewriting import ROWS, StateRewrite, as_it_is, by_fields, means, new_fields, words
+from airflow_flinkcompat.exec_graph.rewriting import StateRewrite, as_it_is, by_fields, means, new_fields, words
 from airflow_flinkcompat.exec_graph.streams import facets_aside, own, types_at
 from airflow_flinkcompat.exec_graph.symbols import ColumnMeanings, Symbols, frozen, joined, resolved
 from airflow_flinkcompat.savepoint.binary_row import FieldForm, field_form
@@ -129,7 +129,7 @@ def row_states(before: StateLayout, after: StateLayout) -> tuple[StateRewrite, .
     """Rewrite the states of an operator that stores its input rows."""
     states = tuple(
         by_fields(state, before)
-        if state.value.form in ROWS or state.counts_rows
+        if state.framing or state.counts_rows
         else as_it_is(state, next((old for old in before.states if _stores_the_same(old, state)), None))
         for state in after.states
     )

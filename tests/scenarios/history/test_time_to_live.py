@@ -22,7 +22,7 @@ from airflow_flinkcompat.exec_graph.migration import Migration
 from airflow_flinkcompat.history.known_history import KnownHistory
 from airflow_flinkcompat.local_flink import LocalFlink
 from airflow_flinkcompat.migration import migrate_savepoint
-from airflow_flinkcompat.migration.entries import content_begin, last_written
+from airflow_flinkcompat.migration.entries import last_written
 from airflow_flinkcompat.model import JobSpec
 from dev.measure.pair_runner import CLUSTER, PairRunner
 from dev.measure.pairs import Side
@@ -175,7 +175,7 @@ def living(savepoint: str, made: Migration, now: float) -> Living:
         state = states.get((operator, name))
         for key, value in entries if state is not None else ():
             if (written := last_written(state, value)) > (now - LIVES) * 1000:
-                found[name, key] = written, as_inserted(state, value[content_begin(state) :])
+                found[name, key] = written, as_inserted(state, value[state.content_begin :])
     return found
 
 

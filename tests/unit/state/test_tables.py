@@ -12,7 +12,6 @@ from airflow_flinkcompat.exec_graph.from_compiled import compiled_state, job_sta
 from airflow_flinkcompat.exec_graph.from_savepoint import layout_of
 from airflow_flinkcompat.exec_graph.layout import NamedState
 from airflow_flinkcompat.exec_graph.model import StateSpec
-from airflow_flinkcompat.exec_graph.rewriting import ROWS
 from airflow_flinkcompat.exec_graph.symbols import Symbols
 from airflow_flinkcompat.migration.entries import StoredKey, counted_row, stored_rows
 from airflow_flinkcompat.savepoint.binary_row import Field, FieldForm, field_form, field_reader, read_row
@@ -77,7 +76,7 @@ def slow_rows(table: StateTable) -> list[list[object]]:
                         times, row, _ = counted_row(state, key.rest, value)
                         found.append([*names, *values(row, [each.type for each in state.row]), times])
                         continue
-                    if state is None or state.value.form not in ROWS:
+                    if state is None or not state.framing:
                         found.append(names)
                         continue
                     head = table.form.flag + 8 * table.form.stamp
