@@ -84,6 +84,26 @@ def field_column(source: memoryview, rows: Places, ends: Places, arity: int, fie
     return _of_texts(source, words, found, sizes, total, missing, type)
 
 
+def nested_column(
+    source: memoryview, rows: Places, ends: Places, arity: int, field: int, inner: tuple[int, int], type: str
+) -> pa.Array:
+    """Read a field of rows that are a field of stored rows.
+
+    ``inner``: position of the field in the inner row, and number of fields of the inner row.
+    """
+    count, (place, inner_arity) = len(rows), inner
+    begins, sizes = zeros(count), zeros(count)
+    words, nulls = writable(8 * count), writable(count)
+    _words(source, numbers(rows), null_bytes(arity), field, words, nulls)
+    _require(_parts(numbers(rows), numbers(ends), words, nulls, False, begins, sizes))
+    present = np.asarray(nulls, np.uint8) == 0
+    inner_rows, lengths = np.asarray(begins, np.int64)[present], np.asarray(sizes, np.int64)[present]
+    if np.any(lengths < null_bytes(inner_arity) + 8 * inner_arity):
+        _require(NOT_ROWS)
+    found = field_column(source, inner_rows, inner_rows + lengths, inner_arity, place, type)
+    return found if present.all() else found.take(pa.array(np.cumsum(present) - 1, mask=~present))
+
+
 def number_column(source: memoryview, begins: Places, size: int, type: str) -> pa.Array:
     """Read big-endian numbers that are stored outside a row."""
     out = writable(8 * len(begins))
@@ -100,9 +120,9 @@ def moment_column(source: memoryview, begins: Places, type: str) -> pa.Array:
 
 
 def value_column(source: memoryview, begins: Places, ends: Places, type: str) -> pa.Array:
-    """Read numbers, decimals and texts outside a row, such as map keys; values of other types as bytes."""
+    """Read numbers, times, decimals and texts outside a row; values of other types as bytes."""
     root, _, _ = split_type(type)
-    if root in _NUMBERS or (root == "DECIMAL" and field_form(type) is FieldForm.WORD):
+    if field_form(type) is FieldForm.WORD:
         size = _NUMBERS[root][0] if root in _NUMBERS else 8
         if np.any(ends - begins < size):
             raise SavepointUnreadable("a value is shorter than its type")

@@ -18,6 +18,7 @@ from airflow_flinkcompat.savepoint.arrow_columns import (
     arrow_type,
     field_column,
     moment_column,
+    nested_column,
     number_column,
     value_column,
 )
@@ -58,14 +59,16 @@ class EntryPart(Enum):
 class StoredColumn:
     """A column of a batch: its name, its type in Flink's spelling, and its place in an entry.
 
-    ``place``: position of the field in its row, or of the long in a namespace; for a whole value, the number of bytes
-    before it.
+    ``place``: position of the field in its row, or of the long in a namespace; for a value that is not a row, the
+    number of bytes before it. ``inner``: if the field is a row, the position of a field in it, and the number of its
+    fields.
     """
 
     name: str
     type: str
     part: EntryPart
     place: int = 0
+    inner: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -136,6 +139,10 @@ class EntryForm:
         keys, map_keys, values = self.arities
 
         def field(begin: int, end: int, arity: int) -> _ReadColumn:
+            if (inner := column.inner) is not None:
+                return lambda source, found: nested_column(
+                    source, found[:, begin], found[:, end], arity, place, inner, type
+                )
             return lambda source, found: field_column(source, found[:, begin], found[:, end], arity, place, type)
 
         match column.part:
@@ -148,7 +155,9 @@ class EntryForm:
             case EntryPart.MAP_KEY:
                 return field(_MAP_KEY, _END_OF_MAP_KEY, map_keys)
             case EntryPart.MAP_KEY_VALUE:
-                return lambda source, found: value_column(source, found[:, _MAP_KEY], found[:, _END_OF_MAP_KEY], type)
+                return lambda source, found: value_column(
+                    source, found[:, _MAP_KEY] + place, found[:, _END_OF_MAP_KEY], type
+                )
             case EntryPart.STAMP:
                 return lambda source, found: number_column(source, found[:, _STAMP], 8, type)
             case EntryPart.VALUE:

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from airflow_flinkcompat.exec_graph.exec_node import row_type
 from airflow_flinkcompat.exec_graph.from_planner import readable_name
 from airflow_flinkcompat.exec_graph.from_savepoint import layout_of
 from airflow_flinkcompat.exec_graph.layout import CallPart, NamedState, StateField, StateLayout, StateNamespace
@@ -31,7 +32,13 @@ _WINDOWS: Mapping[StateNamespace, tuple[str, ...]] = {
 }
 _NAMESPACES = {"Long": StateNamespace.WINDOW_END, "TimeWindow": StateNamespace.WINDOW}
 _TIMERS = re.compile("^_timer_state/(event|processing)_")
-_VALUES = {"Int": "INT", "Long": "BIGINT"}
+_VALUES = {"Int": "INT", "Long": "BIGINT", "Boolean": "BOOLEAN"}
+_SESSION = "TimeWindow"
+"""Serializer of the keys and values in the map from each session to the window that stores its values."""
+_ACCUMULATOR = re.compile(r"org\.apache\.flink\.table\.runtime\.functions\.aggregate\.|ROW<`(first|last)Value` ")
+"""Types of accumulators that are rows in a field of the stored row."""
+_RESULTS = frozenset({"min", "max", "firstValue", "lastValue", "m2"})
+"""Fields of these accumulators that contain the value of the call."""
 _HIDDEN = "RAW("
 _MEASURED = frozenset(
     [
@@ -283,9 +290,12 @@ def _base(spec: StateSpec | None) -> str:
 
 def _entries(number: int, prefix: int, state: NamedState, layout: StateLayout) -> tuple[EntryForm, dict[str, str]]:
     """The form of a state's entries, and the results that its columns determine."""
+    windows = _WINDOWS[state.namespace]
+    if any(each.map_key is not None and each.map_key.form == _SESSION for each in layout.states):
+        windows = tuple(f"stored_{name}" for name in windows)
     columns = [
         *_keys(layout),
-        *(StoredColumn(name, _MILLIS, EntryPart.NAMESPACE, at) for at, name in enumerate(_WINDOWS[state.namespace])),
+        *(StoredColumn(name, _MILLIS, EntryPart.NAMESPACE, at) for at, name in enumerate(windows)),
     ]
     map_key, value = state.map_key, state.value
     map_arity = len(map_key.fields) if map_key is not None and map_key.form == "row" else 0
@@ -293,6 +303,8 @@ def _entries(number: int, prefix: int, state: NamedState, layout: StateLayout) -
     part = EntryPart.MAP_KEY if map_arity else EntryPart.MAP_KEY_VALUE
     if map_arity:
         columns += [StoredColumn(name, each.type, part, at) for at, (name, each) in enumerate(fields)]
+    elif map_key is not None and map_key.form == _SESSION:
+        columns += _window(part, "window")
     elif map_key is not None:
         name, type = (
             (fields[0][0], fields[0][1].type) if len(fields) == 1 else ("map_key", _VALUES.get(map_key.form, ""))
@@ -303,13 +315,19 @@ def _entries(number: int, prefix: int, state: NamedState, layout: StateLayout) -
         columns.append(StoredColumn(LAST_ACCESS, _MILLIS, EntryPart.STAMP))
     if state.framing:
         columns += [
-            StoredColumn(name, each.type, EntryPart.VALUE, at)
+            column
             for at, (name, each) in enumerate(_named(value.fields, "field"))
-            if not each.type.startswith(_HIDDEN) and not (each.words and name in in_key)
+            if not (each.words and name in in_key)
+            for column in _stored(name, each.type, at)
         ]
-        if state.trailing:
-            matches = "INT" if state.trailing == 4 else "BOOLEAN"
-            columns.append(StoredColumn("matches" if matches == "INT" else "flag", matches, EntryPart.WHOLE))
+        if state.trailing == 4:
+            # A ranking stores the place among rows with equal sort keys.
+            own = "matches" if state.name.endswith("-records") else "position"
+            columns.append(StoredColumn(own, "INT", EntryPart.WHOLE))
+        elif state.trailing:
+            columns.append(StoredColumn("flag", "BOOLEAN", EntryPart.WHOLE))
+    elif value.form == _SESSION:
+        columns += _window(EntryPart.WHOLE, "stored_window")
     else:
         type = _outside(value.fields[0].type if value.form == "value" else _VALUES.get(value.form, ""))
         if state.counts_rows:
@@ -327,6 +345,24 @@ def _entries(number: int, prefix: int, state: NamedState, layout: StateLayout) -
     return form, _averages(
         value.fields, {column.place: column for column in form.columns if column.part is EntryPart.VALUE}
     )
+
+
+def _stored(name: str, type: str, place: int) -> Iterator[StoredColumn]:
+    """The column of a field of a value, or one column for each field of an accumulator that is a row."""
+    if not _ACCUMULATOR.match(type):
+        yield from () if type.startswith(_HIDDEN) else (StoredColumn(name, type, EntryPart.VALUE, place),)
+        return
+    inner = list(zip(*row_type(type), strict=True))
+    for at, (part, inner_type) in enumerate(inner):
+        if not inner_type.startswith(_HIDDEN):
+            full = name if part in _RESULTS else f"{name}_{_slug(part)}"
+            yield StoredColumn(full, inner_type, EntryPart.VALUE, place, (at, len(inner)))
+
+
+def _window(part: EntryPart, name: str) -> Iterator[StoredColumn]:
+    """The columns of a stored window outside of a row."""
+    for place, edge in ((0, "start"), (8, "end")):
+        yield StoredColumn(f"{name}_{edge}", _MILLIS, part, place)
 
 
 def _timers(number: int, prefix: int, stored: KeyedState, layout: StateLayout) -> EntryForm:
@@ -348,10 +384,10 @@ def _keys(layout: StateLayout) -> Iterator[StoredColumn]:
 def _named(fields: Iterable[StateField], fallback: str) -> list[tuple[str, StateField]]:
     """Return fields with their SQL names: ``sum_b``, or ``avg_b_sum`` for a part of an aggregate call."""
     found = []
-    parts = Counter(each.words for each in fields)
+    parts = Counter(each.meaning.call for each in fields if isinstance(each.meaning, CallPart))
     for place, each in enumerate(fields):
         name = _slug(each.words.replace("*", "all")) if each.words else f"{fallback}_{place}"
-        if parts[each.words] > 1 and isinstance(each.meaning, CallPart):
+        if isinstance(each.meaning, CallPart) and parts[each.meaning.call] > 1:
             name += f"_{_slug(each.meaning.part)}"
         found.append((name, each))
     return found

@@ -8,9 +8,9 @@ import struct
 import numpy as np
 import pytest
 
-from airflow_flinkcompat.savepoint.arrow_columns import field_column
+from airflow_flinkcompat.savepoint.arrow_columns import field_column, nested_column
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
-from airflow_flinkcompat.savepoint.binary_row import Field, field_writer, write_row
+from airflow_flinkcompat.savepoint.binary_row import NULL, Field, field_writer, write_row
 from airflow_flinkcompat.savepoint.compiled import readable
 
 
@@ -55,3 +55,24 @@ def test_an_inline_text_longer_than_its_word_is_damaged(size: int) -> None:
 def test_bytes_that_are_no_text_are_damaged() -> None:
     with pytest.raises(SavepointUnreadable, match="not valid UTF-8"):
         column("STRING", [Field(False, b"\xff\xfe" + bytes(5) + b"\x82")])
+
+
+def row_field(inner: bytes) -> Field:
+    """A field that contains a row."""
+    return Field(False, struct.pack("<II", len(inner), 0), inner)
+
+
+def test_a_field_of_a_row_that_is_a_field_of_a_row() -> None:
+    number = field_writer("BIGINT")
+    fields = [row_field(write_row([number(1), number(each)])) for each in (7, None)]
+    rows = [write_row([number(5), field]) for field in (fields[0], NULL, fields[1])]
+    ends = np.cumsum([len(row) for row in rows])
+    begins = ends - [len(row) for row in rows]
+    found = nested_column(readable(b"".join(rows)), begins, ends, 2, 1, (1, 2), "BIGINT")
+    assert found.to_pylist() == [7, None, None]
+
+
+def test_a_row_shorter_than_its_fields_is_damaged() -> None:
+    row = write_row([row_field(bytes(8))])
+    with pytest.raises(SavepointUnreadable, match="begins or ends after the row"):
+        nested_column(readable(row), np.array([0]), np.array([len(row)]), 1, 0, (0, 1), "BIGINT")

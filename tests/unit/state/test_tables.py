@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from airflow_flinkcompat.exec_graph.exec_node import read_plan
+from airflow_flinkcompat.exec_graph.exec_node import read_plan, row_type
 from airflow_flinkcompat.exec_graph.from_compiled import compiled_state, job_state
 from airflow_flinkcompat.exec_graph.from_savepoint import layout_of
 from airflow_flinkcompat.exec_graph.layout import NamedState
@@ -20,6 +20,7 @@ from airflow_flinkcompat.state import StateTable, open_savepoint
 from dev.measure.savepoint_fixtures import CASES, FOLDER, SAVEPOINTS, SINKS
 
 STORED = sorted(path.parent for path in SAVEPOINTS.rglob("_metadata"))
+ACCUMULATORS = ("org.apache.flink.table.runtime.functions.aggregate.", "ROW<`firstValue` ", "ROW<`lastValue` ")
 HOP = "hopping-windows-become-tumbling-ones"
 
 
@@ -36,6 +37,22 @@ def test_columns_of_a_window_have_their_names_in_sql() -> None:
         "a", "window_end", "sum_b", "min_d", "avg_b_sum", "avg_b_count", "count_all", "avg_b",
     )  # fmt: skip
     assert [each.name for each in timers] == ["printed__processing_timers", "printed__timers"]
+
+
+@pytest.mark.parametrize(
+    ("name", "table", "columns"),
+    [
+        ("session", "windowaggregate", ("stored_window_start", "stored_window_end")),
+        ("session", "windowaggregate__session_window_mapping",
+         ("window_start", "window_end", "stored_window_start", "stored_window_end")),
+        ("top-n-counted", "rank", ("position",)),
+        ("first-row", "deduplicate__already_emitted_state_boolean", ("value",)),
+    ],
+)  # fmt: skip
+def test_columns_outside_of_the_result_have_names(name: str, table: str, columns: tuple[str, ...]) -> None:
+    found = {each.name: each for each in open_savepoint(str(SAVEPOINTS / "2.3" / name)).tables}[table]
+    assert set(columns) <= set(found.columns)
+    assert "BYTES" not in found.describe()["columns"].values()
 
 
 def test_a_script_of_another_job_gives_no_names() -> None:
@@ -92,8 +109,14 @@ def of_rows(state: NamedState) -> bool:
 
 def values(row: bytes, types: list[str]) -> list[object]:
     """The values of the fields of a row, without views, by the slow reader."""
-    fields = zip(types, read_row(row, list(map(field_form, types))), strict=True)
-    return [field_value(type, field) for type, field in fields if not type.startswith("RAW(")]
+    found: list[object] = []
+    for type, field in zip(types, read_row(row, list(map(field_form, types))), strict=True):
+        if type.startswith(ACCUMULATORS):
+            size = int.from_bytes(field.word[:4], "little")
+            found += values((field.variable_part or b"")[:size], [*row_type(type)[1]])
+        elif not type.startswith("RAW("):
+            found.append(field_value(type, field))
+    return found
 
 
 def field_value(type: str, field: Field) -> object:
