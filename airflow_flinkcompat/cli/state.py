@@ -85,19 +85,17 @@ def show_command(path: str, script: str | None, opened: Opener, style: str) -> N
     Exit code 0: shown; 2: bad input.
     """
     savepoint = opened(path, script)
+    from airflow_flinkcompat.state import summarize
+
     with state_errors():
-        found = [
-            {**table.describe(), "entries": table.count(), **_windows(table.windows())} for table in savepoint.tables
-        ]
+        numbers = {each.table: each.to_dict() for each in summarize(savepoint)}
+    found = [{**table.describe(), **numbers[table.name]} for table in savepoint.tables]
     if style == "json":
         print_json({"savepoint": savepoint.path, "tables": found, "unreadable": dict(savepoint.unreadable)})
         return
     click.echo(f"{savepoint.path}: {len(savepoint.operators)} operators, {savepoint.size:,} bytes of keyed state")
     for each in filter(lambda table: table["entries"], found):
-        rows = f"{each['entries']:,} entries"
-        spread = f", windows {each['first_window']} to {each['last_window']}" if each["first_window"] else ""
-        lives = ", with a state TTL" if each["time_to_live"] else ""
-        click.echo(f"\n{each['name']}: {rows} in {each['operator']}, {each['kind']} {each['state']}{lives}{spread}")
+        click.echo(f"\n{each['name']}: {each['kind']} {each['state']} in {each['operator']}, {_numbers(each)}")
         click.echo(f"  {', '.join(f'{name} {type}' for name, type in each['columns'].items())}")
     if empty := [each["name"] for each in found if not each["entries"]]:
         click.echo(f"\nwithout entries: {', '.join(empty)}")
@@ -105,9 +103,14 @@ def show_command(path: str, script: str | None, opened: Opener, style: str) -> N
         click.echo(f"\noperator {operator} is not shown: {reason}")
 
 
-def _windows(found: tuple[str, str] | None) -> dict[str, str | None]:
-    first, last = found or (None, None)
-    return {"first_window": first, "last_window": last}
+def _numbers(table: dict[str, Any]) -> str:
+    """The numbers of a table in words."""
+    parts = [f"{table['entries']:,} entries of {table['keys']:,} keys", f"{table['bytes']:,} bytes"]
+    if table["first_window"]:
+        parts.append(f"windows {table['first_window']} to {table['last_window']}")
+    if table["time_to_live"]:
+        parts.append(f"with a state TTL, last accesses {table['first_access']} to {table['last_access']}")
+    return ", ".join(parts)
 
 
 @state_command.command("sql", short_help="Query the state in a savepoint.")

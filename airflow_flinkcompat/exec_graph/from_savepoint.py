@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from base64 import b64decode, b64encode
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -31,7 +30,7 @@ _NAMESPACES = {
     "TimeWindow": StateNamespace.WINDOW,
 }
 _ANOTHER = "so the job runs a different script or different settings (--old-set)"
-_TIMERS = re.compile("^_timer_state/(event|processing)_")
+_TIMERS = "_timer_state/"
 
 
 @dataclass(frozen=True)
@@ -325,12 +324,23 @@ def _service(timers: KeyedState, key: Serializer, namespaces: Container[str]) ->
     of_timers, namespace = _two_parts(timers.name, timers.value)
     if str(of_timers) != str(key):
         raise SavepointUnreadable(f"{timers.name} has keys of {of_timers}, but the operator has keys of {key}")
-    name = _TIMERS.sub("", timers.name)
+    _, name = timer_service(timers.name)
     return name if str(namespace) in namespaces else f"{name} by {namespace}"
 
 
+def timer_service(state: str) -> tuple[str, str]:
+    """The clock of a timer service, ``event`` or ``processing``, and its name, from the name of its state."""
+    clock, _, name = state.removeprefix(_TIMERS).partition("_")
+    return clock, name
+
+
+def namespace_of(serializer: Serializer | None) -> StateNamespace | None:
+    """The namespace that a serializer stores; None if it is unknown."""
+    return _NAMESPACES.get(serializer.name if serializer else "")
+
+
 def _state(state: KeyedState) -> NamedState:
-    namespace = _NAMESPACES.get(state.namespace.name if state.namespace else "")
+    namespace = namespace_of(state.namespace)
     if namespace is None:
         raise SavepointUnreadable(f"the state {state.name} has the unknown namespace {state.namespace}")
     key, value = _two_parts(state.name, state.value) if state.kind is KeyedStateKind.MAP else (None, state.value)

@@ -30,6 +30,8 @@ from airflow_flinkcompat.savepoint.runs import RUN_ERRORS, Runs, end_of_entry, r
 
 _ROWS = 1 << 16
 """Rows of a batch."""
+NO_ROW_KEY = -32
+"""Error code for a key whose form differs from the form that its serializer states."""
 
 
 class EntryPart(Enum):
@@ -125,7 +127,7 @@ class EntryForm:
             while wanted:
                 runs.at, count, wanted = _locate(runs.content, runs.at, plan, found)
                 if wanted < 0:
-                    raise _error(wanted)
+                    raise entry_error(wanted)
                 if count:
                     places = np.asarray(found, np.int64).reshape(-1, _PLACES)[:count]
                     arrays = [column(runs.content, places) for column in columns]
@@ -181,14 +183,14 @@ _NONE, _, _COUNTED, _SEPARATED = (form.value for form in RowFraming)
 _KEY, _END_OF_KEY, _MAP_KEY, _END_OF_MAP_KEY, _STAMP, _ROW, _END_OF_ROW, _WHOLE, _END, _POSITION = range(10)
 _PLACES = 10
 """Number of offsets that are stored for each row."""
-_NO_ROW_KEY = -32
 _ERRORS = {
     NOT_ROWS: "a value has another form than its serializer states",
-    _NO_ROW_KEY: "a key has another form than its serializer states",
+    NO_ROW_KEY: "a key has another form than its serializer states",
 }
 
 
-def _error(code: int) -> SavepointUnreadable:
+def entry_error(code: int) -> SavepointUnreadable:
+    """The error of an entry that cannot be read."""
     if code in RUN_ERRORS:
         return run_error(code)
     return SavepointUnreadable(f"{_ERRORS[code]}: the savepoint is damaged or its format is unknown")
@@ -211,11 +213,11 @@ def _locate(source: memoryview, at: int, plan: list[int], found: list[int]) -> t
             return at, count, end_of_key
         key = at + 4 + prefix + moment + 4
         if key > end_of_key:
-            return at, count, _NO_ROW_KEY
+            return at, count, NO_ROW_KEY
         after_row = key + uint32(source, key - 4)
         map_key = after_row + namespace + (4 if map_size > 0 else 0)
         if after_row < key + key_size or map_key > end_of_key or end_of_key < map_key + map_size:
-            return at, count, _NO_ROW_KEY
+            return at, count, NO_ROW_KEY
         content = end_of_key + 4 + flag + stamp
         rows, place = _rows_of(source, content, end, form, row_size)
         if rows < 0:

@@ -2,15 +2,18 @@
 
 from airflow_flinkcompat.state.comparison import TableDifference, compare
 from airflow_flinkcompat.state.query import QueryFailed, QueryResult, query
+from airflow_flinkcompat.state.summary import StateSummary, summarize
 from airflow_flinkcompat.state.tables import OpenSavepoint, StateTable, open_savepoint
 
 __all__ = [
     "QueryFailed",
     "QueryResult",
     "OpenSavepoint",
+    "StateSummary",
     "StateTable",
     "TableDifference",
     "compare",
     "open_savepoint",
     "query",
+    "summarize",
 ]

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 import duckdb
 import pyarrow as pa
 
+from airflow_flinkcompat.state.columns import LAST_ACCESS
 from airflow_flinkcompat.state.query import tables_in_sql
-from airflow_flinkcompat.state.tables import LAST_ACCESS, OpenSavepoint, StateTable
+from airflow_flinkcompat.state.tables import OpenSavepoint, StateTable
 
 SHOWN = 10
 """Number of differing rows that are shown of each table."""

@@ -1,0 +1,221 @@
+"""Names and places of the columns of a named state or of a timer service."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from airflow_flinkcompat.exec_graph.exec_node import row_type
+from airflow_flinkcompat.exec_graph.from_savepoint import namespace_of
+from airflow_flinkcompat.exec_graph.layout import CallPart, NamedState, StateField, StateLayout, StateNamespace
+from airflow_flinkcompat.savepoint.batches import EntryForm, EntryPart, StoredColumn
+from airflow_flinkcompat.savepoint.binary import KeyedStateKind, RowFraming
+from airflow_flinkcompat.savepoint.binary_row import split_type
+from airflow_flinkcompat.savepoint.keyed_state import KeyedState
+
+_MILLIS = "TIMESTAMP(3)"
+_WINDOWS: Mapping[StateNamespace, tuple[str, ...]] = {
+    StateNamespace.NONE: (),
+    StateNamespace.WINDOW_END: ("window_end",),
+    StateNamespace.WINDOW: ("window_start", "window_end"),
+}
+_VALUES = {"Int": "INT", "Long": "BIGINT", "Boolean": "BOOLEAN"}
+_SESSION = "TimeWindow"
+"""Serializer of the keys and values in the map from each session to the window that stores its values."""
+_REPRESENTATIVE = "stored_"
+"""Begin of the names of the columns of the window that stores a session's values."""
+_ACCUMULATOR = re.compile(r"org\.apache\.flink\.table\.runtime\.functions\.aggregate\.|ROW<`(first|last)Value` ")
+"""Types of accumulators that are rows in a field of the stored row."""
+_RESULTS = frozenset({"min", "max", "firstValue", "lastValue", "m2"})
+"""Fields of these accumulators that contain the value of the call."""
+_HIDDEN = "RAW("
+_MEASURED = frozenset(
+    [
+        "BOOLEAN",
+        "TINYINT",
+        "SMALLINT",
+        "INT",
+        "INTEGER",
+        "BIGINT",
+        "FLOAT",
+        "DOUBLE",
+        "DATE",
+        "TIME",
+        "DECIMAL",
+        "CHAR",
+        "VARCHAR",
+        "STRING",
+    ]
+)
+"""Types whose form outside of a row was measured."""
+LAST_ACCESS = "last_access"
+"""Column with the time of the last access of a value with a state TTL."""
+
+
+def entry_form(number: int, prefix: int, state: NamedState, layout: StateLayout) -> tuple[EntryForm, dict[str, str]]:
+    """The form of a state's entries, and the results that its columns determine."""
+    windows = _WINDOWS[state.namespace]
+    if any(each.map_key is not None and each.map_key.form == _SESSION for each in layout.states):
+        windows = tuple(f"{_REPRESENTATIVE}{name}" for name in windows)
+    columns = [*_keys(layout), *_of_namespace(windows)]
+    map_key, value = state.map_key, state.value
+    map_arity = len(map_key.fields) if map_key is not None and map_key.form == "row" else 0
+    fields = [] if map_key is None else _named(map_key.fields, "map_key")
+    part = EntryPart.MAP_KEY if map_arity else EntryPart.MAP_KEY_VALUE
+    if map_arity:
+        columns += [StoredColumn(name, each.type, part, at) for at, (name, each) in enumerate(fields)]
+    elif map_key is not None and map_key.form == _SESSION:
+        columns += _window(part, "window")
+    elif map_key is not None:
+        name, type = (
+            (fields[0][0], fields[0][1].type) if len(fields) == 1 else ("map_key", _VALUES.get(map_key.form, ""))
+        )
+        columns.append(StoredColumn(name, _outside(type), part))
+    in_key = {column.name for column in columns}
+    if state.time_to_live:
+        columns.append(StoredColumn(LAST_ACCESS, _MILLIS, EntryPart.STAMP))
+    if state.framing:
+        columns += [
+            column
+            for at, (name, each) in enumerate(_named(value.fields, "field"))
+            if not (each.words and name in in_key)
+            for column in _stored(name, each.type, at)
+        ]
+        if state.trailing == 4:
+            # A ranking stores the place among rows with equal sort keys.
+            own = "matches" if state.name.endswith("-records") else "position"
+            columns.append(StoredColumn(own, "INT", EntryPart.WHOLE))
+        elif state.trailing:
+            columns.append(StoredColumn("flag", "BOOLEAN", EntryPart.WHOLE))
+    elif value.form == _SESSION:
+        columns += _window(EntryPart.WHOLE, "stored_window")
+    else:
+        type = _outside(value.fields[0].type if value.form == "value" else _VALUES.get(value.form, ""))
+        if state.counts_rows:
+            columns.append(StoredColumn("count", "INT", EntryPart.WHOLE))
+            columns += [StoredColumn("matches", "INT", EntryPart.WHOLE, 4)] if state.counts_matches else []
+        else:
+            columns.append(StoredColumn("value", type, EntryPart.WHOLE))
+    if state.framing in (RowFraming.COUNTED, RowFraming.SEPARATED):
+        columns.append(StoredColumn("position", "BIGINT", EntryPart.POSITION))
+    form = EntryForm(
+        number, prefix, _distinct(columns), (len(layout.key), map_arity, len(value.fields) if state.framing else 0),
+        namespace=state.namespace.size, flag=state.kind is KeyedStateKind.MAP, stamp=state.time_to_live,
+        rows=state.framing, trailing=state.trailing,
+    )  # fmt: skip
+    averages = _averages(
+        value.fields, {column.place: column for column in form.columns if column.part is EntryPart.VALUE}
+    )
+    names = distinct([*form.schema.names, *averages])[len(form.columns) :]
+    return form, dict(zip(names, averages.values(), strict=True))
+
+
+def _stored(name: str, type: str, place: int) -> Iterator[StoredColumn]:
+    """The column of a field of a value, or one column for each field of an accumulator that is a row."""
+    if not _ACCUMULATOR.match(type):
+        yield from () if type.startswith(_HIDDEN) else (StoredColumn(name, type, EntryPart.VALUE, place),)
+        return
+    inner = list(zip(*row_type(type), strict=True))
+    for at, (part, inner_type) in enumerate(inner):
+        if not inner_type.startswith(_HIDDEN):
+            full = name if part in _RESULTS else f"{name}_{slug(part)}"
+            yield StoredColumn(full, inner_type, EntryPart.VALUE, place, (at, len(inner)))
+
+
+def _window(part: EntryPart, name: str) -> Iterator[StoredColumn]:
+    """The columns of a stored window outside of a row."""
+    for place, edge in ((0, "start"), (8, "end")):
+        yield StoredColumn(f"{name}_{edge}", _MILLIS, part, place)
+
+
+def window_columns(form: EntryForm) -> list[StoredColumn]:
+    """The columns of the current window: only the end, or the start and the end."""
+    return [
+        each
+        for each in form.columns
+        if (each.part is EntryPart.NAMESPACE and not each.name.startswith(_REPRESENTATIVE))
+        or (each.part is EntryPart.MAP_KEY_VALUE and each.type == _MILLIS)
+    ]
+
+
+def timer_form(number: int, prefix: int, stored: KeyedState, layout: StateLayout) -> EntryForm:
+    """The form of the entries of a timer service; the value serializer contains the namespace."""
+    namespace = namespace_of(stored.value.nested[1]) or StateNamespace.NONE
+    columns = [*_keys(layout), *_of_namespace(_WINDOWS[namespace]), StoredColumn("time", _MILLIS, EntryPart.MOMENT)]
+    return EntryForm(number, prefix, _distinct(columns), (len(layout.key), 0, 0), timers=True, namespace=namespace.size)
+
+
+def _keys(layout: StateLayout) -> Iterator[StoredColumn]:
+    for place, (name, each) in enumerate(_named(layout.key, "key")):
+        yield StoredColumn(name, each.type, EntryPart.KEY, place)
+
+
+def _of_namespace(names: Iterable[str]) -> Iterator[StoredColumn]:
+    for place, name in enumerate(names):
+        yield StoredColumn(name, _MILLIS, EntryPart.NAMESPACE, place)
+
+
+def _named(fields: Iterable[StateField], fallback: str) -> list[tuple[str, StateField]]:
+    """Return fields with their SQL names: ``sum_b``, or ``avg_b_sum`` for a part of an aggregate call."""
+    found = []
+    parts = Counter(each.meaning.call for each in fields if isinstance(each.meaning, CallPart))
+    for place, each in enumerate(fields):
+        name = slug(each.words.replace("*", "all")) if each.words else f"{fallback}_{place}"
+        if isinstance(each.meaning, CallPart) and parts[each.meaning.call] > 1:
+            name += f"_{slug(each.meaning.part)}"
+        found.append((name, each))
+    return found
+
+
+def _averages(fields: Iterable[StateField], columns: Mapping[int, StoredColumn]) -> dict[str, str]:
+    """Return SQL expressions of the averages whose sum and count are stored.
+
+    Flink truncates the averages of integers. Averages of decimals are left out: DuckDB rounds them differently.
+    """
+    of_call: dict[object, dict[str, str]] = {}
+    names: dict[object, str] = {}
+    for place, each in enumerate(fields):
+        if not isinstance(each.meaning, CallPart) or each.meaning.function != "AVG":
+            continue
+        if place in columns and "DECIMAL" not in each.type:
+            of_call.setdefault(each.meaning.call, {})[each.meaning.part] = columns[place].name
+            names[each.meaning.call] = slug(each.words)
+    whole = {column.name for column in columns.values() if column.type.startswith("BIGINT")}
+    return {
+        names[call]: f'"{parts["sum"]}" {"//" if parts["sum"] in whole else "/"} nullif("{parts["count"]}", 0)'
+        for call, parts in of_call.items()
+        if parts.keys() >= {"sum", "count"}
+    }
+
+
+def _outside(type: str) -> str:
+    """The type of a value outside of a row; bytes if its form was not measured."""
+    return type if split_type(type)[0] in _MEASURED else "BYTES"
+
+
+def shown_type(type: str) -> str:
+    return type.removesuffix(" NOT NULL").replace("VARCHAR(2147483647)", "STRING")
+
+
+def slug(words: str) -> str:
+    """Words as a name in SQL."""
+    return re.sub(r"\W+", "_", words).strip("_").lower()
+
+
+def _distinct(columns: Sequence[StoredColumn]) -> tuple[StoredColumn, ...]:
+    names = distinct([column.name for column in columns])
+    return tuple(replace(column, name=name) for column, name in zip(columns, names, strict=True))
+
+
+def distinct(names: Sequence[str]) -> list[str]:
+    """Names with a number after each repeated name, so that all names differ."""
+    found: dict[str, None] = {}
+    for name in names:
+        made, number = name, 1
+        while made in found or (number > 1 and made in names):
+            number += 1
+            made = f"{name}_{number}"
+        found[made] = None
+    return list(found)
