@@ -50,6 +50,9 @@ _MEASURED = frozenset(
     ]
 )
 """Types whose form outside of a row was measured."""
+_DIGITS, _LEAST_SCALE = 38, 6
+_LARGEST = 10**_DIGITS
+"""Precision and least scale of an average of decimals in Flink."""
 LAST_ACCESS = "last_access"
 """Column with the time of the last access of a value with a state TTL."""
 
@@ -162,7 +165,9 @@ def _named(fields: Iterable[StateField], fallback: str) -> list[tuple[str, State
     found = []
     parts = Counter(each.meaning.call for each in fields if isinstance(each.meaning, CallPart))
     for place, each in enumerate(fields):
-        name = slug(each.words.replace("*", "all")) if each.words else f"{fallback}_{place}"
+        name = slug(each.words.replace("*", "all"))
+        if not name or name.isdigit():  # The planner names a computed column ``$3``.
+            name = f"{fallback}_{place}"
         if isinstance(each.meaning, CallPart) and parts[each.meaning.call] > 1:
             name += f"_{slug(each.meaning.part)}"
         found.append((name, each))
@@ -170,24 +175,34 @@ def _named(fields: Iterable[StateField], fallback: str) -> list[tuple[str, State
 
 
 def _averages(fields: Iterable[StateField], columns: Mapping[int, StoredColumn]) -> dict[str, str]:
-    """Return SQL expressions of the averages whose sum and count are stored.
-
-    Flink truncates the averages of integers. Averages of decimals are left out: DuckDB rounds them differently.
-    """
-    of_call: dict[object, dict[str, str]] = {}
+    """Return SQL expressions of the averages whose sum and count are stored."""
+    of_call: dict[object, dict[str, StoredColumn]] = {}
     names: dict[object, str] = {}
     for place, each in enumerate(fields):
-        if not isinstance(each.meaning, CallPart) or each.meaning.function != "AVG":
-            continue
-        if place in columns and "DECIMAL" not in each.type:
-            of_call.setdefault(each.meaning.call, {})[each.meaning.part] = columns[place].name
+        if isinstance(each.meaning, CallPart) and each.meaning.function == "AVG" and place in columns:
+            of_call.setdefault(each.meaning.call, {})[each.meaning.part] = columns[place]
             names[each.meaning.call] = slug(each.words)
-    whole = {column.name for column in columns.values() if column.type.startswith("BIGINT")}
     return {
-        names[call]: f'"{parts["sum"]}" {"//" if parts["sum"] in whole else "/"} nullif("{parts["count"]}", 0)'
+        names[call]: average(parts["sum"], f'"{parts["count"].name}"')
         for call, parts in of_call.items()
         if parts.keys() >= {"sum", "count"}
     }
+
+
+def average(total: StoredColumn, count: str) -> str:
+    """An average in SQL. Flink truncates averages of integers, and rounds averages of decimals half up."""
+    root, _, scale = split_type(total.type)
+    name = f'"{total.name}"'
+    if root != "DECIMAL":
+        return f"{name} {'//' if root == 'BIGINT' else '/'} nullif({count}, 0)"
+    more, digits = 10 ** max(_LEAST_SCALE - scale, 0), max(_LEAST_SCALE, scale)
+    unscaled = f"CAST(replace(CAST(abs({name}) AS VARCHAR), '.', '') AS HUGEINT)"
+    whole, rest = f"({unscaled} // {count})", f"({unscaled} % {count})"
+    average = f"({whole} * {more} + (2 * {rest} * {more} + {count}) // (2 * {count}))"
+    sign, after = f"CASE WHEN {name} < 0 THEN '-' ELSE '' END", f"CAST({average} % {10**digits} AS VARCHAR)"
+    text = f"{sign} || {average} // {10**digits} || '.' || lpad({after}, {digits}, '0')"
+    known = f"{count} > 0 AND {whole} < {_LARGEST // more}"
+    return f"CASE WHEN {known} THEN CAST({text} AS DECIMAL({_DIGITS}, {digits})) END"
 
 
 def _outside(type: str) -> str:

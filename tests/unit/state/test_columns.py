@@ -1,10 +1,16 @@
-"""Names of columns and tables."""
+"""Names of columns and tables, and averages in SQL."""
 
 from __future__ import annotations
 
+from decimal import ROUND_HALF_UP, Decimal, localcontext
+
+import duckdb
 import pytest
 
-from airflow_flinkcompat.state.columns import distinct
+from airflow_flinkcompat.savepoint.batches import EntryPart, StoredColumn
+from airflow_flinkcompat.state.columns import average, distinct
+
+SUMS = ("0", "1", "-1", "10", "7.5", "2", "-2", "22.0001", "-10.5", "0.01")
 
 
 @pytest.mark.parametrize(
@@ -18,3 +24,27 @@ from airflow_flinkcompat.state.columns import distinct
 )
 def test_names_differ(names: list[str], expected: list[str]) -> None:
     assert distinct(names) == expected
+
+
+@pytest.mark.parametrize("scale", [0, 2, 6, 9])
+def test_averages_of_decimals_are_rounded_half_up(scale: int) -> None:
+    largest = "9" * (38 - scale)
+    column = StoredColumn("total", f"DECIMAL(38, {scale})", EntryPart.VALUE)
+    unit, digits = Decimal(1).scaleb(-scale), Decimal(1).scaleb(-max(scale, 6))
+    with localcontext(prec=100), duckdb.connect() as connection:
+        connection.execute(f'CREATE TABLE sums ("total" DECIMAL(38, {scale}), "count" BIGINT)')
+        for total in (*SUMS, largest):
+            for count in (0, 1, 3, 7, 9_999_999_999):
+                connection.execute("INSERT INTO sums VALUES (?, ?)", [str(Decimal(total).quantize(unit)), count])
+        sql = f'SELECT "total", "count", {average(column, chr(34) + "count" + chr(34))} FROM sums'
+        for total, count, found in connection.sql(sql).fetchall():
+            expected = (total / count).quantize(digits, ROUND_HALF_UP) if count else None
+            # Flink has no digits left for a larger average.
+            fits = expected is not None and abs(expected) < Decimal(10) ** 38 * digits
+            assert found == (expected if fits else None)
+
+
+def test_averages_of_integers_are_truncated() -> None:
+    sql = average(StoredColumn("total", "BIGINT", EntryPart.VALUE), '"count"')
+    rows = duckdb.sql(f"SELECT {sql} FROM (VALUES (7, 2), (-7, 2), (3, 0), (NULL, 1)) AS sums(total, count)").fetchall()
+    assert rows == [(3,), (-3,), (None,), (None,)]
