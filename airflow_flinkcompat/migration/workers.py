@@ -44,7 +44,7 @@ class Workers(Protocol):
 def read_parts(stored: Iterable[KeyGroups], workers: Workers) -> list[tuple[KeyGroups, range]]:
     parts = []
     for each in stored:
-        groups = range(each.first, each.first + len(each.begins))
+        groups = each.numbers
         size = each.handle.size if each.handle is not None else 0
         step = -(-len(groups) // workers.parts(size, len(groups))) or 1
         parts += [(each, groups[at : at + step]) for at in range(0, len(groups), step)]

@@ -5,8 +5,8 @@ A compiled loop finds the parts of each entry; further loops copy one column eac
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Container, Iterator
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 
 import numpy as np
@@ -106,13 +106,17 @@ class EntryForm:
         """The schema of its batches."""
         return pa.schema([(column.name, arrow_type(column.type)) for column in self.columns])
 
-    def batches(self, file: KeyedFile) -> Iterator[pa.RecordBatch]:
-        """Read the entries of the state from a file.
+    def only(self, names: Collection[str]) -> EntryForm:
+        """The form with some of its columns."""
+        return replace(self, columns=tuple(column for column in self.columns if column.name in names))
+
+    def batches(self, file: KeyedFile, groups: Container[int] | None = None) -> Iterator[pa.RecordBatch]:
+        """Read the entries of the state from all key groups of a file, or only from ``groups``.
 
         Raises SavepointUnreadable, which names the file, if the file is damaged.
         """
         columns = [self._reader(column) for column in self.columns]
-        for _, group in file.groups():
+        for _, group in file.groups(groups):
             with naming_file(file.content.name):
                 yield from self._of_group(group, columns)
 

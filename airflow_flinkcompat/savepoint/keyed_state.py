@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import struct
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from types import TracebackType
@@ -189,8 +189,8 @@ class KeyedFile:
     stored: KeyGroups
     content: StoredContent
 
-    def groups(self, within: range | None = None) -> Iterator[tuple[int, bytes]]:
-        """Number and uncompressed content of all non-empty key groups, or of those in the range ``within``."""
+    def groups(self, within: Container[int] | None = None) -> Iterator[tuple[int, bytes]]:
+        """Number and uncompressed content of all non-empty key groups, or of those in ``within``."""
         begins = sorted(begin for begin in self.stored.begins if begin > 0)
         if len(set(begins)) != len(begins):
             raise SavepointUnreadable(f"{self.content.name}: two key groups begin at the same byte")

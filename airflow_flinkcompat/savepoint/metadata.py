@@ -122,6 +122,16 @@ class KeyGroups:
     handle: Handle | None
     id: str = ""
 
+    @property
+    def numbers(self) -> range:
+        """Numbers of the key groups."""
+        return range(self.first, self.first + len(self.begins))
+
+    @property
+    def filled(self) -> list[int]:
+        """Numbers of the key groups that contain entries."""
+        return [number for number, begin in zip(self.numbers, self.begins, strict=True) if begin > 0]
+
     def to_bytes(self) -> bytes:
         begins = struct.pack(f">{len(self.begins)}q", *self.begins)
         last = write_text(self.id) if self.form is KeyedForm.KEY_GROUPS_WITH_ID else b""

@@ -8,8 +8,11 @@ from dataclasses import dataclass
 
 import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset
 
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
+from airflow_flinkcompat.state.scan_filter import ScanFilter
 from airflow_flinkcompat.state.tables import OpenSavepoint, StateTable
 
 _BATCH = 10_000
@@ -74,41 +77,65 @@ def tables_in_sql(savepoints: Mapping[str, OpenSavepoint]) -> Iterator[duckdb.Du
 
     Errors of DuckDB in the block are raised as QueryFailed, or as SavepointUnreadable if a file is damaged.
     """
-    streams: list[_TableStream] = []
+    stored: list[_StoredTable] = []
     with duckdb.connect(":memory:", config={"enable_external_access": "false"}) as connection:
         for schema, savepoint in savepoints.items():
-            connection.execute(f'CREATE SCHEMA IF NOT EXISTS "{schema}"')
+            connection.execute(f"CREATE SCHEMA IF NOT EXISTS \"{schema}\"; SET schema = '{schema}'")
             for table in savepoint.tables:
-                stored = f"{schema}__{table.name}__stored"
-                streams.append(_TableStream(table))
-                connection.register(stored, streams[-1])
+                stored.append(_StoredTable(table))
                 computed = "".join(f', {expression} AS "{column}"' for column, expression in table.averages.items())
-                connection.execute(f'CREATE VIEW "{schema}"."{table.name}" AS SELECT *{computed} FROM "{stored}"')
+                connection.from_arrow(stored[-1]).project(f"*{computed}").create_view(table.name)
         try:
             yield connection
         except (duckdb.Error, pa.ArrowException) as error:
-            damaged = next((stream.error for stream in streams if stream.error is not None), None)
+            damaged = next((table.error for table in stored if table.error is not None), None)
             if damaged is not None:
                 raise damaged from None
             raise QueryFailed(str(error)) from None
 
 
-class _TableStream:
-    """A table that DuckDB may read several times; keeps the error of a damaged savepoint."""
+class _StoredTable(pyarrow.dataset.Dataset):  # type: ignore[misc]
+    """A table that DuckDB scans several times, each time with the columns and the filter that it needs.
+
+    DuckDB passes a filter only if Arrow applies it exactly as DuckDB.
+    """
 
     def __init__(self, table: StateTable) -> None:
         self.table = table
         self.error: SavepointUnreadable | None = None
 
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        reader = pa.RecordBatchReader.from_batches(self.table.schema, self._batches())
-        return reader.__arrow_c_stream__(requested_schema)
+    @property
+    def schema(self) -> pa.Schema:
+        return self.table.schema
+
+    def scanner(self, columns: list[str] | None = None, filter: pc.Expression | None = None) -> _Scan:
+        return _Scan(self, columns or self.schema.names, filter)
+
+
+@dataclass(frozen=True)
+class _Scan:
+    """One scan of a table, in the form in which DuckDB reads a dataset."""
+
+    stored: _StoredTable
+    columns: list[str]
+    filter: pc.Expression | None
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        schema = pa.schema([self.stored.schema.field(name) for name in self.columns])
+        return pa.RecordBatchReader.from_batches(schema, self._batches())
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
+        table, used, groups = self.stored.table, frozenset(self.columns), None
+        if self.filter is not None:
+            read = ScanFilter.read(self.filter)
+            used |= read.columns
+            groups = read.key_groups(table.key, table.max_parallelism)
         try:
-            yield from self.table.batches()
+            for batch in table.batches(used, groups):
+                kept = batch if self.filter is None else batch.filter(self.filter)
+                yield kept.select(self.columns)
         except SavepointUnreadable as error:
-            self.error = error
+            self.stored.error = error
             raise
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,7 +12,7 @@ from airflow_flinkcompat.exec_graph.from_planner import readable_name
 from airflow_flinkcompat.exec_graph.from_savepoint import layout_of, timer_service
 from airflow_flinkcompat.exec_graph.layout import StateLayout
 from airflow_flinkcompat.exec_graph.model import StateSpec
-from airflow_flinkcompat.savepoint.batches import EntryForm, EntryPart
+from airflow_flinkcompat.savepoint.batches import EntryForm, EntryPart, StoredColumn
 from airflow_flinkcompat.savepoint.binary import KeyedStateKind, SavepointUnreadable
 from airflow_flinkcompat.savepoint.keyed_state import KeyedFile, KeyedHeader, open_keyed, prefix_length
 from airflow_flinkcompat.savepoint.metadata import KeyGroups, OperatorState
@@ -33,6 +33,7 @@ class StateTable:
         time_to_live: True if values store their last access time.
         averages: SQL expressions that compute averages from two stored columns, by name of the average.
         form: Form of the entries.
+        max_parallelism: Number of key groups of the operator.
     """
 
     name: str
@@ -43,6 +44,7 @@ class StateTable:
     time_to_live: bool
     averages: Mapping[str, str]
     form: EntryForm
+    max_parallelism: int
     path: str
     stored: tuple[KeyGroups, ...] = field(repr=False)
     names: tuple[str, ...] = field(repr=False)
@@ -58,13 +60,24 @@ class StateTable:
         return (*self.form.schema.names, *self.averages)
 
     @property
+    def key(self) -> tuple[StoredColumn, ...]:
+        """Columns of the key, in the order of the fields of the stored key."""
+        return tuple(column for column in self.form.columns if column.part is EntryPart.KEY)
+
+    @property
     def identity(self) -> tuple[str, ...]:
         """Names of the columns that identify a row: key, window, map key, time of a timer, and position."""
         of_value = (EntryPart.STAMP, EntryPart.VALUE, EntryPart.WHOLE)
         return tuple(column.name for column in self.form.columns if column.part not in of_value)
 
-    def batches(self) -> Iterator[pa.RecordBatch]:
-        """Read all rows, a key group at a time.
+    def batches(
+        self, columns: Collection[str] | None = None, groups: Collection[int] | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """Read rows, a key group at a time.
+
+        Args:
+            columns: Names of the columns to read, in any order; None for all.
+            groups: Numbers of the key groups to read; None for all. Files without these key groups are not opened.
 
         Yields:
             Record batches of at most some 65,000 rows, or the rows of one entry.
@@ -72,10 +85,13 @@ class StateTable:
         Raises:
             SavepointUnreadable: The savepoint is out of reach or damaged; the message names the file.
         """
+        form = self.form if columns is None else self.form.only(columns)
         for stored in self.stored:
+            if groups is not None and not any(group in groups for group in stored.filled):
+                continue
             with open_keyed(stored, self.path) as file:
                 require_order(file, self.names)
-                yield from self.form.batches(file)
+                yield from form.batches(file, groups)
 
     def describe(self) -> dict[str, Any]:
         """Describe the table in JSON.
@@ -185,8 +201,9 @@ def _tables(
             clock, service = timer_service(stored.name)
             suffix = "timers" if clock == "event" else "processing_timers"
             yield StateTable(
-                f"{base}__{suffix}", name, operator.id, service, "timers", False, {}, form, path, keyed, names
-            )
+                f"{base}__{suffix}", name, operator.id, service, "timers", False, {}, form,
+                operator.max_parallelism, path, keyed, names,
+            )  # fmt: skip
             continue
         state = by_name[stored.name]
         form, averages = entry_form(number, prefix, state, layout)
@@ -194,8 +211,9 @@ def _tables(
         table = base if alone else f"{base}__{slug(state.name)}"
         kind = stored.kind.name.lower()
         yield StateTable(
-            table, name, operator.id, state.name, kind, state.time_to_live, averages, form, path, keyed, names
-        )
+            table, name, operator.id, state.name, kind, state.time_to_live, averages, form,
+            operator.max_parallelism, path, keyed, names,
+        )  # fmt: skip
 
 
 def _base(spec: StateSpec | None) -> str:
