@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,8 +21,6 @@ from airflow_flinkcompat.model import InputError
 from airflow_flinkcompat.secrets import mask_secrets
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from airflow_flinkcompat.exec_graph.model import StateSpec
     from airflow_flinkcompat.state import OpenSavepoint, TableDifference
 
@@ -141,6 +138,7 @@ def sql_command(path: str, sql: str, script: str | None, opened: Opener, style: 
         raise InputError("--output needs another format than table: add --format csv, json, parquet or arrow")
     with command_errors("state", "state"):
         from airflow_flinkcompat.state import QueryFailed, query
+        from airflow_flinkcompat.state.output import write_rows
     try:
         with state_errors(), query(opened(path, script), sql) as result:
             if style == "table":
@@ -149,62 +147,9 @@ def sql_command(path: str, sql: str, script: str | None, opened: Opener, style: 
                 if more:
                     click.echo(f"only the first {_MAX_ROWS:,} rows are shown: use --format csv or json", err=True)
             else:
-                _write(result.reader(), style, output)
+                write_rows(result.reader(), style, output)
     except QueryFailed as error:
         raise InputError(mask_secrets(f"{error}")) from None
-
-
-def _write(rows: pa.RecordBatchReader, style: str, output: Path | None) -> None:
-    with _opened(output) as file, _writer(rows.schema, style, file) as write:
-        for batch in rows:
-            write(batch)
-
-
-@contextmanager
-def _opened(output: Path | None) -> Iterator[Any]:
-    if output is None:
-        yield sys.stdout.buffer
-        return
-    with output.open("wb") as file:
-        yield file
-
-
-@contextmanager
-def _writer(schema: pa.Schema, style: str, file: Any) -> Iterator[Callable[[pa.RecordBatch], object]]:
-    """Open a writer of row batches in an output format."""
-    if style == "csv":
-        import pyarrow
-        from pyarrow.csv import CSVWriter
-
-        with CSVWriter(file, _with_hex(schema.empty_table()).schema) as csv:
-            yield lambda batch: csv.write_table(_with_hex(pyarrow.Table.from_batches([batch])))
-    elif style == "parquet":
-        from pyarrow.parquet import ParquetWriter
-
-        with ParquetWriter(file, schema) as parquet:
-            yield parquet.write_batch
-    elif style == "arrow":
-        from pyarrow.ipc import new_stream
-
-        with new_stream(file, schema) as arrow:
-            yield arrow.write_batch
-    else:
-        yield lambda batch: file.write("".join(map(_json_line, batch.to_pylist())).encode())
-
-
-def _with_hex(rows: pa.Table) -> pa.Table:
-    """Rows with bytes as hexadecimal digits, which fit into CSV."""
-    import pyarrow
-
-    for place, column in enumerate(rows.schema):
-        if pyarrow.types.is_binary(column.type):
-            digits = [None if value is None else value.hex() for value in rows.column(place).to_pylist()]
-            rows = rows.set_column(place, column.name, pyarrow.array(digits, pyarrow.string()))
-    return rows
-
-
-def _json_line(row: dict[str, Any]) -> str:
-    return json.dumps(row, default=lambda value: value.hex() if isinstance(value, bytes) else str(value)) + "\n"
 
 
 @state_command.command("diff", short_help="Compare the state in two savepoints.")
@@ -249,7 +194,8 @@ def diff_command(
 
 
 def _difference_json(difference: TableDifference) -> dict[str, Any]:
-    rows = [] if difference.rows is None else difference.rows.to_pylist()
+    from airflow_flinkcompat.state.output import json_rows
+
     return {
         "table": difference.table,
         "only_in": difference.only_in,
@@ -259,7 +205,7 @@ def _difference_json(difference: TableDifference) -> dict[str, Any]:
         "columns": dict(difference.columns),
         "new_columns": list(difference.new_columns),
         "old_columns": list(difference.old_columns),
-        "rows": [json.loads(_json_line(row)) for row in rows],
+        "rows": [] if difference.rows is None else list(map(json.loads, json_rows(difference.rows))),
     }
 
 
@@ -282,6 +228,6 @@ def _difference_lines(difference: TableDifference) -> Iterator[str]:
         if names:
             yield f"  {words} columns: {', '.join(names)}"
     if difference.rows is not None and difference.rows.num_rows:
-        from airflow_flinkcompat.state.query import text_table
+        from airflow_flinkcompat.state.output import text_table
 
         yield from (f"  {line}" for line in text_table(difference.rows).splitlines())

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset
 
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
+from airflow_flinkcompat.state.output import text_table
 from airflow_flinkcompat.state.scan_filter import ScanFilter
 from airflow_flinkcompat.state.tables import OpenSavepoint, StateTable
 
@@ -68,7 +69,8 @@ def query(savepoint: OpenSavepoint, sql: str) -> Iterator[QueryResult]:
         relation = connection.sql(sql)
         if relation is None:
             raise QueryFailed("the statement returns no rows: write a SELECT")
-        yield QueryResult(relation)
+        # Project all columns, because DuckDB then numbers columns with equal names.
+        yield QueryResult(relation.project("*"))
 
 
 @contextmanager
@@ -137,21 +139,3 @@ class _Scan:
         except SavepointUnreadable as error:
             self.stored.error = error
             raise
-
-
-def _cell(value: object) -> str:
-    return "NULL" if value is None else value.hex() if isinstance(value, bytes) else str(value)
-
-
-def text_table(rows: pa.Table) -> str:
-    """Format rows as a text table with aligned columns."""
-    names = rows.schema.names
-    cells = [[_cell(value) for value in column.to_pylist()] for column in rows.columns]
-    widths = [max(map(len, (name, *column))) for name, column in zip(names, cells, strict=True)]
-
-    def line(values: tuple[str, ...]) -> str:
-        return "  ".join(value.ljust(width) for value, width in zip(values, widths, strict=True)).rstrip()
-
-    return "\n".join(
-        [line(tuple(names)), line(tuple("-" * width for width in widths)), *map(line, zip(*cells, strict=True))]
-    )

@@ -1,0 +1,88 @@
+"""Rows in formats that cannot represent all values of SQL."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from airflow_flinkcompat.state import QueryFailed, open_savepoint, query
+from airflow_flinkcompat.state.output import json_rows, text_table, write_rows
+from dev.measure.savepoint_fixtures import FOLDER
+
+SAVEPOINT = str(FOLDER / "hopping-windows-become-tumbling-ones" / "old")
+LATE = 2_932_897
+"""Days from 1970 to the first day of the year 10000."""
+ROWS = pa.table(
+    {
+        "number": pa.array([float("nan"), float("inf"), -1.5]),
+        "day": pa.array([LATE, 0, None], pa.date32()),
+        "moment": pa.array([LATE * 86_400_000, 0, None], pa.timestamp("ms")),
+        "content": pa.array([b"\0\xff", b"", None]),
+        "many": pa.array([[float("-inf"), None], [], None], pa.list_(pa.float64())),
+    }
+)
+JSON = (
+    '{"number": "NaN", "day": "10000-01-01", "moment": "10000-01-01 00:00:00.000", "content": "00ff", '
+    '"many": ["-Infinity", null]}\n'
+    '{"number": "Infinity", "day": "1970-01-01", "moment": "1970-01-01 00:00:00.000", "content": "", "many": []}\n'
+    '{"number": -1.5, "day": null, "moment": null, "content": null, "many": null}\n'
+)
+
+
+def written(rows: pa.Table, style: str, folder: Path) -> bytes:
+    write_rows(rows.to_reader(), style, folder / "rows")
+    assert [path.name for path in folder.iterdir()] == ["rows"]
+    return (folder / "rows").read_bytes()
+
+
+def test_json_of_values_that_python_or_json_lacks(tmp_path: Path) -> None:
+    assert written(ROWS, "json", tmp_path).decode() == JSON
+    for line in json_rows(ROWS):
+        json.loads(line, parse_constant=pytest.fail)
+
+
+def test_csv_and_text_of_the_same_values(tmp_path: Path) -> None:
+    assert written(ROWS, "csv", tmp_path).decode().splitlines()[1] == (
+        'nan,10000-01-01,10000-01-01 00:00:00.000,"00ff","[""-Infinity"", null]"'
+    )
+    assert text_table(ROWS).splitlines()[2].split()[:3] == ["nan", "10000-01-01", "10000-01-01"]
+
+
+def test_a_failed_query_leaves_the_former_file(tmp_path: Path) -> None:
+    file = tmp_path / "rows.csv"
+    file.write_text("former\n", "utf-8")
+    failing = (
+        "SELECT CASE WHEN sum_b > 3 THEN error('stop') END FROM (SELECT field_0 AS sum_b FROM globalwindowaggregate)"
+    )
+    with pytest.raises(QueryFailed, match="stop"), query(open_savepoint(SAVEPOINT), failing) as result:
+        write_rows(result.reader(), "csv", file)
+    assert file.read_text("utf-8") == "former\n"
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_a_link_remains_a_link(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "file")
+    write_rows(ROWS.to_reader(), "json", tmp_path / "link")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "file").read_text("utf-8") == JSON
+
+
+def test_columns_with_equal_names_are_numbered() -> None:
+    with query(open_savepoint(SAVEPOINT), "SELECT 1 AS a, 2 AS a, 3 AS b") as result:
+        assert result.reader().read_all().to_pylist() == [{"a": 1, "a_1": 2, "b": 3}]
+
+
+def test_the_list_of_tables_has_the_tables_of_state_show_alone() -> None:
+    savepoint = open_savepoint(SAVEPOINT)
+    for sql in ("SHOW TABLES", "SELECT table_name FROM information_schema.tables ORDER BY ALL"):
+        with query(savepoint, sql) as result:
+            names = [row[0] for row in zip(*result.reader().read_all().to_pydict().values(), strict=True)]
+        assert names == sorted(table.name for table in savepoint.tables)
+
+
+def test_a_moment_in_a_table_of_text() -> None:
+    assert text_table(pa.table({"at": [datetime.datetime(2024, 1, 1)]})).splitlines()[-1] == "2024-01-01 00:00:00"
