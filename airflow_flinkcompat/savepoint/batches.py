@@ -51,6 +51,8 @@ class EntryPart(Enum):
     """The last access time of a value with a state TTL."""
     VALUE = auto()
     """A field of a row of the value."""
+    ELEMENT = auto()
+    """An element of a list of texts."""
     WHOLE = auto()
     """A value without rows, or the bytes that follow each row of a value."""
     POSITION = auto()
@@ -144,22 +146,15 @@ class EntryForm:
         type, place = column.type, column.place
         keys, map_keys, values = self.arities
 
-        def field(begin: int, end: int, arity: int) -> _ReadColumn:
-            if (inner := column.inner) is not None:
-                return lambda source, found: nested_column(
-                    source, found[:, begin], found[:, end], arity, place, inner, type
-                )
-            return lambda source, found: field_column(source, found[:, begin], found[:, end], arity, place, type)
-
         match column.part:
             case EntryPart.MOMENT:
                 return lambda source, found: moment_column(source, found[:, _KEY] - 12, type)
             case EntryPart.KEY:
-                return field(_KEY, _END_OF_KEY, keys)
+                return _field_reader(column, _KEY, _END_OF_KEY, keys)
             case EntryPart.NAMESPACE:
                 return lambda source, found: number_column(source, found[:, _END_OF_KEY] + 8 * place, 8, type)
             case EntryPart.MAP_KEY:
-                return field(_MAP_KEY, _END_OF_MAP_KEY, map_keys)
+                return _field_reader(column, _MAP_KEY, _END_OF_MAP_KEY, map_keys)
             case EntryPart.MAP_KEY_VALUE:
                 return lambda source, found: value_column(
                     source, found[:, _MAP_KEY] + place, found[:, _END_OF_MAP_KEY], type
@@ -167,7 +162,9 @@ class EntryForm:
             case EntryPart.STAMP:
                 return lambda source, found: number_column(source, found[:, _STAMP], 8, type)
             case EntryPart.VALUE:
-                return field(_ROW, _END_OF_ROW, values)
+                return _field_reader(column, _ROW, _END_OF_ROW, values)
+            case EntryPart.ELEMENT:
+                return lambda source, found: value_column(source, found[:, _ROW] - 4, found[:, _END_OF_ROW], type)
             case EntryPart.WHOLE:
                 return lambda source, found: value_column(source, found[:, _WHOLE] + place, found[:, _END], type)
             case EntryPart.POSITION:
@@ -179,6 +176,14 @@ class EntryForm:
         return numbers(
             [self.prefix, moment, self.namespace, self.flag, 8 * self.stamp, self.rows, self.trailing, *ends]
         )
+
+
+def _field_reader(column: StoredColumn, begin: int, end: int, arity: int) -> _ReadColumn:
+    """Return a function that reads a field of a row between two of its offsets."""
+    type, place, inner = column.type, column.place, column.inner
+    if inner is None:
+        return lambda source, found: field_column(source, found[:, begin], found[:, end], arity, place, type)
+    return lambda source, found: nested_column(source, found[:, begin], found[:, end], arity, place, inner, type)
 
 
 _ReadColumn = Callable[[memoryview, Places], pa.Array]

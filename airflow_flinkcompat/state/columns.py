@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from airflow_flinkcompat.exec_graph.exec_node import row_type
@@ -50,6 +50,7 @@ _MEASURED = frozenset(
     ]
 )
 """Types whose form outside of a row was measured."""
+_TEXTS = frozenset({"CHAR", "VARCHAR", "STRING"})
 _DIGITS, _LEAST_SCALE = 38, 6
 _LARGEST = 10**_DIGITS
 """Precision and least scale of an average of decimals in Flink."""
@@ -79,40 +80,51 @@ def entry_form(number: int, prefix: int, state: NamedState, layout: StateLayout)
     in_key = {column.name for column in columns}
     if state.time_to_live:
         columns.append(StoredColumn(LAST_ACCESS, _MILLIS, EntryPart.STAMP))
-    if state.framing:
-        columns += [
-            column
-            for at, (name, each) in enumerate(_named(value.fields, "field"))
-            if not (each.words and name in in_key)
-            for column in _stored(name, each.type, at)
-        ]
-        if state.trailing == 4:
-            # A ranking stores the place among rows with equal sort keys.
-            own = "matches" if state.name.endswith("-records") else "position"
-            columns.append(StoredColumn(own, "INT", EntryPart.WHOLE))
-        elif state.trailing:
-            columns.append(StoredColumn("flag", "BOOLEAN", EntryPart.WHOLE))
-    elif value.form == _SESSION:
-        columns += _window(EntryPart.WHOLE, "stored_window")
-    else:
-        type = _outside(value.fields[0].type if value.form == "value" else _VALUES.get(value.form, ""))
-        if state.counts_rows:
-            columns.append(StoredColumn("count", "INT", EntryPart.WHOLE))
-            columns += [StoredColumn("matches", "INT", EntryPart.WHOLE, 4)] if state.counts_matches else []
-        else:
-            columns.append(StoredColumn("value", type, EntryPart.WHOLE))
-    if state.framing in (RowFraming.COUNTED, RowFraming.SEPARATED):
+    rows = RowFraming.SEPARATED if _lists_texts(state) else state.framing
+    columns += _of_value(state, in_key)
+    if rows in (RowFraming.COUNTED, RowFraming.SEPARATED):
         columns.append(StoredColumn("position", "BIGINT", EntryPart.POSITION))
     form = EntryForm(
         number, prefix, _distinct(columns), (len(layout.key), map_arity, len(value.fields) if state.framing else 0),
         namespace=state.namespace.size, flag=state.kind is KeyedStateKind.MAP, stamp=state.time_to_live,
-        rows=state.framing, trailing=state.trailing,
+        rows=rows, trailing=state.trailing,
     )  # fmt: skip
     averages = _averages(
         value.fields, {column.place: column for column in form.columns if column.part is EntryPart.VALUE}
     )
     names = distinct([*form.schema.names, *averages])[len(form.columns) :]
     return form, dict(zip(names, averages.values(), strict=True))
+
+
+def _lists_texts(state: NamedState) -> bool:
+    """True for a list of texts, whose elements are framed like rows."""
+    return state.value.form == "List<value>" and split_type(state.value.fields[0].type)[0] in _TEXTS
+
+
+def _of_value(state: NamedState, in_key: Container[str]) -> Iterator[StoredColumn]:
+    """The columns of a value, without the columns that are in the key."""
+    value = state.value
+    if state.framing:
+        for at, (name, each) in enumerate(_named(value.fields, "field")):
+            if not (each.words and name in in_key):
+                yield from _stored(name, each.type, at)
+        if state.trailing == 4:
+            # A ranking stores the place among rows with equal sort keys.
+            own = "matches" if state.name.endswith("-records") else "position"
+            yield StoredColumn(own, "INT", EntryPart.WHOLE)
+        elif state.trailing:
+            yield StoredColumn("flag", "BOOLEAN", EntryPart.WHOLE)
+    elif value.form == _SESSION:
+        yield from _window(EntryPart.WHOLE, "stored_window")
+    elif _lists_texts(state):
+        yield StoredColumn("value", value.fields[0].type, EntryPart.ELEMENT)
+    elif state.counts_rows:
+        yield StoredColumn("count", "INT", EntryPart.WHOLE)
+        if state.counts_matches:
+            yield StoredColumn("matches", "INT", EntryPart.WHOLE, 4)
+    else:
+        type = value.fields[0].type if value.form == "value" else _VALUES.get(value.form, "")
+        yield StoredColumn("value", _outside(type), EntryPart.WHOLE)
 
 
 def _stored(name: str, type: str, place: int) -> Iterator[StoredColumn]:

@@ -67,7 +67,7 @@ class StateTable:
     @property
     def identity(self) -> tuple[str, ...]:
         """Names of the columns that identify a row: key, window, map key, time of a timer, and position."""
-        of_value = (EntryPart.STAMP, EntryPart.VALUE, EntryPart.WHOLE)
+        of_value = (EntryPart.STAMP, EntryPart.VALUE, EntryPart.ELEMENT, EntryPart.WHOLE)
         return tuple(column.name for column in self.form.columns if column.part not in of_value)
 
     def batches(

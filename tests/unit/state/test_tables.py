@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import date, datetime, time, timedelta
 from pathlib import Path
 
@@ -46,6 +47,7 @@ def test_columns_of_a_window_have_their_names_in_sql() -> None:
         ("session", "windowaggregate__session_window_mapping",
          ("window_start", "window_end", "stored_window_start", "stored_window_end")),
         ("top-n-counted", "rank", ("position",)),
+        ("retracting-values", "groupaggregate__agg2_list", ("value", "position")),
         ("first-row", "deduplicate__already_emitted_state_boolean", ("value",)),
     ],
 )  # fmt: skip
@@ -92,6 +94,9 @@ def slow_rows(table: StateTable) -> list[list[object]]:
                         times, row, _ = counted_row(state, key.rest, value)
                         found.append([*names, *values(row, [each.type for each in state.row]), times])
                         continue
+                    if state is not None and state.value.form == "List<value>":
+                        found += [names for _ in texts(value)]
+                        continue
                     if state is None or not state.framing:
                         found.append(names)
                         continue
@@ -99,6 +104,21 @@ def slow_rows(table: StateTable) -> list[list[object]]:
                     types = [each.type for each in state.value.fields]
                     found += [[*names, *values(row, types)] for row, _ in stored_rows(value[head:], state)]
     return found
+
+
+def texts(value: bytes) -> Iterator[bytes]:
+    """The elements of a list of texts, which a comma separates."""
+    while value:
+        size = int.from_bytes(value[:4], "big")
+        yield value[4 : 4 + size]
+        value = value[5 + size :]
+
+
+def test_a_list_of_texts_has_a_row_for_each_text() -> None:
+    tables = open_savepoint(str(SAVEPOINTS / "2.3" / "retracting-values")).tables
+    (found,) = (table.reader().read_all() for table in tables if table.state == "agg2$list")
+    rows = [tuple(row[name] for name in ("key_0", "position", "value")) for row in found.to_pylist()]
+    assert sorted(rows) == [(1, 0, "w"), (1, 1, "u"), (1, 2, "v"), (3, 0, "y"), (5, 0, "x")]
 
 
 def of_rows(state: NamedState) -> bool:
