@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 from airflow_flinkcompat.migration import MigrationVerificationFailed, NotMigratable
 from airflow_flinkcompat.migration.workers import Scattered, Spill, Workers
 from airflow_flinkcompat.model import InputError, install_command
+from airflow_flinkcompat.model.text import size_text
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
 from airflow_flinkcompat.savepoint.store import read_metadata
 
@@ -37,7 +38,7 @@ def migration_workers(
     large = size >= SPARK_FROM
     if wanted is None and large and find_spec("pyspark") is None:
         say(
-            f"migrating {_size_text(size)} of state in this process only; Spark shares the work: "
+            f"migrating {size_text(size)} of state in this process only; Spark shares the work: "
             f"{install_command('spark')}"
         )
         large = False
@@ -51,14 +52,10 @@ def migration_workers(
     try:
         with spark_session(master, say=say) as session:
             workers = SparkWorkers(session)
-            say(f"migrating {_size_text(size)} of state on Spark ({session.sparkContext.master})")
+            say(f"migrating {size_text(size)} of state on Spark ({session.sparkContext.master})")
             yield workers
     except BackfillError as error:
         raise InputError(str(error)) from None
-
-
-def _size_text(size: int) -> str:
-    return f"{size / (1 << 30):.1f} GB" if size >= 1 << 30 else f"{size / (1 << 20):.1f} MB"
 
 
 class SparkWorkers:

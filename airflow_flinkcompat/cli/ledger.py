@@ -137,11 +137,13 @@ def show_command(deployment: str, root: str | None, config: str | None, style: s
         masked = {key: None if each is None else masked_entry(each) for key, each in entries_by_key.items()}
         print_json({"deployment": deployment, **masked})
         return
-    head = _field_lines(deployment, shown) if shown else [f"{deployment}: nothing is deployed"]
+    head = [f"{deployment}: nothing is deployed"]
+    if shown:
+        head = [*_field_lines(deployment, shown), *_state_lines(ledger, shown)]
     if unfinished:
         head += ["", "a redeploy has not ended:", *_summary(unfinished)]
     elif number is None and entries[-1] is not shown:
-        head += ["", "the last entry:", *_summary(entries[-1])]
+        head += ["", "the last entry:", *_summary(entries[-1]), *_state_lines(ledger, entries[-1])]
     click.echo("\n".join(head + (_texts(shown) if shown else [])))
 
 
@@ -427,6 +429,25 @@ def _field_lines(deployment: str, entry: LedgerEntry) -> list[str]:
     if row["migration"]:
         report = MigrationReport.from_dict(row["migration"])
         lines += ["", report.headline, *report.lines()]
+    return lines
+
+
+def _state_lines(ledger: Ledger, entry: LedgerEntry) -> list[str]:
+    """Lines about stored state that a change keeps or loses, from the report on the change."""
+    from airflow_flinkcompat.deploy import LedgerError
+    from airflow_flinkcompat.deploy.ledger.entries import CheckedEntry, DecisionEntry
+
+    if not isinstance(entry, (CheckedEntry, DecisionEntry)) or not entry.review.report_path:
+        return []
+    try:
+        report, _ = ledger.read_report(entry.review.report_path)
+    except LedgerError:
+        return []
+    stored = report.get("context", {}).get("stored")
+    lines = ["", f"Stored state: {stored}"] if stored else []
+    if "migration" in report:
+        kept = MigrationReport.from_dict(report["migration"])
+        lines += ["", kept.headline, *kept.lines()]
     return lines
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import wraps
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 
 _FILES = ("parquet", "arrow")
 _MAX_ROWS = 10_000
+_MAX_PARTITIONS = 20
 
 
 @click.group("state")
@@ -82,13 +85,28 @@ def show_command(path: str, script: str | None, opened: Opener, style: str) -> N
     Exit code 0: shown; 2: bad input.
     """
     savepoint = opened(path, script)
-    from airflow_flinkcompat.state import summarize
+    from airflow_flinkcompat.state import OPERATORS, SOURCES, operator_state, summarize
 
     with state_errors():
-        numbers = {each.table: each.to_dict() for each in summarize(savepoint)}
+        summaries = summarize(savepoint)
+        sources, lists = SOURCES.read(savepoint).to_pylist(), list(operator_state(savepoint))
+    numbers = {each.table: each.to_dict() for each in summaries if each.table}
     found = [{**table.describe(), **numbers[table.name]} for table in savepoint.tables]
+    others = [
+        {"operator_id": each.operator_id, "state": each.state, **each.to_dict()} for each in summaries if not each.table
+    ]
     if style == "json":
-        print_json({"savepoint": savepoint.path, "tables": found, "unreadable": dict(savepoint.unreadable)})
+        print_json(
+            {
+                "savepoint": savepoint.path,
+                "operators": OPERATORS.read(savepoint).to_pylist(),
+                "tables": found,
+                "states_without_table": others,
+                "sources": sources,
+                "operator_state": lists,
+                "unreadable": dict(savepoint.unreadable),
+            }
+        )
         return
     click.echo(f"{savepoint.path}: {len(savepoint.operators)} operators, {savepoint.size:,} bytes of keyed state")
     for each in filter(lambda table: table["entries"], found):
@@ -97,7 +115,33 @@ def show_command(path: str, script: str | None, opened: Opener, style: str) -> N
     if empty := [each["name"] for each in found if not each["entries"]]:
         click.echo(f"\nwithout entries: {', '.join(empty)}")
     for operator, reason in savepoint.unreadable.items():
-        click.echo(f"\noperator {operator} is not shown: {reason}")
+        click.echo(f"\nwithout a table: {operator}, because {reason}")
+        for each in others:
+            if each["operator_id"] == operator:
+                click.echo(f"  {each['state']}: {each['entries']:,} entries, {each['bytes']:,} bytes")
+    for title, lines in (("sources", _source_lines(sources)), ("operator state", map(_list_line, lists))):
+        if indented := [f"  {line}" for line in lines]:
+            click.echo("\n".join(["", f"{title}:", *indented]))
+
+
+def _source_lines(rows: list[dict[str, Any]]) -> Iterator[str]:
+    """The positions of each source in one line."""
+    for operator, found in groupby(rows, lambda row: (row["operator_id"], row["operator"], row["connector"])):
+        parts, connector = list(found), operator[2]
+        if connector == "kafka":
+            shown = [f"{row['split']} {row['partition']}: {row['position']:,}" for row in parts[:_MAX_PARTITIONS]]
+            more = len(parts) - len(shown)
+            yield f"{operator[1]}: {', '.join([*shown, *([f'{more} further partitions'] if more else [])])}"
+        elif connector:
+            counts = Counter(row["status"] for row in parts)
+            yield f"{operator[1]}: files {', '.join(f'{status}: {count:,}' for status, count in counts.items())}"
+        else:
+            yield f"{operator[1]}: {parts[0]['status']}"
+
+
+def _list_line(row: dict[str, Any]) -> str:
+    waits = f" ({row['waits']})" if row["waits"] else ""
+    return f"{row['operator']}: {row['list']}{waits}, elements: {row['elements']:,}, bytes: {row['bytes']:,}"
 
 
 def _numbers(table: dict[str, Any]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from airflow_flinkcompat.exec_graph.layout import StateLayout
@@ -48,6 +48,7 @@ COMPUTED_RULES = frozenset({CONDITION_RULE, "rank-partition-changed", "rank-part
 """Rules about stored rows; a migration covers the change if all state is kept or is from history."""
 _MORE = ("computed", "null_columns", "null_outputs")
 """Lists of an operator that the JSON omits if they are empty."""
+_LOST = frozenset({RestoreEffect.NOT_MIGRATABLE, RestoreEffect.DROPPED, RestoreEffect.EMPTY})
 _DEFAULT = "`default_catalog`.`default_database`."
 
 
@@ -65,6 +66,9 @@ class MigratedOperator:
         computed: The metrics that are computed from past rows.
         null_columns: The columns that are NULL in rows stored before the migration.
         null_outputs: The sink columns that are computed from ``null_columns``.
+        stored: The numbers of the stored state, if some of it is lost and a savepoint was read.
+        id: The id under which a savepoint stores the state; "" if unknown. The JSON does not contain it.
+        key: The columns of the key. The JSON does not contain them.
     """
 
     operator: str
@@ -76,6 +80,9 @@ class MigratedOperator:
     computed: tuple[str, ...] = ()
     null_columns: tuple[str, ...] = ()
     null_outputs: tuple[str, ...] = ()
+    stored: str = field(default="", kw_only=True)
+    id: str = field(default="", compare=False, kw_only=True)
+    key: tuple[str, ...] = field(default=(), compare=False, kw_only=True)
 
     @classmethod
     def of(cls, line: OperatorMigration) -> MigratedOperator:
@@ -89,13 +96,28 @@ class MigratedOperator:
             line.null_outputs,
         )
         metrics = (tuple(map(mask_secrets, found)) for found in lists)
-        return cls(mask_secrets(_name(line)), line.effect, mask_secrets(line.reason), *metrics)
+        old = line.old
+        key = tuple(each.words for each in old.layout.key) if old and isinstance(old.layout, StateLayout) else ()
+        return cls(
+            mask_secrets(_name(line)),
+            line.effect,
+            mask_secrets(line.reason),
+            *metrics,
+            id=old.id if old else "",
+            key=tuple(map(mask_secrets, filter(None, key))),
+        )
+
+    @property
+    def loses(self) -> bool:
+        """True if stored state is lost."""
+        return self.effect in _LOST or bool(self.gone)
 
     @property
     def state(self) -> str:
-        """The effect on the state, with the reason and NULL columns if there are any."""
+        """The effect on the state, with the reason, NULL columns and numbers if there are any."""
         reason = "" if self.reason in UNREMARKABLE else self.reason
-        remarks = "; ".join(filter(None, (reason, self.null)))
+        stored = f"stored: {self.stored}" if self.stored else ""
+        remarks = "; ".join(filter(None, (reason, self.null, stored)))
         return f"{self.effect}: {remarks}" if remarks else self.effect
 
     @property
@@ -167,6 +189,7 @@ class MigrationReport:
                     "begins": list(each.begins),
                     "gone": list(each.gone),
                     **{part: list(found) for part in _MORE if (found := getattr(each, part))},
+                    **({"stored": each.stored} if each.stored else {}),
                 }
                 for each in self.operators
             ],
@@ -181,6 +204,7 @@ class MigrationReport:
                 RestoreEffect(row["state"]),
                 row["reason"],
                 *(tuple(row.get(part, ())) for part in ("keeps", "begins", "gone", *_MORE)),
+                stored=row.get("stored", ""),
             )
             for row in data["operators"]
         )

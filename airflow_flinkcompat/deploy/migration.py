@@ -35,6 +35,7 @@ from airflow_flinkcompat.deploy.rehearsal.restoring import (
     Timeouts,
 )
 from airflow_flinkcompat.deploy.rehearsal.template import kept_template, options_of
+from airflow_flinkcompat.deploy.stored_numbers import with_numbers
 from airflow_flinkcompat.deploy.target import (
     JobDescriptions,
     JobRef,
@@ -43,7 +44,6 @@ from airflow_flinkcompat.deploy.target import (
     Snapshot,
 )
 from airflow_flinkcompat.exec_graph.migration import Accept, Migration, MigrationExtent
-from airflow_flinkcompat.exec_graph.model import RestoreEffect
 from airflow_flinkcompat.lazy import cached_property
 from airflow_flinkcompat.migration import MigrationVerificationFailed, NotMigratable, migrate_savepoint
 from airflow_flinkcompat.migration.computed import StateComputer
@@ -197,7 +197,7 @@ class SavepointWriting(ABC):
         sums = {name: dict(each.sums) for name, each in named if each.sums}
         self._log(f"{sum(sum(each.values()) for each in entries.values())} entries {self._done}")
         more = {} if sent is None else {"sent_until": sent.isoformat(timespec="milliseconds")}
-        return {**self._report.to_dict(), "entries": entries, "sums": sums, **more}
+        return {**with_numbers(self._report, savepoint).to_dict(), "entries": entries, "sums": sums, **more}
 
     def rehearse(self, savepoint: Snapshot) -> str:
         """Restore the new job with stand-ins from the written savepoint. Raises DeployError if refused."""
@@ -396,9 +396,7 @@ class SavepointMigration(SavepointWriting):
             why = "; ".join(
                 f"{each.operator}: {each.state}"
                 for each in MigrationReport.of(made).operators
-                if each.effect in (RestoreEffect.NOT_MIGRATABLE, RestoreEffect.DROPPED, RestoreEffect.EMPTY)
-                or each.begins
-                or each.gone
+                if each.loses or each.begins
             )
             raise DeployRefused(
                 f"a migration keeps less state than was decided ({made.kept}, not {self._at_least}): {why}. Check the "

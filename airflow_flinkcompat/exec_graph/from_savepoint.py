@@ -41,11 +41,13 @@ class StoredJob:
         format: The version of the savepoint's metadata.
         operators: All operators, each with the headers of one subtask.
         stateful: The ids of the operators that keep state.
+        path: The path or URI of the savepoint; "" if unknown.
     """
 
     format: int
     operators: tuple[OperatorState, ...]
     stateful: frozenset[str]
+    path: str = ""
 
     def fits(self, script: PlannedScript) -> bool:
         """True if one job of the script has every stateful operator of the savepoint."""
@@ -133,7 +135,7 @@ def read_job(path: str) -> StoredJob:
     """
     metadata = read_metadata(path, headers=True)
     stateful = frozenset(each.id for each in metadata.operators if each.has_state)
-    return StoredJob(metadata.format, tuple(_headers_of(each, path) for each in metadata.operators), stateful)
+    return StoredJob(metadata.format, tuple(_headers_of(each, path) for each in metadata.operators), stateful, path)
 
 
 def _headers_of(operator: OperatorState, path: str) -> OperatorState:
@@ -162,6 +164,11 @@ def _unplanned(operator: OperatorState) -> PlannedOperator:
     return PlannedOperator(
         operator.id, _name(operator), "", "no", "savepoint", "", operator.max_parallelism, operator.uid, None
     )
+
+
+def shown_name(operator: OperatorState) -> str:
+    """The name of an operator, or the begin of its id if the savepoint stores no operator name."""
+    return readable_name(operator.name) or f"operator {operator.id[:8]}"
 
 
 def _name(operator: OperatorState) -> str:

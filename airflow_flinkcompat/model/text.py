@@ -37,6 +37,14 @@ class NormalForm:
         return self.text
 
 
+def size_text(size: int) -> str:
+    """A number of bytes for readers, such as ``3.1 GB``."""
+    for unit, bytes in (("GB", 1 << 30), ("MB", 1 << 20)):
+        if size >= bytes:
+            return f"{size / bytes:.1f} {unit}"
+    return f"{size:,} bytes"
+
+
 def sql_name(name: str) -> str:
     """A name in back-ticks, which Flink SQL accepts with any characters."""
     return "`" + name.replace("`", "``") + "`"

@@ -113,7 +113,7 @@ class KeyGroups:
     """The keyed state of one subtask.
 
     ``begins``: offset of each key group in the content of the handle; 0 if the group is empty. ``id``: id of the state;
-    "" if the form stores no id.
+    "" if the form stores no id. ``elsewhere``: number of bytes in other files, which are not read.
     """
 
     form: KeyedForm
@@ -121,6 +121,12 @@ class KeyGroups:
     begins: tuple[int, ...]
     handle: Handle | None
     id: str = ""
+    elsewhere: int = 0
+
+    @property
+    def size(self) -> int:
+        """Size in bytes."""
+        return _size(self.handle) + self.elsewhere
 
     @property
     def numbers(self) -> range:
@@ -167,6 +173,11 @@ class SubtaskState:
     def has_state(self) -> bool:
         return any(part is not None for part in (self.managed, self.raw, self.keyed, self.raw_keyed))
 
+    @property
+    def by_key(self) -> tuple[KeyGroups, ...]:
+        """The managed and the raw keyed state."""
+        return tuple(each for each in (self.keyed, self.raw_keyed) if each is not None)
+
     def to_bytes(self) -> bytes:
         out = [write_int(self.index)]
         if self.index < 0:
@@ -208,6 +219,21 @@ class OperatorState:
         """The operator state of all subtasks; for each subtask, managed lists precede raw lists."""
         return tuple(lists for each in self.subtasks or () for lists in (each.managed, each.raw) if lists is not None)
 
+    @property
+    def keyed_size(self) -> int:
+        """Size of the keyed state in bytes."""
+        return sum(part.size for each in self.subtasks or () for part in each.by_key)
+
+    @property
+    def list_size(self) -> int:
+        """Size of the operator state in bytes."""
+        return sum(_size(lists.handle) for lists in self.lists)
+
+    @property
+    def coordinator_size(self) -> int:
+        """Size of the coordinator's state in bytes."""
+        return _size(self.coordinator)
+
     def to_bytes(self, named: bool) -> bytes:
         """The stored form. ``named``: True if the format stores operator names."""
         subtasks = _ALL_FINISHED if self.subtasks is None else len(self.subtasks)
@@ -245,17 +271,15 @@ class SavepointMetadata:
 
     @property
     def keyed_size(self) -> int:
-        return sum(each.handle.size for each in self._keyed() if each.handle is not None)
+        """Size of all keyed state in bytes."""
+        return sum(operator.keyed_size for operator in self.operators)
 
     def handles(self) -> Iterator[Handle]:
         lists = (lists for operator in self.operators for lists in operator.lists)
         coordinators = (operator.coordinator for operator in self.operators)
-        found = (*coordinators, *(each.handle for each in lists), *(each.handle for each in self._keyed()))
+        keyed = (part for each in self.operators for subtask in each.subtasks or () for part in subtask.by_key)
+        found = (*coordinators, *(each.handle for each in lists), *(each.handle for each in keyed))
         return (handle for handle in found if handle is not None)
-
-    def _keyed(self) -> Iterator[KeyGroups]:
-        subtasks = (subtask for operator in self.operators for subtask in operator.subtasks or ())
-        return (each for subtask in subtasks for each in (subtask.keyed, subtask.raw_keyed) if each is not None)
 
     def to_bytes(self) -> bytes:
         masters = (struct.pack(">Ii", _MASTER_MAGIC, len(state)) + state for state in self.masters)
@@ -350,12 +374,12 @@ def _incremental(reader: DataReader) -> KeyGroups:
     reader.int64()  # the checkpoint
     reader.text()  # the backend
     first, _, _ = reader.int32(), reader.int32(), reader.int64()
-    header = _handle(reader)
+    header, size = _handle(reader), 0
     for _ in range(2):  # shared files, then private files
         for _ in range(reader.count()):
             reader.text()
-            _handle(reader)
-    return KeyGroups(KeyedForm.KEY_GROUPS, first, (), header, reader.text())
+            size += _size(_handle(reader))
+    return KeyGroups(KeyedForm.KEY_GROUPS, first, (), header, reader.text(), size)
 
 
 def _handle(reader: DataReader) -> Handle | None:
@@ -371,6 +395,10 @@ def _handle(reader: DataReader) -> Handle | None:
             return StateFile(reader.text(), reader.int64(), relative=True)
         case kind:
             raise SavepointUnreadable(f"a state handle has the unknown kind {kind}")
+
+
+def _size(handle: Handle | None) -> int:
+    return 0 if handle is None else handle.size
 
 
 def _stored(part: Handle | OperatorLists | KeyGroups | None) -> bytes:

@@ -18,6 +18,7 @@ from airflow_flinkcompat.savepoint.store import elements, read_handle, with_elem
 SPLITS = "SourceReaderState"
 """The list in which the readers of a source keep their splits."""
 _MAGIC = 0xDEADBEEF
+_FILES = struct.pack("<I", _MAGIC)
 _COORDINATOR_VERSIONS = (0, 1)
 _PARTITIONS, _SPLITS = 2, 3
 """Versions of Kafka's enumerator state: it stores partitions, or splits, each with its status."""
@@ -84,6 +85,36 @@ def file_positions(operator: OperatorState, path: str) -> FilesRead:
     waiting, seen = _enumerated(_Coordinator.read(operator, path))
     in_progress = tuple(_file_split(DataReader(split), version) for version, split in _splits(operator, path))
     return FilesRead(seen, waiting, in_progress)
+
+
+def positions(operator: OperatorState, path: str) -> tuple[PartitionRead, ...] | FilesRead | None:
+    """Positions of a source of Kafka or of files, by the form of its state; None if the form is unknown."""
+    coordinator = _Coordinator.read(operator, path)
+    if coordinator.state.startswith(_FILES):
+        return file_positions(operator, path)
+    return kafka_positions(operator, path) if _is_of_kafka(coordinator) else None
+
+
+def _is_of_kafka(coordinator: _Coordinator) -> bool:
+    """True if an enumerator's state consists of partitions, each with its status, and a flag."""
+    if coordinator.own not in (_PARTITIONS, _SPLITS):
+        return False
+    reader = DataReader(coordinator.state)
+    try:
+        count = reader.count()
+        if coordinator.own == _SPLITS:
+            reader.int32()  # the version of the splits
+        for _ in range(count):
+            if coordinator.own == _SPLITS:
+                reader.take(reader.count())
+            else:
+                reader.text()
+                reader.int32()
+            reader.int32()
+        reader.flag()
+    except SavepointUnreadable:
+        return False
+    return reader.at == len(reader.content)
 
 
 def with_partitions(operator: OperatorState, path: str, partitions: Sequence[PartitionRead]) -> OperatorState:

@@ -1,11 +1,15 @@
 """The state in a canonical savepoint as tables, in Arrow and in SQL."""
 
 from airflow_flinkcompat.state.comparison import TableDifference, compare
+from airflow_flinkcompat.state.operators import OPERATORS, SOURCES, MetadataTable, operator_state
 from airflow_flinkcompat.state.query import QueryFailed, QueryResult, query
 from airflow_flinkcompat.state.summary import StateSummary, summarize
 from airflow_flinkcompat.state.tables import OpenSavepoint, StateTable, open_savepoint
 
 __all__ = [
+    "OPERATORS",
+    "SOURCES",
+    "MetadataTable",
     "QueryFailed",
     "QueryResult",
     "OpenSavepoint",
@@ -14,6 +18,7 @@ __all__ = [
     "TableDifference",
     "compare",
     "open_savepoint",
+    "operator_state",
     "query",
     "summarize",
 ]

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset
 
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
+from airflow_flinkcompat.state.operators import OPERATORS, SOURCES, MetadataTable
 from airflow_flinkcompat.state.output import text_table
 from airflow_flinkcompat.state.scan_filter import ScanFilter
 from airflow_flinkcompat.state.tables import OpenSavepoint, StateTable
@@ -87,6 +88,8 @@ def tables_in_sql(savepoints: Mapping[str, OpenSavepoint]) -> Iterator[duckdb.Du
                 stored.append(_StoredTable(table))
                 computed = "".join(f', {expression} AS "{column}"' for column, expression in table.averages.items())
                 connection.from_arrow(stored[-1]).project(f"*{computed}").create_view(table.name)
+            for each in (OPERATORS, SOURCES):
+                connection.from_arrow(_MetadataStream(each, savepoint)).create_view(each.name)
         try:
             yield connection
         except (duckdb.Error, pa.ArrowException) as error:
@@ -139,3 +142,18 @@ class _Scan:
         except SavepointUnreadable as error:
             self.stored.error = error
             raise
+
+
+@dataclass(frozen=True)
+class _MetadataStream:
+    """A table about a savepoint, which is read if a query uses it."""
+
+    table: MetadataTable
+    savepoint: OpenSavepoint
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        reader = pa.RecordBatchReader.from_batches(self.table.schema, self._batches())
+        return reader.__arrow_c_stream__(requested_schema)
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        yield from self.table.read(self.savepoint).to_batches()

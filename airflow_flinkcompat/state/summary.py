@@ -1,4 +1,4 @@
-"""Summaries of stored states: entries, bytes, keys, windows and last accesses, in one pass over each file."""
+"""Numbers of stored states: entries, bytes, keys, windows, last accesses. Each file is read once."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def summarize(savepoint: OpenSavepoint, operators: Container[str] | None = None)
 
 
 def _of_operator(operator: OperatorState, tables: dict[int, StateTable], path: str) -> Iterator[StateSummary]:
-    totals: list[_Total] = []
+    totals: list[_RunningNumbers] = []
     names: tuple[str, ...] = ()
     for subtask in operator.subtasks or ():
         if subtask.keyed is None:
@@ -110,7 +110,9 @@ def _of_operator(operator: OperatorState, tables: dict[int, StateTable], path: s
         with open_keyed(subtask.keyed, path) as file:
             if not totals:
                 names = tuple(state.name for state in file.header.states)
-                totals = [_Total(tables[number].form if number in tables else None) for number in range(len(names))]
+                totals = [
+                    _RunningNumbers(tables[number].form if number in tables else None) for number in range(len(names))
+                ]
             require_order(file, names)
             for _, group in file.groups():
                 with naming_file(file.content.name):
@@ -129,7 +131,7 @@ def _of_operator(operator: OperatorState, tables: dict[int, StateTable], path: s
         )
 
 
-def _add_group(runs: Runs, totals: list[_Total]) -> None:
+def _add_group(runs: Runs, totals: list[_RunningNumbers]) -> None:
     for state in runs:
         if state >= len(totals):
             raise unknown_state(state)
@@ -137,7 +139,7 @@ def _add_group(runs: Runs, totals: list[_Total]) -> None:
         totals[state].add(runs, begin, entries)
 
 
-class _Total:
+class _RunningNumbers:
     """Running numbers of one state."""
 
     def __init__(self, form: EntryForm | None) -> None:
@@ -165,7 +167,7 @@ class _Total:
 
 
 def _plan(form: EntryForm) -> list[int]:
-    """Number of bytes before the key, and offsets of the window after the key and of the last access; -1: none."""
+    """Bytes before the key, offsets of the window after the key, offset of the last access; -1: none."""
     windows = [
         8 * each.place if each.part is EntryPart.NAMESPACE else form.namespace + each.place
         for each in window_columns(form)

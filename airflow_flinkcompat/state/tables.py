@@ -8,8 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from airflow_flinkcompat.exec_graph.from_planner import readable_name
-from airflow_flinkcompat.exec_graph.from_savepoint import layout_of, timer_service
+from airflow_flinkcompat.exec_graph.from_savepoint import layout_of, shown_name, timer_service
 from airflow_flinkcompat.exec_graph.layout import StateLayout
 from airflow_flinkcompat.exec_graph.model import StateSpec
 from airflow_flinkcompat.savepoint.batches import EntryForm, EntryPart, StoredColumn
@@ -189,7 +188,7 @@ def _tables(
     keyed: tuple[KeyGroups, ...],
     path: str,
 ) -> Iterator[StateTable]:
-    name = readable_name(operator.name) or (spec.name if spec else "") or f"operator {operator.id[:8]}"
+    name = spec.name if spec and not operator.name else shown_name(operator)
     base = _base(spec) or slug(name)
     prefix = prefix_length(operator.max_parallelism)
     by_name = {state.name: state for state in layout.states}

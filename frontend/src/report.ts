@@ -53,6 +53,7 @@ export interface Kept {
   operator: string;
   state: string;
   reason?: string;
+  stored?: string;
   keeps: string[];
   begins: string[];
   gone: string[];

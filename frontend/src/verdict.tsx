@@ -284,6 +284,7 @@ export function KeptTable({ operators }: { operators: Kept[] }) {
     <>
       {one.state}
       {one.reason && <span className="fc-muted">: {one.reason}</span>}
+      {one.stored && <span className="fc-muted">; stored: {one.stored}</span>}
     </>
   );
   const metrics = ["keeps", "computed", "begins", "gone"] as const;

@@ -379,6 +379,8 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
             self.log.warning("The policy would migrate without a question, but a person is asked: %s", masked_text(why))
             branch, report = "approve", replace(report, warnings=(*report.warnings, why))
         known = self._circumstances(head, new, branch)
+        if branch == "approve" and job is not None and job.stored is not None:
+            report, known = _with_stored(report, known, job.stored.path)
         kept = {**report.to_dict(), "context": known.to_dict()}
         pointer = masked_text(ledger.store_report(kept, render_markdown(report, known), new))
         self._log_verdict(report, head, branch, pointer, known)
@@ -602,6 +604,16 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         if side.language == "sql" and summaries.downstream(self, TaskRole.DEPLOY):
             prepare(side.script, side.source)
             check_settings(side.settings)
+
+
+def _with_stored(report: Report, known: ReportContext, savepoint: str) -> tuple[Report, ReportContext]:
+    """The report and its context with the numbers of stored state, for the person who decides."""
+    from airflow_flinkcompat.deploy.stored_numbers import stored_state
+
+    stored = stored_state(savepoint)
+    if report.migration is not None:
+        report = replace(report, migration=stored.added_to(report.migration))
+    return report, replace(known, stored=str(stored))
 
 
 def _recorded_finding(entry: CheckedEntry, entries: Sequence[LedgerEntry]) -> LedgerEntry | None:

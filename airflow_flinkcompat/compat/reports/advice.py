@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, Self
 
 from airflow_flinkcompat.compat import single_script
+from airflow_flinkcompat.compat.migration_report import MigratedOperator
 from airflow_flinkcompat.compat.report import Finding, Report
 from airflow_flinkcompat.compat.reports.entries import ending
 from airflow_flinkcompat.compat.reports.sections import notice
@@ -96,7 +97,7 @@ class ReportContext:
     ``backfill_refused`` is the reason why a backfill of the proposed script would be refused. ``migrates`` is True if a
     task can start the job from a rewritten savepoint. ``takes_commands`` is True if the job has a Flink id, so that
     Flink's own commands can stop it. ``chooses_offsets`` is True if the target accepts starting offsets. ``project`` is
-    a sentence about values from the project file.
+    a sentence about values from the project file. ``stored`` are the numbers of the job's stored state, in words.
     """
 
     deployment: str = ""
@@ -109,6 +110,7 @@ class ReportContext:
     takes_commands: bool = True
     chooses_offsets: bool = True
     project: str = ""
+    stored: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Convert to JSON values with secrets masked; :meth:`from_dict` is the inverse.
@@ -189,8 +191,8 @@ def _if_migrated(report: Report) -> str:
     if report.migration is None or not report.keeps_state:
         return ""
     operators = report.migration.operators
-    empty = [each.operator for each in operators if each.effect is RestoreEffect.EMPTY]
-    dropped = [each.operator for each in operators if each.effect is RestoreEffect.DROPPED]
+    empty = [_with_numbers(each) for each in operators if each.effect is RestoreEffect.EMPTY]
+    dropped = [_with_numbers(each) for each in operators if each.effect is RestoreEffect.DROPPED]
     parts = (
         ("kept", [name for each in operators for name in each.keeps]),
         ("computed from history", [name for each in operators for name in each.computed]),
@@ -204,11 +206,17 @@ def _if_migrated(report: Report) -> str:
     )
 
 
+def _with_numbers(operator: MigratedOperator) -> str:
+    return f"{operator.operator} ({operator.stored})" if operator.stored else operator.operator
+
+
 def _if_restarted(report: Report, known: ReportContext) -> str:
     if report.is_refused:
         return _NO_START
     begins = "; ".join(f"table {table} {begin}" for table, begin in report.sources)
     words = ["All state is discarded, including state that would fit."]
+    if known.stored:
+        words.append(f"Stored state: {known.stored}")
     if begins:
         words.append(f"Without state, {begins}.")
     if known.backfill_refused:

@@ -55,6 +55,8 @@ def render_markdown(report: Report, known: ReportContext = NO_CONTEXT) -> str:
     if known.entry:
         job = f", job {code_span(known.job_id)}" if known.job_id else ""
         blocks.append([f"Deployed: entry {known.entry} of the ledger of {code_span(known.deployment)}{job}"])
+    if known.stored:
+        blocks.append([plain_words(f"Stored state: {known.stored}")])
     blocks += _blocks(report, known)
     if report.other is not None:
         blocks.append([f"On {engine_label(report.other[0])} this change would be *{report.other[1].value}*."])

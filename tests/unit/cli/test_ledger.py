@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
+from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.deploy import Ledger
 from airflow_flinkcompat.deploy.ledger.entries import (
     CheckedEntry,
@@ -148,6 +149,21 @@ def test_show_what_a_migration_kept(ledger: Ledger, run: Run) -> None:
         "PARTLY MIGRATABLE: a rewritten savepoint keeps some of the state\n  window: rewritten field by field\n" in step
     )
     assert "    keeps      SUM(amount)\n    begins now COUNT(*)\n" in step
+
+
+def test_show_what_a_change_loses(ledger: Ledger, run: Run) -> None:
+    lost = {"operator": "window", "state": "dropped", "reason": "", "keeps": [], "begins": [], "gone": []}
+    kept = {"kept": "none", "operators": [{**lost, "stored": "5 keys (customer), 848 bytes"}]}
+    side = Side("", {}, (), "", "flink", "2.3.0", "new.sql")
+    path = ledger.store_report({"migration": kept, "context": {"stored": "window: 5 keys, 848 bytes."}}, "", side)
+    ledger.append(
+        CheckedEntry(
+            version=JobVersion("flink", "2.3.0", "1" * 64), review=Review("incompatible", path), branch="approve"
+        )
+    )
+    shown = run("ledger", "show", "orders").out
+    assert "\nStored state: window: 5 keys, 848 bytes.\n" in shown
+    assert "\n  window: dropped: stored: 5 keys (customer), 848 bytes\n" in shown
 
 
 @pytest.fixture

@@ -16,6 +16,8 @@ from syrupy.assertion import SnapshotAssertion
 from airflow_flinkcompat.cli import cli, state
 from airflow_flinkcompat.exec_graph.exec_node import read_plan
 from airflow_flinkcompat.model import InputError
+from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
+from airflow_flinkcompat.state import tables
 from dev.benchmarks.generated_savepoints import generate
 
 FOLDER = Path(__file__).parents[2] / "fixtures" / "migrations"
@@ -42,6 +44,19 @@ def test_the_tables_of_a_savepoint(
     result = run("show", "savepoint", *script, "--format", style)
     assert result.exit_code == 0, result.output
     assert (json.loads(result.stdout) if style == "json" else result.stdout) == snapshot
+
+
+def test_states_without_a_table_have_sizes(run: Callable[..., Result], monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(header: object) -> None:
+        raise SavepointUnreadable("keys are stored as String instead of rows")
+
+    monkeypatch.setattr(tables, "layout_of", refused)
+    assert run("show", "savepoint").stdout.splitlines()[2:6] == [
+        "without a table: c27dcf7b54ef6bfd6cff02ca8870b681, because keys are stored as String instead of rows",
+        "  window-aggs: 7 entries, 623 bytes",
+        "  _timer_state/processing_window-timers: 0 entries, 0 bytes",
+        "  _timer_state/event_window-timers: 5 entries, 225 bytes",
+    ]
 
 
 @pytest.mark.parametrize("style", ["table", "csv", "json"])

@@ -779,6 +779,25 @@ def test_the_gate_restores_what_the_last_savepoint_holds(
     unread = [each for each in warnings if "the stored state cannot be read" in each]
     assert len(unread) == (not read)
     assert all("s3-not-here/_metadata cannot be read from here (FileNotFoundError)" in each for each in unread)
+    known = shown.ledger.read_report(run.pushed["check", "summary"]["report"])[0]["context"]
+    assert known["stored"] == "", "no person is asked"
     asked.clear()
     shown.checked(script(), check={"redeploy_unchanged": True})
     assert asked == [], "nothing is restored"
+
+
+def test_the_person_who_decides_sees_the_numbers_of_stored_state(shown: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    head = shown.ledger.head()
+    assert head is not None
+    shown.cluster.states[str(head.job_id), "savepoint"] = SnapshotStats(Snapshot(str(GROUP)))
+    job = read_job(str(GROUP))
+    planned = answer("b", "c", *job.stateful)
+    planned["jobs"][0]["savepoint"] = b64encode(SavepointMetadata(job.format, 1, (), (), b"").to_bytes()).decode()
+    worker_plans(monkeypatch, planned)
+    run, *_ = shown.checked(script(size=5), check={"policy": {"incompatible": "approve"}})
+    summary = run.pushed["check", "summary"]
+    assert summary["branch"] == "approve"
+    report, markdown = shown.ledger.read_report(summary["report"])
+    VALIDATOR.validate(report)
+    assert report["context"]["stored"] == "GroupAggregate: 5 keys, 826 bytes."
+    assert "\nStored state: GroupAggregate: 5 keys, 826 bytes.\n" in markdown

@@ -105,6 +105,12 @@ def test_what_a_restart_does_about_history(known: ReportContext, words: str) -> 
     assert restart.partition("read before.")[2].strip() == words
 
 
+def test_a_restart_discards_the_stored_state_in_numbers() -> None:
+    known = ReportContext(stored="window: 5 keys, 848 bytes.")
+    (restart,) = (each.text for each in possible_answers(INCOMPATIBLE, known) if each.branch == "restart")
+    assert "state that would fit. Stored state: window: 5 keys, 848 bytes." in restart
+
+
 def test_what_is_known_beside_a_change_is_read_back_and_holds_no_secret() -> None:
     assert ReportContext.from_dict({**KNOWN.to_dict(), "of_a_later_release": 1}) == KNOWN
     refused = replace(KNOWN, backfill_refused="not with 'password' = 'hunter2hunter2'")
