@@ -2,5 +2,5 @@
 
 from __future__ import annotations
 
-PROGRAMS = ("audit", "backfill", "check", "downtime", "ledgers", "migrate", "rehearsal", "start")
+PROGRAMS = ("audit", "backfill", "check", "downtime", "ledgers", "migrate", "migration_downtime", "rehearsal", "start")
 """The programs that ``python -m dev.benchmarks`` lists and runs."""

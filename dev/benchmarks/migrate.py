@@ -30,6 +30,7 @@ from typing import Any
 
 import psutil
 
+from airflow_flinkcompat.exec_graph.migration import Migration
 from airflow_flinkcompat.migration import migrate_savepoint, verify
 from airflow_flinkcompat.migration.writing import write_migrated
 from airflow_flinkcompat.savepoint.compiled import COMPILED
@@ -37,21 +38,35 @@ from airflow_flinkcompat.savepoint.store import read_metadata
 from airflow_flinkcompat.spark_migration import migration_workers
 from airflow_flinkcompat.state import open_savepoint, query
 from dev.benchmarks.generated_savepoints import generate
-from dev.measure.savepoint_fixtures import FOLDER, NOW, change
+from dev.measure.savepoint_fixtures import FOLDER, NOW, change, migration_of
 from dev.tools import benchmark_parser, explanation, publish
 
 FIXED = "a-metric-is-added-to-a-tumbling-window"
 VARIABLE = "a-column-comes-to-the-highest-two-of-a-key"
 MOVED = "the-keys-of-a-group-aggregation-change-places"
-SHAPES = {
+COPIED = "unchanged"
+SLICES = "hopping-windows-become-tumbling-ones"
+SHAPES: dict[str, tuple[str, float, float | None]] = {
     FIXED: ("fixed length: a metric added to a tumbling window", 100.0, 5.3),
     VARIABLE: ("variable length: a column added to lists of rows with texts", 60.0, 2.0),
     MOVED: ("keys in another order: every entry moves to another key group", 40.0, 2.3),
+    COPIED: ("unchanged: the state of the first row is copied as a whole", 100.0, None),
+    SLICES: ("changed windows: hopping windows become tumbling windows", 40.0, None),
 }
 """The title, the goal and the speed on 2026-11-26 of each shape, in MB of the old savepoint a second."""
+FORMER_SPARK = 10
+"""The speed on Spark on 2026-11-26, in MB of the old savepoint a second."""
 MEMORY_GOAL = 500
 MANY, LARGE, WIDE = 10_000_000, 4_900_000, 500
 """Numbers of keys without and with Spark, and the length of their texts."""
+
+
+def case_of(name: str) -> tuple[Path, str, Migration]:
+    """Savepoint of the old job, template and migration of a shape."""
+    if name != COPIED:
+        return FOLDER / name / "old", str(FOLDER / name / "template"), change(name)
+    plan = (FOLDER / FIXED / "old.json").read_text("utf-8")
+    return FOLDER / FIXED / "old", str(FOLDER / FIXED / "old"), migration_of(plan, plan)
 
 
 def spent(work: Callable[[], object]) -> float:
@@ -71,10 +86,10 @@ def copy_all(source: Path, target: Path) -> None:
 def alone(name: str, source: Path, target: Path, rounds: int) -> dict[str, float]:
     """Copy, write, verify and query in this process."""
     size = read_metadata(str(source)).keyed_size / 1e6
-    places = str(source), str(FOLDER / name / "template"), str(target)
-    made = change(name)
-    migrate_savepoint(str(FOLDER / name / "old"), places[1], str(target), made, NOW)
-    count_and_sum(FOLDER / name / "old")
+    old, template, made = case_of(name)
+    places = str(source), template, str(target)
+    migrate_savepoint(str(old), template, str(target), made, NOW)
+    count_and_sum(old)
     best = dict.fromkeys(("cat", "write", "verify", "query"), float("inf"))
     for _ in range(rounds):
         shutil.rmtree(target, ignore_errors=True)
@@ -100,13 +115,19 @@ def count_and_sum(source: Path) -> None:
 
 
 def on_spark(name: str, source: Path, target: Path, master: str) -> dict[str, float]:
-    """The complete migration on Spark, including the verification."""
+    """The complete migration on Spark, including the verification, and a copy of the files."""
+    _, template, made = case_of(name)
+    started = time.monotonic()
+    copy_all(source, target.with_suffix(".copy"))
+    copied = time.monotonic() - started
+    target.with_suffix(".copy").unlink()
     started = time.monotonic()
     with migration_workers(str(source), True, master, print) as workers:
         ready = time.monotonic()
-        migrate_savepoint(str(source), str(FOLDER / name / "template"), str(target), change(name), NOW, workers)
+        migrate_savepoint(str(source), template, str(target), made, NOW, workers)
         done = time.monotonic()
-    return {"size": read_metadata(str(source)).keyed_size / 1e6, "start": ready - started, "seconds": done - ready}
+    size = read_metadata(str(source)).keyed_size / 1e6
+    return {"size": size, "cat": copied, "start": ready - started, "seconds": done - ready}
 
 
 def in_its_own_process(name: str, keys: int, folder: Path, *options: str, text: int | None = None) -> dict[str, Any]:
@@ -167,8 +188,9 @@ def results(folder: Path, keys: int, many: int, large: int, rounds: int) -> Iter
     rate = found["size"] / found["seconds"]
     yield (
         f"On Spark, `local[2]`: {found['size'] / 1000:.1f} GB, {large:,} keys with texts of {WIDE} bytes, written and "
-        f"read back in {found['seconds']:.0f} s ({rate:.0f} MB/s), after {found['start']:.0f} s in which Spark "
-        f"started; at most {found['python']:.0f} MB in a Python process, {found['java']:.0f} MB in the JVM."
+        f"read back in {found['seconds']:.0f} s ({rate:.0f} MB/s; {FORMER_SPARK} MB/s on 2026-11-26; `cat` of the same "
+        f"bytes: {found['cat']:.0f} s), after {found['start']:.0f} s in which Spark started; at most "
+        f"{found['python']:.0f} MB in a Python process, {found['java']:.0f} MB in the JVM."
     )
 
 
@@ -180,7 +202,7 @@ def row(name: str, keys: int, found: dict[str, float]) -> str:
         f"memory ≤ {MEMORY_GOAL}: {'met' if found['memory'] <= MEMORY_GOAL else 'missed'}",
     )
     rates = " | ".join(f"{found[each]:.0f}" for each in ("cat", "write", "verify", "both"))
-    figures = f"{rates} | {former:g} | {found['query']:.0f} | {found['memory']:.0f}"
+    figures = f"{rates} | {former or ''} | {found['query']:.0f} | {found['memory']:.0f}"
     return f"| {title} | {keys:,} | {found['size']:.0f} | {figures} | {', '.join(goals)} |"
 
 
@@ -198,7 +220,7 @@ def main() -> None:
     options = parser.parse_args()
     if options.generate:
         name, keys, source = options.generate
-        generate(FOLDER / name / "old", int(keys), Path(source), text=options.text)
+        generate(case_of(name)[0], int(keys), Path(source), text=options.text)
         return
     if options.one:
         name, source, target = options.one
