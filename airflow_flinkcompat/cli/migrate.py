@@ -304,7 +304,7 @@ class _Migrating:
             return
         if known:
             made = _from_history(made, before, after, known)
-        _show(made, before, after, self.style, savepoint)
+        _show(made, before, after, self.style, savepoint, asked.dry_run)
         report = replace(check(before, after, plans=plans), migration=MigrationReport.of(made))
         unseen = _unseen(report, {before.version, after.version}, asked.accepted)
         _offer_filter(made, lambda kind: migrations(before, after, plans, overrides, (*requested, kind))[0])
@@ -430,14 +430,21 @@ def _renamed(text: str) -> tuple[str, str]:
     return new, old
 
 
-def _show(migration: Migration, old: Side, new: Side, style: str, savepoint: str | None) -> None:
+def _show(migration: Migration, old: Side, new: Side, style: str, savepoint: str | None, dry_run: bool) -> None:
+    from airflow_flinkcompat.migration.downtime import expected_downtime
+
     report = MigrationReport.of(migration)
+    with state_errors():
+        downtime = expected_downtime(migration, savepoint) if dry_run and savepoint and not migration.refused else None
     if style == "json":
-        print_json({**report.to_dict(), "compared_with_savepoint": savepoint is not None})
+        more = {"downtime": downtime.to_dict()} if downtime else {}
+        print_json({**report.to_dict(), "compared_with_savepoint": savepoint is not None, **more})
         return
     click.echo(f"{report.headline}\n{old.source} -> {new.source}, open-source Flink {new.version}\n")
     click.echo("\n".join(report.lines()))
     click.echo(f"\n{_NOT_COMPARED if savepoint is None else f'{savepoint} contains the state that the plan predicts.'}")
+    if downtime:
+        click.echo(str(downtime))
 
 
 def _known(

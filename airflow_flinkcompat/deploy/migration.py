@@ -18,7 +18,7 @@ from airflow_flinkcompat.compat.plan_comparison import migrations
 from airflow_flinkcompat.deploy.errors import CannotRehearse, DeployError, DeployRefused, TargetError
 from airflow_flinkcompat.deploy.flink.polling import Overdue, poll
 from airflow_flinkcompat.deploy.ledger.ledger import LedgerConflict
-from airflow_flinkcompat.deploy.plans import explain_plans, planning_options
+from airflow_flinkcompat.deploy.plans import downtime_by_checkpoint, explain_plans, planning_options
 from airflow_flinkcompat.deploy.redeploy.run import Waiting
 from airflow_flinkcompat.deploy.rehearsal.place import (
     Cluster,
@@ -47,6 +47,7 @@ from airflow_flinkcompat.exec_graph.migration import Accept, Migration, Migratio
 from airflow_flinkcompat.lazy import cached_property
 from airflow_flinkcompat.migration import MigrationVerificationFailed, NotMigratable, migrate_savepoint
 from airflow_flinkcompat.migration.computed import StateComputer
+from airflow_flinkcompat.migration.downtime import expected_downtime
 from airflow_flinkcompat.migration.workers import Workers
 from airflow_flinkcompat.migration.writing import (
     require_predicted_state,
@@ -305,22 +306,34 @@ class SavepointMigration(SavepointWriting):
                 f"the plan is compared later, with the savepoint of the stop: {target} cannot take savepoints of "
                 "running jobs"
             )
+            self._log_downtime_by_checkpoint()
             yield None
             return
+        started = time.monotonic()
         try:
             savepoint = self._live_savepoint(target, live)
         except DeployError as error:
             self._log(f"the plan is compared later, with the savepoint of the stop: {error}")
+            self._log_downtime_by_checkpoint()
             yield None
             return
+        seconds = time.monotonic() - started
         try:
             place = target.location(savepoint)
             self._compare(require_predicted_state, place)
             self._log(f"the savepoint of job {live} contains the state that its plan predicts")
+            self._log(str(expected_downtime(self._migration, place, stop=seconds, rehearsed=self._rehearsed)))
             yield place
         finally:
             with suppress(DeployError):
                 target.dispose(savepoint)
+
+    def _log_downtime_by_checkpoint(self) -> None:
+        with suppress(DeployError):
+            if self._live and (
+                found := downtime_by_checkpoint(self._cluster.target, self._live, rehearsed=self._rehearsed)
+            ):
+                self._log(str(found))
 
     def _prepare_history(
         self, history: History, hold: Callable[[AbstractContextManager[None]], None], place: str

@@ -1,8 +1,9 @@
-"""Planner options and stored state of a deployed job, and compiled plans. Nothing is started."""
+"""Planner options, stored state and downtime of a deployed job, and plans. Nothing is started."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.compat.plan_comparison import Plans
@@ -18,6 +19,9 @@ from airflow_flinkcompat.deploy.target import (
 )
 from airflow_flinkcompat.exec_graph.from_savepoint import StoredJob, read_job
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
+
+if TYPE_CHECKING:
+    from airflow_flinkcompat.migration.downtime import Downtime
 
 _PLANNED = ("table.", "pipeline.max-parallelism", "pipeline.operator-chaining", "parallelism.default")
 """Prefixes of the cluster options that affect Flink's planner."""
@@ -47,6 +51,18 @@ def stored_job(target: Target, job: JobRef, entries: Iterable[LedgerEntry]) -> t
     except DeployError as error:
         why = why or str(error)
     return None, f"the stored state cannot be read, so the deployed script is used instead: {why}" if why else ""
+
+
+def downtime_by_checkpoint(target: Target, job: JobRef, *, rehearsed: bool) -> Downtime | None:
+    """Expected downtime by the last checkpoint; None if its size is unknown. Raises DeployError."""
+    # Import numba late.
+    from airflow_flinkcompat.migration.downtime import Downtime, Rewriting, StateSize
+
+    last = target.snapshot_stats(job, "completed") if isinstance(target, CheckpointStatistics) else None
+    if last is None or not last.bytes:
+        return None
+    sizes = (StateSize(each.bytes, each.parallelism, Rewriting.MOVED) for each in last.vertices.values())
+    return Downtime.of(sizes, rehearsed=rehearsed)
 
 
 def explain_plans(old: Side, new: Side, planner: PlanCompiler | Target, *, folder: str | None = None) -> Plans:

@@ -378,7 +378,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         if branch == "migrate" and (why := self._not_compared(head, old, new, report)):
             self.log.warning("The policy would migrate without a question, but a person is asked: %s", masked_text(why))
             branch, report = "approve", replace(report, warnings=(*report.warnings, why))
-        known = self._circumstances(head, new, branch)
+        known = replace(self._circumstances(head, new, branch), downtime=self._downtime(head, report))
         if branch == "approve" and job is not None and job.stored is not None:
             report, known = _with_stored(report, known, job.stored.path)
         kept = {**report.to_dict(), "context": known.to_dict()}
@@ -499,6 +499,23 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
             takes_commands=self.hook.names_jobs_as_flink,
             chooses_offsets=self.hook.target_has(SourceTables),
         )
+
+    def _downtime(self, head: HeadEntry, report: Report) -> str:
+        """Sentence about the expected downtime of a migration, by the job's last checkpoint; "" if unknown."""
+        from airflow_flinkcompat.deploy import DeployError
+        from airflow_flinkcompat.deploy.plans import downtime_by_checkpoint
+
+        if not (report.migration and report.keeps_state and "migrate" in self.branches and head.job_id):
+            return ""
+        tasks = map(self.dag.get_task, summaries.downstream(self, TaskRole.DEPLOY))
+        rehearsed = any(getattr(each, "rehearse", False) for each in tasks)
+        try:
+            with self.hook.get_conn() as target:
+                found = downtime_by_checkpoint(target, head.job_id, rehearsed=rehearsed)
+        except (DeployError, AirflowException) as error:
+            self.log.warning("The downtime of a migration is unknown: %s", masked_text(str(error)))
+            return ""
+        return str(found or "")
 
     def _branch(self, ledger: Ledger, head: HeadEntry, report: Report) -> tuple[str, str | None]:
         """The branch to follow, and the branch of the policy alone, or None if the policy was not used."""

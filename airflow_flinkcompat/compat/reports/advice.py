@@ -98,6 +98,7 @@ class ReportContext:
     task can start the job from a rewritten savepoint. ``takes_commands`` is True if the job has a Flink id, so that
     Flink's own commands can stop it. ``chooses_offsets`` is True if the target accepts starting offsets. ``project`` is
     a sentence about values from the project file. ``stored`` are the numbers of the job's stored state, in words.
+    ``downtime`` is a sentence about the time without a running job if state is migrated.
     """
 
     deployment: str = ""
@@ -111,6 +112,7 @@ class ReportContext:
     chooses_offsets: bool = True
     project: str = ""
     stored: str = ""
+    downtime: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Convert to JSON values with secrets masked; :meth:`from_dict` is the inverse.
@@ -162,7 +164,7 @@ def possible_answers(report: Report, known: ReportContext = NO_CONTEXT) -> tuple
         return ()
     consequences = {
         "resume": _if_resumed(report),
-        "migrate": _if_migrated(report),
+        "migrate": _if_migrated(report, known),
         "restart": _if_restarted(report, known),
         "reject": "The deployed version keeps running, and this version is not proposed again.",
     }
@@ -186,7 +188,7 @@ def _if_resumed(report: Report) -> str:
             return f"Not advised: {result}."
 
 
-def _if_migrated(report: Report) -> str:
+def _if_migrated(report: Report, known: ReportContext) -> str:
     """The consequence of a migration; "" if a migration keeps no state."""
     if report.migration is None or not report.keeps_state:
         return ""
@@ -202,7 +204,7 @@ def _if_migrated(report: Report) -> str:
     words = "; ".join(f"{word}: {_first_names(names)}" for word, names in parts if names)
     return (
         f"A savepoint is rewritten, and the job resumes from the rewritten savepoint{f' ({words})' if words else ''}. "
-        "If that fails, the former script resumes from its own savepoint."
+        f"If that fails, the former script resumes from its own savepoint.{f' {known.downtime}' * bool(known.downtime)}"
     )
 
 

@@ -108,7 +108,7 @@ def _blocks(report: Report, known: ReportContext = NO_CONTEXT) -> list[list[str]
         lines = [f"**If it were resumed anyway:** {ends[0]}.", "", *(f"* {plain_words(end)}" for end in ends[1:])]
         blocks.append(_trimmed(lines))
     if report.migration is not None:
-        blocks.append(list(_migration(report.migration)))
+        blocks.append([*_migration(report.migration), *(["", plain_words(known.downtime)] if known.downtime else [])])
     if len(report.sinks) > 1:
         rows = (f"| {code_span(sink) or 'query'} | {outcome.value} |" for sink, outcome in report.sinks)
         blocks.append(["| sink | outcome |", "|---|---|", *rows])

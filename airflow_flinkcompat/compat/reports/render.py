@@ -117,7 +117,8 @@ def _blocks(report: Report, width: int, known: ReportContext, *, verbose: bool) 
         )
     if report.migration is not None and (verbose or report.keeps_state):
         lines_of_state = (part for line in report.migration.lines() for part in _wrapped(line, width, "", " " * 6))
-        blocks.append([report.migration.headline, *lines_of_state])
+        downtime = _wrapped(format_inline(known.downtime), width, "  ", " " * 6) if known.downtime else []
+        blocks.append([report.migration.headline, *lines_of_state, *downtime])
     if len(report.sinks) > 1:
         rows = ((format_inline(sink) or "query", outcome.value) for sink, outcome in report.sinks)
         blocks.append(["Sinks", *_table(rows, "  ")])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -16,7 +17,7 @@ from airflow_flinkcompat.deploy import DeployRefused
 from airflow_flinkcompat.deploy import migration as module
 from airflow_flinkcompat.deploy.errors import DeployError, TargetError
 from airflow_flinkcompat.deploy.migration import SavepointMigration, SavepointWriting
-from airflow_flinkcompat.deploy.target import Operation, Verb
+from airflow_flinkcompat.deploy.target import Operation, SnapshotStats, Verb, VertexState
 from airflow_flinkcompat.deploy.targets import TargetLocation
 from airflow_flinkcompat.deploy.warm_restart import WarmRestart
 from airflow_flinkcompat.exec_graph.exec_node import read_plan
@@ -171,6 +172,12 @@ class Live:
 
     def describe(self, job: str) -> None: ...
 
+    def snapshot_stats(self, job: str, kind: str) -> SnapshotStats:
+        assert kind == "completed"
+        return SnapshotStats("chk-7", {"a": VertexState("orders", 2, 200), "b": VertexState("totals", 4, 12 << 30)})
+
+    def request_checkpoint(self, job: str) -> None: ...
+
     def slots(self) -> SimpleNamespace:
         return SimpleNamespace(free=4, total=4)
 
@@ -185,10 +192,11 @@ def test_the_plan_is_compared_with_a_savepoint_of_the_live_job(monkeypatch: pyte
     made, said = of(monkeypatch)
     target = with_live_job(made, ADDED / "old")
     assert made.prepare() is None
-    assert said[-2:] == [
+    assert said[-3:-1] == [
         "taking a savepoint of job job-1, which keeps running",
         "the savepoint of job job-1 contains the state that its plan predicts",
     ]
+    assert re.match(r"Expected downtime: about \d+ s for [\d,]+ bytes of state \(stop 1 s, rewrite", said[-1])
     assert target.disposed == [str(ADDED / "old")]
 
 
@@ -217,7 +225,8 @@ def test_where_no_live_savepoint_can_be_had_the_one_of_the_stop_is_compared(
     made, said = of(monkeypatch)
     with_live_job(made, None)
     assert made.prepare() is None
-    assert said[-1] == "the plan is compared later, with the savepoint of the stop: the job restarts"
+    assert said[-2] == "the plan is compared later, with the savepoint of the stop: the job restarts"
+    assert re.match(r"Expected downtime: about \d+ min for 12\.0 GB of state \(stop ", said[-1])
     other = FOLDER / "a-metric-is-added-to-sessions" / "old"
     with pytest.raises(DeployError, match=r"the old plan has this operator, .*, but the savepoint does not"):
         made.write(str(other), f"{tmp_path}/new", None)

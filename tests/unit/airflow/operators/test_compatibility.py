@@ -36,7 +36,7 @@ from airflow_flinkcompat.deploy.ledger.entries import (
     StepEntry,
     StoppingEntry,
 )
-from airflow_flinkcompat.deploy.target import JobDescription, JobVertex, Snapshot, SnapshotStats
+from airflow_flinkcompat.deploy.target import JobDescription, JobVertex, Snapshot, SnapshotStats, VertexState
 from airflow_flinkcompat.exec_graph.from_savepoint import read_job
 from airflow_flinkcompat.model import PLANNER_VARIABLE, Outcome, join_ddl
 from airflow_flinkcompat.model.options import NETWORK_VARIABLE
@@ -235,6 +235,31 @@ def test_state_is_given_up_unasked_only_where_the_planner_says_that_none_can_be_
     assert (summary["branch"], summary["policy"]) == (branch, policy)
     warnings = deployed.ledger.read_report(summary["report"])[0]["warnings"]
     assert any("no planner here" in warning for warning in warnings) == (not plans)
+
+
+@pytest.mark.parametrize(
+    ("vertices", "migrates", "words"),
+    [
+        ({"v": VertexState("totals", 4, 12 << 30)}, True, "12.0 GB of state (stop "),
+        ({"v": VertexState("totals", 4, 12 << 30)}, False, ""),
+        ({}, True, ""),
+    ],
+)
+def test_the_report_names_the_downtime_by_the_last_checkpoint(
+    deployed: Site, monkeypatch: pytest.MonkeyPatch, vertices: dict[str, VertexState], migrates: bool, words: str
+) -> None:
+    planner_compiles(monkeypatch, "w-add-agg")
+    head = deployed.ledger.head()
+    assert head is not None
+    deployed.cluster.states[str(head.job_id), "completed"] = SnapshotStats(Snapshot(""), vertices)
+    deployed.propose(script(size=5))
+    branches = {name: name for name in ("first", "resume", "restart", "approve", *(["migrate"] if migrates else []))}
+    run, tasks = Run(), deployed.tasks(check={**DEFAULTS, "branches": branches})
+    tasks["check"] >> EmptyOperator(task_id="migrate", dag=tasks["check"].dag)
+    run.execute(tasks["check"])
+    report, page = deployed.ledger.read_report(run.pushed["check", "summary"]["report"])
+    assert words in report["context"]["downtime"]
+    assert bool(report["context"]["downtime"]) == ("Expected downtime: about" in page) == bool(words)
 
 
 @pytest.mark.parametrize(

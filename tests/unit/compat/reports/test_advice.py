@@ -89,6 +89,12 @@ def test_what_each_answer_does(snapshot: SnapshotAssertion) -> None:
     assert told == snapshot
 
 
+def test_the_answer_that_migrates_names_the_downtime() -> None:
+    known = ReportContext(downtime="Expected downtime: about 4 min for 12.0 GB of state.")
+    told = {each.branch: each.text for each in possible_answers(ADDED, known)}
+    assert [branch for branch, text in told.items() if known.downtime in text] == ["migrate"]
+
+
 @pytest.mark.parametrize(
     ("known", "words"),
     [

@@ -12,7 +12,16 @@ from hypothesis import strategies as st
 from syrupy.assertion import SnapshotAssertion
 
 from airflow_flinkcompat.cli.rules import judged
-from airflow_flinkcompat.compat import Outcome, Report, Side, check, render_markdown, render_text, report_rows
+from airflow_flinkcompat.compat import (
+    Outcome,
+    Report,
+    ReportContext,
+    Side,
+    check,
+    render_markdown,
+    render_text,
+    report_rows,
+)
 from airflow_flinkcompat.compat.plan_comparison import Plans
 from airflow_flinkcompat.compat.reports.advice import if_resumed, steps
 from airflow_flinkcompat.compat.reports.catalogue import BY_CODE, ENTRIES
@@ -336,6 +345,17 @@ def test_what_a_rewritten_savepoint_would_keep(
     begin = page.index(report.migration.headline)
     assert "\n\n".join(page[begin:].split("\n\n")[:2]) == snapshot
     assert Report.from_dict(report.to_dict()) == report
+
+
+@pytest.mark.parametrize("render", [render_text, render_markdown])
+def test_the_expected_downtime_follows_the_state(render: Callable[..., str]) -> None:
+    old, new, plans = planned("the-keys-of-a-group-aggregation-change-places")
+    report = check(old, new, plans=plans)
+    known = ReportContext(downtime="Expected downtime: about 4 min for 12.0 GB of state.")
+    assert report.migration is not None
+    _, _, below = render(report, known=known).partition(report.migration.headline)
+    assert known.downtime in " ".join(below.split())
+    assert "Expected downtime" not in render(report)
 
 
 def test_nothing_is_said_of_a_migration_without_need() -> None:
