@@ -101,6 +101,14 @@ class TimeBounded(Protocol):
 
 
 @runtime_checkable
+class Selective(Protocol):
+    """A source that reads only the needed columns."""
+
+    def selecting(self, needed: frozenset[int], metadata: frozenset[str]) -> BackfillSource:
+        """Add stored columns, by index, and metadata, by key, to those that the source reads."""
+
+
+@runtime_checkable
 class Partitioned(Protocol):
     """A source that can skip whole folders if a condition uses the columns in folder names."""
 

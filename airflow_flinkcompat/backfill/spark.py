@@ -316,12 +316,22 @@ def fill_in(value: str, environment: Mapping[str, str]) -> str:
 
 @contextmanager
 def pinned_snapshots(session: SparkSession) -> Iterator[None]:
-    """Context of one run, in which :func:`pin` stores values for a session."""
+    """Context of one run, in which :func:`pin` stores values. At the end, pinned rows are deleted."""
+    from py4j.protocol import Py4JError
+
     _PINS[session] = {}
     try:
         yield
     finally:
-        del _PINS[session]
+        for found in _PINS.pop(session).values():
+            if hasattr(found, "unpersist"):
+                with suppress(Py4JError):
+                    found.unpersist()
+
+
+def is_pinned(session: SparkSession) -> bool:
+    """True within :func:`pinned_snapshots`."""
+    return session in _PINS
 
 
 def pin(session: SparkSession, key: Hashable, ask: Callable[[], T]) -> T:

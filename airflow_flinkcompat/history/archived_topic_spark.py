@@ -52,7 +52,7 @@ class OffsetArchiveReader:
     def rows(self) -> DataFrame:
         """Decoded rows of the archive and the topic, with their partitions and offsets."""
         reach, source = self._reach(), self._source
-        recent = KafkaReader(self._session, between(source.topic, reach.taken, reach.end)).rows()
+        recent = reader_of(self._session, between(source.topic, reach.taken, reach.end)).rows()
         names = [f"f{i}" for i, _ in enumerate(source.declared.stored)]
         rows = recent.selectExpr(
             *_decoded(source.topic, source.declared, len(names)), "m_topic", "m_partition", "m_offset"

@@ -15,6 +15,7 @@ from airflow_flinkcompat.backfill.protocols import BackfillSource
 from airflow_flinkcompat.backfill.result import BackfillError, Untranslatable
 from airflow_flinkcompat.exec_graph.exec_node import last_name
 from airflow_flinkcompat.history.archived_topic import OffsetArchive, TopicWithArchive, topic_of
+from airflow_flinkcompat.history.parsed_topic import ParsedTopic
 from airflow_flinkcompat.history.time_boundary import BoundaryArchive, is_event_time
 from airflow_flinkcompat.migration import NotMigratable
 from airflow_flinkcompat.model import InputError
@@ -46,7 +47,8 @@ class HistoryLocations(TableLocations):
         name = table.path[2]
         uri, mark, joined = self.tables.get(name, "").partition("#")
         if not mark:
-            return super().source(table)
+            found = super().source(table)
+            return ParsedTopic.of(table) if isinstance(found, KafkaSource) else found
         if table.option("connector") != "kafka":
             raise Untranslatable(
                 (
@@ -56,7 +58,7 @@ class HistoryLocations(TableLocations):
                 table.span,
             )
         of = BoundaryArchive.of if is_event_time(joined) else OffsetArchive.of
-        return of(table, KafkaSource.of(table), TableLocations({name: uri}).source, joined)
+        return of(table, ParsedTopic.of(table), TableLocations({name: uri}).source, joined)
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_flinkcompat.backfill.connectors.registry import TableLocations
 from airflow_flinkcompat.backfill.result import BackfillError
+from airflow_flinkcompat.backfill.steps import reads_of
 from airflow_flinkcompat.compat.migration_report import MIGRATED_LINES, MigratedOperator, MigrationReport
 from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.exec_graph.exec_node import CompiledPlan, last_name
@@ -24,6 +25,7 @@ from airflow_flinkcompat.exec_graph.layout import Unknown
 from airflow_flinkcompat.exec_graph.migration import Migration, MigrationExtent, OperatorMigration
 from airflow_flinkcompat.exec_graph.model import RestoreEffect, StateKind, StateSpec
 from airflow_flinkcompat.history.known_history import KnownHistory, history_session, history_spark
+from airflow_flinkcompat.history.parsed_topic import ParsedTopic
 from airflow_flinkcompat.history.queries import preview, state_query
 from airflow_flinkcompat.history.sources import (
     ALL,
@@ -33,6 +35,7 @@ from airflow_flinkcompat.history.sources import (
     HistoryLocations,
     SourceEnd,
     SourceEnds,
+    TopicEnd,
     Until,
     check_source,
     end_of,
@@ -188,13 +191,27 @@ class WarmStart:
             ends = self._ends(session)
             for name, end in ends.items():
                 say(f"{name} is read up to {end}")
-            locations = SourceEnds(ends=tuple(ends.items()))
+            locations = self._parsed_once(ends)
             sample = self.history.sample
             computer = HistoryComputer(session, SparkWorkers(session), self.side, locations, say, sample=sample)
             with TemporaryDirectory(prefix="flinkcompat-warm-start-") as folder:
                 head, reached = self._unfilled(template, computer, locations, say)
                 Path(folder, METADATA).write_bytes(head.to_bytes())
                 yield folder, replace(computer, reached=reached)
+
+    def _parsed_once(self, ends: Mapping[str, SourceEnd]) -> SourceEnds:
+        """Locations at which every read of a topic selects the columns that any operator needs."""
+        of_ends = SourceEnds(ends=tuple(ends.items()))
+        specs = [line.new for line in self.state.operators if line.new and line.new.kind is StateKind.OPERATOR]
+        queries = [state_query(self.side, spec, of_ends) for spec in specs]
+        reads = [read.source for query in queries for each in query.states for read in reads_of(each.steps)]
+
+        def selecting(end: SourceEnd) -> SourceEnd:
+            if not isinstance(end, TopicEnd) or not isinstance(end.source, ParsedTopic):
+                return end
+            return replace(end, source=end.source.selected_by(reads))
+
+        return SourceEnds(ends=tuple((name, selecting(end)) for name, end in ends.items()))
 
     def _unfilled(
         self, template: str, computer: HistoryComputer, ends: SourceEnds, say: Callable[[str], None]

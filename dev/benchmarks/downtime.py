@@ -17,7 +17,7 @@ import os
 import statistics
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -118,12 +118,16 @@ class Cluster:
 
     def start(self, job: Job, savepoint: str | None = None) -> str:
         """The job's id, once it is accepted."""
-        settings = {**SETTINGS, "pipeline.name": job.name}
+        return self.submit([*job.setup, JOB], {**SETTINGS, "pipeline.name": job.name}, savepoint)
+
+    def submit(self, statements: Sequence[str], settings: Mapping[str, str], savepoint: str | None) -> str:
+        """The id of the last statement's job, once it is accepted."""
         session = f"{self._gateway}/{self.call('POST', self._gateway, {'properties': settings})['sessionHandle']}"
         config = {"execution.state-recovery.path": savepoint} if savepoint else {}
-        for statement in job.setup:
+        *before, insert = statements
+        for statement in before:
             self._execute(session, statement, {})
-        job_id = self._execute(session, JOB, config)
+        job_id = self._execute(session, insert, config)
         self.call("DELETE", session)
         return job_id
 

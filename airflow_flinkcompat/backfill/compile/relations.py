@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from airflow_flinkcompat.backfill.compile import lateness
 from airflow_flinkcompat.backfill.compile.context import CompileContext, FiltersAbove
-from airflow_flinkcompat.backfill.protocols import BackfillSource, Metadata
+from airflow_flinkcompat.backfill.protocols import BackfillSource, Metadata, Selective
 from airflow_flinkcompat.backfill.result import FLINK_BATCH, Untranslatable
 from airflow_flinkcompat.backfill.spark_sql.expressions import converted, references, scalar
 from airflow_flinkcompat.backfill.steps import Read, Select, Step, UnionAll, Where
@@ -47,6 +47,7 @@ def scan(context: CompileContext, node: Scan, needed: frozenset[int]) -> Read:
         )
     _check_watermark(table)
     computed, metadata = dict(table.computed), {name: key for name, key, _ in table.metadata}
+    names = [column.name for column in table.columns]
     wanted = set(needed)
     late = context.drop_late and table.watermark is not None
     if late and table.watermark is not None:
@@ -69,6 +70,9 @@ def scan(context: CompileContext, node: Scan, needed: frozenset[int]) -> Read:
             field = table.physical.index(column.name)
             columns.append((position, source.decode(column, f"f{field}", replace(table, span=node.span))))
             fields.append((position, field))
+    if isinstance(source, Selective):
+        keys = frozenset(key for name, key in metadata.items() if names.index(name) in wanted)
+        source = source.selecting(frozenset(field for _, field in fields), keys)
     watermark = lateness.watermark(node, source, bool(order)) if context.drop_late else None
     arrival = tuple(f"c{position}" for position in order) if order or context.arriving else None
     return Read(table.name, source, tuple(columns), tuple(later), tuple(fields), watermark, arrival=arrival)

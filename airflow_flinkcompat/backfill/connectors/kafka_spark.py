@@ -33,6 +33,14 @@ Partition = tuple[str, int]
 _TIMEOUT_MS = "30000"
 _UNKNOWN_CONFIG = ("AuthorizationException", "UnsupportedVersionException", "InvalidRequestException")
 """Errors if the user may not describe a topic, or if brokers do not answer."""
+PLACE = {
+    "m_topic": "topic",
+    "m_partition": "partition",
+    "m_offset": "offset",
+    "m_timestamp": "timestamp",
+    "m_timestamp_type": "timestampType",
+}
+"""Columns of each record's metadata, with Spark's names."""
 
 
 class KafkaReader:
@@ -50,7 +58,7 @@ class KafkaReader:
         return ", ".join(f"{topic}-{number}: {start[topic, number]} to {end[topic, number]}" for topic, number in end)
 
     def rows(self) -> DataFrame:
-        return _rows(self._session, self._source)
+        return rows_of(self._source, numbered_records(self._session, self._source))
 
     def ordered_rows(self) -> DataFrame:
         """Rows in the order of their offsets within each partition."""
@@ -135,22 +143,16 @@ def reach(session: SparkSession, source: KafkaSource) -> tuple[dict[Partition, i
     return pin(session, (topics, *positions), ask)
 
 
-def _rows(session: SparkSession, source: KafkaSource) -> DataFrame:
-    """Rows of all records between the positions of a source.
-
-    Columns are the stored fields ``f0`` … and, for each record, ``m_topic``, ``m_partition``, ``m_offset``,
-    ``m_timestamp`` and ``m_timestamp_type``.
-    """
+def numbered_records(session: SparkSession, source: KafkaSource) -> DataFrame:
+    """Records between the positions of a source: key, value, and the columns of :data:`PLACE`."""
     start, end = reach(session, source)
-    rows = records(session, source.topics, start, end).selectExpr(
-        "key",
-        "value",
-        "topic AS m_topic",
-        "partition AS m_partition",
-        "offset AS m_offset",
-        "timestamp AS m_timestamp",
-        "timestampType AS m_timestamp_type",
+    return records(session, source.topics, start, end).selectExpr(
+        "key", "value", *(f"{column} AS {name}" for name, column in PLACE.items())
     )
+
+
+def rows_of(source: KafkaSource, rows: DataFrame) -> DataFrame:
+    """Parse records into the stored fields ``f0`` …, as texts; the columns of :data:`PLACE` remain."""
     fields: dict[int, str] = {}
     for part, binary in ((source.key, "key"), (source.value, "value")):
         if part is None:
@@ -158,8 +160,7 @@ def _rows(session: SparkSession, source: KafkaSource) -> DataFrame:
         names = tuple(name for name, _ in part.fields)
         rows = text_reader.messages(rows, binary, source.table, part.format, names, f"{binary}_")
         fields |= {position: f"{binary}_{i}" for i, (_, position) in enumerate(part.fields)}
-    others = [name for name in rows.columns if name.startswith("m_")]
-    return rows.selectExpr(*(f"{name} AS f{position}" for position, name in sorted(fields.items())), *others)
+    return rows.selectExpr(*(f"{name} AS f{position}" for position, name in sorted(fields.items())), *PLACE)
 
 
 def records(session: SparkSession, topics: Topics, start: dict[Partition, int], end: dict[Partition, int]) -> DataFrame:
