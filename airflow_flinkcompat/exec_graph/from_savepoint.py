@@ -144,7 +144,7 @@ def _headers_of(operator: OperatorState, path: str) -> OperatorState:
     lists = next((each.managed for each in subtasks if each.managed is not None), None)
     if keyed is not None:
         header = _before(keyed.handle, first_group(keyed.begins), path)
-        keyed = KeyGroups(KeyedForm.KEY_GROUPS, 0, (), Inline("keyed", header))
+        keyed = KeyGroups(KeyedForm.SAVEPOINT_KEY_GROUPS, 0, (), Inline("keyed", header))
     if lists is not None:
         begins = [begin for each in lists.lists for begin in each.begins]
         header = _before(lists.handle, min(begins, default=None), path)

@@ -35,6 +35,10 @@ _NUMBERS: Mapping[str, tuple[int, Any, Any]] = {
 _TEXTS = frozenset({"CHAR", "VARCHAR", "STRING"})
 _MILLIS, _MICROS = 3, 6
 _LARGEST = (1 << 31) - 1
+INFINITE = (1 << 63) - 1
+"""The number that DuckDB reads as an infinite time, and its negative. Flink stores it for the end of time."""
+_LAST_MILLI = INFINITE // 1000 - 1
+"""The last millisecond of a time in microseconds, in which DuckDB calculates."""
 _MONTHS = re.compile("INTERVAL (YEAR|MONTH)")
 
 
@@ -167,6 +171,9 @@ def _of_moments(millis: Any, nanos: Any, missing: Any, type: str) -> pa.Array:
     wanted = arrow_type(type)
     ticks = {"ms": (1, 1_000_000), "us": (1_000, 1_000)}[wanted.unit]
     values = millis * ticks[0] + nanos // ticks[1]
+    beyond = (millis > _LAST_MILLI) | (millis < -_LAST_MILLI)
+    if beyond.any():
+        values[beyond] = np.sign(millis[beyond]) * INFINITE
     return pa.Array.from_buffers(wanted, len(values), [_validity(missing), pa.py_buffer(values)])
 
 

@@ -28,6 +28,12 @@ _TERMINATED = b"\x00\x09TERMINATE"
 _NOTHING, _LISTS = 0, 4
 _ALL_FINISHED = -1
 _INCREMENTAL = 11
+_OTHER_FORMS = {
+    **dict.fromkeys((3, 12), "has the form of a checkpoint or a native savepoint"),
+    **dict.fromkeys((5, 11), "consists of files of RocksDB or ForSt, as in a checkpoint or a native savepoint"),
+    **dict.fromkeys((8, 9, 10, 13, 14), "is a log of changes, as in a changelog checkpoint"),
+}
+_ONLY_CANONICAL = "only a canonical savepoint can be read, which `flink stop --type canonical <job id>` takes"
 
 
 class _HandleKind(IntEnum):
@@ -101,7 +107,7 @@ class OperatorLists:
 
 
 class KeyedForm(IntEnum):
-    """The forms of keyed state in a canonical savepoint."""
+    """The forms of keyed state in files of key groups; a canonical savepoint has ``SAVEPOINT_KEY_GROUPS``."""
 
     KEY_GROUPS = 3
     SAVEPOINT_KEY_GROUPS = 7
@@ -332,9 +338,9 @@ def _subtask(reader: DataReader, headers: bool) -> SubtaskState:
     for _ in range(2):
         marked.append(bool(reader.int32()))
         lists.append(_lists(reader) if marked[-1] else None)
-    keyed, raw_keyed = _key_groups(reader, headers), _key_groups(reader, headers)
+    keyed, raw_keyed = _key_groups(reader, headers), _key_groups(reader, True)
     if reader.int32() or reader.int32():
-        raise SavepointUnreadable("it contains in-flight records, as an unaligned checkpoint does")
+        raise SavepointUnreadable(f"it contains in-flight records, as an unaligned checkpoint does: {_ONLY_CANONICAL}")
     return SubtaskState(index, lists[0], lists[1], keyed, raw_keyed, (marked[0], marked[1]))
 
 
@@ -356,15 +362,10 @@ def _key_groups(reader: DataReader, headers: bool) -> KeyGroups | None:
         return None
     if headers and kind == _INCREMENTAL:
         return _incremental(reader)
-    try:
-        form = KeyedForm(kind)
-    except ValueError:
-        known = "only a canonical savepoint can be read"
-        if headers:
-            known = "a changelog checkpoint cannot be read, only a canonical savepoint"
-        raise SavepointUnreadable(
-            f"a keyed state has the unknown kind {kind}: {known}, which `flink stop --type canonical <job id>` takes"
-        ) from None
+    if kind not in (tuple(KeyedForm) if headers else (KeyedForm.SAVEPOINT_KEY_GROUPS,)):
+        found = _OTHER_FORMS.get(kind, f"has the unknown kind {kind}")
+        raise SavepointUnreadable(f"its keyed state {found}: {_ONLY_CANONICAL}")
+    form = KeyedForm(kind)
     first, begins, handle = reader.int32(), reader.int64s(reader.count()), _handle(reader)
     return KeyGroups(form, first, begins, handle, reader.text() if form is KeyedForm.KEY_GROUPS_WITH_ID else "")
 

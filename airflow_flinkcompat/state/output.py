@@ -13,6 +13,8 @@ from typing import Any, BinaryIO
 
 import pyarrow as pa
 
+from airflow_flinkcompat.savepoint.arrow_columns import INFINITE
+
 Write = Callable[[pa.RecordBatch], object]
 
 
@@ -102,7 +104,16 @@ def _values(column: pa.Array | pa.ChunkedArray) -> list[Any]:
     try:
         return column.to_pylist()  # type: ignore[no-any-return]
     except (OverflowError, ValueError):
-        return column.cast(pa.string()).to_pylist()  # type: ignore[no-any-return]
+        return list(map(_value, column))
+
+
+def _value(scalar: pa.Scalar) -> Any:
+    try:
+        return scalar.as_py()
+    except (OverflowError, ValueError):
+        if pa.types.is_timestamp(scalar.type) and abs(scalar.value) == INFINITE:
+            return "infinity" if scalar.value > 0 else "-infinity"
+        return scalar.cast(pa.string()).as_py()
 
 
 def _cell(value: object) -> str:

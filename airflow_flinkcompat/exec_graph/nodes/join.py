@@ -130,11 +130,11 @@ def multi_join_layout(node: ExecNode, inputs: Sequence[ColumnMeanings], symbols:
     The map keys of every input except the first contain the columns that join this input.
     """
     conditions = {int(place): pairs for place, pairs in node.config["joinAttributeMap"].items()}
-    key = _common_key(conditions)
-    if key is None:
+    key, unique_keys = _common_key(conditions), node.config.get("inputUniqueKeys")  # Flink 2.1 plans no unique keys
+    if key is None or unique_keys is None:
         return Unknown("the key columns of this multi-way join are unknown")
     states = []
-    for number, (side, unique) in enumerate(zip(inputs, node.config["inputUniqueKeys"], strict=True)):
+    for number, (side, unique) in enumerate(zip(inputs, unique_keys, strict=True)):
         joined = sorted({pair["rightFieldIndex"] for pair in conditions.get(number, ()) if number})
         record, by = row(side), columns(side, joined)
         if not unique:

@@ -6,12 +6,14 @@ import datetime
 import struct
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from airflow_flinkcompat.savepoint.arrow_columns import field_column, nested_column
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
 from airflow_flinkcompat.savepoint.binary_row import NULL, Field, field_writer, write_row
 from airflow_flinkcompat.savepoint.compiled import readable
+from airflow_flinkcompat.state.output import json_rows
 
 
 def column(type: str, fields: list[Field]) -> list[object]:
@@ -32,6 +34,19 @@ def test_timestamps_at_the_ends_of_their_range() -> None:
             write(None if each is None else (each - epoch) // datetime.timedelta(microseconds=1)) for each in moments
         ]
         assert column(type, stored) == moments
+
+
+def test_the_end_of_time_is_infinite_in_sql() -> None:
+    """Flink sets timers for the largest number of milliseconds, which no time in microseconds can express."""
+    for type in ("TIMESTAMP(3)", "TIMESTAMP(6)"):
+        found = []
+        for millis in ((1 << 63) - 1, -(1 << 63), (1 << 63) // 1000 + 1):
+            number = struct.pack("<q", millis)
+            stored = Field(False, number) if type == "TIMESTAMP(3)" else Field(False, bytes(8), number)
+            row = write_row([stored])
+            moments = field_column(readable(row), np.array([0]), np.array([len(row)]), 1, 0, type)
+            found += json_rows(pa.table({"t": moments}))
+        assert found == ['{"t": "infinity"}', '{"t": "-infinity"}', '{"t": "infinity"}']
 
 
 def test_negative_numbers_of_every_width() -> None:

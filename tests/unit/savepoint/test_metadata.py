@@ -83,7 +83,7 @@ def test_what_is_read_and_written_again_is_the_same(name: str) -> None:
 
 @given(_metadata())
 def test_whatever_is_written_is_read(metadata: SavepointMetadata) -> None:
-    assert parse_metadata(metadata.to_bytes()) == metadata
+    assert parse_metadata(metadata.to_bytes(), headers=True) == metadata
 
 
 @given(st.data())
@@ -108,12 +108,23 @@ def test_an_operator_of_a_join_is_told() -> None:
     assert {state.name for lists in source.lists for state in lists.lists} == {"SourceReaderState"}
 
 
-def test_a_native_savepoint_is_refused_by_name() -> None:
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        (3, "has the form of a checkpoint or a native savepoint"),
+        (5, "consists of files of RocksDB or ForSt, as in a checkpoint or a native savepoint"),
+        (11, "consists of files of RocksDB or ForSt, as in a checkpoint or a native savepoint"),
+        (12, "has the form of a checkpoint or a native savepoint"),
+        (14, "is a log of changes, as in a changelog checkpoint"),
+        (99, "has the unknown kind 99"),
+    ],
+)
+def test_a_checkpoint_or_native_savepoint_is_refused_by_name(kind: int, name: str) -> None:
     operator = OperatorState("0" * 32, "", "", 1, 128, None, (SubtaskState(0),))
     content = SavepointMetadata(6, 1, (), (operator,), b"").to_bytes()
     # The keyed state of the only subtask stands 10 bytes from the end: two of them, then two numbers.
-    damaged = content[:-10] + bytes([5]) + content[-9:]
-    with pytest.raises(SavepointUnreadable, match="a keyed state has the unknown kind 5: only a canonical savepoint"):
+    damaged = content[:-10] + bytes([kind]) + content[-9:]
+    with pytest.raises(SavepointUnreadable, match=f"its keyed state {name}: only a canonical savepoint"):
         parse_metadata(damaged)
 
 
