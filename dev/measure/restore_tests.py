@@ -2,7 +2,7 @@
 
 The tests' jar of Flink's planner holds compiled plans and the savepoints that older and newer versions took of them.
 ``python -m dev.measure restore-tests`` compares what each plan is predicted to store with the headers of its savepoint,
-and migrates each savepoint to the same plan, at its own and at another maximum parallelism.
+migrates each savepoint to the same plan, at its own and at another maximum parallelism, and reads states as tables.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ import re
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -34,8 +35,11 @@ from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
 from airflow_flinkcompat.savepoint.keyed_state import open_keyed, read_entries
 from airflow_flinkcompat.savepoint.metadata import OperatorState, SavepointMetadata, parse_metadata
 from airflow_flinkcompat.savepoint.store import METADATA, read_metadata
+from airflow_flinkcompat.state import open_savepoint
+from dev.measure.stored_state import rows_of, slow_rows, written_again
 
-JAR = "flink-table-planner-tests"
+JARS = ("flink-table-planner-tests", "flink-table-planner-tests-2.1")
+"""The newest line, and the only older line with savepoints that the newest line lacks."""
 RESULTS = Path(__file__).parents[1] / "benchmarks" / "results"
 _TESTS = "restore-tests"
 _TRANSFORMATIONS = {
@@ -94,7 +98,13 @@ class Compared:
     detail: str = ""
 
 
-def restore_tests(jar: Path) -> Iterator[RestoreTest]:
+def distinct_tests(jars: Iterable[Path]) -> list[RestoreTest]:
+    """The tests of several jars, each savepoint once."""
+    tests = {test.metadata: test for jar in jars for test in _tests_of(jar)}
+    return list(tests.values())
+
+
+def _tests_of(jar: Path) -> Iterator[RestoreTest]:
     """The tests that have a savepoint."""
     with ZipFile(jar) as archive:
         names = sorted(name for name in archive.namelist() if name.startswith(f"{_TESTS}/"))
@@ -118,6 +128,14 @@ class _Planned:
         self.nodes = [operator.node for _, operator in compiled.operators]
         self._plan_ids = [row["id"] for row in json.loads(test.plan)["nodes"]]
         self._stored = {each.id: each for each in self.savepoint.operators}
+
+    @property
+    def specs(self) -> list[StateSpec]:
+        """The predicted states, under the ids that the savepoint has."""
+        stored = map(self.stored, self.nodes)
+        return [
+            replace(spec, id=each.id) for spec, each in zip(self.state.specs, stored, strict=True) if each is not None
+        ]
 
     def stored(self, node: ExecNode) -> OperatorState | None:
         """The operator of the savepoint that keeps the state of a node, the one with keyed state first."""
@@ -248,6 +266,80 @@ def _content(metadata: SavepointMetadata, path: str) -> Counter[object]:
     return found
 
 
+@dataclass(frozen=True)
+class ReadState:
+    """One state that was read as a table.
+
+    Attributes:
+        state: The name of the state.
+        rows: The number of its rows.
+        equal: True if all rows are those of the slow reader.
+        unnamed: Why columns have no names of SQL; "" if all have.
+        bytes: The columns that are bytes.
+    """
+
+    state: str
+    rows: int
+    equal: bool
+    unnamed: str
+    bytes: tuple[str, ...]
+
+
+def read_states(test: RestoreTest) -> Iterator[ReadState]:
+    """Read each state of a test, under the names of its plan, with both readers."""
+    specs = _Planned(test).specs
+    layouts = {spec.id: spec.layout for spec in specs}
+    with _stored(test) as path:
+        savepoint = open_savepoint(path, specs)
+        assert not savepoint.unreadable, f"{test.name}: {savepoint.unreadable}"
+        for each in savepoint.tables:
+            rows, layout = list(rows_of(each)), layouts.get(each.operator_id)
+            unnamed = layout.reason if isinstance(layout, Unknown) else "" if layout else "no node stores the state"
+            if not unnamed and any(_POSITION.fullmatch(name) for name in each.schema.names):
+                unnamed = "the plan names no column for a stored field"
+            as_bytes = tuple(column.name for column in each.form.columns if column.type == "BYTES")
+            equal = list(map(repr, rows)) == list(map(repr, slow_rows(each)))
+            yield ReadState(each.state, len(rows), equal, unnamed, as_bytes)
+
+
+_POSITION = re.compile(r"(key|map_key|field)_\d+")
+
+
+def rewritten_otherwise(test: RestoreTest) -> list[str]:
+    """Differences of a savepoint that is written from what was read of it."""
+    with _stored(test) as path:
+        return list(written_again(path))
+
+
+@contextmanager
+def _stored(test: RestoreTest) -> Iterator[str]:
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, METADATA).write_bytes(test.metadata)
+        yield folder
+
+
+def _tables(tests: Sequence[RestoreTest]) -> str:
+    found = [each for test in tests for each in read_states(test)]
+    equal = sum(each.equal for each in found)
+    reasons = Counter(each.unnamed for each in found if each.unnamed)
+    as_bytes = Counter((each.state, column) for each in found for column in each.bytes)
+    same = sum(not rewritten_otherwise(test) for test in tests)
+    return "\n\n".join(
+        [
+            f"Read as tables: {len(found)} states with {sum(each.rows for each in found)} rows. In {equal} states, all "
+            f"columns of all rows equal those of a reader of single entries. {len(found) - reasons.total()} states "
+            "have only columns with names of SQL. In the others, some or all columns have names by position:",
+            "\n".join(["| states | reason |", "|---|---|", *(f"| {n} | {why} |" for why, n in reasons.most_common())]),
+            "Columns that are bytes:",
+            "\n".join(
+                ["| states | state | column |", "|---|---|---|"]
+                + [f"| {n} | {state} | {column} |" for (state, column), n in as_bytes.most_common()]
+            ),
+            f"Written again from what was read: the same bytes in {same} of {len(tests)} savepoints.",
+        ]
+    )
+
+
 def table(found: Sequence[Compared]) -> str:
     """The verdicts by kind of operator, as a table in Markdown."""
     kinds: dict[str, Counter[Verdict]] = {}
@@ -273,10 +365,11 @@ def _migrations(counts: Counter[str]) -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Compare, migrate, count."""
     parser = argparse.ArgumentParser(prog="python -m dev.measure restore-tests", description=__doc__)
-    parser.add_argument("--jar", type=Path, help=f"instead of {pinned()[JAR].coordinates} from Maven Central")
+    own = " and ".join(pinned()[name].coordinates for name in JARS)
+    parser.add_argument("--jar", type=Path, action="append", help=f"instead of {own} from Maven Central")
     parser.add_argument("--write", action="store_true", help="write the result into dev/benchmarks/results")
     options = parser.parse_args(arguments)
-    tests = list(restore_tests(options.jar or fetch(JAR)))
+    tests = distinct_tests(options.jar or map(fetch, JARS))
     found = [each for test in tests for each in compared(test)]
     for each in found:
         if each.verdict is not Verdict.EXACT:
@@ -286,11 +379,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         counts = Counter(carried(test, limit) for test in tests)
         lines += [f"Migrated to the same plan, with {title} maximum parallelism:", _migrations(counts)]
     lines += [f"Those that store state by key: {summary([each for each in found if each.keyed])}.", summary(found)]
-    text = "\n\n".join(lines)
+    text = "\n\n".join([*lines, _tables(tests)])
     print(f"\n{text}")
     if options.write:
         today = datetime.now(UTC).date()
-        head = f"# Flink's restore tests, {today}\n\n{len(tests)} savepoints of {pinned()[JAR].coordinates}."
+        head = f"# Flink's restore tests, {today}\n\n{len(tests)} different savepoints of {own}."
         (RESULTS / f"restore-tests-{today}.md").write_text(f"{head}\n\n{text}\n", encoding="utf-8")
     return int(any(each.verdict in (Verdict.WRONG, Verdict.UNREADABLE) for each in found))
 

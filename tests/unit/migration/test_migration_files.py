@@ -35,6 +35,7 @@ from airflow_flinkcompat.savepoint.binary_row import (
 from airflow_flinkcompat.savepoint.metadata import Inline, KeyGroups, parse_metadata
 from airflow_flinkcompat.savepoint.store import read_handle, read_metadata
 from dev.measure.savepoint_fixtures import CASES, FOLDER, NOW, change, migration_of
+from dev.measure.stored_state import written_again
 from tests.support.savepoint.savepoints import FOLDER as SAVEPOINTS
 from tests.support.savepoint.savepoints import TAKEN
 
@@ -68,6 +69,17 @@ def test_a_savepoint_migrated_to_its_own_job_is_whole(name: str, tmp_path: Path)
     place = SAVEPOINTS / name
     plan = (place / "plan.json").read_text("utf-8")
     migrate_savepoint(str(place), str(place), str(tmp_path / "new"), migration_of(plan, plan), NOW)
+
+
+@pytest.mark.parametrize("name", TAKEN)
+def test_what_is_read_and_written_again_is_the_same(name: str) -> None:
+    assert list(written_again(str(SAVEPOINTS / name))) == []
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_side_of_a_change_that_is_read_and_written_again_is_the_same(name: str) -> None:
+    for side in ("old", "template"):
+        assert list(written_again(str(FOLDER / name / side))) == []
 
 
 def test_the_old_savepoint_is_only_read(tmp_path: Path) -> None:
