@@ -19,12 +19,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
+from unittest.mock import patch
 
 import cramjam
 
 from airflow_flinkcompat.exec_graph.migration import Migration
 from airflow_flinkcompat.migration import MigrationVerificationFailed, NotMigratable, migrate_savepoint, verify
-from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
+from airflow_flinkcompat.savepoint import keyed_state, store
+from airflow_flinkcompat.savepoint.binary import DataReader, SavepointUnreadable
 from airflow_flinkcompat.savepoint.keyed_state import END_OF_GROUP, LAST_OF_RUN, open_keyed
 from airflow_flinkcompat.savepoint.metadata import Inline, KeyGroups, SavepointMetadata, StateFile
 from airflow_flinkcompat.savepoint.store import METADATA, read_metadata
@@ -217,7 +219,7 @@ def readings(original: Original, folder: Path) -> dict[str, Callable[[], object]
 def results(seed: str, first: int, last: int, folder: Path) -> tuple[Counter[str], list[str]]:
     """Read the cases of a seed: the number of each result, and one line for each other error.
 
-    A result is a read, or an error that names a file. The readings that are slow take turns.
+    A result is a read, or an error that names a file. The ways to read take turns.
     """
     counts: Counter[str] = Counter()
     faults = []
@@ -227,22 +229,37 @@ def results(seed: str, first: int, last: int, folder: Path) -> tuple[Counter[str
         case.mkdir(parents=True)
         original = damage(seed, number, case / "damaged")
         ways = list(readings(original, case).items())
-        for name, read in (*ways[:2], ways[2 + number // len(originals()) % (len(ways) - 2)]):
-            faulthandler.dump_traceback_later(SECONDS, exit=True)
-            try:
-                read()
-                counts[f"{name}: read"] += 1
-            except ERRORS as error:
-                counts[f"{name}: {type(error).__name__}"] += 1
-                if isinstance(error, SavepointUnreadable) and not re.match(f"{case}|{original.folder}", str(error)):
-                    faults.append(f"{number} {name}: no file in {error}")
-            except Exception as error:
-                (*_, place) = traceback.extract_tb(error.__traceback__)
-                faults.append(f"{number} {name}: {type(error).__name__} in {place.filename}:{place.lineno}: {error}")
-                print(faults[-1], flush=True)
-            finally:
-                faulthandler.cancel_dump_traceback_later()
+        name, read = ways[number % len(ways)]
+        faulthandler.dump_traceback_later(SECONDS, exit=True)
+        try:
+            read()
+            counts[f"{name}: read"] += 1
+        except ERRORS as error:
+            counts[f"{name}: {type(error).__name__}"] += 1
+            if isinstance(error, SavepointUnreadable) and not re.match(f"{case}|{original.folder}", str(error)):
+                faults.append(f"{number} {name}: no file in {error}")
+        except Exception as error:
+            (*_, place) = traceback.extract_tb(error.__traceback__)
+            faults.append(f"{number} {name}: {type(error).__name__} in {place.filename}:{place.lineno}: {error}")
+        finally:
+            faulthandler.cancel_dump_traceback_later()
     return counts, faults
+
+
+def _pass_known_objects(read: Callable[[DataReader], object]) -> Callable[[DataReader], object]:
+    """Read each Java object once, and pass it by when it is met again."""
+    ends: dict[bytes, int] = {}
+
+    def passed(reader: DataReader) -> object:
+        content, begin = reader.content[reader.at :], reader.at
+        if content in ends:
+            reader.at += ends[content]
+            return None
+        found = read(reader)
+        ends[content] = reader.at - begin
+        return found
+
+    return passed
 
 
 def _limit_memory() -> None:
@@ -255,7 +272,12 @@ if __name__ == "__main__":
     originals()
     _limit_memory()
     seed_of_cases, first_case, last_case, folder_of_cases = sys.argv[1:]
-    found, others = results(seed_of_cases, int(first_case), int(last_case), Path(folder_of_cases))
+    # Parsing of Java objects would take most of the time.
+    with (
+        patch.object(keyed_state, "read_header", cache(keyed_state.read_header)),
+        patch.object(store, "read_object", _pass_known_objects(store.read_object)),
+    ):
+        found, others = results(seed_of_cases, int(first_case), int(last_case), Path(folder_of_cases))
     print(*(f"{count} {result}" for result, count in sorted(found.items())), *others, sep="\n")
     print(f"peak {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10} MiB", file=sys.stderr)
     sys.exit(int(bool(others)))

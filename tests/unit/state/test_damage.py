@@ -15,13 +15,12 @@ from tests.support.nightly import NIGHTLY
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[3]
 CASES = 160
-CHECKED = {"NUMBA_BOUNDSCHECK": "1"}
 
 
 @pytest.mark.timeout(3600)
 def test_a_damaged_savepoint_is_read_or_named(tmp_path: Path) -> None:
     """In a process of its own, which a read outside of a buffer may end; a nightly run checks each index."""
-    checked = {**CHECKED, "NUMBA_CACHE_DIR": str(tmp_path / "numba")} if NIGHTLY else {}
+    checked = {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(tmp_path / "numba")} if NIGHTLY else {}
     cases = fuzzing.number_of_cases(CASES)
     command = [sys.executable, "-m", "tests.support.savepoint.damage", fuzzing.seed(), "0", str(cases), str(tmp_path)]
     done = subprocess.run(command, cwd=ROOT, env=environ | checked, capture_output=True, text=True, check=False)
