@@ -36,7 +36,7 @@ _TEXTS = frozenset({"CHAR", "VARCHAR", "STRING"})
 _MILLIS, _MICROS = 3, 6
 _LARGEST = (1 << 31) - 1
 INFINITE = (1 << 63) - 1
-"""The number that DuckDB reads as an infinite time, and its negative. Flink stores it for the end of time."""
+"""The number that DuckDB reads as an infinite time. Flink stores it for the end of time."""
 _LAST_MILLI = INFINITE // 1000 - 1
 """The last millisecond of a time in microseconds, in which DuckDB calculates."""
 _MONTHS = re.compile("INTERVAL (YEAR|MONTH)")
