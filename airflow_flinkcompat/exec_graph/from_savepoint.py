@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from airflow_flinkcompat.exec_graph.from_planner import PlannedOperator, PlannedScript, SubmittedJob, readable_name
 from airflow_flinkcompat.exec_graph.layout import NamedState, StateField, StateLayout, StateNamespace, Stored, Unknown
 from airflow_flinkcompat.exec_graph.model import StateKind, StateSpec
-from airflow_flinkcompat.savepoint.binary import KeyedStateKind, SavepointUnreadable
+from airflow_flinkcompat.savepoint.binary import KeyedStateKind, SavepointUnreadable, naming_file
 from airflow_flinkcompat.savepoint.keyed_state import KeyedHeader, KeyedState, first_group, open_keyed, read_header
 from airflow_flinkcompat.savepoint.metadata import (
     Handle,
@@ -283,8 +283,9 @@ def operator_layouts(operator: OperatorState, path: str) -> Iterator[StateLayout
         if subtask.keyed is None:
             yield None
             continue
-        with open_keyed(subtask.keyed, path) as file:
-            yield layout_of(file.header)
+        with open_keyed(subtask.keyed, path) as file, naming_file(file.content.name):
+            layout = layout_of(file.header)
+        yield layout
 
 
 def _parts(layout: StateLayout | None) -> frozenset[str]:
