@@ -2,6 +2,16 @@
 
 from __future__ import annotations
 
-PROGRAMS = ("audit", "backfill", "bootstrap", "check", "downtime", "ledgers", "migrate", "migration_downtime")
-PROGRAMS += ("rehearsal", "start")
+PROGRAMS = (
+    "audit",
+    "backfill",
+    "bootstrap",
+    "check",
+    "downtime",
+    "ledgers",
+    "migrate",
+    "migration_downtime",
+    "rehearsal",
+    "start",
+)
 """The programs that ``python -m dev.benchmarks`` lists and runs."""
