@@ -113,12 +113,12 @@ class _StoredTable(pyarrow.dataset.Dataset):  # type: ignore[misc]
     def schema(self) -> pa.Schema:
         return self.table.schema
 
-    def scanner(self, columns: list[str] | None = None, filter: pc.Expression | None = None) -> _Scan:
-        return _Scan(self, columns or self.schema.names, filter)
+    def scanner(self, columns: list[str] | None = None, filter: pc.Expression | None = None) -> _TableScan:
+        return _TableScan(self, columns or self.schema.names, filter)
 
 
 @dataclass(frozen=True)
-class _Scan:
+class _TableScan:
     """One scan of a table, in the form in which DuckDB reads a dataset."""
 
     stored: _StoredTable

@@ -102,7 +102,7 @@ def summarize(savepoint: OpenSavepoint, operators: Container[str] | None = None)
 
 
 def _of_operator(operator: OperatorState, tables: dict[int, StateTable], path: str) -> Iterator[StateSummary]:
-    totals: list[_RunningNumbers] = []
+    totals: list[RunningNumbers] = []
     names: tuple[str, ...] = ()
     for subtask in operator.subtasks or ():
         if subtask.keyed is None:
@@ -111,7 +111,7 @@ def _of_operator(operator: OperatorState, tables: dict[int, StateTable], path: s
             if not totals:
                 names = tuple(state.name for state in file.header.states)
                 totals = [
-                    _RunningNumbers(tables[number].form if number in tables else None) for number in range(len(names))
+                    RunningNumbers(tables[number].form if number in tables else None) for number in range(len(names))
                 ]
             require_order(file, names)
             for _, group in file.groups():
@@ -131,7 +131,7 @@ def _of_operator(operator: OperatorState, tables: dict[int, StateTable], path: s
         )
 
 
-def _add_group(runs: Runs, totals: list[_RunningNumbers]) -> None:
+def _add_group(runs: Runs, totals: list[RunningNumbers]) -> None:
     for state in runs:
         if state >= len(totals):
             raise unknown_state(state)
@@ -139,7 +139,7 @@ def _add_group(runs: Runs, totals: list[_RunningNumbers]) -> None:
         totals[state].add(runs, begin, entries)
 
 
-class _RunningNumbers:
+class RunningNumbers:
     """Running numbers of one state."""
 
     def __init__(self, form: EntryForm | None) -> None:

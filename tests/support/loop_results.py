@@ -21,12 +21,14 @@ from airflow_flinkcompat.migration.runs import (
     rewritten,
     value_mapping,
 )
+from airflow_flinkcompat.savepoint.batches import EntryForm
 from airflow_flinkcompat.savepoint.binary import KeyedStateKind, SavepointUnreadable
 from airflow_flinkcompat.savepoint.binary_row import Field, FieldForm, write_row
 from airflow_flinkcompat.savepoint.compiled import COMPILED, hash_sum
 from airflow_flinkcompat.savepoint.keyed_state import Entry, key_group, write_entries
 from airflow_flinkcompat.savepoint.row_mapping import Converted, RowMapping, row_mapping
 from airflow_flinkcompat.savepoint.runs import Runs
+from airflow_flinkcompat.state.summary import RunningNumbers
 
 GROUPS = 300
 SHAPES = [
@@ -136,6 +138,7 @@ def results(seed: int) -> Iterator[bytes]:
                 kept, whole, drawn.random.random() < 0.5, key_plan((2, 2), False, GROUPS, False), in_groups, None
             )
             yield tried(lambda content=content, summed=summed: sums(content, summed, number))  # type: ignore[misc]
+        yield tried(lambda content=content: counted(content, stamps[0]))  # type: ignore[misc]
     _, timers = drawn.group(lambda: b"", True)
     yield tried(lambda: scattered(timers, key, None, True))
 
@@ -161,6 +164,14 @@ def scattered(group: bytes, key: RowMapping, values: ValueMapping | None, timers
     return (
         b"".join(bytes([number]) + gathered_group(content, counts) for number, content in found) + repr(counts).encode()
     )
+
+
+def counted(group: bytes, stamp: bool) -> bytes:
+    """The numbers of a key group as ``state show`` counts them."""
+    numbers, runs = RunningNumbers(EntryForm(0, 2, (), (1, 0, 0), stamp=stamp)), Runs(group)
+    for _ in runs:
+        numbers.add(runs, *runs.skip())
+    return repr((numbers.entries, numbers.bytes, numbers.keys, numbers.span(2, 3))).encode()
 
 
 def sums(group: bytes, summed: EntrySum, number: int) -> bytes:
