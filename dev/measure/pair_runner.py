@@ -347,10 +347,14 @@ class PairRunner:
             return before, _without(self._rows(run, folder), before)
 
     def _to_its_end(self, side: Side) -> tuple[str, ...]:
-        run = next(self._numbers)
-        folder = self._made_folder(side, run)
+        folder = self._made_folder(side, next(self._numbers))
         for phase in ("before", "after"):
             self._arrive(_feeds(side), folder, phase)
+        return self.ended(side, folder)
+
+    def ended(self, side: Side, folder: Path) -> tuple[str, ...]:
+        """Rows that a side that ends by itself prints for the rows in a folder. Raises MeasureError."""
+        run = next(self._numbers)
         try:
             with self._job(side, folder, run, Start()) as job_id:
                 wait_ended(self._jobs, job_id)
