@@ -14,6 +14,7 @@ from airflow_flinkcompat.migration.workers import Scattered, Spill, Workers
 from airflow_flinkcompat.model import InputError, install_command
 from airflow_flinkcompat.model.text import size_text
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
+from airflow_flinkcompat.savepoint.compiled import interpreted_hint
 from airflow_flinkcompat.savepoint.store import read_metadata
 
 if TYPE_CHECKING:
@@ -35,6 +36,8 @@ def migration_workers(
 ) -> Iterator[Workers | None]:
     """Workers that migrate a savepoint: Spark if requested, or if the state is large and Spark installed."""
     size = read_metadata(savepoint).keyed_size
+    if hint := interpreted_hint(size):
+        say(hint)
     large = size >= SPARK_FROM
     if wanted is None and large and find_spec("pyspark") is None:
         say(

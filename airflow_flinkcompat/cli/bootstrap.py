@@ -21,7 +21,6 @@ from airflow_flinkcompat.cli.arguments import (
 from airflow_flinkcompat.cli.project import Given, judging_flink
 from airflow_flinkcompat.cli.savepoints import (
     history_of,
-    require_one_job,
     require_predicted,
     require_sql,
     sample_option,
@@ -31,7 +30,7 @@ from airflow_flinkcompat.cli.savepoints import (
 )
 from airflow_flinkcompat.cli.scripts import path_of, read_named, required_side
 from airflow_flinkcompat.cli.targets import Planner, compiled_plans, place_of, planner_options, template_of
-from airflow_flinkcompat.compat.plan_comparison import migrations
+from airflow_flinkcompat.compat.plan_comparison import migrations, require_one_job
 from airflow_flinkcompat.model import Extra, InputError
 from airflow_flinkcompat.secrets import mask_secrets
 

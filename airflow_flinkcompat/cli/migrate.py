@@ -27,7 +27,6 @@ from airflow_flinkcompat.cli.arguments import (
 from airflow_flinkcompat.cli.project import Given, judging_flink
 from airflow_flinkcompat.cli.savepoints import (
     history_of,
-    require_one_job,
     require_predicted,
     require_sql,
     sample_option,
@@ -46,7 +45,7 @@ from airflow_flinkcompat.cli.targets import (
 )
 from airflow_flinkcompat.compat import Report, Side, check
 from airflow_flinkcompat.compat.migration_report import CONDITION_RULE, MIGRATED_LINES, MigrationReport
-from airflow_flinkcompat.compat.plan_comparison import SourceOverrides, migrations
+from airflow_flinkcompat.compat.plan_comparison import SourceOverrides, migrations, require_one_job
 from airflow_flinkcompat.exec_graph.migration import OTHER_CONDITION, SAMPLED_KEYS, Accept, Migration, MigrationExtent
 from airflow_flinkcompat.exec_graph.model import RestoreEffect
 from airflow_flinkcompat.model import Extra, InputError

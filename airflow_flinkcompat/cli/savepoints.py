@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -55,15 +55,6 @@ def require_sql(command: str, *scripts: str) -> None:
     """Raise InputError if a script is a program."""
     if programs := [path for path in scripts if path.endswith(PROGRAM_SUFFIXES)]:
         raise InputError(f"{programs[0]}: {command} compiles SQL scripts, not programs")
-
-
-def require_one_job(what: str, plans: Iterable[Sequence[object]]) -> None:
-    """Raise InputError unless each side has exactly one job; ``what`` begins the message."""
-    if any(len(each) != 1 for each in plans):
-        raise InputError(
-            f"{what} the savepoint of one job: put the INSERTs of each script into one statement set, "
-            "or pass scripts with one job each"
-        )
 
 
 @contextmanager

@@ -13,13 +13,22 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from airflow_flinkcompat.cli.arguments import Decorated, command_errors, format_option, job_options, print_json
+from airflow_flinkcompat.cli.arguments import (
+    Decorated,
+    command_errors,
+    format_option,
+    job_options,
+    master_option,
+    print_json,
+    print_progress,
+    require_spark,
+)
 from airflow_flinkcompat.cli.project import Given, judging_flink
-from airflow_flinkcompat.cli.savepoints import require_one_job, require_sql, state_errors
+from airflow_flinkcompat.cli.savepoints import require_sql, state_errors
 from airflow_flinkcompat.cli.scripts import path_of, read_named, required_side
 from airflow_flinkcompat.cli.targets import Planner, compiled_plans, planner_options
-from airflow_flinkcompat.compat.plan_comparison import migrations
 from airflow_flinkcompat.model import InputError
+from airflow_flinkcompat.planner.savepoints import state_specs
 from airflow_flinkcompat.secrets import mask_secrets
 
 if TYPE_CHECKING:
@@ -49,12 +58,16 @@ def _opening(command: Decorated) -> Decorated:
     @wraps(command)
     def called(*, given: Given, planner: Planner, **others: Any) -> Any:
         with command_errors("state", "state"):
+            from airflow_flinkcompat.savepoint.compiled import interpreted_hint
             from airflow_flinkcompat.state import open_savepoint
 
         def opened(savepoint: str, script: str | None) -> OpenSavepoint:
             specs = [] if script is None else _specs(script, savepoint, given, planner)
             with state_errors():
-                return open_savepoint(savepoint, specs)
+                found = open_savepoint(savepoint, specs)
+            if hint := interpreted_hint(found.size):
+                print_progress(hint)
+            return found
 
         return command(opened=opened, **others)
 
@@ -69,10 +82,7 @@ def _specs(script: str, savepoint: str, given: Given, planner: Planner) -> list[
     require_sql("state", script)
     by = judging_flink("state", path_of(script), given)
     side = required_side(read_named(script), by)
-    plans = compiled_plans("state", side, side, planner.compiling(by), savepoint)
-    require_one_job("state reads", plans)
-    (own,) = migrations(side, side, plans)
-    return [line.old for line in own.operators if line.old is not None]
+    return state_specs(side, compiled_plans("state", side, side, planner.compiling(by), savepoint))
 
 
 @state_command.command("show", short_help="List the state in a savepoint.")
@@ -166,13 +176,23 @@ def _numbers(table: dict[str, Any]) -> str:
     show_default=True,
     help="The format of the rows; json is one object per line.",
 )
-@click.option(
-    "--output", type=click.Path(dir_okay=False, path_type=Path), help="File to write; required for parquet and arrow."
-)
-def sql_command(path: str, sql: str, script: str | None, opened: Opener, style: str, output: Path | None) -> None:
+@click.option("--output", metavar="FILE", help="File to write, or folder with --spark; required for parquet and arrow.")
+@click.option("--spark", "on_spark", is_flag=True, help="Run QUERY, in Spark's SQL, on Spark, for state of many GB.")
+@master_option
+def sql_command(
+    path: str,
+    sql: str,
+    script: str | None,
+    opened: Opener,
+    style: str,
+    output: str | None,
+    on_spark: bool,
+    master: str | None,
+) -> None:
     """Run QUERY, in DuckDB's SQL, over the tables of a savepoint; state show lists them.
 
-    Rows are read as the query needs them, a key group at a time.
+    A query reads only the columns that it uses. If it compares all columns of a key with values, it reads only the key
+    groups of these values.
 
     Exit code 0: the rows were written; 2: bad input.
     """
@@ -180,20 +200,43 @@ def sql_command(path: str, sql: str, script: str | None, opened: Opener, style: 
         raise InputError(f"--format {style} writes a file: add --output FILE")
     if style == "table" and output is not None:
         raise InputError("--output needs another format than table: add --format csv, json, parquet or arrow")
+    if on_spark and (style == "arrow" or (style != "table" and output is None)):
+        raise InputError("--spark writes a folder of csv, json or parquet files: add --format and --output")
+    if on_spark:
+        require_spark("state sql --spark", "state")
     with command_errors("state", "state"):
         from airflow_flinkcompat.state import QueryFailed, query
         from airflow_flinkcompat.state.output import write_rows
     try:
-        with state_errors(), query(opened(path, script), sql) as result:
-            if style == "table":
-                text, more = result.text(_MAX_ROWS)
-                click.echo(text)
-                if more:
-                    click.echo(f"only the first {_MAX_ROWS:,} rows are shown: use --format csv or json", err=True)
-            else:
-                write_rows(result.reader(), style, output)
+        with state_errors():
+            if on_spark:
+                _query_on_spark(opened(path, script), sql, style, output, master)
+                return
+            with query(opened(path, script), sql) as result:
+                if style == "table":
+                    _print_rows(*result.text(_MAX_ROWS))
+                else:
+                    write_rows(result.reader(), style, None if output is None else Path(output))
     except QueryFailed as error:
         raise InputError(mask_secrets(f"{error}")) from None
+
+
+def _query_on_spark(savepoint: OpenSavepoint, sql: str, style: str, output: str | None, master: str | None) -> None:
+    from airflow_flinkcompat.spark_state import query_on_spark
+    from airflow_flinkcompat.state.output import text_table
+
+    with query_on_spark(savepoint, sql, master, print_progress) as rows:
+        if output is None:
+            found = rows.limit(_MAX_ROWS + 1).toArrow()
+            _print_rows(text_table(found.slice(0, _MAX_ROWS)), found.num_rows > _MAX_ROWS)
+        else:
+            rows.write.format(style).options(header=True, ignoreNullFields=False).save(output)
+
+
+def _print_rows(text: str, more: bool) -> None:
+    click.echo(text)
+    if more:
+        click.echo(f"only the first {_MAX_ROWS:,} rows are shown: use --format csv or json", err=True)
 
 
 @state_command.command("diff", short_help="Compare the state in two savepoints.")

@@ -64,6 +64,15 @@ def migrations(
     return ComparedPlans(Change(old, new), plans, asked or SourceOverrides(), accepted).migrations
 
 
+def require_one_job(what: str, plans: Iterable[Sequence[object]]) -> None:
+    """Raise InputError unless each side has exactly one job; ``what`` begins the message."""
+    if any(len(each) != 1 for each in plans):
+        raise InputError(
+            f"{what} the savepoint of one job: put the INSERTs of each script into one statement set, "
+            "or pass scripts with one job each"
+        )
+
+
 def example_plans(code: str) -> Plans | None:
     """The compiled plans of a rule's example; None if the example needs no plans."""
     file = files("airflow_flinkcompat.exec_graph").joinpath("examples.json")

@@ -31,9 +31,9 @@ from airflow_flinkcompat.migration.computed import ComputedOperator, Differences
 from airflow_flinkcompat.migration.rewriting import OperatorRewriting
 from airflow_flinkcompat.migration.slices import reached as how_far
 from airflow_flinkcompat.migration.slices import watermarks
-from airflow_flinkcompat.migration.workers import Scattered, read_parts
+from airflow_flinkcompat.migration.workers import Scattered
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
-from airflow_flinkcompat.savepoint.keyed_state import group_ranges, keyed_headers
+from airflow_flinkcompat.savepoint.keyed_state import group_parts, group_ranges, keyed_headers
 from airflow_flinkcompat.savepoint.metadata import KeyGroups, OperatorState
 from airflow_flinkcompat.savepoint.store import read_metadata
 from airflow_flinkcompat.secrets.placeholders import environment_lookup, placeholders_in_script, redactor_of
@@ -245,7 +245,7 @@ def audit(computer: HistoryComputer, savepoint: str, spec: StateSpec) -> Differe
     widths = operator.max_parallelism, operator.max_parallelism
     work = OperatorRewriting(savepoint, keyed, line, header, widths, "", 0)
     ranges = group_ranges(operator.max_parallelism, computer.workers.parts(0, operator.max_parallelism))
-    found, parts = Differences(), read_parts(keyed, computer.workers)
+    found, parts = Differences(), group_parts(keyed, computer.workers.parts)
     with computer.reading(spec.name):
         entries = computer.entries(query, wanted)
         for part in computer.workers.regroup(work.scatter, parts, work.compare, ranges, entries):

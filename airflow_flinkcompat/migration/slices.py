@@ -14,12 +14,13 @@ from airflow_flinkcompat.exec_graph.nodes.over import OVER_LAST_SENT, OVER_ROWS
 from airflow_flinkcompat.exec_graph.windows import SlicedWindow
 from airflow_flinkcompat.migration.entries import GroupChange, StoredKey
 from airflow_flinkcompat.migration.fields import NotMigratable
-from airflow_flinkcompat.migration.workers import Workers, read_parts
+from airflow_flinkcompat.migration.workers import Workers
 from airflow_flinkcompat.savepoint.binary import KeyedStateKind, write_long
 from airflow_flinkcompat.savepoint.keyed_state import (
     Entry,
     KeyedHeader,
     KeyedState,
+    group_parts,
     open_keyed,
     prefix_length,
     read_entries,
@@ -116,7 +117,7 @@ def reached(spec: StateSpec | None, operator: OperatorState, path: str, workers:
         return sole_watermark(operator, path)
     keyed = [each.keyed for each in operator.subtasks or () if each.keyed is not None]
     looked_at = partial(_first_timer_and_last_sent, path, prefix_length(operator.max_parallelism))
-    found = workers.each(looked_at, read_parts(keyed, workers))
+    found = workers.each(looked_at, group_parts(keyed, workers.parts))
     first = min((timer for timer, _ in found), default=EVER)
     if first <= max((sent for _, sent in found), default=-EVER):
         raise NotMigratable(

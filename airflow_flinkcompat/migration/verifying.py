@@ -25,12 +25,13 @@ from airflow_flinkcompat.migration.runs import (
     value_mapping,
 )
 from airflow_flinkcompat.migration.slices import TIMERS, StoredSlices, slices
-from airflow_flinkcompat.migration.workers import LocalWorkers, Workers, read_parts
+from airflow_flinkcompat.migration.workers import LocalWorkers, Workers
 from airflow_flinkcompat.savepoint.binary import KeyedStateKind, SavepointUnreadable, naming_file, write_int
 from airflow_flinkcompat.savepoint.binary_row import field_form
 from airflow_flinkcompat.savepoint.compiled import hash_sum
 from airflow_flinkcompat.savepoint.keyed_state import (
     KeyedState,
+    group_parts,
     key_group,
     keyed_headers,
     open_keyed,
@@ -191,7 +192,7 @@ def _totals(side: _Side, operator: OperatorState, workers: Workers) -> Mapping[s
     totals: dict[str, _Total] = {}
     mergers = _mergers(side)
     keyed = [subtask.keyed for subtask in operator.subtasks or () if subtask.keyed is not None]
-    for found in workers.each(partial(_of_part, side), read_parts(keyed, workers)):
+    for found in workers.each(partial(_of_part, side), group_parts(keyed, workers.parts)):
         for name, total in found.items():
             both = totals.setdefault(name, _Total())
             both.entries += total.entries

@@ -8,8 +8,6 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import BinaryIO, Protocol, Self, TypeVar
 
-from airflow_flinkcompat.savepoint.metadata import KeyGroups
-
 T = TypeVar("T")
 R = TypeVar("R")
 Scattered = Iterator[tuple[int, bytes]]
@@ -39,16 +37,6 @@ class Workers(Protocol):
         ``gather`` receives a range, and the number and content of each non-empty group in that range, in order.
         ``groups``: The ranges in order, which together cover all key groups.
         """
-
-
-def read_parts(stored: Iterable[KeyGroups], workers: Workers) -> list[tuple[KeyGroups, range]]:
-    parts = []
-    for each in stored:
-        groups = each.numbers
-        size = each.handle.size if each.handle is not None else 0
-        step = -(-len(groups) // workers.parts(size, len(groups))) or 1
-        parts += [(each, groups[at : at + step]) for at in range(0, len(groups), step)]
-    return parts
 
 
 class LocalWorkers:

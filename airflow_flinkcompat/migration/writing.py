@@ -27,8 +27,8 @@ from airflow_flinkcompat.migration.rewriting import OperatorRewriting
 from airflow_flinkcompat.migration.slices import merge_operator_state, reached, slices, watermarks
 from airflow_flinkcompat.migration.target_folder import TargetFolder
 from airflow_flinkcompat.migration.verifying import verify
-from airflow_flinkcompat.migration.workers import LocalWorkers, Workers, read_parts
-from airflow_flinkcompat.savepoint.keyed_state import KeyedHeader, KeyedState, group_ranges, keyed_headers
+from airflow_flinkcompat.migration.workers import LocalWorkers, Workers
+from airflow_flinkcompat.savepoint.keyed_state import KeyedHeader, KeyedState, group_parts, group_ranges, keyed_headers
 from airflow_flinkcompat.savepoint.metadata import (
     Handle,
     OperatorState,
@@ -312,7 +312,7 @@ class _Writing:
             )
         parts = min(max(parallelism, self.workers.parts(size, work.widths[1])), work.widths[1])
         ranges = group_ranges(work.widths[1], parts)
-        stored = read_parts(work.stored, self.workers)
+        stored = group_parts(work.stored, self.workers.parts)
         if work.made.from_history:
             if self._history is None:
                 raise NotMigratable(f"{_name(work.made)} needs state from history: pass the history")

@@ -112,8 +112,8 @@ class EntryForm:
         """The form with some of its columns."""
         return replace(self, columns=tuple(column for column in self.columns if column.name in names))
 
-    def batches(self, file: KeyedFile, groups: Container[int] | None = None) -> Iterator[pa.RecordBatch]:
-        """Read the entries of the state from all key groups of a file, or only from ``groups``.
+    def batches(self, file: KeyedFile, groups: Container[int]) -> Iterator[pa.RecordBatch]:
+        """Read the entries of the state from key groups of a file.
 
         Raises SavepointUnreadable, which names the file, if the file is damaged.
         """

@@ -14,10 +14,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import mmh3
 
+from airflow_flinkcompat.model import install_command
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 COMPILED = False
 """True if loops are compiled."""
+LARGE = 100 << 20
+"""Size of a state in bytes from which loops in plain Python take minutes."""
 _HALF = (1 << 64) - 1
 _KEY_SEED = 42
 """Seed of Flink's hash of a stored row."""
@@ -119,6 +123,14 @@ if not TYPE_CHECKING and environ.get("NUMBA_DISABLE_JIT", "0") == "0":
         from airflow_flinkcompat.savepoint.numba_bytes import *  # noqa: F403 - replaces the functions above
 
         COMPILED = True
+
+
+def interpreted_hint(size: int) -> str:
+    """Advice to install numba for a state of ``size`` bytes; "" if none is needed."""
+    if COMPILED or size < LARGE:
+        return ""
+    megabytes = size >> 20
+    return f"numba is missing, so that {megabytes:,} MB of state are read at some 4 MB/s: {install_command('state')}"
 
 
 @compiled

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import struct
 from bisect import bisect_right
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from types import TracebackType
@@ -175,6 +175,20 @@ def group_ranges(max_parallelism: int, parallelism: int) -> tuple[range, ...]:
     """The key groups that Flink assigns to each subtask."""
     begins = [-(-number * max_parallelism // parallelism) for number in range(parallelism + 1)]
     return tuple(map(range, begins, begins[1:]))
+
+
+def group_parts(stored: Iterable[KeyGroups], parts: Callable[[int, int], int]) -> list[tuple[KeyGroups, range]]:
+    """Split each file into ranges of key groups.
+
+    ``parts``: Function that returns the number of parts for a size in bytes and a number of key groups.
+    """
+    found = []
+    for each in stored:
+        groups = each.numbers
+        size = each.handle.size if each.handle is not None else 0
+        step = -(-len(groups) // parts(size, len(groups))) or 1
+        found += [(each, groups[at : at + step]) for at in range(0, len(groups), step)]
+    return found
 
 
 _INLINE = 20 * 1024

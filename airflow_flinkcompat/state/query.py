@@ -82,6 +82,7 @@ def tables_in_sql(savepoints: Mapping[str, OpenSavepoint]) -> Iterator[duckdb.Du
     """
     stored: list[_StoredTable] = []
     with duckdb.connect(":memory:", config={"enable_external_access": "false"}) as connection:
+        connection.execute("SET TimeZone = 'UTC'")
         for schema, savepoint in savepoints.items():
             connection.execute(f"CREATE SCHEMA IF NOT EXISTS \"{schema}\"; SET schema = '{schema}'")
             for table in savepoint.tables:

@@ -33,6 +33,7 @@ class StateTable:
         averages: SQL expressions that compute averages from two stored columns, by name of the average.
         form: Form of the entries.
         max_parallelism: Number of key groups of the operator.
+        within: The only key groups to read; None for all.
     """
 
     name: str
@@ -47,6 +48,7 @@ class StateTable:
     path: str
     stored: tuple[KeyGroups, ...] = field(repr=False)
     names: tuple[str, ...] = field(repr=False)
+    within: range | None = field(default=None, repr=False)
 
     @property
     def schema(self) -> pa.Schema:
@@ -86,11 +88,16 @@ class StateTable:
         """
         form = self.form if columns is None else self.form.only(columns)
         for stored in self.stored:
-            if groups is not None and not any(group in groups for group in stored.filled):
+            wanted = {
+                group
+                for group in stored.filled
+                if (groups is None or group in groups) and (self.within is None or group in self.within)
+            }
+            if not wanted:
                 continue
             with open_keyed(stored, self.path) as file:
                 require_order(file, self.names)
-                yield from form.batches(file, groups)
+                yield from form.batches(file, wanted)
 
     def describe(self) -> dict[str, Any]:
         """Describe the table in JSON.

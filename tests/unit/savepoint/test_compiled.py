@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from airflow_flinkcompat.savepoint import compiled
 from airflow_flinkcompat.savepoint.compiled import COMPILED, add_hash, group_of_key, hash_sum, readable
 from airflow_flinkcompat.savepoint.keyed_state import key_group
 from tests.support.nightly import NIGHTLY
@@ -48,3 +49,13 @@ def test_hashes_are_added_modulo_2_to_the_128(contents: list[bytes]) -> None:
 @given(st.binary(max_size=70), st.integers(1, 32768))
 def test_the_key_group_of_a_row(row: bytes, groups: int) -> None:
     assert group_of_key(readable(b"x" + row), 1, 1 + len(row), groups) == key_group(row, groups)
+
+
+def test_a_large_state_without_numba(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiled, "COMPILED", False)
+    assert compiled.interpreted_hint(99 << 20) == ""
+    assert "numba is missing, so that 2,048 MB of state are read at some 4 MB/s: pip" in compiled.interpreted_hint(
+        2 << 30
+    )
+    monkeypatch.setattr(compiled, "COMPILED", True)
+    assert compiled.interpreted_hint(2 << 30) == ""
