@@ -80,16 +80,26 @@ class SlicedWindow:
 
     def place(self, end: int, watermark: int) -> tuple[int, int] | None:
         """The ends of an old slice's new slice and of its next window; None if all its windows have fired."""
-        found = self.next_end(end)
-        last = found - self.step + self.size
-        if self.kind is WindowKind.CUMULATE:
-            last = found + (self.offset - found) % self.size
-        if last - 1 <= watermark:
-            return None
-        fires = max(found, self.next_end(watermark + 2))
-        if self.kind is WindowKind.CUMULATE and found < fires:
-            found = last - self.size + self.step
-        return found, fires
+        found, fires = slice_place(self.kind is WindowKind.CUMULATE, self.size, self.step, self.offset, end, watermark)
+        return None if fires == FIRED else (found, fires)
+
+
+FIRED = -(1 << 63)
+"""The end of the next window if all windows have fired."""
+
+
+def slice_place(cumulates: bool, size: int, step: int, offset: int, end: int, watermark: int) -> tuple[int, int]:
+    """The ends of an old slice's new slice and of its next window. The migration compiles this function."""
+    found = end + (offset - end) % step
+    last = found - step + size
+    if cumulates:
+        last = found + (offset - found) % size
+    if last - 1 <= watermark:
+        return found, FIRED
+    fires = max(found, watermark + 2 + (offset - watermark - 2) % step)
+    if cumulates and found < fires:
+        found = last - size + step
+    return found, fires
 
 
 _KINDS: Mapping[object, tuple[WindowKind, str, str]] = {

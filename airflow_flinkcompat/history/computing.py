@@ -18,7 +18,8 @@ from airflow_flinkcompat.exec_graph.migration import OperatorMigration
 from airflow_flinkcompat.exec_graph.model import RestoreEffect, StateSpec
 from airflow_flinkcompat.exec_graph.rewriting import as_it_is
 from airflow_flinkcompat.history.derived_rows import NotComputable
-from airflow_flinkcompat.history.entries import EntryWriter, LocalClock
+from airflow_flinkcompat.history.entries import LocalClock
+from airflow_flinkcompat.history.entry_writer import SCHEMA, EntryWriter
 from airflow_flinkcompat.history.prepared import NOTHING, PreparedExecution, PreparedFolder, PreparedHistory, can_resume
 from airflow_flinkcompat.history.queries import state_query
 from airflow_flinkcompat.history.sampling import WrittenKeys, check_sample, sample_of, write_sample
@@ -41,7 +42,7 @@ from airflow_flinkcompat.spark_migration import SparkWorkers
 
 if TYPE_CHECKING:
     from pyspark import RDD
-    from pyspark.sql import SparkSession
+    from pyspark.sql import Row, SparkSession
 
 
 R = TypeVar("R")
@@ -218,8 +219,13 @@ class HistoryComputer:
                 wanted.now - query.time_to_live,
             )
             with execution.planning():
-                entries.append(execution.frame(step).drop(ARRIVAL).rdd.mapPartitions(writer.entries))
+                frame = execution.frame(step).drop(ARRIVAL)
+                entries.append(frame.mapInArrow(writer.batches, SCHEMA).rdd.map(_group_and_entries))
         return self.session.sparkContext.union(entries or [self.session.sparkContext.parallelize([], 1)])
+
+
+def _group_and_entries(row: Row) -> tuple[int, bytes]:
+    return row[0], bytes(row[1])
 
 
 def audit(computer: HistoryComputer, savepoint: str, spec: StateSpec) -> Differences:

@@ -18,7 +18,7 @@ from airflow_flinkcompat.backfill.result import BackfillError
 from airflow_flinkcompat.backfill.spark import FileSystem
 from airflow_flinkcompat.backfill.steps import with_sources
 from airflow_flinkcompat.exec_graph.layout import Begins, StateField, Stored
-from airflow_flinkcompat.history.entries import LocalClock, row_writer
+from airflow_flinkcompat.history.entries import LocalClock
 from airflow_flinkcompat.history.prepared import (
     PreparedExecution,
     PreparedFolder,
@@ -41,11 +41,21 @@ from airflow_flinkcompat.history.recomputing import (
 )
 from airflow_flinkcompat.history.state_rows import PlainRows, StateRows
 from airflow_flinkcompat.history.table_rows import LONG_AGO
-from airflow_flinkcompat.migration.computed import ROUNDING, SampleDiffers, key_words
+from airflow_flinkcompat.migration.computed import SampleDiffers, key_words
 from airflow_flinkcompat.migration.entries import StoredKey
+from airflow_flinkcompat.migration.fields import begin
+from airflow_flinkcompat.migration.joining import ROUNDING
 from airflow_flinkcompat.migration.workers import Workers
 from airflow_flinkcompat.savepoint.binary import KeyedStateKind, SavepointUnreadable
-from airflow_flinkcompat.savepoint.binary_row import PlainValue, field_form, field_reader, read_row, value_reader
+from airflow_flinkcompat.savepoint.binary_row import (
+    PlainValue,
+    field_form,
+    field_reader,
+    field_writer,
+    read_row,
+    value_reader,
+    write_row,
+)
 from airflow_flinkcompat.savepoint.keyed_state import key_group, open_keyed, prefix_length, read_entries
 from airflow_flinkcompat.savepoint.metadata import KeyGroups
 
@@ -167,8 +177,7 @@ def check_sample(
     """Check the written state of some keys with a recomputation in Python; return the number of keys."""
     keys, exact = written.keys(rows.made.states, count)
     sample = draw_sample(session, rows, watermark, count, keys, before)
-    of_row = row_writer(written.key)
-    stored = {place: of_row(key.key) for place, key in sample.held.items()}
+    stored = {place: _key_row(written.key, key.key) for place, key in sample.held.items()}
     found = written.of_keys(rows.made.states, list(stored.values()), workers)
     differences = []
     for place, key in sorted(sample.held.items(), key=lambda each: each[0][0]):
@@ -189,6 +198,16 @@ def check_sample(
             "sample of 0"
         )
     return len(sample.held)
+
+
+def _key_row(fields: Sequence[StateField], values: Sequence[PlainValue]) -> bytes:
+    found = zip(fields, values, strict=True)
+    return write_row(
+        [
+            begin(field) if value is None and field.begins is not None else field_writer(field.type)(value)
+            for field, value in found
+        ]
+    )
 
 
 def draw_sample(

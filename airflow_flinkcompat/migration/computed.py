@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
 from airflow_flinkcompat.exec_graph.layout import NamedState, StateField, StateNamespace
@@ -13,31 +12,36 @@ from airflow_flinkcompat.exec_graph.migration import Accept, OperatorMigration
 from airflow_flinkcompat.exec_graph.model import RestoreEffect
 from airflow_flinkcompat.exec_graph.nodes.aggregate import MERGED_SESSIONS
 from airflow_flinkcompat.exec_graph.rewriting import StateRewrite, words
-from airflow_flinkcompat.migration.entries import (
-    StoredKey,
-    key_fields,
-    last_written,
-    value_merger,
+from airflow_flinkcompat.migration.entries import StoredKey, key_fields, scattered_entries
+from airflow_flinkcompat.migration.fields import NotMigratable, real_size
+from airflow_flinkcompat.migration.joining import (
+    ADDED,
+    COMPARED,
+    COUNTS,
+    IGNORED,
+    KEPT,
+    KINDS,
+    NEW,
+    ROUNDING,
+    ROWS,
+    UNKNOWN,
+    join,
+    rename_windows,
+    take_computed,
 )
-from airflow_flinkcompat.migration.fields import NotMigratable
+from airflow_flinkcompat.migration.runs import loop_error
+from airflow_flinkcompat.migration.uniting import COMPUTED, ENTRY, FIRST, SECOND, count_entries, link_equal
 from airflow_flinkcompat.migration.workers import Scattered
-from airflow_flinkcompat.savepoint.binary import KeyedStateKind, write_int
-from airflow_flinkcompat.savepoint.binary_row import Field, FieldForm, field_form, field_reader, read_row, write_row
-from airflow_flinkcompat.savepoint.keyed_state import Entry, KeyedHeader
+from airflow_flinkcompat.savepoint.binary import KeyedStateKind
+from airflow_flinkcompat.savepoint.binary_row import FieldForm, field_form, field_reader, null_bytes, read_row
+from airflow_flinkcompat.savepoint.compiled import copy, numbers, readable, writable, zeros
+from airflow_flinkcompat.savepoint.keyed_state import KeyedHeader
 from airflow_flinkcompat.savepoint.metadata import KeyGroups, OperatorState
+from airflow_flinkcompat.savepoint.row_mapping import BY_WORD, ROOM
 
-_WINDOW = StateNamespace.WINDOW.size
 _SHOWN = 5
 """Maximum number of differing keys in a message."""
-ROUNDING = 1e-9
-"""Maximum relative difference between two sums of DOUBLE values that were added in different orders."""
-COMPUTED_BIT = 0x8000
-"""Bit of a state number that marks an entry as computed. Writing the entry clears the bit."""
-EXPIRED = 0
-"""Last write time of a computed value whose TTL has expired. Flink may still store such a value."""
 R = TypeVar("R")
-_Join = Callable[[bytes, bytes], tuple[bytes, str]]
-"""Function of a stored and a computed value. Returns the value to write and the difference as text."""
 
 
 class HistoryDiffers(NotMigratable):
@@ -143,113 +147,66 @@ class EntryJoin:
 
     def __init__(self, made: OperatorMigration, header: KeyedHeader, prefix: int) -> None:
         named = {state.new.name: state for state in made.states}
-        states = [named.get(state.name) for state in header.states]
+        self._states = [named.get(state.name) for state in header.states]
         self._prefix, self._key = prefix, key_fields(made.new)
         self._stored = made.effect is RestoreEffect.REWRITTEN
         self._open_alone = made.stored_windows_are_open
-        self._timers = [state.kind is KeyedStateKind.TIMERS for state in header.states]
-        self._states = states
-        self._sessions = next((i for i, each in enumerate(header.states) if each.name == MERGED_SESSIONS.name), None)
-        self._joins = [_join(state) for state in states]
+        names = [each.name for each in header.states]
+        self._sessions = names.index(MERGED_SESSIONS.name) if MERGED_SESSIONS.name in names else None
+        self._windows = numbers(of is not None and of.new.namespace is StateNamespace.WINDOW for of in self._states)
+        heads, plans = list[int](), list[int]()
+        for of in self._states:
+            heads.append(len(self._states) + len(plans))
+            plans += _join_plan(of)
+        self._plans = numbers([*heads, *plans])
         self.differences = Differences()
 
-    def entries(self, stored: Iterable[Entry], computed: Iterable[Entry]) -> list[Entry]:
-        """Return the entries to write for one key group."""
-        found: dict[tuple[int, bytes], bytes] = {}
-        for (
-            state,
-            key,
-            value,
-        ) in computed:  # If several computed slices become one stored slice, each has a part of the value.
-            former, of = found.get((state, key)), self._states[state]
-            found[state, key] = value if former is None or of is None else value_merger(of.new)(former, value)
+    def __call__(self, content: bytes) -> bytes:
+        """Return the scattered entries to write for one key group."""
+        source = writable(len(content))
+        copy(readable(content), 0, len(content), source, 0)
+        count = count_entries(source)
+        entries, size = zeros(ENTRY * count), 1 << (2 * count).bit_length()
+        link_equal(source, entries, zeros(size), 0)
+        if self._sessions is not None:
+            rename_windows(source, entries, zeros(size), self._windows, self._sessions, self._prefix)
+        link_equal(source, entries, zeros(size), COMPUTED)
+        out = writable(2 * len(content))
         if not self._stored:
-            return [
-                Entry(state, key, value) for (state, key), value in found.items() if not self._expired(state, value)
-            ]
-        stored = list(stored)
-        return list(self._joined(stored, self._as_stored(stored, found)))
+            return out[: take_computed(source, entries, out, self._plans)].tobytes()
+        counts, shown = zeros(COUNTS), zeros(1 + KINDS * _SHOWN)
+        end = join(source, entries, zeros(size), out, self._plans, self._prefix, counts, shown)
+        if end < 0:
+            raise loop_error(end)
+        self._count(source, counts, shown)
+        return out[:end].tobytes()
 
-    def _as_stored(
-        self, stored: Iterable[Entry], computed: dict[tuple[int, bytes], bytes]
-    ) -> dict[tuple[int, bytes], bytes]:
-        """Replace windows in keys with those that Flink stored when the first row of a session arrived."""
-        first: dict[tuple[bytes, bytes], bytes] = {}
-        for state, key, value in stored:
-            if state == self._sessions:
-                parts = StoredKey.read(key[self._prefix :], timer=False)
-                first[parts.row, parts.rest[-_WINDOW:]] = value[-_WINDOW:]
+    def _count(self, source: memoryview, counts: Sequence[int], shown: Sequence[int]) -> None:
+        """Add the differences of one key group."""
+        compared, unknown, added, other = map(int, counts)
+        # If only open windows are joined, windows that only history contains were emitted earlier.
+        added = 0 if self._open_alone else added
+        found = [tuple(map(int, shown[1 + KINDS * place :][:KINDS])) for place in range(int(shown[0]))]
+        words = [self._words(source, *each) for each in found if each[0] != ADDED or added]
+        self.differences += Differences(compared, unknown, added, other, words)
 
-        def renamed(state: int, key: bytes) -> bytes:
-            of = self._states[state]
-            if of is None or of.new.namespace is not StateNamespace.WINDOW:
-                return key
-            parts = StoredKey.read(key[self._prefix :], timer=False)
-            window = first.get((parts.row, parts.rest[:_WINDOW]), parts.rest[:_WINDOW])
-            return key[: self._prefix] + replace(parts, rest=window + parts.rest[_WINDOW:]).to_bytes()
+    def _words(self, source: memoryview, kind: int, at: int, computed: int) -> str:
+        """Text of a difference between two entries."""
+        (state, key, value), (_, _, other) = (next(scattered_entries(source[begin:])) for begin in (at, computed))
+        of = self._states[state & ~COMPUTED]
+        assert of is not None
+        if kind == UNKNOWN:
+            difference = "is not in history"
+        elif kind == ADDED:
+            difference = "is in history only"
+        else:
+            difference = _difference(of, value, other)
+        return f"{self._key_text(of.new, key)} {difference}"
 
-        return {(state, renamed(state, key)): value for (state, key), value in computed.items()} if first else computed
-
-    def _joined(self, stored: Iterable[Entry], computed: dict[tuple[int, bytes], bytes]) -> Iterator[Entry]:
-        for entry in stored:
-            state, key, value = entry
-            other = computed.pop((state, key), None)
-            join = self._joins[state]
-            if join is None or (other is None and self._is_empty_map(state, value)):
-                yield entry
-            elif other is None:
-                self._differs("unknown", state, key, "is not in history")
-                yield entry
-            else:
-                value, difference = join(value, other)
-                self.differences.compared += 1
-                if difference:
-                    self._differs("other", state, key, difference)
-                yield Entry(state, key, value)
-        computed = {of: value for of, value in computed.items() if not self._expired(of[0], value)}
-        added: set[bytes] = set()
-        for (state, key), _ in computed.items():
-            of = self._states[state]
-            if of is not None and of.old is not None:
-                if not self._open_alone:  # If only open windows are joined, this window was emitted earlier.
-                    self._differs("added", state, key, "is in history only")
-                added.add(key[self._prefix :])
-        for (state, key), value in computed.items():
-            of = self._states[state]
-            # This key or window is not written, so a new field of the same key or window must not be written either.
-            if of is not None and of.old is None and not self._has_added_key(state, key, added):
-                yield Entry(state, key, value)
-
-    def _is_empty_map(self, state: int, value: bytes) -> bool:
-        """True if a value is an empty map, which a Top-N stores for a key without remaining rows."""
-        of = self._states[state]
-        if of is None or not of.new.value.form.startswith("SortedMap<"):
-            return False
-        return value[of.new.content_begin :] == write_int(0)
-
-    def _expired(self, state: int, value: bytes) -> bool:
-        of = self._states[state]
-        return of is not None and of.new.time_to_live and last_written(of.new, value) == EXPIRED
-
-    def _has_added_key(self, state: int, key: bytes, added: Collection[bytes]) -> bool:
-        """True if one of the added entries has the same key and window."""
-        if not added:
-            return False
-        parts = StoredKey.read(key[self._prefix :], timer=False)
-        of = self._states[state]
-        length = of.new.namespace.size if of is not None else 0
-        return replace(parts, rest=parts.rest[:length]).to_bytes() in added
-
-    def _differs(self, kind: str, state: int, key: bytes, difference: str) -> None:
-        setattr(self.differences, kind, getattr(self.differences, kind) + 1)
-        if len(self.differences.shown) < _SHOWN:
-            self.differences.shown.append(f"{self._key_text(state, key)} {difference}")
-
-    def _key_text(self, number: int, key: bytes) -> str:
+    def _key_text(self, state: NamedState, key: bytes) -> str:
         """Text of a key, and of the window end if there is one."""
-        state = self._states[number]
         parts = StoredKey.read(key[self._prefix :], timer=False)
-        windowed = state is not None and state.new.namespace is StateNamespace.WINDOW_END
+        windowed = state.namespace is StateNamespace.WINDOW_END
         window = (
             [(f"window or slice that ends at {int.from_bytes(parts.rest[:8], 'big', signed=True)} ms")]
             if windowed
@@ -258,65 +215,52 @@ class EntryJoin:
         return ", ".join([key_words(self._key, parts.row), *window])
 
 
+def _join_plan(state: StateRewrite | None) -> list[int]:
+    """Plan the join of a state's stored and computed values."""
+    if state is None:
+        return [IGNORED, 0, 0, 0, 0]
+    new = state.new
+    rows = new.kind is KeyedStateKind.VALUE and new.value.form == "row"
+    kind = NEW if state.old is None else KEPT if new == MERGED_SESSIONS else ROWS if rows else COMPARED
+    empty_map = new.value.form.startswith("SortedMap<")
+    head = [kind, new.content_begin, new.time_to_live, new.namespace.size, empty_map]
+    if kind != ROWS:
+        return head
+    fields = new.value.fields
+    words = null_bytes(len(fields))
+    steps = [
+        number
+        for each, place in zip(fields, state.fields, strict=True)
+        for number in (
+            ROOM.get(field_form(each.type), BY_WORD),
+            SECOND if place is None else FIRST,
+            real_size(each.type),
+        )
+    ]
+    return [*head, len(fields), words, words + 8 * len(fields), *steps]
+
+
+def _difference(state: StateRewrite, stored: bytes, computed: bytes) -> str:
+    """Text of the difference between two values."""
+    new = state.new
+    if not (new.kind is KeyedStateKind.VALUE and new.value.form == "row"):
+        return f"has a different {', '.join(words(new.row)) or new.name} in history"
+    fields, begin = new.value.fields, new.content_begin + 4
+    rows = (read_row(value[begin:], [field_form(each.type) for each in fields]) for value in (stored, computed))
+    found = []
+    for each, place, one, other in zip(fields, state.fields, *rows, strict=True):
+        if place is None or one == other:
+            continue
+        # A field of variable length is compared in its stored form.
+        if field_form(each.type) is FieldForm.VARIABLE:
+            found.append(f"{each.words} differs in history")
+            continue
+        left, right = map(field_reader(each.type), (one, other))
+        if not (isinstance(left, float) and isinstance(right, float) and math.isclose(left, right, rel_tol=ROUNDING)):
+            found.append(f"{each.words} is {left!r}, but {right!r} in history")
+    return ", ".join(found)
+
+
 def key_words(fields: Sequence[StateField], row: bytes) -> str:
     values = zip(fields, read_row(row, [field_form(each.type) for each in fields]), strict=True)
     return ", ".join(f"{each.words}={field_reader(each.type)(value)!r}" for each, value in values) or "the only key"
-
-
-def _join(state: StateRewrite | None) -> _Join | None:
-    """Return a function that joins a stored and a computed value; None for timers and new states."""
-    if state is None or state.old is None:
-        return None
-    if state.new == MERGED_SESSIONS:
-        return lambda stored, computed: (stored, "")
-    if state.new.kind is KeyedStateKind.VALUE and state.new.value.form == "row":
-        return _RowJoin(state.new, state.fields)
-    return partial(_equal, state.new)
-
-
-def _equal(state: NamedState, stored: bytes, computed: bytes) -> tuple[bytes, str]:
-    begin = state.content_begin
-    other = f"has a different {', '.join(words(state.row)) or state.name} in history"
-    return stored, "" if stored[begin:] == computed[begin:] else other
-
-
-class _RowJoin:
-    """Join of two accumulator rows. Kept fields come from the stored row and are compared."""
-
-    def __init__(self, state: NamedState, places: Sequence[int | None]) -> None:
-        self._fields = state.value.fields
-        self._forms = [field_form(each.type) for each in self._fields]
-        self._stored = [place is not None for place in places]
-        # A field of variable length is compared in its stored form.
-        self._readers = [
-            field_reader(each.type) if kept and form is not FieldForm.VARIABLE else None
-            for each, form, kept in zip(self._fields, self._forms, self._stored, strict=True)
-        ]
-        self._begin = state.content_begin
-
-    def __call__(self, stored: bytes, computed: bytes) -> tuple[bytes, str]:
-        """Return the value to write and a description of the differences."""
-        begin = self._begin
-        one, other = (read_row(value[begin + 4 :], self._forms) for value in (stored, computed))
-        difference = [
-            self._difference(place, one[place], other[place])
-            for place, kept in enumerate(self._stored)
-            if kept and one[place] != other[place] and not self._rounded(place, one[place], other[place])
-        ]
-        row = write_row(
-            [left if kept else right for kept, left, right in zip(self._stored, one, other, strict=True)],
-            stored[begin + 4],
-        )
-        return stored[:begin] + len(row).to_bytes(4, "big") + row, ", ".join(difference)
-
-    def _difference(self, place: int, one: Field, other: Field) -> str:
-        read = self._readers[place]
-        words = self._fields[place].words
-        return f"{words} is {read(one)!r}, but {read(other)!r} in history" if read else f"{words} differs in history"
-
-    def _rounded(self, place: int, one: Field, other: Field) -> bool:
-        """True if the two values differ only by rounding, as sums added in different orders do."""
-        if (read := self._readers[place]) is None:
-            return False
-        left, right = read(one), read(other)
-        return isinstance(left, float) and isinstance(right, float) and math.isclose(left, right, rel_tol=ROUNDING)

@@ -29,7 +29,7 @@ class Rewriting(StrEnum):
     FIXED = "rows of fixed length"
     TEXTS = "rows with texts"
     MOVED = "keys that move to other key groups"
-    ENTRIES = "merged keys, windows or rows"
+    MERGED = "merged keys, windows or rows"
 
 
 REWRITE_RATES: Mapping[Rewriting, float] = {
@@ -37,7 +37,7 @@ REWRITE_RATES: Mapping[Rewriting, float] = {
     Rewriting.FIXED: 190,
     Rewriting.TEXTS: 160,
     Rewriting.MOVED: 110,
-    Rewriting.ENTRIES: 2,
+    Rewriting.MERGED: 45,
 }
 """MB of the old savepoint that one core writes and reads back in a second, with compiled loops."""
 PLAIN_RATES: Mapping[Rewriting, float] = {
@@ -45,7 +45,7 @@ PLAIN_RATES: Mapping[Rewriting, float] = {
     Rewriting.FIXED: 4,
     Rewriting.TEXTS: 3,
     Rewriting.MOVED: 2,
-    Rewriting.ENTRIES: 1,
+    Rewriting.MERGED: 1,
 }
 """The same without numba."""
 STOP_SECONDS, STOP_RATE = 1, 80
@@ -124,7 +124,7 @@ def _rewriting(line: OperatorMigration) -> Rewriting:
     if line.effect is not RestoreEffect.REWRITTEN:
         return Rewriting.COPIED
     if line.merges or line.windows is not None or any(state.adds_counts for state in line.states):
-        return Rewriting.ENTRIES
+        return Rewriting.MERGED
     if key_change(line) is not None:
         return Rewriting.MOVED
     forms = {field_form(field.type) for state in line.states for field in state.new.row}

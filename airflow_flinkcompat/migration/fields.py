@@ -1,32 +1,42 @@
-"""Fields of a row: rewrite them for a new layout, and merge rows if several keys become equal."""
+"""Plans that rewrite the fields of a row for a new layout, or merge the fields of equal keys."""
 
 from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from airflow_flinkcompat.exec_graph.layout import Begins, CallPart, Merges, StateField
 from airflow_flinkcompat.exec_graph.rewriting import count_position, sum_changes
+from airflow_flinkcompat.migration.uniting import (
+    ADD_DECIMALS,
+    ADD_INTEGERS,
+    ADD_REALS,
+    DECIMAL,
+    GREATER,
+    INTEGER,
+    LESSER,
+    REAL,
+    SAME,
+    TEXT,
+    TIMESTAMP,
+)
 from airflow_flinkcompat.savepoint.binary_row import (
     EMPTY_VIEW,
     NO_SPREAD,
     NULL,
     Field,
     FieldForm,
-    decimal_field,
     field_form,
-    read_row,
-    write_row,
+    null_bytes,
     zero,
 )
-from airflow_flinkcompat.savepoint.row_mapping import Converted, RowMapping, row_mapping
+from airflow_flinkcompat.savepoint.row_mapping import BY_WORD, ROOM, Converted, RowMapping, row_mapping
 
 _INTEGERS = {"TINYINT": "<b", "SMALLINT": "<h", "INT": "<i", "BIGINT": "<q"}
 _NUMBERS = {**_INTEGERS, "INTEGER": "<i", "DECIMAL": "<q", "DATE": "<i", "TIME": "<i", "TIMESTAMP": "<q",
             "TIMESTAMP_LTZ": "<q", "BOOLEAN": "<?", "FLOAT": "<f", "DOUBLE": "<d"}  # fmt: skip
-_WORD, _LOW, _LONGEST_DECIMAL = 8, 0xFFFFFFFF, 10**38
+_WORD = 8
 
 
 class NotMigratable(Exception):
@@ -82,95 +92,38 @@ def _root(type: str) -> str:
     return match[0].upper() if match else ""
 
 
-def row_merger(fields: Sequence[StateField]) -> Callable[[bytes, bytes], bytes]:
-    """Return a function that merges two accumulator rows."""
-    forms = [field_form(field.type) for field in fields]
-    mergers = [_merger(field) for field in fields]
-
-    def merged(one: bytes, other: bytes) -> bytes:
-        pairs = zip(mergers, read_row(one, forms), read_row(other, forms), strict=True)
-        return write_row([merge(left, right) for merge, left, right in pairs], one[0])
-
-    return merged
+def merge_plan(fields: Sequence[StateField]) -> list[int]:
+    """Plan the merge of two accumulator rows in a compiled loop."""
+    words = null_bytes(len(fields))
+    steps = [each for field in fields for each in (ROOM.get(field_form(field.type), BY_WORD), *_merge(field))]
+    return [len(fields), words, words + _WORD * len(fields), *steps]
 
 
-def _merger(field: StateField) -> Callable[[Field, Field], Field]:
+def _merge(field: StateField) -> tuple[int, int]:
+    """The merge of two values of a field, and the form of the values."""
     if field.merges is None:
-        return lambda left, right: _equal(field, left, right)
+        return SAME, 0
+    form, number = field_form(field.type), _NUMBERS.get(_root(field.type))
+    size = struct.calcsize(number) if number else 0
     if field.merges is Merges.ADDED:
-        return _without_null(_adder(field))
-    value, sign = _reader(field), 1 if field.merges is Merges.LEAST else -1
-
-    def better(left: Field, right: Field) -> Field:
-        one, other = value(left), value(right)
-        return left if (one <= other if sign > 0 else one >= other) else right
-
-    return _without_null(better)
-
-
-def _equal(field: StateField, left: Field, right: Field) -> Field:
-    if left != right:
-        raise NotMigratable(f"{field.words} differs between keys that become equal, and cannot be merged")
-    return left
-
-
-def _without_null(merge: Callable[[Field, Field], Field]) -> Callable[[Field, Field], Field]:
-    return lambda left, right: right if left.null else left if right.null else merge(left, right)
-
-
-def _adder(field: StateField) -> Callable[[Field, Field], Field]:
-    if field_form(field.type) is FieldForm.DECIMAL:
-        return lambda left, right: _decimal(_unscaled(left) + _unscaled(right), field)
-    form = _NUMBERS.get(_root(field.type))
-    if form is None or field_form(field.type) is not FieldForm.WORD:
-        raise NotMigratable(f"sums of the type {field.type} cannot be added: their stored form was not measured")
-    if form in ("<f", "<d"):
-        return lambda left, right: _word(form, _number(form, left) + _number(form, right))
-    half = 1 << (8 * struct.calcsize(form) - 1)
-    # Java's integers wrap around.
-    return lambda left, right: _word(
-        form, (int(_number(form, left)) + int(_number(form, right)) + half) % (2 * half) - half
-    )
-
-
-def _number(form: str, field: Field) -> int | float:
-    number: int | float = struct.unpack_from(form, field.word)[0]
-    return number
-
-
-def _word(form: str, number: int | float) -> Field:
-    return Field(False, struct.pack(form, number).ljust(_WORD, b"\0"))
-
-
-def _reader(field: StateField) -> Callable[[Field], Any]:
-    """Return a function that reads a field's values in a comparable form."""
-    match field_form(field.type):
-        case FieldForm.DECIMAL:
-            return _unscaled
-        case FieldForm.TIMESTAMP:
-            return lambda value: (*struct.unpack("<q", value.variable_part or b""), _low(value))
-        case FieldForm.TEXT:
-            return _text
-        case FieldForm.WORD if form := _NUMBERS.get(_root(field.type)):
-            return lambda value: _number(form, value)
+        if form is FieldForm.DECIMAL:
+            return ADD_DECIMALS, 0
+        if form is not FieldForm.WORD or number is None:
+            raise NotMigratable(f"sums of the type {field.type} cannot be added: their stored form was not measured")
+        return (ADD_REALS if number in _REALS else ADD_INTEGERS), size
+    merge = LESSER if field.merges is Merges.LEAST else GREATER
+    if form in _COMPARED:
+        return merge, _COMPARED[form]
+    if form is FieldForm.WORD and number is not None:
+        return merge, (REAL if number in _REALS else INTEGER) + size
     raise NotMigratable(f"values of the type {field.type} cannot be compared: their order was not measured")
 
 
-def _low(field: Field) -> int:
-    return int.from_bytes(field.word, "little") & _LOW
+_REALS = ("<f", "<d")
+_COMPARED = {FieldForm.DECIMAL: DECIMAL, FieldForm.TIMESTAMP: TIMESTAMP, FieldForm.TEXT: TEXT}
 
 
-def _text(field: Field) -> bytes:
-    if field.variable_part is not None:
-        return field.variable_part[: _low(field)]
-    return field.word[: field.word[-1] & 0x7F]
-
-
-def _unscaled(field: Field) -> int:
-    return int.from_bytes((field.variable_part or b"")[: _low(field)], "big", signed=True)
-
-
-def _decimal(number: int, field: StateField) -> Field:
-    if abs(number) >= _LONGEST_DECIMAL:
-        raise NotMigratable(f"the merged {field.words} of several keys exceeds its type {field.type}")
-    return decimal_field(number)
+def real_size(type: str) -> int:
+    """Number of bytes of a FLOAT or a DOUBLE; 0 for other types."""
+    number = _NUMBERS.get(_root(type))
+    return struct.calcsize(number) if number in _REALS else 0

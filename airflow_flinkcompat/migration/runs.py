@@ -6,20 +6,25 @@ from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 
 from airflow_flinkcompat.exec_graph.layout import FLAG, STAMP, NamedState
+from airflow_flinkcompat.migration.fields import NotMigratable
 from airflow_flinkcompat.migration.loops import (
+    AFTER_MAP_KEY,
     AFTER_ROWS,
     CHANGED,
+    FORM,
+    NO_TIME,
+    NOT_FIRED,
     OTHER_GROUP,
-    gather,
-    map_value,
+    OTHER_TIME,
+    ROW_BECOMES_KEY,
+    ROW_STAYS_KEY,
     rewrite_run,
-    scatter_run,
-    size_limit,
-    sort_by_group,
+    sum_counts,
     sum_run,
 )
+from airflow_flinkcompat.migration.moving import NO_SLICES, gather, scatter_run, sort_by_group
 from airflow_flinkcompat.savepoint.binary import KeyedStateKind, RowFraming, SavepointUnreadable
-from airflow_flinkcompat.savepoint.binary_row import FieldForm
+from airflow_flinkcompat.savepoint.binary_row import FieldForm, field_form
 from airflow_flinkcompat.savepoint.compiled import numbers, readable, writable, zeros
 from airflow_flinkcompat.savepoint.row_mapping import RowMapping, row_error, row_mapping
 from airflow_flinkcompat.savepoint.runs import RUN_ERRORS, Runs, run_error
@@ -28,11 +33,23 @@ _BUFFER = 1 << 20
 """Number of bytes of new entries that a loop writes before it returns them."""
 
 
-def _error(code: int) -> SavepointUnreadable:
-    if code == AFTER_ROWS:
-        return SavepointUnreadable(
-            "a value has unexpected bytes after its rows: the savepoint is damaged or its format is unknown"
-        )
+_DAMAGED = {
+    AFTER_ROWS: "a value has unexpected bytes after its rows: the savepoint is damaged or its format is unknown",
+    AFTER_MAP_KEY: "a map key has unexpected bytes after its row: the savepoint is damaged",
+    NO_TIME: "a slice ends at an impossible time: the savepoint is damaged",
+}
+_REFUSED = {
+    OTHER_TIME: "a timer fires at a time other than the end of its window",
+    NOT_FIRED: "a window has ended but has not fired yet: take another savepoint",
+}
+
+
+def loop_error(code: int) -> SavepointUnreadable | NotMigratable:
+    """The error for the code that a loop returns."""
+    if code in _REFUSED:
+        return NotMigratable(_REFUSED[code])
+    if code in _DAMAGED:
+        return SavepointUnreadable(_DAMAGED[code])
     return run_error(code) if code in RUN_ERRORS else row_error(code)
 
 
@@ -53,13 +70,10 @@ class ValueMapping:
     row: RowMapping
     plan: list[int]
 
-    def __call__(self, value: bytes) -> bytes:
-        """Convert one value."""
-        out = writable(size_limit(len(value), self.plan, self.row.plan))
-        end = map_value(readable(value), 0, len(value), out, 0, self.plan, self.row.plan, self.row.constants)
-        if end < 0:
-            raise _error(end)
-        return bytes(out[:end])
+    @property
+    def counts(self) -> bool:
+        """True if the new state counts equal rows."""
+        return bool(self.plan[FORM] in (ROW_BECOMES_KEY, ROW_STAYS_KEY))
 
 
 def value_mapping(
@@ -80,6 +94,14 @@ def value_mapping(
     stamps = STAMP * old_stamp, STAMP * new_stamp
     rest = (RowFraming.NONE, 0) if rows is None else (state.framing, state.trailing)
     return ValueMapping(has_flag, stamps, row, numbers([has_flag, *stamps, now, *rest, row.repeats, row.growth]))
+
+
+def counted_mapping(old: NamedState, rows: RowMapping | None, new_stamp: bool, now: int = 0) -> ValueMapping:
+    """Plan the construction of values that count equal rows from the entries of an old state."""
+    form = ROW_STAYS_KEY if old.counts_rows else ROW_BECOMES_KEY
+    row = rows or row_mapping(forms := [field_form(field.type) for field in old.row], list(range(len(forms))))
+    stamps = STAMP * old.time_to_live, STAMP * new_stamp
+    return ValueMapping(FLAG, stamps, row, numbers([FLAG, *stamps, now, form, old.trailing, row.repeats, row.growth]))
 
 
 UNCHANGED = ValueMapping(0, (0, 0), _ANY_ROW, numbers([0, 0, 0, 0, RowFraming.NONE, 0, 1, 0]))
@@ -103,7 +125,7 @@ def rewritten(runs: Runs, mapping: ValueMapping) -> Generator[bytes, None, int]:
             runs.content, runs.at, out, mapping.plan, mapping.row.plan, mapping.row.constants
         )
         if wanted < 0:
-            raise _error(wanted)
+            raise loop_error(wanted)
         count += entries
         if end:
             yield out[:end].tobytes()
@@ -111,6 +133,9 @@ def rewritten(runs: Runs, mapping: ValueMapping) -> Generator[bytes, None, int]:
             return count
         if wanted > len(out):
             out = writable(wanted)
+
+
+WITHOUT_SLICES = numbers([NO_SLICES])
 
 
 class Scatter:
@@ -131,17 +156,19 @@ class Scatter:
         self._found, self._ends = zeros(_SCATTERED // 16), zeros(max_parallelism)
         self._end = self._count = 0
 
-    def run(self, runs: Runs, timers: bool, state: int, value: ValueMapping | None) -> Iterator[tuple[int, bytes]]:
+    def run(
+        self, runs: Runs, timers: bool, state: int, value: ValueMapping | None, slices: list[int] = WITHOUT_SLICES
+    ) -> Iterator[tuple[int, bytes]]:
         """Add the entries of an old state for the new state with the index ``state``. Yields full blocks."""
         value, key = value or UNCHANGED, self._key
         while True:
             runs.at, self._end, self._count, wanted = scatter_run(
                 runs.content, runs.at, state, self._out, self._end, self._found, self._count,
                 self._plans[timers], key.plan, key.constants, key.repeats,
-                value.plan, value.row.plan, value.row.constants,
+                value.plan, value.row.plan, value.row.constants, slices,
             )  # fmt: skip
             if wanted < 0:
-                raise _error(wanted)
+                raise loop_error(wanted)
             if not wanted:
                 return
             yield from self.blocks()
@@ -198,11 +225,13 @@ class EntrySum:
         """Add the entries of a state in a key group to a sum.
 
         Returns:
-            Number of entries, and a status: 0, or :data:`CHANGED` or :data:`OTHER_GROUP` if an entry does not match.
+            Number of entries, or of the rows that they count, and a status: 0, or :data:`CHANGED` or
+            :data:`OTHER_GROUP` if an entry does not match.
         """
         whole, key, scratch, count = self.whole or UNCHANGED, self.key or _ANY_ROW, writable(_BUFFER), 0
+        add = sum_counts if self.kept.counts else sum_run
         while True:
-            runs.at, entries, wanted = sum_run(
+            runs.at, entries, wanted = add(
                 runs.content, runs.at, group, total, scratch, self.keys, self.in_groups,
                 key.plan, key.constants, key.repeats,
                 self.kept.plan, self.kept.row.plan, self.kept.row.constants,
@@ -212,5 +241,5 @@ class EntrySum:
             if wanted in (0, CHANGED, OTHER_GROUP):
                 return count, wanted
             if wanted < 0:
-                raise _error(wanted)
+                raise loop_error(wanted)
             scratch = writable(wanted)

@@ -12,13 +12,15 @@ from airflow_flinkcompat.exec_graph.migration import OperatorMigration
 from airflow_flinkcompat.exec_graph.model import StateSpec
 from airflow_flinkcompat.exec_graph.nodes.over import OVER_LAST_SENT, OVER_ROWS
 from airflow_flinkcompat.exec_graph.windows import SlicedWindow
-from airflow_flinkcompat.migration.entries import GroupChange, StoredKey
+from airflow_flinkcompat.migration.entries import StoredKey
 from airflow_flinkcompat.migration.fields import NotMigratable
+from airflow_flinkcompat.migration.moving import OF_SLICES, OF_TIMERS, OTHER_TIMERS
+from airflow_flinkcompat.migration.runs import WITHOUT_SLICES
 from airflow_flinkcompat.migration.workers import Workers
+from airflow_flinkcompat.plan.nodes import WindowKind
 from airflow_flinkcompat.savepoint.binary import KeyedStateKind, write_long
+from airflow_flinkcompat.savepoint.compiled import numbers
 from airflow_flinkcompat.savepoint.keyed_state import (
-    Entry,
-    KeyedHeader,
     KeyedState,
     group_parts,
     open_keyed,
@@ -33,9 +35,9 @@ USER_TIMERS = "_timer_state/event_user-timers"
 _WATERMARK = "watermark"
 OVER = ExecKind.OVER_AGGREGATE
 _LONG = 8
-_END = 8
-"""Number of bytes of a slice or window end, which precedes a map's key."""
 _SIGN = 1 << 63
+_NEVER = -(1 << 62)
+"""A watermark earlier than every window, with which compiled loops can compute."""
 EVER = 1 << 50
 """A watermark later than every row whose microseconds fit into a BIGINT."""
 
@@ -47,38 +49,25 @@ class StoredSlices:
     windows: SlicedWindow
     watermark: int
 
-    def moved(self, parts: StoredKey, state: KeyedState) -> StoredKey | None:
-        """Convert a key of the old windows to the new windows; None if the slice is in no open window."""
-        if state.kind is not KeyedStateKind.TIMERS:
-            found = self.slice_of(parts)
-            return found and found[0]
-        end = _end(parts)
-        if state.name != TIMERS or parts.moment != timer_moment(end - 1):
-            raise NotMigratable("a timer fires at a time other than the end of its window")
-        if end - 1 <= self.watermark:
-            raise NotMigratable("a window has ended but has not fired yet: take another savepoint")
-        return window_timer(parts, self.windows.next_end(end))
+    def plan(self, kind: int, timers: int) -> list[int]:
+        """Plan the assignment for a kind of entries. ``timers``: number of the new state with the timers."""
+        windows, watermark = self.windows, max(self.watermark, _NEVER)
+        lengths = windows.size, windows.step, windows.offset
+        return numbers([kind, windows.kind is WindowKind.CUMULATE, *lengths, watermark, timers])
 
-    def slice_of(self, parts: StoredKey) -> tuple[StoredKey, StoredKey] | None:
-        place = self.windows.place(_end(parts), self.watermark)
-        if place is None:
-            return None
-        end, fires = place
-        return replace(parts, rest=write_long(end) + parts.rest[_END:]), window_timer(parts, fires)
 
-    def merge_entries(self, unite: GroupChange | None, header: KeyedHeader, prefix: int) -> GroupChange:
-        """Return a function that merges a key group's entries and adds the timers that the slices need."""
-        number = next(place for place, state in enumerate(header.states) if state.name == TIMERS)
-
-        def change(entries: list[Entry]) -> list[Entry]:
-            kept = [entry for entry in entries if entry.state != number]
-            in_slices = ((key[:prefix], self.slice_of(StoredKey.read(key[prefix:], timer=False))) for _, key, _ in kept)
-            needed = {group + found[1].to_bytes() for group, found in in_slices if found is not None}
-            if not needed <= {entry.key for entry in entries if entry.state == number}:
-                raise NotMigratable("a slice belongs to no window that will still fire: take another savepoint")
-            return [*(unite(kept) if unite is not None else kept), *(Entry(number, key, b"") for key in sorted(needed))]
-
-        return change
+def slice_plans(slices: StoredSlices | None, old: Sequence[KeyedState], new: Sequence[str]) -> list[list[int]]:
+    """Plan the assignment of each old state's entries to new windows. ``new``: names of the new states."""
+    if slices is None:
+        return [WITHOUT_SLICES for _ in old]
+    timers = new.index(TIMERS)
+    return [
+        slices.plan(
+            OF_SLICES if each.kind is not KeyedStateKind.TIMERS else OF_TIMERS if each.name == TIMERS else OTHER_TIMERS,
+            timers,
+        )
+        for each in old
+    ]
 
 
 def slices(made: OperatorMigration, old: OperatorState, path: str) -> StoredSlices | None:
@@ -182,18 +171,9 @@ def with_watermark(operator: OperatorState, path: str, watermark: int) -> Operat
     return replace(operator, subtasks=subtasks)
 
 
-def _end(parts: StoredKey) -> int:
-    """End of a slice, or of the window of a timer."""
-    return int.from_bytes(parts.rest[:_END], "big", signed=True)
-
-
-def window_timer(parts: StoredKey, end: int) -> StoredKey:
-    return StoredKey(timer_moment(end - 1), parts.row, write_long(end))
-
-
 def timer_moment(fires: int) -> bytes:
     """Stored form of a timer's firing time. The bytes sort in the order of time."""
-    return (fires + _SIGN).to_bytes(_END, "big")
+    return (fires + _SIGN).to_bytes(_LONG, "big")
 
 
 def merge_operator_state(stored: Sequence[tuple[OperatorLists, bytes]]) -> tuple[OperatorLists, bytes]:

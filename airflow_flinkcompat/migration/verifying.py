@@ -3,40 +3,42 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
-
-import mmh3
 
 from airflow_flinkcompat.exec_graph.layout import NamedState, Stored
 from airflow_flinkcompat.exec_graph.migration import Migration, OperatorMigration
 from airflow_flinkcompat.exec_graph.model import RestoreEffect
 from airflow_flinkcompat.exec_graph.rewriting import StateRewrite
-from airflow_flinkcompat.migration.entries import StoredKey, counted_row, key_change, row_place, value_merger
+from airflow_flinkcompat.migration.entries import EntryUnion, key_change
 from airflow_flinkcompat.migration.fields import begin, row_change
 from airflow_flinkcompat.migration.loops import CHANGED, OTHER_GROUP
 from airflow_flinkcompat.migration.runs import (
     UNCHANGED,
     EntrySum,
+    Scatter,
     ValueMapping,
+    counted_mapping,
+    gathered_group,
     key_plan,
     value_mapping,
 )
-from airflow_flinkcompat.migration.slices import TIMERS, StoredSlices, slices
+from airflow_flinkcompat.migration.slices import StoredSlices, slice_plans, slices
+from airflow_flinkcompat.migration.uniting import KEEP_FIRST, MERGE_ROWS, ONLY_NEEDED
 from airflow_flinkcompat.migration.workers import LocalWorkers, Workers
-from airflow_flinkcompat.savepoint.binary import KeyedStateKind, SavepointUnreadable, naming_file, write_int
+from airflow_flinkcompat.savepoint.binary import KeyedStateKind, SavepointUnreadable, naming_file
 from airflow_flinkcompat.savepoint.binary_row import field_form
 from airflow_flinkcompat.savepoint.compiled import hash_sum
 from airflow_flinkcompat.savepoint.keyed_state import (
+    KeyedHeader,
     KeyedState,
     group_parts,
-    key_group,
+    group_ranges,
     keyed_headers,
     open_keyed,
     prefix_length,
-    read_entries,
 )
 from airflow_flinkcompat.savepoint.metadata import KeyGroups, OperatorState, SavepointMetadata
 from airflow_flinkcompat.savepoint.row_mapping import RowMapping, row_mapping
@@ -44,8 +46,6 @@ from airflow_flinkcompat.savepoint.runs import Runs, unknown_state
 from airflow_flinkcompat.savepoint.store import BROADCAST, elements, header_of, read_handle, read_metadata
 
 _SUM = (1 << 128) - 1
-Merge = Callable[[bytes, bytes], bytes]
-Counted = Callable[[bytes, bytes], tuple[int, bytes]]
 
 
 class MigrationVerificationFailed(Exception):
@@ -148,20 +148,15 @@ def _elements(path: str, operator: OperatorState) -> object:
     return read_handle(operator.coordinator, path), found
 
 
-@dataclass
-class _Total:
-    """Number of a state's entries, and an order-independent sum over their kept parts.
-
-    ``merged``: Entries that may merge with others, by their new keys.
-    """
+class _Total(NamedTuple):
+    """Number of a state's entries, and an order-independent sum over their kept parts."""
 
     entries: int = 0
     sum: int = 0
-    merged: dict[bytes, bytes] = field(default_factory=dict)
 
-    def add(self, key: bytes, value: bytes, merge: Merge) -> None:
-        former = self.merged.get(key)
-        self.merged[key] = value if former is None else merge(former, value)
+    def plus(self, other: _Total) -> _Total:
+        """Add a total."""
+        return _Total(self.entries + other.entries, (self.sum + other.sum) & _SUM)
 
 
 @dataclass(frozen=True)
@@ -189,30 +184,106 @@ class _Side:
 
 
 def _totals(side: _Side, operator: OperatorState, workers: Workers) -> Mapping[str, _Total]:
-    totals: dict[str, _Total] = {}
-    mergers = _mergers(side)
     keyed = [subtask.keyed for subtask in operator.subtasks or () if subtask.keyed is not None]
-    for found in workers.each(partial(_of_part, side), group_parts(keyed, workers.parts)):
-        for name, total in found.items():
-            both = totals.setdefault(name, _Total())
-            both.entries += total.entries
-            both.sum = (both.sum + total.sum) & _SUM
-            for key, value in total.merged.items():
-                both.add(key, value, mergers.get(name, _merge_equal))
-    return {name: _summed(total) for name, total in totals.items()}
+    parts = group_parts(keyed, workers.parts)
+    found = workers.each(partial(_of_part, side), parts)
+    if side.merges and keyed:
+        # The first pass has checked the source. Its entries are summed after they are united.
+        names = _names(side, next(keyed_headers(operator, side.path)))
+        ranges = group_ranges(side.groups, workers.parts(0, side.groups))
+        found = workers.regroup(partial(_scattered, side, names), parts, partial(_united, side, names), ranges)
+    totals: dict[str, _Total] = {}
+    for each in found:
+        for name, total in each.items():
+            totals[name] = totals.get(name, _Total()).plus(total)
+    return totals
 
 
-def _summed(total: _Total) -> _Total:
-    """Add the merged entries to a total, each key once."""
-    found = (mmh3.mmh3_x64_128_uintdigest(key + value) for key, value in total.merged.items())
-    return _Total(total.entries + len(total.merged), (total.sum + sum(found)) & _SUM)
+def _of_part(side: _Side, part: tuple[KeyGroups, range]) -> Mapping[str, _Total]:
+    """Totals of some key groups of a file, by the name of the new state."""
+    stored, groups = part
+    prefix, key = prefix_length(side.groups), _key(side)
+    with open_keyed(stored, side.path) as file:
+        compared = [list(_compared_states(side, state)) for state in file.header.states]
+        timers = [state.kind is KeyedStateKind.TIMERS for state in file.header.states]
+        totals = {name: _Total() for ways in compared for name, _ in ways}
+        for number, group in file.groups(groups):
+            with naming_file(file.content.name):
+                runs = Runs(group)
+                for state in runs:
+                    if state >= len(compared):
+                        raise unknown_state(state)
+                    begin = runs.at
+                    if not compared[state]:
+                        runs.skip()
+                    for name, part_of_value in compared[state]:
+                        runs.at = begin
+                        keys = key_plan((prefix, prefix), timers[state], side.groups, key is not None)
+                        summed = EntrySum(*part_of_value, keys, side.in_groups, key)
+                        totals[name] = totals[name].plus(_sum(summed, runs, number, name, side))
+    return totals
 
 
-def _mergers(side: _Side) -> Mapping[str, Merge]:
-    """Functions that merge values of old states, by the name of the new state."""
-    if side.line is None or side.new or not side.line.merges:
-        return {}
-    return {state.new.name: value_merger(_kept_state(state)) for state in side.line.states if state.old is not None}
+def _sum(summed: EntrySum, runs: Runs, group: int, name: str, side: _Side) -> _Total:
+    """Sum the entries of a state in a key group."""
+    total = hash_sum()
+    entries, found = summed.add(runs, group, total)
+    if found == OTHER_GROUP:
+        words = "a key is not in the key group where Flink looks for it"
+        raise MigrationVerificationFailed(words) if side.new else SavepointUnreadable(words)
+    if found == CHANGED:
+        raise MigrationVerificationFailed(f"a row of the state {name} differs in more than its fields")
+    return _Total(entries, int(total[1]) << 64 | int(total[0]))
+
+
+def _names(side: _Side, header: KeyedHeader) -> tuple[str, ...]:
+    """Names of the new states that are compared, in the order of their numbers."""
+    assert side.line is not None
+    kept = [state.new.name for state in side.line.states if state.old is not None]
+    return (*kept, *sorted(state.name for state in header.states if state.kind is KeyedStateKind.TIMERS))
+
+
+def _scattered(side: _Side, names: Sequence[str], part: tuple[KeyGroups, range]) -> Iterator[tuple[int, bytes]]:
+    """Yield the kept parts of entries with their new keys, by key group."""
+    stored, groups = part
+    prefix = prefix_length(side.groups)
+    scatter = Scatter((prefix, prefix), side.groups, _key(side))
+    with open_keyed(stored, side.path) as file:
+        states = file.header.states
+        compared = [list(_compared_states(side, state)) for state in states]
+        slices = slice_plans(side.slices, states, names)
+        for _, group in file.groups(groups):
+            runs = Runs(group)
+            for state in runs:
+                begin = runs.at
+                if not compared[state]:
+                    runs.skip()
+                for name, (kept, _, _) in compared[state]:
+                    runs.at = begin
+                    timers = states[state].kind is KeyedStateKind.TIMERS
+                    yield from scatter.run(runs, timers, names.index(name), kept, slices[state])
+    yield from scatter.blocks()
+
+
+def _united(
+    side: _Side, names: Sequence[str], groups: range, entries: Iterable[tuple[int, bytes]]
+) -> Mapping[str, _Total]:
+    """Totals of the united entries of some key groups, by the name of the new state."""
+    assert side.line is not None
+    kept = {state.new.name: _kept_state(state) for state in side.line.states if state.old is not None}
+    merged = MERGE_ROWS if side.line.merges else KEEP_FIRST
+    timers = KEEP_FIRST if side.slices is None else ONLY_NEEDED
+    union = EntryUnion.of(2 * [(merged, kept[name]) if name in kept else (timers, None) for name in names])
+    totals = dict.fromkeys(names, _Total())
+    prefix = prefix_length(side.groups)
+    for number, content in entries:
+        group = gathered_group(union(content), [0] * len(names))
+        runs = Runs(group)
+        for state in runs if group else ():
+            keys = key_plan((prefix, prefix), names[state] not in kept, side.groups, False)
+            summed = EntrySum(UNCHANGED, None, False, keys, True, None)
+            totals[names[state]] = totals[names[state]].plus(_sum(summed, runs, number, names[state], side))
+    return totals
 
 
 def _kept_state(state: StateRewrite) -> NamedState:
@@ -222,142 +293,14 @@ def _kept_state(state: StateRewrite) -> NamedState:
     return replace(state.new, value=Stored(state.new.value.form, fields), time_to_live=lives)
 
 
-def _merge_equal(one: bytes, other: bytes) -> bytes:
-    """Merge two timers, which are always equal."""
-    return one
-
-
 def _pairs(state: StateRewrite) -> list[tuple[int, int]]:
     """Pairs of positions of each kept field: in the old row, and in the new row."""
     return sorted((place, number) for number, place in enumerate(state.fields) if place is not None)
 
 
-def _of_part(side: _Side, part: tuple[KeyGroups, range]) -> Mapping[str, _Total]:
-    """Totals of some key groups of a file, by the name of the new state."""
-    stored, groups = part
-    totals: dict[str, _Total] = {}
-    with open_keyed(stored, side.path) as file:
-        compared = [list(_compared_states(side, state)) for state in file.header.states]
-        timers = [state.kind is KeyedStateKind.TIMERS for state in file.header.states]
-        one_by_one = side.merges or any(counted for ways in compared for _, _, counted in ways)
-        add = _add_one_by_one if one_by_one else _add_runs
-        for ways in compared:
-            for name, _, _ in ways:
-                totals.setdefault(name, _Total())
-        for number, group in file.groups(groups):
-            with naming_file(file.content.name):
-                add(side, number, group, compared, timers, totals)
-    return totals
-
-
-_Compared = Sequence[Sequence[tuple[str, "_KeptPart", Counted | None]]]
-
-
-def _add_runs(
-    side: _Side,
-    number: int,
-    group: bytes,
-    compared: _Compared,
-    timers: Sequence[bool],
-    totals: dict[str, _Total],
-) -> None:
-    """Add the entries of a key group to the totals."""
-    prefix, key = prefix_length(side.groups), _key(side)
-    runs = Runs(group)
-    for state in runs:
-        if state >= len(compared):
-            raise unknown_state(state)
-        begin = runs.at
-        if not compared[state]:
-            runs.skip()
-        for name, part, _ in compared[state]:
-            runs.at = begin
-            keys = key_plan((prefix, prefix), timers[state], side.groups, key is not None)
-            total = hash_sum()
-            entries, found = EntrySum(*part, keys, side.in_groups, key).add(runs, number, total)
-            if found == OTHER_GROUP:
-                raise _in_other_group(side)
-            if found == CHANGED:
-                raise _changed(name)
-            totals[name].entries += entries
-            totals[name].sum = (totals[name].sum + (int(total[1]) << 64 | int(total[0]))) & _SUM
-
-
-def _add_one_by_one(
-    side: _Side,
-    number: int,
-    group: bytes,
-    compared: _Compared,
-    timers: Sequence[bool],
-    totals: dict[str, _Total],
-) -> None:
-    """Add the entries of a key group one by one. If windows changed, count the timers that slices need."""
-    key_of, prefix, hashed = _key(side), prefix_length(side.groups), mmh3.mmh3_x64_128_uintdigest
-    head, mergers = number.to_bytes(prefix, "big"), _mergers(side)
-    for state, key, value in read_entries(group):
-        if state >= len(compared):
-            raise unknown_state(state)
-        if not compared[state]:
-            continue
-        stored_key = key[prefix:]
-        if side.in_groups:
-            begin_of_row, end_of_row = row_place(stored_key, timers[state])
-            if key[:prefix] != head or key_group(stored_key[begin_of_row:end_of_row], side.groups) != number:
-                raise _in_other_group(side)
-            if key_of is not None:
-                parts = StoredKey.read(stored_key, timers[state])
-                stored_key = replace(parts, row=key_of(parts.row)).to_bytes()
-            if side.slices is not None:
-                found_slice = None if timers[state] else side.slices.slice_of(StoredKey.read(stored_key, False))
-                if found_slice is None:
-                    continue
-                stored_key, timer = (each.to_bytes() for each in found_slice)
-                totals.setdefault(TIMERS, _Total()).add(write_int(len(timer)) + timer, b"", _merge_equal)
-        hashed_key = write_int(len(stored_key)) + stored_key
-        for name, kept, counted in compared[state]:
-            total = totals[name]
-            if side.merges:
-                total.add(hashed_key, kept(name, value), mergers.get(name, _merge_equal))
-            elif counted is not None:  # Rows that became equal are merged into one entry with a count.
-                parts = StoredKey.read(stored_key, False)
-                times, row = counted(parts.rest, value)
-                total.entries += times
-                total.sum += times * hashed(parts.row + row)
-            else:
-                total.entries += 1
-                total.sum += hashed(hashed_key + kept(name, value))
-
-
-def _in_other_group(side: _Side) -> MigrationVerificationFailed | SavepointUnreadable:
-    found = "a key is not in the key group where Flink looks for it"
-    return MigrationVerificationFailed(found) if side.new else SavepointUnreadable(found)
-
-
-def _changed(state: str) -> MigrationVerificationFailed:
-    return MigrationVerificationFailed(f"a row of the state {state} differs in more than its fields")
-
-
 def _key(side: _Side) -> RowMapping | None:
     """Return the mapping of old keys to new ones; None if the keys are unchanged."""
     return None if side.line is None or side.new else key_change(side.line)
-
-
-def _compared_states(side: _Side, state: KeyedState) -> Iterator[tuple[str, _KeptPart, Counted | None]]:
-    """Yield the new states that a stored state is compared with, and how to extract the compared parts."""
-    if side.line is None or state.kind is KeyedStateKind.TIMERS:
-        yield state.name, _KeptPart(UNCHANGED), None
-        return
-    made = [each for each in side.line.states if each.old is not None]
-    for each in made:
-        stored = each.new if side.new else each.old
-        if stored is not None and stored.name == state.name:
-            yield (
-                each.new.name,
-                _kept_part(each, side.new, side.line.from_history),
-                _counted(each, side.new) if each.adds_counts else None,
-            )
-    if side.new and state.name not in {each.new.name for each in made}:
-        yield state.name, _KeptPart(UNCHANGED), None  # A new state that replaces no old state must be empty.
 
 
 class _KeptPart(NamedTuple):
@@ -367,14 +310,19 @@ class _KeptPart(NamedTuple):
     whole: ValueMapping | None = None
     of_kept: bool = False
 
-    def __call__(self, state: str, value: bytes) -> bytes:
-        found, flag = self.kept(value), self.kept.flag
-        old, new = self.kept.stamps
-        if self.whole is not None:
-            content = value[flag + old :]
-            if self.whole(found[flag + new :] if self.of_kept else content) != content:
-                raise _changed(state)
-        return found
+
+def _compared_states(side: _Side, state: KeyedState) -> Iterator[tuple[str, _KeptPart]]:
+    """Yield the new states that a stored state is compared with, and how to extract the compared parts."""
+    if side.line is None or state.kind is KeyedStateKind.TIMERS:
+        yield state.name, _KeptPart(UNCHANGED)
+        return
+    made = [each for each in side.line.states if each.old is not None]
+    for each in made:
+        stored = each.new if side.new else each.old
+        if stored is not None and stored.name == state.name:
+            yield each.new.name, _kept_part(each, side.new, side.line.from_history)
+    if side.new and state.name not in {each.new.name for each in made}:
+        yield state.name, _KeptPart(UNCHANGED)  # A new state that replaces no old state must be empty.
 
 
 def _kept_part(state: StateRewrite, new: bool, from_history: bool) -> _KeptPart:
@@ -388,6 +336,9 @@ def _kept_part(state: StateRewrite, new: bool, from_history: bool) -> _KeptPart:
     assert other is not None
     # The last write time is compared only if both jobs store it.
     stamps = stored.time_to_live, stored.time_to_live and other.time_to_live
+    if state.adds_counts:
+        taken, again = _kept_fields(state, stored, new)
+        return _KeptPart(counted_mapping(stored, taken, stamps[1]), value_mapping(stored, again, False, False), new)
     if not stored.framing or row_change(state.old.row, state.new.row, state.fields) is None:
         return _KeptPart(value_mapping(stored, None, *stamps))
     taken, again = _kept_fields(state, stored, new)
@@ -395,22 +346,6 @@ def _kept_part(state: StateRewrite, new: bool, from_history: bool) -> _KeptPart:
     if new and from_history:
         return _KeptPart(kept)
     return _KeptPart(kept, value_mapping(stored, again, False, False, flag=False), new)
-
-
-def _counted(state: StateRewrite, new: bool) -> Counted:
-    """Return a function that extracts the count and the compared part of a row."""
-    stored = state.new if new else state.old
-    assert stored is not None
-    taken, again = _kept_fields(state, stored, new)
-
-    def counted(rest: bytes, value: bytes) -> tuple[int, bytes]:
-        times, row, matched = counted_row(stored, rest, value)
-        found = taken(row)
-        if again(found if new else row) != row:
-            raise _changed(stored.name)
-        return times, found + matched
-
-    return counted
 
 
 def _kept_fields(state: StateRewrite, stored: NamedState, new: bool) -> tuple[RowMapping, RowMapping]:

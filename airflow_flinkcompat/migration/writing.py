@@ -21,7 +21,7 @@ from airflow_flinkcompat.exec_graph.migration import Migration, OperatorMigratio
 from airflow_flinkcompat.exec_graph.model import RestoreEffect, StateKind, StateSpec
 from airflow_flinkcompat.exec_graph.rewriting import StateRewrite
 from airflow_flinkcompat.migration.computed import ComputedOperator, Differences, StateComputer
-from airflow_flinkcompat.migration.entries import entry_rewrites, key_change, merge_entries
+from airflow_flinkcompat.migration.entries import entry_rewrites, entry_union, key_change
 from airflow_flinkcompat.migration.fields import NotMigratable
 from airflow_flinkcompat.migration.rewriting import OperatorRewriting
 from airflow_flinkcompat.migration.slices import merge_operator_state, reached, slices, watermarks
@@ -123,7 +123,7 @@ def require_rewritable(migration: Migration) -> None:
             old, new = (_predicted_header(each) for each in layouts if isinstance(each, StateLayout))
             key_change(line)
             entry_rewrites(line, old, new, 0)
-            merge_entries(line, new)
+            entry_union(line, new)
 
 
 def _predicted_header(layout: StateLayout) -> KeyedHeader:

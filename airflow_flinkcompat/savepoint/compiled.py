@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from math import copysign, inf
 from os import environ
+from struct import pack_into, unpack_from
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import mmh3
@@ -97,14 +99,38 @@ def put_little32(out: memoryview, at: int, value: int) -> None:
     out[at : at + 4] = value.to_bytes(4, "little")
 
 
+def signed(content: memoryview, at: int, size: int) -> int:
+    """A little-endian integer of up to eight bytes."""
+    return int.from_bytes(content[at : at + size], "little", signed=True)
+
+
+def put_signed(out: memoryview, at: int, size: int, value: int) -> None:
+    """Write a little-endian integer of up to eight bytes. A greater integer wraps around, as in Java."""
+    out[at : at + size] = (value % (1 << 8 * size)).to_bytes(size, "little")
+
+
+def real(content: memoryview, at: int, size: int) -> float:
+    """A FLOAT of four or a DOUBLE of eight bytes."""
+    found: float = unpack_from("<f" if size == 4 else "<d", content, at)[0]
+    return found
+
+
+def put_real(out: memoryview, at: int, size: int, value: float) -> None:
+    """Write a FLOAT of four or a DOUBLE of eight bytes. As in Java, a FLOAT may become infinite."""
+    try:
+        pack_into("<f" if size == 4 else "<d", out, at, value)
+    except OverflowError:
+        pack_into("<f", out, at, copysign(inf, value))
+
+
 def hash_sum() -> list[int]:
     """The lower and the upper half of an empty sum of hashes."""
     return [0, 0]
 
 
-def add_hash(content: memoryview, begin: int, end: int, total: list[int]) -> None:
-    """Add the 128-bit Murmur hash of a range to a sum."""
-    found = (total[1] << 64 | total[0]) + mmh3.mmh3_x64_128_uintdigest(bytes(content[begin:end]))
+def add_hash(content: memoryview, begin: int, end: int, total: list[int], times: int) -> None:
+    """Add the 128-bit Murmur hash of a range to a sum, as often as ``times`` states: less than 2**32."""
+    found = (total[1] << 64 | total[0]) + times * mmh3.mmh3_x64_128_uintdigest(bytes(content[begin:end]))
     total[0], total[1] = found & _HALF, found >> 64 & _HALF
 
 
@@ -140,3 +166,17 @@ def group_of_key(content: memoryview, begin: int, end: int, max_parallelism: int
     if mixed == -(1 << 31):
         return 0
     return abs(mixed) % max_parallelism
+
+
+@compiled
+def long_at(content: memoryview, at: int) -> int:
+    """A big-endian signed integer of eight bytes."""
+    high = uint32(content, at)
+    return (high - (high >> 31 << 32)) << 32 | uint32(content, at + 4)
+
+
+@compiled
+def put_long(out: memoryview, at: int, value: int) -> None:
+    """Write a big-endian signed integer of eight bytes."""
+    put_uint32(out, at, value >> 32 & 0xFFFFFFFF)
+    put_uint32(out, at + 4, value & 0xFFFFFFFF)

@@ -23,10 +23,14 @@ __all__ = [
     "number_hash",
     "numbers",
     "put_little32",
+    "put_real",
+    "put_signed",
     "put_uint16",
     "put_uint32",
     "readable",
+    "real",
     "row_hash",
+    "signed",
     "uint16",
     "uint32",
     "writable",
@@ -144,6 +148,33 @@ def put_little32(out: Any, at: int, value: int) -> None:
 
 
 @compiled
+def signed(content: Any, at: int, size: int) -> Any:
+    value = int64(0)
+    for place in range(size):
+        value |= int64(content[uintp(at + place)]) << int64(8 * place)
+    spare = int64(64 - 8 * size)
+    return value << spare >> spare
+
+
+@compiled
+def put_signed(out: Any, at: int, size: int, value: Any) -> None:
+    for place in range(size):
+        out[uintp(at + place)] = value >> int64(8 * place) & 0xFF
+
+
+@compiled
+def real(content: Any, at: int, size: int) -> Any:
+    bits = int64(signed(content, at, size))
+    return np.float64(np.int32(bits).view(np.float32)) if size == 4 else bits.view(np.float64)
+
+
+@compiled
+def put_real(out: Any, at: int, size: int, value: float) -> None:
+    bits = int64(np.float32(value).view(np.int32)) if size == 4 else np.float64(value).view(np.int64)
+    put_signed(out, at, size, bits)
+
+
+@compiled
 def _rotated(word: Any, bits: Any) -> Any:
     return word << uint64(bits) | word >> uint64(64 - bits)
 
@@ -171,7 +202,7 @@ def _short_word(content: Any, at: int, size: int) -> Any:
 
 
 @compiled
-def add_hash(content: Any, begin: int, end: int, total: Any) -> None:
+def add_hash(content: Any, begin: int, end: int, total: Any, times: int) -> None:
     size = end - begin
     low, high = uint64(0), uint64(0)
     for at in range(begin, begin + size // 16 * 16, 16):
@@ -191,8 +222,11 @@ def add_hash(content: Any, begin: int, end: int, total: Any) -> None:
     low, high = _mixed(low), _mixed(high)
     low += high
     high += low
+    factor = uint64(times)
+    least, most = (low & uint64(0xFFFFFFFF)) * factor, (low >> uint64(32)) * factor
+    low = least + (most << uint64(32))
     total[0] += low
-    total[1] += high + uint64(total[0] < low)
+    total[1] += high * factor + (most >> uint64(32)) + uint64(low < least) + uint64(total[0] < low)
 
 
 @compiled

@@ -30,8 +30,8 @@ from airflow_flinkcompat.savepoint.compiled import (
 
 _WORD = 8
 _INLINE, _TOP_BIT = 1 << 31, 0x80
-_IN_WORD, _BY_WORD = -1, 0
-_ROOM = {FieldForm.WORD: _IN_WORD, FieldForm.DECIMAL: DECIMAL_ROOM, FieldForm.TIMESTAMP: TIMESTAMP_ROOM}
+IN_WORD, BY_WORD = -1, 0
+ROOM = {FieldForm.WORD: IN_WORD, FieldForm.DECIMAL: DECIMAL_ROOM, FieldForm.TIMESTAMP: TIMESTAMP_ROOM}
 
 _COPIED, _NULL_REPLACED, _NULL_IF_ZERO, _WIDENED, _TO_DECIMAL = range(5)
 
@@ -109,7 +109,7 @@ def row_mapping(forms: Sequence[FieldForm], fields: Sequence[int | Field | Conve
         change = None if isinstance(field, Field) else field if isinstance(field, Converted) else Converted(field)
         constant = field if isinstance(field, Field) else change.instead_of_null if change else None
         part = None if constant is None else constant.variable_part
-        space = _IN_WORD if change is None else _ROOM.get(forms[change.source], _BY_WORD)
+        space = IN_WORD if change is None else ROOM.get(forms[change.source], BY_WORD)
         code, argument = _change(change)
         null = constant is not None and constant.null
         steps += [
@@ -123,7 +123,7 @@ def row_mapping(forms: Sequence[FieldForm], fields: Sequence[int | Field | Conve
         ]
         if constant is not None:
             constants += constant.word + (part or b"")
-        if space != _IN_WORD or part is not None or code == _TO_DECIMAL:
+        if space != IN_WORD or part is not None or code == _TO_DECIMAL:
             variable.append(place)
             sources.append(change.source if change else -len(variable))
             in_order = in_order and code == _COPIED
@@ -169,7 +169,7 @@ def map_row(
     for field in range(plan[_FIELDS]):
         step = _STEPS + field * _STEP
         old, word, code = plan[step + _SOURCE], new_words + 8 * field, plan[step + _CHANGE]
-        null = old >= 0 and _is_null(source, at, old)
+        null = old >= 0 and is_null(source, at, old)
         if old < 0 or (null and code == _NULL_REPLACED):
             begin = plan[step + _CONSTANT]
             copy(constants, begin, begin + 8, out, word)
@@ -195,14 +195,14 @@ def map_row(
 
 
 @compiled
-def _is_null(source: memoryview, at: int, field: int) -> bool:
+def is_null(source: memoryview, at: int, field: int) -> bool:
     return source[at + ((8 + field) >> 3)] >> (field & 7) & 1 > 0
 
 
 @compiled
 def _is_zero(source: memoryview, at: int, words: int, field: int) -> bool:
     word = words + 8 * field
-    return not _is_null(source, at, field) and little32(source, word) == 0 and little32(source, word + 4) == 0
+    return not is_null(source, at, field) and little32(source, word) == 0 and little32(source, word + 4) == 0
 
 
 @compiled
@@ -221,9 +221,9 @@ def _moved_tail(source: memoryview, at: int, size: int, out: memoryview, to: int
         field = plan[number]
         word = to + plan[_NEW_HEAD] + 8 * field
         begin, space = little32(out, word + 4), plan[_STEPS + field * _STEP + _SPACE]
-        if begin == 0 or (begin >= _INLINE and space == _BY_WORD):
+        if begin == 0 or (begin >= _INLINE and space == BY_WORD):
             continue
-        if begin < plan[OLD_END] or begin + (little32(out, word) if space == _BY_WORD else space) > size:
+        if begin < plan[OLD_END] or begin + (little32(out, word) if space == BY_WORD else space) > size:
             return FIELD_OUTSIDE
         put_little32(out, word + 4, begin - plan[OLD_END] + plan[NEW_END])
     return to + plan[NEW_END] + size - plan[OLD_END]
@@ -244,26 +244,51 @@ def _add_part(
     """Append the variable part of a new field; returns its end, or the code of an error."""
     step, word = _STEPS + field * _STEP, to + plan[_NEW_HEAD] + 8 * field
     old, code = plan[step + _SOURCE], plan[step + _CHANGE]
-    if old < 0 or (code == _NULL_REPLACED and _is_null(source, at, old)):
+    if old < 0 or (code == _NULL_REPLACED and is_null(source, at, old)):
         length = plan[step + _PART]
         begin = plan[step + _CONSTANT] + 8
         if length < 0:
             return end
         copy(constants, begin, begin + length, out, end)
     elif code == _TO_DECIMAL:
-        if _is_null(source, at, old):
+        if is_null(source, at, old):
             return end
         digits = _put_decimal(out, word, end)
         put_little32(out, word, digits)
         length = DECIMAL_ROOM
     else:
-        low, begin, space = little32(out, word), little32(out, word + 4), plan[step + _SPACE]
-        if begin == 0 or (begin >= _INLINE and space == _BY_WORD):
-            return end
-        length = (low + 7) // 8 * 8 if space == _BY_WORD else space
-        if begin + length > size:
-            return FIELD_OUTSIDE
-        copy(source, at + begin, at + begin + length, out, end)
+        return add_stored_part(source, at, size, out, to, end, word, plan[step + _SPACE])
+    put_little32(out, word + 4, end - to)
+    return end + length
+
+
+@compiled
+def part_of(source: memoryview, word: int, space: int) -> tuple[int, int]:
+    """Begin in the row and length of a field's variable part; twice 0 if the field has none."""
+    begin = little32(source, word + 4)
+    if space == IN_WORD or begin == 0 or (begin >= _INLINE and space == BY_WORD):
+        return 0, 0
+    return begin, (little32(source, word) + 7) // 8 * 8 if space == BY_WORD else space
+
+
+@compiled
+def part_outside(source: memoryview, word: int, size: int, space: int) -> bool:
+    """True if a variable part ends after its row."""
+    begin, length = part_of(source, word, space)
+    return begin + length > size
+
+
+@compiled
+def add_stored_part(
+    source: memoryview, at: int, size: int, out: memoryview, to: int, end: int, word: int, space: int
+) -> int:
+    """Append the variable part of a field whose eight bytes are copied; returns its end, or an error code."""
+    begin, length = part_of(out, word, space)
+    if length == 0 and begin == 0:
+        return end
+    if begin + length > size or end + length > len(out):
+        return FIELD_OUTSIDE
+    copy(source, at + begin, at + begin + length, out, end)
     put_little32(out, word + 4, end - to)
     return end + length
 

@@ -196,7 +196,7 @@ def _scan(
             return NO_ROW_KEY
         if row_size != size or not equal(source, key, key + size, source, place):
             total[0], total[1] = 0, 0
-            add_hash(source, place, place + row_size, total)
+            add_hash(source, place, place + row_size, total, 1)
             hashes[count] = total[0]
             count += 1
         key, size = place, row_size

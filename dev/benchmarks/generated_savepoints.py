@@ -12,7 +12,7 @@ from upath import UPath
 
 from airflow_flinkcompat.exec_graph.from_savepoint import layout_of
 from airflow_flinkcompat.exec_graph.layout import NamedState
-from airflow_flinkcompat.migration.entries import StoredKey, StoredRow, stored_rows, write_rows
+from airflow_flinkcompat.migration.entries import StoredKey
 from airflow_flinkcompat.migration.workers import Spill
 from airflow_flinkcompat.savepoint.binary import KeyedStateKind, write_int
 from airflow_flinkcompat.savepoint.binary_row import Field, FieldForm, field_form, read_row, write_row
@@ -21,12 +21,14 @@ from airflow_flinkcompat.savepoint.keyed_state import (
     KeyedHeader,
     group_ranges,
     key_group,
+    keyed_headers,
     open_keyed,
     prefix_length,
     read_entries,
 )
 from airflow_flinkcompat.savepoint.metadata import KeyGroups, OperatorState
 from airflow_flinkcompat.savepoint.store import read_metadata
+from dev.stored_rows import StoredRow, stored_rows, write_rows
 
 _HELD = 64 << 20
 _MARK = b"\x01MARKED\x02\x03\x04"  # stands for the number of a key, ten digits
@@ -45,12 +47,19 @@ class _Model:
         return self.before + (struct.pack("<q", key) if self.number else b"%010d" % key) + self.after
 
 
-def generate(source: Path, keys: int, folder: Path, groups: int | None = None, text: int | None = None) -> Path:
-    """Copy a savepoint with a given number of keys, and optionally of key groups and text lengths."""
+def generate(
+    source: Path, keys: int, folder: Path, groups: int | None = None, text: int | None = None, alike: int = 1
+) -> Path:
+    """Copy a savepoint with a given number of keys, and optionally of key groups and text lengths.
+
+    ``alike``: number of keys that differ in more than their first field only.
+    """
     folder.mkdir(parents=True)
     old = read_metadata(str(source))
     operators = tuple(
-        _enlarged(replace(each, max_parallelism=groups or each.max_parallelism), each, source, keys, folder, text)
+        _enlarged(
+            replace(each, max_parallelism=groups or each.max_parallelism), each, source, keys, folder, text, alike
+        )
         for each in old.operators
     )
     (folder / "_metadata").write_bytes(replace(old, operators=operators).to_bytes())
@@ -58,7 +67,7 @@ def generate(source: Path, keys: int, folder: Path, groups: int | None = None, t
 
 
 def _enlarged(
-    new: OperatorState, old: OperatorState, source: Path, keys: int, folder: Path, text: int | None
+    new: OperatorState, old: OperatorState, source: Path, keys: int, folder: Path, text: int | None, alike: int
 ) -> OperatorState:
     stored = [each.keyed for each in old.subtasks or () if each.keyed is not None]
     if not stored:
@@ -76,8 +85,29 @@ def _enlarged(
                     value = value if text is None or timers[state] else _with_texts(value, stated[state], text)
                     by_row.setdefault(parts.row, []).append((state, parts, value))
     models = [_model(row, header, tuple(entries)) for row, entries in by_row.items()]
-    written = _written(models, header, new, keys, folder)
+    written = _written(models, header, new, keys, folder, alike)
     return replace(new, subtasks=tuple(replace(each, keyed=written[each.index]) for each in new.subtasks or ()))
+
+
+def with_key(source: Path, key: Path, folder: Path) -> Path:
+    """Copy a savepoint with the key of another one in its headers, as a template of a job with other keys."""
+    folder.mkdir(parents=True)
+    headers = (header for each in read_metadata(str(key)).operators for header in keyed_headers(each, str(key)))
+    of_key = next(headers).key
+
+    def changed(operator: OperatorState) -> OperatorState:
+        for header in keyed_headers(operator, str(source)):
+            stored = header.stored.replace(header.key.stored, of_key.stored)
+            groups = range(operator.max_parallelism)
+            with KeyedFileWriter(UPath(folder), replace(header, key=of_key, stored=stored), groups) as writer:
+                keyed = writer.finish()
+            subtasks = tuple(replace(each, keyed=keyed) for each in operator.subtasks or ())
+            return replace(operator, subtasks=subtasks)
+        return operator
+
+    old = read_metadata(str(source))
+    (folder / "_metadata").write_bytes(replace(old, operators=tuple(map(changed, old.operators))).to_bytes())
+    return folder
 
 
 def _with_texts(value: bytes, state: NamedState | None, length: int) -> bytes:
@@ -104,7 +134,7 @@ def _model(row: bytes, header: KeyedHeader, entries: tuple[tuple[int, StoredKey,
 
 
 def _written(
-    models: Sequence[_Model], header: KeyedHeader, operator: OperatorState, keys: int, folder: Path
+    models: Sequence[_Model], header: KeyedHeader, operator: OperatorState, keys: int, folder: Path, alike: int
 ) -> Sequence[KeyGroups]:
     """Write entries in the order of key group and state, so that each run of entries can be concatenated."""
     width, prefix, states = operator.max_parallelism, prefix_length(operator.max_parallelism), len(header.states)
@@ -114,7 +144,7 @@ def _written(
         size = 0
         for key in range(keys):
             model = models[key % len(models)]
-            row = model.row(key)
+            row = model.row(key // alike)
             group = key_group(row, width)
             head = group.to_bytes(prefix, "big")
             middle = write_int(len(row)) + row

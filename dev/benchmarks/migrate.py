@@ -2,12 +2,12 @@
 
 The savepoints have the headers and values of a real Flink's savepoints (`tests/fixtures/migrations`) under many keys.
 *cat* copies the bytes of the state files. *Writing* rewrites them. *Verifying* reads both savepoints, hashes keys into
-their key groups, and compares the kept values. *Both* is a whole migration, beside the figures of 2026-11-26, before
-loops were compiled. MB are the size of the old savepoint. Seconds are processor time, measured in turn in one process,
-so that other load affects all steps equally; the best of several rounds is used. Loops are compiled before the first
-round. Memory is the maximum of one process, including the interpreter and the compiler. *Query* counts and sums in
-SQL. On Spark, seconds are elapsed time without the generation, and memory is that of the largest Python process and of
-the JVM.
+their key groups, and compares the kept values. *Both* is a whole migration, next to the speed *before*, when Python
+processed one entry at a time (2026-11-26; for merged keys and slices, 2026-11-30). MB are the size of the old
+savepoint. Seconds are processor time, measured in turn in one process, so that other load affects all steps equally;
+the best of several rounds is used. Loops are compiled before the first round. Memory is the maximum of one process,
+including the interpreter and the compiler. *Query* counts and sums in SQL. On Spark, seconds are elapsed time without
+the generation, and memory is that of the largest Python process and of the JVM.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from airflow_flinkcompat.savepoint.compiled import COMPILED
 from airflow_flinkcompat.savepoint.store import read_metadata
 from airflow_flinkcompat.spark_migration import migration_workers
 from airflow_flinkcompat.state import open_savepoint, query
-from dev.benchmarks.generated_savepoints import generate
+from dev.benchmarks.generated_savepoints import generate, with_key
 from dev.measure.savepoint_fixtures import FOLDER, NOW, change, migration_of
 from dev.tools import benchmark_parser, explanation, publish
 
@@ -45,13 +45,17 @@ FIXED = "a-metric-is-added-to-a-tumbling-window"
 VARIABLE = "a-column-comes-to-the-highest-two-of-a-key"
 MOVED = "the-keys-of-a-group-aggregation-change-places"
 COPIED = "unchanged"
+MERGED = "a-key-leaves-a-group-aggregation"
 SLICES = "hopping-windows-become-tumbling-ones"
+ALIKE = 11
+"""Number of keys that become one in the shape of merged keys."""
 SHAPES: dict[str, tuple[str, float, float | None]] = {
     FIXED: ("fixed length: a metric added to a tumbling window", 100.0, 5.3),
     VARIABLE: ("variable length: a column added to lists of rows with texts", 60.0, 2.0),
     MOVED: ("keys in another order: every entry moves to another key group", 40.0, 2.3),
     COPIED: ("unchanged: the state of the first row is copied as a whole", 100.0, None),
-    SLICES: ("changed windows: hopping windows become tumbling windows", 40.0, None),
+    SLICES: ("changed windows: hopping windows become tumbling windows", 40.0, 2.2),
+    MERGED: (f"merged keys: a column leaves the key, {ALIKE} keys become one", 40.0, 1.6),
 }
 """The title, the goal and the speed on 2026-11-26 of each shape, in MB of the old savepoint a second."""
 FORMER_SPARK = 10
@@ -63,10 +67,24 @@ MANY, LARGE, WIDE = 10_000_000, 4_900_000, 500
 
 def case_of(name: str) -> tuple[Path, str, Migration]:
     """Savepoint of the old job, template and migration of a shape."""
+    if name == MERGED:
+        return _merged_keys()
     if name != COPIED:
         return FOLDER / name / "old", str(FOLDER / name / "template"), change(name)
     plan = (FOLDER / FIXED / "old.json").read_text("utf-8")
     return FOLDER / FIXED / "old", str(FOLDER / FIXED / "old"), migration_of(plan, plan)
+
+
+def _merged_keys() -> tuple[Path, str, Migration]:
+    plan = (FOLDER / MOVED / "old.json").read_text("utf-8")
+    new = json.loads(plan)
+    exchange, aggregation = (next(e for e in new["nodes"] if kind in e["type"]) for kind in ("exchange", "aggregate"))
+    exchange["inputProperties"][0]["requiredDistribution"]["keys"] = aggregation["grouping"] = [0]
+    aggregation["outputType"] = "ROW<`a` VARCHAR(2147483647), `EXPR$2` BIGINT>"
+    old, template = FOLDER / MOVED / "old", Path(tempfile.gettempdir()) / f"flinkcompat-bench-{MERGED}-{os.getpid()}"
+    if not template.exists():
+        with_key(old, FOLDER / FIXED / "template", template)
+    return old, str(template), migration_of(plan, json.dumps(new))
 
 
 def spent(work: Callable[[], object]) -> float:
@@ -87,14 +105,14 @@ def alone(name: str, source: Path, target: Path, rounds: int) -> dict[str, float
     """Copy, write, verify and query in this process."""
     size = read_metadata(str(source)).keyed_size / 1e6
     old, template, made = case_of(name)
-    places = str(source), template, str(target)
+    paths = str(source), template, str(target)
     migrate_savepoint(str(old), template, str(target), made, NOW)
     count_and_sum(old)
     best = dict.fromkeys(("cat", "write", "verify", "query"), float("inf"))
     for _ in range(rounds):
         shutil.rmtree(target, ignore_errors=True)
         best["cat"] = min(best["cat"], spent(lambda: copy_all(source, target.with_suffix(".copy"))))
-        best["write"] = min(best["write"], spent(lambda: write_migrated(*places, made, NOW)))
+        best["write"] = min(best["write"], spent(lambda: write_migrated(*paths, made, NOW)))
         best["verify"] = min(best["verify"], spent(lambda: verify(str(source), str(target), made)))
         best["query"] = min(best["query"], spent(lambda: count_and_sum(source)))
     target.with_suffix(".copy").unlink()
@@ -175,7 +193,7 @@ def results(folder: Path, keys: int, many: int, large: int, rounds: int) -> Iter
     yield ""
     yield explanation(__doc__)
     yield ""
-    yield "| rows | keys | MB | cat, MB/s | write | verify | both | on 2026-11-26 | query | memory, MB | goals |"
+    yield "| rows | keys | MB | cat, MB/s | write | verify | both | before | query | memory, MB | goals |"
     yield "|---|---|---|---|---|---|---|---|---|---|---|"
     for name in SHAPES:
         yield row(name, keys, in_its_own_process(name, keys, folder, "--rounds", str(rounds)))
@@ -220,12 +238,13 @@ def main() -> None:
     options = parser.parse_args()
     if options.generate:
         name, keys, source = options.generate
-        generate(case_of(name)[0], int(keys), Path(source), text=options.text)
+        alike = ALIKE if name == MERGED else 1
+        generate(case_of(name)[0], int(keys), Path(source), text=options.text, alike=alike)
         return
     if options.one:
         name, source, target = options.one
-        places = Path(source), Path(target)
-        found = on_spark(name, *places, options.spark) if options.spark else alone(name, *places, options.rounds)
+        paths = Path(source), Path(target)
+        found = on_spark(name, *paths, options.spark) if options.spark else alone(name, *paths, options.rounds)
         print(json.dumps(found))
         return
     with tempfile.TemporaryDirectory(prefix="flinkcompat-bench-") as own:

@@ -16,7 +16,7 @@ from upath import UPath
 from airflow_flinkcompat.exec_graph.exec_node import row_type
 from airflow_flinkcompat.exec_graph.from_savepoint import layout_of, namespace_of
 from airflow_flinkcompat.exec_graph.layout import NamedState, StateLayout, StateNamespace
-from airflow_flinkcompat.migration.entries import EntryRewrite, StoredKey, StoredRow, stored_rows
+from airflow_flinkcompat.migration.entries import EntryRewrite, StoredKey
 from airflow_flinkcompat.migration.rewriting import rewritten_group
 from airflow_flinkcompat.migration.runs import value_mapping
 from airflow_flinkcompat.savepoint.batches import EntryPart, StoredColumn
@@ -25,6 +25,7 @@ from airflow_flinkcompat.savepoint.keyed_state import KeyedFileWriter, KeyedHead
 from airflow_flinkcompat.savepoint.row_mapping import row_mapping
 from airflow_flinkcompat.savepoint.store import read_handle, read_metadata
 from airflow_flinkcompat.state import StateTable
+from dev.stored_rows import StoredRow, stored_rows
 
 _SIGN, _LAST_MILLI = 1 << 63, (1 << 63) // 1000 - 1
 _TIMES = (EntryPart.NAMESPACE, EntryPart.MOMENT, EntryPart.STAMP)

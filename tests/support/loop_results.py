@@ -11,24 +11,38 @@ import struct
 import sys
 from collections.abc import Callable, Iterator
 
-from airflow_flinkcompat.exec_graph.layout import NamedState, Stored
+from airflow_flinkcompat.exec_graph.layout import Merges, NamedState, StateField, StateLayout, Stored
+from airflow_flinkcompat.exec_graph.migration import OperatorMigration
+from airflow_flinkcompat.exec_graph.model import RestoreEffect, StateKind, StateSpec
+from airflow_flinkcompat.exec_graph.rewriting import as_it_is
+from airflow_flinkcompat.exec_graph.windows import SlicedWindow
+from airflow_flinkcompat.migration import NotMigratable
+from airflow_flinkcompat.migration.computed import EntryJoin
+from airflow_flinkcompat.migration.entries import EntryUnion
+from airflow_flinkcompat.migration.moving import NEEDED, NO_SLICES, OF_SLICES, OF_TIMERS
 from airflow_flinkcompat.migration.runs import (
     EntrySum,
     Scatter,
     ValueMapping,
+    counted_mapping,
     gathered_group,
     key_plan,
     rewritten,
     value_mapping,
 )
+from airflow_flinkcompat.migration.slices import StoredSlices
+from airflow_flinkcompat.migration.uniting import ADD_COUNTS, COMPUTED, KEEP_FIRST, MERGE_ROWS, NOT_MERGED, ONLY_NEEDED
+from airflow_flinkcompat.plan.nodes import WindowKind
 from airflow_flinkcompat.savepoint.batches import EntryForm
 from airflow_flinkcompat.savepoint.binary import KeyedStateKind, SavepointUnreadable
-from airflow_flinkcompat.savepoint.binary_row import Field, FieldForm, write_row
+from airflow_flinkcompat.savepoint.binary_row import Field, FieldForm, field_form, write_row
 from airflow_flinkcompat.savepoint.compiled import COMPILED, hash_sum
-from airflow_flinkcompat.savepoint.keyed_state import Entry, key_group, write_entries
+from airflow_flinkcompat.savepoint.keyed_state import Entry, KeyedHeader, KeyedState, key_group, write_entries
 from airflow_flinkcompat.savepoint.row_mapping import Converted, RowMapping, row_mapping
 from airflow_flinkcompat.savepoint.runs import Runs
+from airflow_flinkcompat.savepoint.serializers import Serializer
 from airflow_flinkcompat.state.summary import RunningNumbers
+from dev.stored_rows import pack_entry
 
 GROUPS = 300
 SHAPES = [
@@ -99,7 +113,7 @@ class Drawn:
 
     def group(self, value: Callable[[], bytes], timers: bool) -> tuple[int, bytes]:
         """The number and content of a key group; each key is a row in its group."""
-        wanted, entries = self.random.randrange(GROUPS), []
+        wanted, entries = self.random.randrange(GROUPS), list[Entry]()
         while len(entries) < 8:
             row = write_row([Field(False, struct.pack("<q", self.random.getrandbits(60)))])
             number = wanted if timers else key_group(row, GROUPS)
@@ -141,12 +155,81 @@ def results(seed: int) -> Iterator[bytes]:
         yield tried(lambda content=content: counted(content, stamps[0]))  # type: ignore[misc]
     _, timers = drawn.group(lambda: b"", True)
     yield tried(lambda: scattered(timers, key, None, True))
+    yield from results_of_equal_keys(drawn)
+
+
+MERGED = [
+    *(StateField(type, merges=merges) for type in ("SMALLINT", "BIGINT", "DOUBLE", "FLOAT", "DECIMAL(38, 2)")
+      for merges in Merges),
+    *(StateField(type, merges=merges) for type in ("VARCHAR(9)", "TIMESTAMP(9)", "INT")
+      for merges in (Merges.LEAST, Merges.GREATEST)),
+    StateField("BIGINT"), StateField("VARCHAR(9)"), StateField("ROW<`a` INT>"),
+]  # fmt: skip
+
+
+def results_of_equal_keys(drawn: Drawn) -> Iterator[bytes]:
+    """The results of loops over scattered entries, some of which have equal keys."""
+    choice, random = drawn.random.choice, drawn.random
+    fields = tuple(choice(MERGED) for _ in range(random.randint(1, 6)))
+    forms = [field_form(field.type) for field in fields]
+    sums = NamedState("sums", KeyedStateKind.VALUE, Stored("row", fields), time_to_live=random.random() < 0.5)
+    map_key = Stored("row", fields)
+    counts = NamedState("counts", KeyedStateKind.MAP, Stored("Tuple<Int, Int>"), map_key=map_key)
+    rows = [drawn.row(forms) for _ in range(3)]
+
+    def sized(row: bytes) -> bytes:
+        return struct.pack(">I", len(row)) + row
+
+    def entry() -> Entry:
+        state, end = random.randrange(3), 1000 * random.randrange(-3, 9)
+        key = b"\0\1" + sized(choice(rows)) + struct.pack(">q", end)
+        if state == 0:
+            value = random.randbytes(8 * sums.time_to_live) + sized(choice((choice(rows), drawn.row(forms))))
+        elif state == 1:
+            key = key[:-8] + b"\0" + sized(choice((choice(rows), drawn.row(forms))))
+            value = b"\0" + struct.pack(">II", random.randrange(9), random.randrange(2))
+        else:
+            value, key = b"", b"\0\1" + struct.pack(">Q", end - 1 + (1 << 63)) + key[2:]
+        marks = choice((0, NEEDED)) if state == 2 else choice((0, COMPUTED))
+        return Entry(state | marks, key, value)
+
+    entries: list[Entry] = [entry() for _ in range(12)]
+    content = b"".join(map(pack_entry, entries))
+    merged, kept = [(MERGE_ROWS, sums), (ADD_COUNTS, counts)], [(NOT_MERGED, sums), (KEEP_FIRST, counts)]
+    timers = choice((KEEP_FIRST, ONLY_NEEDED))
+    union = EntryUnion.of([*merged, (timers, None), *choice((merged, kept)), (timers, None)])
+    yield tried(lambda: union(content))
+    rewrites = (as_it_is(sums, sums), as_it_is(counts, choice((None, counts))))
+    spec = StateSpec(StateKind.OPERATOR, "aggregate", "id", StateLayout(fields, (sums, counts)))
+    made = OperatorMigration(RestoreEffect.REWRITTEN, spec, spec, "", states=rewrites, from_history=True)
+    none = Serializer("", (), (), b"")
+    states = tuple(KeyedState(each.name, each.kind, None, none) for each in (sums, counts))
+    header = KeyedHeader(False, none, (*states, KeyedState("timers", KeyedStateKind.TIMERS, None, none)), b"")
+    join = EntryJoin(made, header, 2)
+    alone = list({(each.state, each.key): each._replace(state=each.state & ~NEEDED) for each in entries}.values())
+    yield tried(lambda: join(b"".join(map(pack_entry, alone)))) + repr(join.differences.unknown).encode()
+    yield repr((join.differences.compared, join.differences.added, join.differences.other)).encode()
+    windows = choice((SlicedWindow(WindowKind.TUMBLE, 4000, 4000), SlicedWindow(WindowKind.CUMULATE, 4000, 2000)))
+    slices = StoredSlices(windows, random.randrange(-3000, 3000))
+    key = row_mapping(forms, list(range(len(forms))))
+    for number, (kind, mapping) in enumerate(
+        ((OF_SLICES, None), (NO_SLICES, counted_mapping(counts, key, False)), (OF_TIMERS, None))
+    ):
+        group = write_entries([each._replace(state=number) for each in entries if each.state & 3 == number])
+        yield tried(lambda group=group, kind=kind, mapping=mapping: sliced(group, key, mapping, slices.plan(kind, 2)))  # type: ignore[misc]
+
+
+def sliced(group: bytes, key: RowMapping, values: ValueMapping | None, slices: list[int]) -> bytes:
+    scatter, runs = Scatter((2, 2), GROUPS, key), Runs(group)
+    timers = bool(slices[0] == OF_TIMERS)
+    found = [each for _ in runs for each in scatter.run(runs, timers, 1, values, slices)]
+    return b"".join(bytes([number & 255]) + content for number, content in (*found, *scatter.blocks()))
 
 
 def tried(work: Callable[[], bytes]) -> bytes:
     try:
         return work()
-    except SavepointUnreadable as error:
+    except (SavepointUnreadable, NotMigratable, UnicodeDecodeError) as error:
         return str(error).encode()
 
 

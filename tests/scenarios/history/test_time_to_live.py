@@ -22,13 +22,13 @@ from airflow_flinkcompat.exec_graph.migration import Migration
 from airflow_flinkcompat.history.known_history import KnownHistory
 from airflow_flinkcompat.local_flink import LocalFlink
 from airflow_flinkcompat.migration import migrate_savepoint
-from airflow_flinkcompat.migration.entries import last_written
 from airflow_flinkcompat.model import JobSpec
 from dev.measure.pair_runner import CLUSTER, PairRunner
 from dev.measure.pairs import Side
 from dev.measure.progress import Arrival, wait_read, wait_running
 from dev.measure.results import SETTINGS
 from dev.measure.savepoint_fixtures import migration_of
+from dev.stored_rows import last_written
 from tests.scenarios.history.stored import stored
 
 pytestmark = [pytest.mark.slow, pytest.mark.nightly, pytest.mark.timeout(600)]

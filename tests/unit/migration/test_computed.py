@@ -11,11 +11,14 @@ from airflow_flinkcompat.exec_graph.migration import OperatorMigration, with_his
 from airflow_flinkcompat.exec_graph.model import RestoreEffect, StateKind
 from airflow_flinkcompat.exec_graph.rewriting import StateRewrite
 from airflow_flinkcompat.migration.computed import Differences, EntryJoin, HistoryDiffers
+from airflow_flinkcompat.migration.entries import entry_union, scattered_entries
+from airflow_flinkcompat.migration.uniting import COMPUTED
 from airflow_flinkcompat.savepoint.binary import KeyedStateKind, write_int
 from airflow_flinkcompat.savepoint.binary_row import field_writer, write_row
 from airflow_flinkcompat.savepoint.keyed_state import Entry, KeyedHeader, open_keyed
 from airflow_flinkcompat.savepoint.store import read_metadata
 from dev.measure.savepoint_fixtures import FOLDER, change
+from dev.stored_rows import pack_entry
 
 ADDED = "a-metric-is-added-to-a-tumbling-window"
 
@@ -39,6 +42,16 @@ def join() -> EntryJoin:
     return EntryJoin(line(), header(), 1)
 
 
+def joined(join: EntryJoin, stored: list[Entry], computed: list[Entry]) -> list[Entry]:
+    """The entries that are written."""
+    return list(scattered_entries(join(packed(stored, computed))))
+
+
+def packed(stored: list[Entry], computed: list[Entry]) -> bytes:
+    marked = [each._replace(state=each.state | COMPUTED) for each in computed]
+    return b"".join(map(pack_entry, [*stored, *marked]))
+
+
 def aggregates() -> int:
     return [state.name for state in header().states].index("window-aggs")
 
@@ -58,7 +71,7 @@ def entry(key: str, *values: int | None, end: int = 60_000) -> Entry:
 
 def test_what_begins_is_taken_from_history_and_the_rest_as_it_is_stored() -> None:
     both = join()
-    assert both.entries([entry("x", 23, 5, None)], [entry("x", 23, 5, 8)]) == [entry("x", 23, 5, 8)]
+    assert joined(both, [entry("x", 23, 5, None)], [entry("x", 23, 5, 8)]) == [entry("x", 23, 5, 8)]
     assert not both.differences
     assert both.differences.compared == 1
 
@@ -85,7 +98,7 @@ def test_what_begins_is_taken_from_history_and_the_rest_as_it_is_stored() -> Non
 )
 def test_what_differs_is_told_by_key(stored: list[Entry], computed: list[Entry], told: str) -> None:
     both = join()
-    both.entries(stored, computed)
+    joined(both, stored, computed)
     assert both.differences
     assert str(both.differences).startswith(told)
     error = both.differences.to_error("global-window-aggregate")
@@ -99,7 +112,7 @@ def test_a_key_whose_rows_were_all_taken_back_is_not_missed_in_history(count: in
     sorted_map = NamedState("window-aggs", KeyedStateKind.VALUE, Stored("SortedMap<row, Long>"))
     old = replace(line(), states=(StateRewrite(sorted_map, sorted_map, ()),))
     both, kept = EntryJoin(old, header(), 1), entry("x", 1)._replace(value=write_int(count))
-    assert both.entries([kept], []) == [kept]
+    assert joined(both, [kept], []) == [kept]
     assert both.differences.unknown == unknown
 
 
@@ -112,7 +125,7 @@ def test_what_history_alone_has_of_a_key_is_not_written_beside_it() -> None:
     both = EntryJoin(made, head, 1)
     distinct = [Entry(len(head.states) - 1, each.key + b"\0\0\0\0", b"1") for each in (entry("x", 1), entry("y", 1))]
     stored, of_both = entry("x", 23, 5, None), entry("x", 23, 5, 8)
-    assert both.entries([stored], [of_both, entry("y", 1, 1, 1), *distinct]) == [of_both, distinct[0]]
+    assert joined(both, [stored], [of_both, entry("y", 1, 1, 1), *distinct]) == [of_both, distinct[0]]
     assert both.differences.added == 1
 
 
@@ -123,15 +136,18 @@ def test_older_windows_that_history_alone_has_were_sent_before() -> None:
     older = replace(made, new=replace(made.new, name="group-window-aggregate"))
     both = EntryJoin(older, header(), 1)
     stored, of_both = entry("x", 23, 5, None), entry("x", 23, 5, 8)
-    assert both.entries([stored], [of_both, entry("x", 1, 1, 1, end=30_000)]) == [of_both]
+    assert joined(both, [stored], [of_both, entry("x", 1, 1, 1, end=30_000)]) == [of_both]
     assert not both.differences
-    both.entries([stored, entry("y", 4, 1, None)], [of_both])
+    joined(both, [stored, entry("y", 4, 1, None)], [of_both])
     assert both.differences.unknown == 1
 
 
 def test_parts_of_one_window_are_put_together() -> None:
     whole = EntryJoin(replace(line(), effect=RestoreEffect.COMPUTED), header(), 1)
-    assert whole.entries([], [entry("x", 20, 4, 3), entry("x", 3, 1, 8)]) == [entry("x", 23, 5, 8)]
+    union = entry_union(line(), header())
+    assert union is not None
+    content = union(packed([], [entry("x", 20, 4, 3), entry("x", 3, 1, 8)]))
+    assert list(scattered_entries(whole(content))) == [entry("x", 23, 5, 8)]
 
 
 def test_differences_of_several_parts_are_added_and_few_are_shown() -> None:

@@ -18,7 +18,7 @@ GB = 1 << 30
         ("a-metric-is-added-to-a-tumbling-window", Rewriting.FIXED),
         ("a-column-comes-to-the-highest-two-of-a-key", Rewriting.TEXTS),
         ("the-keys-of-a-group-aggregation-change-places", Rewriting.MOVED),
-        ("hopping-windows-become-tumbling-ones", Rewriting.ENTRIES),
+        ("hopping-windows-become-tumbling-ones", Rewriting.MERGED),
     ],
 )
 def test_each_operator_has_the_rate_of_its_change(

@@ -6,12 +6,13 @@ import json
 
 from airflow_flinkcompat.exec_graph.migration import MigrationExtent
 from airflow_flinkcompat.exec_graph.model import RestoreEffect
-from airflow_flinkcompat.migration.entries import StoredRow, merge_entries, stored_rows, write_rows
+from airflow_flinkcompat.migration.entries import entry_union, scattered_entries
 from airflow_flinkcompat.migration.fields import begin
 from airflow_flinkcompat.savepoint.binary_row import Field, field_form, read_row, write_row
 from airflow_flinkcompat.savepoint.keyed_state import Entry, open_keyed
 from airflow_flinkcompat.savepoint.store import read_metadata
 from dev.measure.savepoint_fixtures import FOLDER, migration_of
+from dev.stored_rows import StoredRow, pack_entry, stored_rows, write_rows
 
 
 def test_a_distinct_count_may_begin_where_a_key_goes() -> None:
@@ -40,8 +41,8 @@ def test_a_distinct_count_may_begin_where_a_key_goes() -> None:
     assert begins
     assert begins < {state.name for state in header.states}
     assert header.states[0].name == sums.name
-    change = merge_entries(line, header)
-    assert change is not None
+    union = entry_union(line, header)
+    assert union is not None
 
     forms = [field_form(field.type) for field in sums.value.fields]
     (place,) = (place for place, source in enumerate(rows.fields) if source is not None)
@@ -51,6 +52,7 @@ def test_a_distinct_count_may_begin_where_a_key_goes() -> None:
         row[place] = Field(False, number.to_bytes(8, "little"))
         return write_rows([StoredRow(write_row(row))], sums)
 
-    (entry,) = change([Entry(0, b"key", stored(3)), Entry(0, b"key", stored(4))])
+    content = b"".join(pack_entry(Entry(0, b"key", stored(number))) for number in (3, 4))
+    (entry,) = scattered_entries(union(content))
     ((row, _),) = stored_rows(entry.value, sums)
     assert read_row(row, forms)[place].word == (7).to_bytes(8, "little")

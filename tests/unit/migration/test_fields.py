@@ -9,9 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_flinkcompat.exec_graph.layout import CallPart, Merges, StateField
-from airflow_flinkcompat.migration.fields import NotMigratable, row_change, row_merger
+from airflow_flinkcompat.exec_graph.layout import CallPart, Merges, NamedState, StateField, Stored
+from airflow_flinkcompat.migration.entries import EntryUnion, scattered_entries
+from airflow_flinkcompat.migration.fields import NotMigratable, row_change
+from airflow_flinkcompat.migration.uniting import MERGE_ROWS
+from airflow_flinkcompat.savepoint.binary import KeyedStateKind
 from airflow_flinkcompat.savepoint.binary_row import NULL, Field, decimal_field, field_form, read_row, write_row
+from airflow_flinkcompat.savepoint.keyed_state import Entry
+from dev.stored_rows import StoredRow, pack_entry, stored_rows, write_rows
 
 LONGS = st.none() | st.integers(-(2**63), 2**63 - 1)
 
@@ -30,7 +35,13 @@ def text_field(text: str | None) -> Field:
 
 
 def merged(field: StateField, one: Field, other: Field) -> Field:
-    (found,) = read_row(row_merger([field])(write_row([one]), write_row([other])), [field_form(field.type)])
+    """Merge the rows of two entries with one key."""
+    state = NamedState("sums", KeyedStateKind.VALUE, Stored("row", (field,)))
+    rows = (write_rows([StoredRow(write_row([each]))], state) for each in (one, other))
+    union = EntryUnion.of(2 * [(MERGE_ROWS, state)])
+    (entry,) = scattered_entries(union(b"".join(pack_entry(Entry(0, b"key", row)) for row in rows)))
+    ((row, _),) = stored_rows(entry.value, state)
+    (found,) = read_row(row, [field_form(field.type)])
     return found
 
 

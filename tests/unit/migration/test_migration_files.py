@@ -20,7 +20,6 @@ from airflow_flinkcompat.exec_graph.migration import Migration, OperatorMigratio
 from airflow_flinkcompat.exec_graph.model import RestoreEffect, StateKind, StateSpec
 from airflow_flinkcompat.exec_graph.symbols import Symbols
 from airflow_flinkcompat.migration import MigrationVerificationFailed, NotMigratable, migrate_savepoint, verify
-from airflow_flinkcompat.migration.entries import StoredRow, stored_rows, write_rows
 from airflow_flinkcompat.migration.writing import require_rewritable, write_migrated
 from airflow_flinkcompat.savepoint.binary import KeyedStateKind, SavepointUnreadable
 from airflow_flinkcompat.savepoint.binary_row import (
@@ -36,6 +35,7 @@ from airflow_flinkcompat.savepoint.metadata import Inline, KeyGroups, parse_meta
 from airflow_flinkcompat.savepoint.store import read_handle, read_metadata
 from dev.measure.savepoint_fixtures import CASES, FOLDER, NOW, change, migration_of
 from dev.measure.stored_state import written_again
+from dev.stored_rows import StoredRow, stored_rows, write_rows
 from tests.support.savepoint.savepoints import FOLDER as SAVEPOINTS
 from tests.support.savepoint.savepoints import TAKEN
 

@@ -20,7 +20,6 @@ from airflow_flinkcompat.exec_graph.layout import StateLayout
 from airflow_flinkcompat.exec_graph.migration import Migration, MigrationExtent
 from airflow_flinkcompat.exec_graph.model import RestoreEffect
 from airflow_flinkcompat.migration import NotMigratable, migrate_savepoint
-from airflow_flinkcompat.migration.entries import StoredRow, stored_rows, write_rows
 from airflow_flinkcompat.migration.slices import TIMERS
 from airflow_flinkcompat.savepoint.binary import write_int, write_long
 from airflow_flinkcompat.savepoint.binary_row import field_form, read_row, write_row
@@ -29,6 +28,7 @@ from airflow_flinkcompat.savepoint.metadata import Inline, KeyGroups, OperatorSt
 from airflow_flinkcompat.savepoint.store import read_handle, read_metadata
 from dev.benchmarks.generated_savepoints import entries_of
 from dev.measure.savepoint_fixtures import FOLDER, NOW, migration_of
+from dev.stored_rows import StoredRow, stored_rows, write_rows
 from tests.support.nightly import mostly_slow
 from tests.support.savepoint.savepoints import FOLDER as SAVEPOINTS
 from tests.unit.exec_graph.slices import Operator

@@ -87,7 +87,7 @@ def test_what_flink_wrote_is_written_again(name: str) -> None:
 
 
 def _key_rows(content: bytes, begins: tuple[int, ...], header: Any, groups: int) -> set[bytes]:
-    from airflow_flinkcompat.migration.entries import row_place
+    from airflow_flinkcompat.migration.entries import StoredKey
     from airflow_flinkcompat.savepoint.binary import KeyedStateKind
     from airflow_flinkcompat.savepoint.keyed_state import prefix_length, read_entries
 
@@ -96,8 +96,7 @@ def _key_rows(content: bytes, begins: tuple[int, ...], header: Any, groups: int)
     for begin, end in zip(placed, [*placed[1:], len(content)], strict=True):
         for state, key, _ in read_entries(content[begin:end]):
             told = key[prefix_length(groups) :]
-            first, last = row_place(told, header.states[state].kind is KeyedStateKind.TIMERS)
-            found.add(told[first:last])
+            found.add(StoredKey.read(told, header.states[state].kind is KeyedStateKind.TIMERS).row)
     return found
 
 

@@ -37,12 +37,12 @@ def test_both_forms_return_the_same() -> None:
     assert len(compiled[0].splitlines()) == seeds
 
 
-@given(st.lists(st.binary(max_size=70), min_size=1, max_size=5))
-def test_hashes_are_added_modulo_2_to_the_128(contents: list[bytes]) -> None:
+@given(st.lists(st.binary(max_size=70), min_size=1, max_size=5), st.integers(0, (1 << 32) - 1))
+def test_hashes_are_added_modulo_2_to_the_128(contents: list[bytes], times: int) -> None:
     total = hash_sum()
     for content in contents:
-        add_hash(readable(b"x" + content), 1, 1 + len(content), total)
-    expected = sum(map(mmh3.mmh3_x64_128_uintdigest, contents)) % (1 << 128)
+        add_hash(readable(b"x" + content), 1, 1 + len(content), total, times)
+    expected = times * sum(map(mmh3.mmh3_x64_128_uintdigest, contents)) % (1 << 128)
     assert int(total[1]) << 64 | int(total[0]) == expected
 
 
