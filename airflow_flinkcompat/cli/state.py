@@ -67,6 +67,8 @@ def _opening(command: Decorated) -> Decorated:
                 found = open_savepoint(savepoint, specs)
             if hint := interpreted_hint(found.size):
                 print_progress(hint)
+            for operator in found.unnamed:
+                print_progress(f"{operator}: the script predicts another layout, so names are general")
             return found
 
         return command(opened=opened, **others)
@@ -158,7 +160,8 @@ def _numbers(table: dict[str, Any]) -> str:
     """The numbers of a table in words."""
     parts = [f"{table['entries']:,} entries of {table['keys']:,} keys", f"{table['bytes']:,} bytes"]
     if table["first_window"]:
-        parts.append(f"windows {table['first_window']} to {table['last_window']}")
+        words = "windows" if any(name.endswith("window_start") for name in table["columns"]) else "window ends"
+        parts.append(f"{words} {table['first_window']} to {table['last_window']}")
     if table["time_to_live"]:
         parts.append(f"with a state TTL, last accesses {table['first_access']} to {table['last_access']}")
     return ", ".join(parts)
@@ -202,6 +205,8 @@ def sql_command(
         raise InputError("--output needs another format than table: add --format csv, json, parquet or arrow")
     if on_spark and (style == "arrow" or (style != "table" and output is None)):
         raise InputError("--spark writes a folder of csv, json or parquet files: add --format and --output")
+    if output is not None and "://" not in output and Path(path).resolve() in Path(output).resolve().parents:
+        raise InputError(f"--output {output} is in the folder of the savepoint: choose another folder")
     if on_spark:
         require_spark("state sql --spark", "state")
     with command_errors("state", "state"):
@@ -256,7 +261,7 @@ def diff_command(
     """Compare the tables of SAVEPOINT with those of OTHER.
 
     The output shows keys and windows that were added, removed or changed. The last access time of values with a state
-    TTL is not compared. For a migrated savepoint, add --other-script.
+    TTL, source positions and operator state are not compared. For a migrated savepoint, add --other-script.
 
     Exit code 0: equal; 1: different; 2: bad input.
     """
@@ -270,11 +275,14 @@ def diff_command(
             found = compare(one, other, rows)
     except QueryFailed as error:
         raise InputError(f"the tables cannot be compared: {error}") from None
+    uncompared = {**one.unreadable, **other.unreadable}
     if style == "json":
-        print_json({"first": first, "second": second, "tables": [_difference_json(each) for each in found]})
+        tables = [_difference_json(each) for each in found]
+        print_json({"first": first, "second": second, "tables": tables, "unreadable": uncompared})
     else:
         parts = ["\n".join(_difference_lines(each)) for each in found if each]
         equal = [each.table for each in found if not each]
+        parts += [f"operator {operator} is not compared: {reason}" for operator, reason in uncompared.items()]
         click.echo("\n\n".join([*parts, *([f"equal: {', '.join(equal)}"] if equal else [])]))
     if any(found):
         sys.exit(1)
@@ -292,6 +300,7 @@ def _difference_json(difference: TableDifference) -> dict[str, Any]:
         "columns": dict(difference.columns),
         "new_columns": list(difference.new_columns),
         "old_columns": list(difference.old_columns),
+        "retyped": {name: list(types) for name, types in difference.retyped.items()},
         "rows": [] if difference.rows is None else list(map(json.loads, json_rows(difference.rows))),
     }
 
@@ -309,6 +318,8 @@ def _difference_lines(difference: TableDifference) -> Iterator[str]:
         if count
     ]  # fmt: skip
     yield f"{difference.table}: {', '.join(counts) or 'rows equal'}"
+    for name, (old, new) in difference.retyped.items():
+        yield f"  column {name}: {old} became {new}, so its values are not compared"
     if difference.columns:
         yield f"  changed columns: {', '.join(f'{name} ({count:,})' for name, count in difference.columns.items())}"
     for words, names in (("new", difference.new_columns), ("removed", difference.old_columns)):

@@ -95,7 +95,7 @@ class Downtime:
 
     def to_dict(self) -> dict[str, float]:
         """Convert to JSON values."""
-        seconds = {"stop": self.stop, "rewrite": self.rewrite, "start": self.start}
+        seconds = {"stop": self.stop, "rewrite": self.rewrite, "rehearse": self.rehearse, "start": self.start}
         return {"bytes": self.bytes, **{f"{step}_seconds": round(found, 1) for step, found in seconds.items()}}
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import duckdb
 import pyarrow as pa
 
-from airflow_flinkcompat.state.columns import LAST_ACCESS
+from airflow_flinkcompat.state.columns import LAST_ACCESS, shown_type
 from airflow_flinkcompat.state.query import tables_in_sql
 from airflow_flinkcompat.state.tables import OpenSavepoint, StateTable
 
@@ -29,6 +29,7 @@ class TableDifference:
         columns: Number of changed rows in which the column has different values, by column.
         new_columns: Columns that only the second savepoint has.
         old_columns: Columns that only the first savepoint has.
+        retyped: Both types of each column whose type differs. Its values are not compared.
         rows: Some of the differing rows, each with its ``change`` and both values of each column.
         only_in: ``first`` or ``second`` if only one savepoint has the table with this key; else "".
     """
@@ -40,12 +41,13 @@ class TableDifference:
     columns: Mapping[str, int] = field(default_factory=dict)
     new_columns: tuple[str, ...] = ()
     old_columns: tuple[str, ...] = ()
+    retyped: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     rows: pa.Table | None = field(default=None, repr=False)
     only_in: str = ""
 
     def __bool__(self) -> bool:
         counts = self.added or self.removed or self.changed
-        return bool(counts or self.new_columns or self.old_columns or self.only_in)
+        return bool(counts or self.new_columns or self.old_columns or self.retyped or self.only_in)
 
 
 def compare(first: OpenSavepoint, second: OpenSavepoint, shown: int = SHOWN) -> tuple[TableDifference, ...]:
@@ -87,7 +89,8 @@ def _difference(
     connection: duckdb.DuckDBPyConnection, table: StateTable, other: StateTable, shown: int
 ) -> TableDifference:
     keys, stored, new = table.identity, _values(table), _values(other)
-    values = [name for name in stored if name in new]
+    retyped = {name: (stored[name], new[name]) for name in stored if name in new and stored[name] != new[name]}
+    values = [name for name in stored if name in new and name not in retyped]
     changed = [
         f"(f.in_savepoint AND s.in_savepoint AND f.{_quoted(name)} IS DISTINCT FROM s.{_quoted(name)})"
         for name in values
@@ -123,6 +126,7 @@ def _difference(
         {name: count for name, count in zip(values, differing, strict=True) if count},
         tuple(name for name in new if name not in stored),
         tuple(name for name in stored if name not in new),
+        retyped,
         rows,
     )
 
@@ -132,9 +136,10 @@ def _key_columns(table: StateTable) -> list[object]:
     return [table.schema.field(name) for name in table.identity]
 
 
-def _values(table: StateTable) -> list[str]:
-    """The columns to compare."""
-    return [name for name in table.schema.names if name not in (*table.identity, LAST_ACCESS)]
+def _values(table: StateTable) -> dict[str, str]:
+    """Flink's types of the columns to compare, by name."""
+    columns = {column.name: shown_type(column.type) for column in table.form.columns}
+    return {name: type for name, type in columns.items() if name not in (*table.identity, LAST_ACCESS)}
 
 
 def _quoted(name: str) -> str:

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import pyarrow as pa
-
-from airflow_flinkcompat.savepoint.arrow_columns import INFINITE
+import pyarrow.compute as pc
 
 Write = Callable[[pa.RecordBatch], object]
 
@@ -90,17 +89,34 @@ def _writer(schema: pa.Schema, style: str, file: BinaryIO) -> Iterator[Write]:
 
 
 def _flat(rows: pa.Table) -> pa.Table:
-    """Rows with text in place of bytes and nested values, which CSV cannot contain."""
+    """Rows with text in place of bytes, nested values and moments, which CSV cannot contain."""
     for place, column in enumerate(rows.schema):
-        if pa.types.is_binary(column.type) or pa.types.is_nested(column.type):
-            values = rows.column(place).to_pylist()
-            texts = [None if value is None else _cell(value) for value in values]
-            rows = rows.set_column(place, column.name, pa.array(texts, pa.string()))
+        values, type = rows.column(place), column.type
+        if pa.types.is_timestamp(type) or pa.types.is_date32(type):
+            texts = _moments(values)
+        elif pa.types.is_binary(type) or pa.types.is_nested(type) or pa.types.is_interval(type):
+            cells = [None if value is None else _cell(value) for value in _values(values)]
+            texts = pa.array(cells, pa.string())
+        else:
+            continue
+        rows = rows.set_column(place, column.name, texts)
     return rows
+
+
+def _moments(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Moments as text. The greatest and the least number of a type are infinite."""
+    bits = 32 if pa.types.is_date32(column.type) else 64
+    numbers, texts = column.cast(f"int{bits}"), column.cast(pa.string())
+    last = (1 << bits - 1) - 1
+    for number, text in ((last, "infinity"), (-last, "-infinity")):
+        texts = pc.if_else(pc.equal(numbers, number), text, texts)
+    return texts
 
 
 def _values(column: pa.Array | pa.ChunkedArray) -> list[Any]:
     """Values in Python, or as text if Python cannot represent them, such as dates after the year 9999."""
+    if pa.types.is_decimal(column.type) and column.type.scale == 0:  # such as a SUM of BIGINT
+        return [None if value is None else int(value) for value in column.to_pylist()]
     try:
         return column.to_pylist()  # type: ignore[no-any-return]
     except (OverflowError, ValueError):
@@ -111,9 +127,7 @@ def _value(scalar: pa.Scalar) -> Any:
     try:
         return scalar.as_py()
     except (OverflowError, ValueError):
-        if pa.types.is_timestamp(scalar.type) and abs(scalar.value) == INFINITE:
-            return "infinity" if scalar.value > 0 else "-infinity"
-        return scalar.cast(pa.string()).as_py()
+        return _moments(pa.chunked_array([pa.array([scalar])]))[0].as_py()
 
 
 def _cell(value: object) -> str:
@@ -124,7 +138,7 @@ def _cell(value: object) -> str:
             return value.hex()
         case list() | dict():
             return _json(value)
-    return str(value)
+    return str(value).replace("\n", "\\n")
 
 
 def _json(value: Any) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from tempfile import TemporaryDirectory
 
 import duckdb
 import pyarrow as pa
@@ -57,7 +58,7 @@ def query(savepoint: OpenSavepoint, sql: str) -> Iterator[QueryResult]:
 
     Args:
         savepoint: The savepoint, whose tables are available as views.
-        sql: One SELECT of DuckDB.
+        sql: One statement of DuckDB that returns rows.
 
     Yields:
         The result.
@@ -67,9 +68,9 @@ def query(savepoint: OpenSavepoint, sql: str) -> Iterator[QueryResult]:
         SavepointUnreadable: The savepoint is damaged; the message names the file.
     """
     with tables_in_sql({"main": savepoint}) as connection:
-        relation = connection.sql(sql)
+        relation = connection.sql(sql) if len(duckdb.extract_statements(sql)) == 1 else None
         if relation is None:
-            raise QueryFailed("the statement returns no rows: write a SELECT")
+            raise QueryFailed("the query must be one statement that returns rows, such as a SELECT")
         # Project all columns, because DuckDB then numbers columns with equal names.
         yield QueryResult(relation.project("*"))
 
@@ -81,7 +82,10 @@ def tables_in_sql(savepoints: Mapping[str, OpenSavepoint]) -> Iterator[duckdb.Du
     Errors of DuckDB in the block are raised as QueryFailed, or as SavepointUnreadable if a file is damaged.
     """
     stored: list[_StoredTable] = []
-    with duckdb.connect(":memory:", config={"enable_external_access": "false"}) as connection:
+    with (
+        TemporaryDirectory(prefix="flinkcompat-state-") as folder,
+        duckdb.connect(":memory:", config={"enable_external_access": "false", "temp_directory": folder}) as connection,
+    ):
         connection.execute("SET TimeZone = 'UTC'")
         for schema, savepoint in savepoints.items():
             connection.execute(f"CREATE SCHEMA IF NOT EXISTS \"{schema}\"; SET schema = '{schema}'")

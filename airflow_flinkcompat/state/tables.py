@@ -141,6 +141,7 @@ class OpenSavepoint:
         size: Size of the keyed state in bytes.
         tables: Tables of all keyed state.
         unreadable: Reason why the state of an operator is not a table, by the operator's id.
+        unnamed: Names of the operators whose stored layout differs from the predicted one.
     """
 
     path: str
@@ -148,6 +149,7 @@ class OpenSavepoint:
     size: int
     tables: tuple[StateTable, ...]
     unreadable: Mapping[str, str]
+    unnamed: tuple[str, ...] = ()
 
 
 def open_savepoint(path: str, specs: Iterable[StateSpec] = ()) -> OpenSavepoint:
@@ -168,6 +170,7 @@ def open_savepoint(path: str, specs: Iterable[StateSpec] = ()) -> OpenSavepoint:
     known = {spec.id: spec for spec in specs}
     tables: list[StateTable] = []
     unreadable: dict[str, str] = {}
+    unnamed: list[str] = []
     for operator in metadata.operators:
         keyed = tuple(each.keyed for each in operator.subtasks or () if each.keyed is not None)
         if not keyed:
@@ -184,7 +187,8 @@ def open_savepoint(path: str, specs: Iterable[StateSpec] = ()) -> OpenSavepoint:
             tables += _tables(operator, header, spec.layout, spec, keyed, path)
         else:
             tables += _tables(operator, header, layout, None, keyed, path)
-    return OpenSavepoint(path, metadata.operators, metadata.keyed_size, _unique(tables), unreadable)
+            unnamed += [shown_name(operator)] if known else []
+    return OpenSavepoint(path, metadata.operators, metadata.keyed_size, _unique(tables), unreadable, tuple(unnamed))
 
 
 def _tables(

@@ -54,7 +54,7 @@ _REPORTS = Path(__file__).parents[1] / "benchmarks" / "results"
 
 @dataclass(frozen=True)
 class Ending:
-    """Outcome of one job: the rows of Flink by number, the number of state rows, and columns without a name or type."""
+    """Outcome of one job: rows by number, the number of state rows, and columns without a name or type."""
 
     job: StateJob
     fault: str
@@ -122,7 +122,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def run(options: argparse.Namespace) -> tuple[Path, list[str]]:
-    """Return the results file, and the errors of jobs that could not be run; results of other jobs are kept."""
+    """Return the results file, and the errors of jobs that failed to run. Other results remain."""
     line, today = options.flink, datetime.now(UTC).date().isoformat()
     path: Path = options.out or results.FOLDER / f"{NAME}-{line}-{today}.json"
     path.parent.mkdir(parents=True, exist_ok=True)

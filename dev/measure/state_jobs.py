@@ -45,7 +45,7 @@ _BOUNDED = (
 )
 _CELL = re.compile(r", (?![^\[]*\])")
 _GENERAL = re.compile(r"(key|field|map_key)(_\d+)?|value|(.+_)?f\d+(_.+)?")
-"""Names of columns that state a place, or the planner's number of an expression, instead of a name in SQL."""
+"""Names of columns that contain a place, or the planner's number of an expression."""
 _DIGITS = 12
 """Significant digits of a floating-point number that are compared."""
 
@@ -56,14 +56,14 @@ class Compared(StrEnum):
     EMITTED = "emitted"
     """The rows that the job has emitted up to the savepoint, with its retractions applied."""
     CLOSING = "closing"
-    """The rows that the job emits after the savepoint if its input ends there, such as those of open windows."""
+    """The rows that the job emits after the savepoint if its input ends there: open windows."""
     BATCH = "batch"
     """The rows of a batch query over the same input, for state that is not the result of the job."""
 
 
 @dataclass(frozen=True)
 class StateJob:
-    """One job; ``state`` is the query over its tables, and ``batch`` the query to compare with, if there is one."""
+    """One job. ``state`` is the query over its tables, and ``batch`` a query to compare with."""
 
     id: str
     about: str
@@ -111,7 +111,7 @@ def _job(head: FixtureSection, texts: Mapping[str, str], given: str, scripts: Ma
 
 
 def bounded(side: Side) -> Side:
-    """The side over files that it reads once, so that it ends by itself, without waiting for a last checkpoint."""
+    """The side over files that it reads once, so that it ends by itself, without a last checkpoint."""
     return Side(_MONITORED.sub("", side.script), (*side.settings, *_BOUNDED))
 
 
@@ -135,7 +135,7 @@ def columns_of(savepoint: OpenSavepoint) -> str:
 
 
 def nameless(savepoint: OpenSavepoint) -> tuple[list[str], list[str]]:
-    """Columns that have no name in SQL, and columns that are bytes although no text or binary type states that."""
+    """Columns without a name in SQL, and columns that are bytes without a binary type."""
     unnamed, binary = [], []
     for table in savepoint.tables:
         if table.kind == "timers":

@@ -111,7 +111,7 @@ def test_json(run: Callable[..., Result], snapshot: SnapshotAssertion) -> None:
 
 def test_json_contains_the_downtime_of_a_savepoint(run: Callable[..., Result]) -> None:
     found = json.loads(run(ADDED, "--dry-run", *SAVEPOINT, "--format", "json").stdout)
-    assert found["downtime"].keys() == {"bytes", "stop_seconds", "rewrite_seconds", "start_seconds"}
+    assert found["downtime"].keys() == {"bytes", "stop_seconds", "rewrite_seconds", "rehearse_seconds", "start_seconds"}
     assert 0 < found["downtime"]["bytes"] < read_metadata(str(ADDED / "old")).keyed_size + 1
 
 

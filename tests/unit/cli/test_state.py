@@ -82,6 +82,7 @@ def test_rows_in_files(run: Callable[..., Result]) -> None:
         (("sql", "savepoint", "SELECT 1 FROM read_csv('job.sql')"), "disabled by configuration"),
         (("sql", "savepoint", "SELECT 1", "--format", "parquet"), "add --output FILE"),
         (("sql", "savepoint", "SELECT 1", "--output", "x"), "--output needs another format than table"),
+        (("sql", "savepoint", "SELECT 1", "--format", "csv", "--output", "savepoint/x"), "in the folder of"),
         (("show", "nowhere"), "nowhere/_metadata cannot be read from here (FileNotFoundError)"),
         (("show", "savepoint", "--script", "job.py"), "compiles SQL scripts, not programs"),
         (("diff", "savepoint", "savepoint", "--other-script", "job.sql"), "--other-script needs --script"),
@@ -92,6 +93,22 @@ def test_errors_name_the_remedy(arguments: tuple[str, ...], message: str, run: C
     error = run(*arguments).exception
     assert isinstance(error, InputError)
     assert message in str(error)
+
+
+def test_another_script_is_noticed(run: Callable[..., Result], monkeypatch: pytest.MonkeyPatch) -> None:
+    other = read_plan((FOLDER / "a-metric-is-added-to-a-tumbling-window" / "new.json").read_text("utf-8"))
+    monkeypatch.setattr(state, "compiled_plans", lambda *_: ((other,), (other,)))
+    result = run("sql", "savepoint", "SELECT count(*) FROM globalwindowaggregate", "--script", "job.sql")
+    assert (result.exit_code, result.stderr) == (
+        0, "GlobalWindowAggregate: the script predicts another layout, so names are general\n",
+    )  # fmt: skip
+
+
+def test_columns_of_other_types_are_not_compared(run: Callable[..., Result]) -> None:
+    stored = FOLDER.parent / "savepoints" / "2.3"
+    result = run("diff", str(stored / "group"), str(stored / "group-numbers"))
+    assert result.exit_code == 1
+    assert "  column field_3: STRING became BIGINT, so its values are not compared\n" in result.stdout
 
 
 def test_a_savepoint_equals_itself(run: Callable[..., Result]) -> None:

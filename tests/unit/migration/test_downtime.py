@@ -48,7 +48,8 @@ def test_steps_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
     assert Downtime.of(sizes) == Downtime(600_000_000, stop=1 + 3, rewrite=4 + 4, rehearse=0, start=3 + 30)
     assert Downtime.of(sizes, rehearsed=True).rehearse == 3 + 30 + 1 + 3
     assert Downtime.of(sizes, stop=7.5).stop == 7.5
-    assert Downtime.of(()).to_dict() == {"bytes": 0, "stop_seconds": 1, "rewrite_seconds": 0, "start_seconds": 3}
+    steps = {"stop_seconds": 1, "rewrite_seconds": 0, "rehearse_seconds": 0, "start_seconds": 3}
+    assert Downtime.of(()).to_dict() == {"bytes": 0, **steps}
     monkeypatch.setattr(module, "COMPILED", False)
     monkeypatch.setattr(module, "PLAIN_RATES", dict.fromkeys(Rewriting, 2))
     assert Downtime.of(sizes).rewrite == 300

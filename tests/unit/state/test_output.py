@@ -47,9 +47,23 @@ def test_json_of_values_that_python_or_json_lacks(tmp_path: Path) -> None:
 
 def test_csv_and_text_of_the_same_values(tmp_path: Path) -> None:
     assert written(ROWS, "csv", tmp_path).decode().splitlines()[1] == (
-        'nan,10000-01-01,10000-01-01 00:00:00.000,"00ff","[""-Infinity"", null]"'
+        'nan,"10000-01-01","10000-01-01 00:00:00.000","00ff","[""-Infinity"", null]"'
     )
     assert text_table(ROWS).splitlines()[2].split()[:3] == ["nan", "10000-01-01", "10000-01-01"]
+
+
+def test_the_ends_of_time_are_infinite_and_sums_are_numbers(tmp_path: Path) -> None:
+    sql = "SELECT timestamp 'infinity' a, timestamptz '-infinity' b, date 'infinity' c, sum(field_0) d"
+    with query(open_savepoint(SAVEPOINT), f"{sql} FROM globalwindowaggregate") as result:
+        rows = result.reader().read_all()
+    assert written(rows, "csv", tmp_path).decode().splitlines()[1] == '"infinity","-infinity","infinity",150'
+    assert written(rows, "json", tmp_path) == b'{"a": "infinity", "b": "-infinity", "c": "infinity", "d": 150}\n'
+
+
+def test_one_statement_is_allowed() -> None:
+    for sql in ("SELECT 1; SELECT 2", ""):
+        with pytest.raises(QueryFailed, match="must be one statement that returns rows"):
+            query(open_savepoint(SAVEPOINT), sql).__enter__()
 
 
 def test_a_failed_query_leaves_the_former_file(tmp_path: Path) -> None:
