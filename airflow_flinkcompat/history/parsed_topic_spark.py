@@ -76,7 +76,7 @@ class ParsedTopicReader(KafkaReader):
         names = {place: name for name, place in source.value.fields}
         if source.key is not None or not isinstance(format, JsonFormat):
             return None
-        return JsonRecords.of([(names[i], source.columns[i].type) for i in self._decoded], format.separator)
+        return JsonRecords(tuple((names[i], source.columns[i].type) for i in self._decoded), format.separator)
 
     def _parsed(self, parser: JsonRecords) -> DataFrame:
         source = self._source
