@@ -160,7 +160,7 @@ def _numbers(table: dict[str, Any]) -> str:
     """The numbers of a table in words."""
     parts = [f"{table['entries']:,} entries of {table['keys']:,} keys", f"{table['bytes']:,} bytes"]
     if table["first_window"]:
-        words = "windows" if any(name.endswith("window_start") for name in table["columns"]) else "window ends"
+        words = "window ends" if table["columns"].get("window_start", "computed") == "computed" else "windows"
         parts.append(f"{words} {table['first_window']} to {table['last_window']}")
     if table["time_to_live"]:
         parts.append(f"with a state TTL, last accesses {table['first_access']} to {table['last_access']}")

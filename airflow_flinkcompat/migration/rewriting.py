@@ -24,7 +24,7 @@ from airflow_flinkcompat.migration.entries import (
 from airflow_flinkcompat.migration.fields import NotMigratable
 from airflow_flinkcompat.migration.runs import Scatter, gathered_group, rewritten
 from airflow_flinkcompat.migration.slices import StoredSlices, slice_plans
-from airflow_flinkcompat.savepoint.binary import KeyedStateKind, naming_file
+from airflow_flinkcompat.savepoint.binary import KeyedStateKind
 from airflow_flinkcompat.savepoint.keyed_state import (
     END_OF_GROUP,
     KeyedFileWriter,
@@ -90,7 +90,7 @@ class OperatorRewriting:
                 with open_keyed(each, self.source) as file:
                     change = entry_rewrites(self.made, file.header, self.header, self.now)
                     for number, group in file.groups(groups):
-                        with naming_file(file.content.name):
+                        with file.naming(number):
                             writer.group(number, rewritten_group(group, change, file.header, counts))
             return WrittenPart(writer.finish(), self._counts_by_name(counts))
 
@@ -103,8 +103,8 @@ class OperatorRewriting:
             change = entry_rewrites(self.made, file.header, self.header, self.now)
             states = file.header.states
             slices = slice_plans(self.slices, states, [state.name for state in self.header.states])
-            for _, group in file.groups(groups):
-                with naming_file(file.content.name):
+            for number, group in file.groups(groups):
+                with file.naming(number):
                     runs = Runs(group)
                     for state in runs:
                         if state >= len(states):

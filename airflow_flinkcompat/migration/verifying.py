@@ -28,7 +28,7 @@ from airflow_flinkcompat.migration.runs import (
 from airflow_flinkcompat.migration.slices import StoredSlices, slice_plans, slices
 from airflow_flinkcompat.migration.uniting import KEEP_FIRST, MERGE_ROWS, ONLY_NEEDED
 from airflow_flinkcompat.migration.workers import LocalWorkers, Workers
-from airflow_flinkcompat.savepoint.binary import KeyedStateKind, SavepointUnreadable, naming_file
+from airflow_flinkcompat.savepoint.binary import KeyedStateKind, SavepointUnreadable
 from airflow_flinkcompat.savepoint.binary_row import field_form
 from airflow_flinkcompat.savepoint.compiled import hash_sum
 from airflow_flinkcompat.savepoint.keyed_state import (
@@ -208,7 +208,7 @@ def _of_part(side: _Side, part: tuple[KeyGroups, range]) -> Mapping[str, _Total]
         timers = [state.kind is KeyedStateKind.TIMERS for state in file.header.states]
         totals = {name: _Total() for ways in compared for name, _ in ways}
         for number, group in file.groups(groups):
-            with naming_file(file.content.name):
+            with file.naming(number):
                 runs = Runs(group)
                 for state in runs:
                     if state >= len(compared):

@@ -22,7 +22,7 @@ from airflow_flinkcompat.savepoint.arrow_columns import (
     number_column,
     value_column,
 )
-from airflow_flinkcompat.savepoint.binary import RowFraming, SavepointUnreadable, naming_file
+from airflow_flinkcompat.savepoint.binary import RowFraming, SavepointUnreadable
 from airflow_flinkcompat.savepoint.binary_row import null_bytes
 from airflow_flinkcompat.savepoint.compiled import compiled, numbers, uint32, zeros
 from airflow_flinkcompat.savepoint.keyed_state import LAST_OF_RUN, KeyedFile
@@ -118,8 +118,8 @@ class EntryForm:
         Raises SavepointUnreadable, which names the file, if the file is damaged.
         """
         columns = [self._reader(column) for column in self.columns]
-        for _, group in file.groups(groups):
-            with naming_file(file.content.name):
+        for number, group in file.groups(groups):
+            with file.naming(number):
                 yield from self._of_group(group, columns)
 
     def _of_group(self, group: bytes, columns: list[_ReadColumn]) -> Iterator[pa.RecordBatch]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import struct
 from bisect import bisect_right
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import BinaryIO, NamedTuple, Self
@@ -212,6 +212,11 @@ class KeyedFile:
             if begin > 0 and (within is None or group in within):
                 after = bisect_right(begins, begin)
                 yield group, self._group(begin, begins[after] if after < len(begins) else self.content.size)
+
+    def naming(self, group: int) -> AbstractContextManager[None]:
+        """Add the file, the key group and its offset to a SavepointUnreadable that the block raises."""
+        begin = self.stored.begins[group - self.stored.first]
+        return naming_file(f"{self.content.name}: key group {group} at byte {begin}")
 
     def _group(self, begin: int, end: int) -> bytes:
         with naming_file(self.content.name):

@@ -10,6 +10,8 @@ from dataclasses import replace
 from airflow_flinkcompat.exec_graph.exec_node import row_type
 from airflow_flinkcompat.exec_graph.from_savepoint import namespace_of
 from airflow_flinkcompat.exec_graph.layout import CallPart, NamedState, StateField, StateLayout, StateNamespace
+from airflow_flinkcompat.exec_graph.windows import SlicedWindow
+from airflow_flinkcompat.plan.nodes import WindowKind
 from airflow_flinkcompat.savepoint.batches import EntryForm, EntryPart, StoredColumn
 from airflow_flinkcompat.savepoint.binary import KeyedStateKind, RowFraming
 from airflow_flinkcompat.savepoint.binary_row import split_type
@@ -153,6 +155,16 @@ def window_columns(form: EntryForm) -> list[StoredColumn]:
         if (each.part is EntryPart.NAMESPACE and not each.name.startswith(_REPRESENTATIVE))
         or (each.part is EntryPart.MAP_KEY_VALUE and each.type == _MILLIS)
     ]
+
+
+def window_begin(form: EntryForm, windows: SlicedWindow | None) -> dict[str, str]:
+    """The begin of the window or slice whose end alone is stored, in SQL."""
+    if windows is None or [column.name for column in window_columns(form)] != ["window_end"]:
+        return {}
+    length, size = str(windows.step), windows.size
+    if windows.kind is WindowKind.CUMULATE:
+        length = f"((epoch_ms(window_end) - {windows.offset + 1}) % {size} + {size}) % {size} + 1"
+    return {"window_start": f"window_end - to_milliseconds({length})"}
 
 
 def timer_form(number: int, prefix: int, stored: KeyedState, layout: StateLayout) -> EntryForm:

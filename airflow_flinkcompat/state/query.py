@@ -91,7 +91,7 @@ def tables_in_sql(savepoints: Mapping[str, OpenSavepoint]) -> Iterator[duckdb.Du
             connection.execute(f"CREATE SCHEMA IF NOT EXISTS \"{schema}\"; SET schema = '{schema}'")
             for table in savepoint.tables:
                 stored.append(_StoredTable(table))
-                computed = "".join(f', {expression} AS "{column}"' for column, expression in table.averages.items())
+                computed = "".join(f', {expression} AS "{column}"' for column, expression in table.computed.items())
                 connection.from_arrow(stored[-1]).project(f"*{computed}").create_view(table.name)
             for each in (OPERATORS, SOURCES):
                 connection.from_arrow(_MetadataStream(each, savepoint)).create_view(each.name)

@@ -10,7 +10,6 @@ import numpy as np
 
 from airflow_flinkcompat.savepoint.arrow_columns import NOT_ROWS
 from airflow_flinkcompat.savepoint.batches import NO_ROW_KEY, EntryForm, EntryPart, entry_error
-from airflow_flinkcompat.savepoint.binary import naming_file
 from airflow_flinkcompat.savepoint.compiled import (
     add_hash,
     compiled,
@@ -114,8 +113,8 @@ def _of_operator(operator: OperatorState, tables: dict[int, StateTable], path: s
                     RunningNumbers(tables[number].form if number in tables else None) for number in range(len(names))
                 ]
             require_order(file, names)
-            for _, group in file.groups():
-                with naming_file(file.content.name):
+            for number, group in file.groups():
+                with file.naming(number):
                     _add_group(Runs(group), totals)
     for number, total in enumerate(totals):
         table = tables.get(number)

@@ -16,7 +16,7 @@ from airflow_flinkcompat.savepoint.binary import KeyedStateKind, SavepointUnread
 from airflow_flinkcompat.savepoint.keyed_state import KeyedFile, KeyedHeader, open_keyed, prefix_length
 from airflow_flinkcompat.savepoint.metadata import KeyGroups, OperatorState
 from airflow_flinkcompat.savepoint.store import read_metadata
-from airflow_flinkcompat.state.columns import distinct, entry_form, shown_type, slug, timer_form
+from airflow_flinkcompat.state.columns import distinct, entry_form, shown_type, slug, timer_form, window_begin
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class StateTable:
         state: Name under which the operator registered the state.
         kind: ``value``, ``map``, ``list`` or ``timers``.
         time_to_live: True if values store their last access time.
-        averages: SQL expressions that compute averages from two stored columns, by name of the average.
+        computed: SQL expressions of averages and of the begins of windows, by name of the column.
         form: Form of the entries.
         max_parallelism: Number of key groups of the operator.
         within: The only key groups to read; None for all.
@@ -42,7 +42,7 @@ class StateTable:
     state: str
     kind: str
     time_to_live: bool
-    averages: Mapping[str, str]
+    computed: Mapping[str, str]
     form: EntryForm
     max_parallelism: int
     path: str
@@ -58,7 +58,7 @@ class StateTable:
     @property
     def columns(self) -> tuple[str, ...]:
         """Names of the columns, computed ones included."""
-        return (*self.form.schema.names, *self.averages)
+        return (*self.form.schema.names, *self.computed)
 
     @property
     def key(self) -> tuple[StoredColumn, ...]:
@@ -103,7 +103,7 @@ class StateTable:
         """Describe the table in JSON.
 
         Returns:
-            Its names, kind and columns, with Flink's types; the type of an average is ``computed``.
+            Its names, kind and columns, with Flink's types; the type of other columns is ``computed``.
         """
         columns = {column.name: shown_type(column.type) for column in self.form.columns}
         return {
@@ -113,7 +113,7 @@ class StateTable:
             "state": self.state,
             "kind": self.kind,
             "time_to_live": self.time_to_live,
-            "columns": {**columns, **dict.fromkeys(self.averages, "computed")},
+            "columns": {**columns, **dict.fromkeys(self.computed, "computed")},
         }
 
     def reader(self) -> pa.RecordBatchReader:
@@ -201,6 +201,7 @@ def _tables(
 ) -> Iterator[StateTable]:
     name = spec.name if spec and not operator.name else shown_name(operator)
     base = _base(spec) or slug(name)
+    windows = spec.windows if spec is not None else None
     prefix = prefix_length(operator.max_parallelism)
     by_name = {state.name: state for state in layout.states}
     names = tuple(state.name for state in header.states)
@@ -211,17 +212,18 @@ def _tables(
             clock, service = timer_service(stored.name)
             suffix = "timers" if clock == "event" else "processing_timers"
             yield StateTable(
-                f"{base}__{suffix}", name, operator.id, service, "timers", False, {}, form,
+                f"{base}__{suffix}", name, operator.id, service, "timers", False, window_begin(form, windows), form,
                 operator.max_parallelism, path, keyed, names,
             )  # fmt: skip
             continue
         state = by_name[stored.name]
-        form, averages = entry_form(number, prefix, state, layout)
+        form, computed = entry_form(number, prefix, state, layout)
+        computed |= window_begin(form, windows)
         alone = len(with_rows) == 1 and state is with_rows[0]
         table = base if alone else f"{base}__{slug(state.name)}"
         kind = stored.kind.name.lower()
         yield StateTable(
-            table, name, operator.id, state.name, kind, state.time_to_live, averages, form,
+            table, name, operator.id, state.name, kind, state.time_to_live, computed, form,
             operator.max_parallelism, path, keyed, names,
         )  # fmt: skip
 

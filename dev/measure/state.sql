@@ -40,7 +40,7 @@ SELECT a, window_end, sum_b, count_all, avg_d, max_c FROM printed
 SELECT a, window_start, window_end, MIN(b), MAX(d), AVG(CAST(b AS DOUBLE)), COUNT(DISTINCT c), SUM(CAST(d AS DECIMAL(10, 2)))
 FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) GROUP BY a, window_start, window_end;
 --- state
-SELECT a, window_end - INTERVAL 1 MINUTE, window_end, min_b, max_d, avg_f5, count_distinct_c, sum_f7 FROM printed
+SELECT a, window_start, window_end, min_b, max_d, avg_f5, count_distinct_c, sum_f7 FROM printed
 --- case: tumble-all
 -- about: TUMBLE without a key
 -- compare: closing
@@ -152,7 +152,7 @@ FROM printed, unnest([0, 20, 40]) AS u(later) WHERE w >= (SELECT MIN(t.window_en
 -- about: CUMULATE
 -- compare: closing
 --- state
-SELECT a, time_bucket(INTERVAL 1 MINUTE, window_end - INTERVAL 1 MILLISECOND) + INTERVAL 1 MINUTE, SUM(sum_b), SUM(count_all) FROM printed
+SELECT a, window_start + INTERVAL 1 MINUTE, SUM(sum_b), SUM(count_all) FROM printed
 GROUP BY ALL
 --- case: cumulate-average
 -- about: CUMULATE with an average, and several open windows

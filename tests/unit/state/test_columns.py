@@ -7,8 +7,10 @@ from decimal import ROUND_HALF_UP, Decimal, localcontext
 import duckdb
 import pytest
 
-from airflow_flinkcompat.savepoint.batches import EntryPart, StoredColumn
-from airflow_flinkcompat.state.columns import average, distinct
+from airflow_flinkcompat.exec_graph.windows import SlicedWindow
+from airflow_flinkcompat.plan.nodes import WindowKind
+from airflow_flinkcompat.savepoint.batches import EntryForm, EntryPart, StoredColumn
+from airflow_flinkcompat.state.columns import average, distinct, window_begin
 
 SUMS = ("0", "1", "-1", "10", "7.5", "2", "-2", "22.0001", "-10.5", "0.01")
 
@@ -24,6 +26,25 @@ SUMS = ("0", "1", "-1", "10", "7.5", "2", "-2", "22.0001", "-10.5", "0.01")
 )
 def test_names_differ(names: list[str], expected: list[str]) -> None:
     assert distinct(names) == expected
+
+
+@pytest.mark.parametrize(
+    ("windows", "end", "begin"),
+    [
+        (SlicedWindow(WindowKind.TUMBLE, 60_000, 60_000), 120_000, 60_000),
+        (SlicedWindow(WindowKind.TUMBLE, 60_000, 60_000, 5_000), -55_000, -115_000),
+        (SlicedWindow(WindowKind.HOP, 60_000, 20_000), 40_000, 20_000),
+        (SlicedWindow(WindowKind.CUMULATE, 60_000, 20_000), 140_000, 120_000),
+        (SlicedWindow(WindowKind.CUMULATE, 60_000, 20_000), 180_000, 120_000),
+        (SlicedWindow(WindowKind.CUMULATE, 60_000, 20_000, 10_000), -30_000, -50_000),
+    ],
+)
+def test_a_window_that_is_stored_by_its_end_has_a_begin(windows: SlicedWindow, end: int, begin: int) -> None:
+    stored = StoredColumn("window_end", "TIMESTAMP(3)", EntryPart.NAMESPACE)
+    computed = window_begin(EntryForm(0, 1, (stored,), (1, 0, 0), namespace=8), windows)["window_start"]
+    sql = f"SELECT epoch_ms({computed}) FROM (SELECT CAST(epoch_ms({end}) AS TIMESTAMP_MS) AS window_end)"
+    assert duckdb.sql(sql).fetchall() == [(begin,)]
+    assert window_begin(EntryForm(0, 1, (stored,), (1, 0, 0), namespace=8), None) == {}
 
 
 @pytest.mark.parametrize("scale", [0, 2, 6, 9])
