@@ -72,7 +72,7 @@ class StoredJob:
         if place is None and (script.stand_ins or not script.jobs):  # a stand-in may have different operators
             return ()
         planned = script.jobs[place or 0]
-        wanted = parse_metadata(b64decode(planned.savepoint))
+        wanted = parse_metadata(b64decode(planned.savepoint), headers=True)
         found = []
         if wanted.format != self.format:
             found.append(
@@ -106,7 +106,7 @@ class StoredJob:
         return next(places, None)
 
     def _job(self, planned: SubmittedJob, fits: bool) -> SubmittedJob:
-        base = parse_metadata(b64decode(planned.savepoint))
+        base = parse_metadata(b64decode(planned.savepoint), headers=True)
         registered = {each.id: each for each in base.operators} if fits else {}
         stored = {each.id: each for each in self.operators}
         kept = {id: each for id, each in stored.items() if any(part.has_state for part in each.subtasks or ())}
