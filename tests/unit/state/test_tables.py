@@ -28,7 +28,7 @@ def test_columns_of_a_window_have_their_names_in_sql() -> None:
     (table, *timers) = open_savepoint(str(FOLDER / HOP / "old"), predicted(HOP)).tables
     assert (table.name, table.operator, table.kind) == ("printed", "GlobalWindowAggregate", "value")
     assert table.columns == (
-        "a", "window_end", "sum_b", "min_d", "avg_b_sum", "avg_b_count", "count_all", "avg_b",
+        "a", "window_end", "sum_b", "min_d", "avg_b_sum", "avg_b_count", "count_all", "avg_b", "window_start",
     )  # fmt: skip
     assert [each.name for each in timers] == ["printed__processing_timers", "printed__timers"]
 
