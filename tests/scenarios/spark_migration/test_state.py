@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,6 @@ from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
 from airflow_flinkcompat import spark_state
-from airflow_flinkcompat.backfill.spark import spark_session
 from airflow_flinkcompat.cli import cli
 from airflow_flinkcompat.model import InputError
 from airflow_flinkcompat.spark_state import read_table
@@ -22,39 +20,33 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 HOP = FOLDER / "hopping-windows-become-tumbling-ones" / "old"
 
 
-@pytest.fixture(scope="module")
-def session() -> Iterator[SparkSession]:
-    with spark_session("local[2]") as session:
-        yield session
-
-
 @pytest.mark.parametrize("path", [HOP, SAVEPOINTS / "2.3" / "join-types", SAVEPOINTS / "2.3" / "group-types"])
-def test_spark_reads_the_rows_of_duckdb(path: Path, session: SparkSession) -> None:
+def test_spark_reads_the_rows_of_duckdb(path: Path, spark: SparkSession) -> None:
     savepoint = open_savepoint(str(path))
     for table in savepoint.tables:
         times = [field.name for field in table.schema if str(field.type) == "time32[ms]"]
         casts = ", ".join(f"CAST({name} AS VARCHAR) AS {name}" for name in times)
         with query(savepoint, f"SELECT *{f' REPLACE ({casts})' if times else ''} FROM {table.name}") as result:
             expected = sorted(map(repr, result.reader().read_all().to_pylist()))
-        found = read_table(session, savepoint, table.name).toArrow()
+        found = read_table(spark, savepoint, table.name).toArrow()
         assert sorted(map(repr, found.to_pylist())) == expected
 
 
 def test_key_groups_are_shared_among_tasks(
-    session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     savepoint = open_savepoint(str(generate(HOP, 3000, tmp_path / "large")))
     monkeypatch.setattr(spark_state, "_PART", savepoint.size // 4)
-    rows = read_table(session, savepoint, "globalwindowaggregate")
+    rows = read_table(spark, savepoint, "globalwindowaggregate")
     assert rows.rdd.getNumPartitions() > 3
     assert rows.select("key_0").distinct().count() == 3000
     with query(savepoint, "SELECT count(*) AS rows FROM globalwindowaggregate") as result:
         assert result.reader().read_all().to_pylist() == [{"rows": rows.count()}]
 
 
-def test_a_table_that_is_missing(session: SparkSession) -> None:
+def test_a_table_that_is_missing(spark: SparkSession) -> None:
     with pytest.raises(QueryFailed, match="has no table nothing: state show lists the tables"):
-        read_table(session, open_savepoint(str(HOP)), "nothing")
+        read_table(spark, open_savepoint(str(HOP)), "nothing")
 
 
 def run(*arguments: str) -> str:
@@ -65,7 +57,7 @@ def run(*arguments: str) -> str:
     return result.stdout
 
 
-@pytest.mark.usefixtures("session")
+@pytest.mark.usefixtures("spark")
 def test_the_command_shows_and_writes_rows(tmp_path: Path) -> None:
     sql = "SELECT key_0, sum(field_0) AS total FROM globalwindowaggregate GROUP BY ALL ORDER BY key_0"
     alone = CliRunner().invoke(cli, ["state", "sql", str(HOP), sql])
@@ -77,7 +69,7 @@ def test_the_command_shows_and_writes_rows(tmp_path: Path) -> None:
         run(str(HOP), sql, "--format", "csv", "--output", str(tmp_path / "csv"))
 
 
-@pytest.mark.usefixtures("session")
+@pytest.mark.usefixtures("spark")
 def test_errors_of_a_query_and_of_a_file(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="nothing"):
         run(str(HOP), "SELECT * FROM nothing")

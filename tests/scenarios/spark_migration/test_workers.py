@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 from airflow_flinkcompat.migration import NotMigratable, migrate_savepoint, verify
 from airflow_flinkcompat.migration.workers import LocalWorkers, Workers
@@ -22,7 +23,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 
 @pytest.fixture(scope="module")
-def spark() -> Iterator[SparkWorkers]:
+def workers(spark: SparkSession) -> Iterator[SparkWorkers]:
     said: list[str] = []
     with migration_workers(str(FOLDER / CASES[0] / "old"), True, "local[2]", said.append) as workers:
         assert said[0].endswith("of state on Spark (local[2])")
@@ -38,10 +39,10 @@ def written(source: Path, name: str, target: Path, workers: Workers) -> Counter[
 
 
 @pytest.mark.parametrize("name", mostly_nightly(CASES))
-def test_spark_writes_the_same_savepoint(name: str, spark: SparkWorkers, tmp_path: Path) -> None:
+def test_spark_writes_the_same_savepoint(name: str, workers: SparkWorkers, tmp_path: Path) -> None:
     source = generate(FOLDER / name / "old", 300, tmp_path / "old")
     alone = written(source, name, tmp_path / "alone", LocalWorkers())
-    assert written(source, name, tmp_path / "shared", spark) == alone
+    assert written(source, name, tmp_path / "shared", workers) == alone
     files = [each.keyed for operator in read_metadata(str(tmp_path / "shared")).operators
              for each in operator.subtasks or () if each.keyed is not None]  # fmt: skip
     assert len(files) > 1
@@ -50,7 +51,7 @@ def test_spark_writes_the_same_savepoint(name: str, spark: SparkWorkers, tmp_pat
 
 
 @pytest.mark.parametrize("name", mostly_nightly(CASES, 2))
-def test_what_a_task_finds_damaged_is_said_as_by_this_process(name: str, spark: SparkWorkers, tmp_path: Path) -> None:
+def test_what_a_task_finds_damaged_is_said_as_by_this_process(name: str, workers: SparkWorkers, tmp_path: Path) -> None:
     source = generate(FOLDER / name / "old", 300, tmp_path / "old")
     old = read_metadata(str(source))
     operators = tuple(
@@ -62,5 +63,5 @@ def test_what_a_task_finds_damaged_is_said_as_by_this_process(name: str, spark: 
     )  # fmt: skip
     (source / "_metadata").write_bytes(replace(old, operators=operators).to_bytes())
     with pytest.raises((SavepointUnreadable, NotMigratable)):
-        written(source, name, tmp_path / "new", spark)
+        written(source, name, tmp_path / "new", workers)
     assert not list((tmp_path / "new").glob("*"))
