@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from airflow_flinkcompat.exec_graph.layout import STAMP, NamedState
 from airflow_flinkcompat.savepoint.binary import RowFraming, SavepointUnreadable, write_int
-from airflow_flinkcompat.savepoint.keyed_state import Entry
+from airflow_flinkcompat.savepoint.keyed_state import END_OF_GROUP, LAST_OF_RUN, Entry
 
 _LENGTH = 4
 _BETWEEN = b","
@@ -67,3 +67,17 @@ def pack_entry(entry: Entry) -> bytes:
 def last_written(state: NamedState, value: bytes) -> int:
     begin = state.content_begin
     return int.from_bytes(value[begin - STAMP : begin], "big", signed=True)
+
+
+def write_entries(entries: list[Entry]) -> bytes:
+    """Uncompressed content of a key group; entries of one state must be adjacent."""
+    if not entries:
+        return b""
+    out = []
+    for place, (state, key, value) in enumerate(entries):
+        if place == 0 or entries[place - 1].state != state:
+            out.append(state.to_bytes(2, "big"))
+        last = place + 1 == len(entries) or entries[place + 1].state != state
+        marked = bytes([key[0] | LAST_OF_RUN]) + key[1:] if last else key
+        out += [write_int(len(key)), marked, write_int(len(value)), value]
+    return b"".join([*out, END_OF_GROUP.to_bytes(2, "big")])

@@ -33,7 +33,7 @@ from airflow_flinkcompat.savepoint.keyed_state import (
     prefix_length,
 )
 from airflow_flinkcompat.savepoint.metadata import KeyGroups
-from airflow_flinkcompat.savepoint.runs import Runs, unknown_state
+from airflow_flinkcompat.savepoint.runs import Runs
 
 _NUMBER = struct.Struct(">H")
 _END = _NUMBER.pack(END_OF_GROUP)
@@ -105,10 +105,8 @@ class OperatorRewriting:
             slices = slice_plans(self.slices, states, [state.name for state in self.header.states])
             for number, group in file.groups(groups):
                 with file.naming(number):
-                    runs = Runs(group)
+                    runs = Runs(group, len(states))
                     for state in runs:
-                        if state >= len(states):
-                            raise unknown_state(state)
                         begin = runs.at
                         if not change[state]:
                             _check_dropped_state(file.header, state)
@@ -150,10 +148,8 @@ def rewritten_group(
     group: bytes, change: Sequence[Sequence[EntryRewrite]], header: KeyedHeader, counts: list[int]
 ) -> Iterator[bytes]:
     """Rewrite a key group whose keys are unchanged. The entries of unchanged states are copied as a whole."""
-    runs, anything = Runs(group), False
+    runs, anything = Runs(group, len(change)), False
     for state in runs:
-        if state >= len(change):
-            raise unknown_state(state)
         if not change[state]:
             _check_dropped_state(header, state)
             runs.skip()

@@ -24,7 +24,6 @@ from airflow_flinkcompat.savepoint.binary import (
     SavepointUnreadable,
     naming_file,
     require_version,
-    write_int,
 )
 from airflow_flinkcompat.savepoint.metadata import Handle, Inline, KeyedForm, KeyGroups, OperatorState, StateFile
 from airflow_flinkcompat.savepoint.serializers import Serializer, read_serializer
@@ -133,20 +132,6 @@ def read_entries(group: bytes) -> Iterator[Entry]:
         raise SavepointUnreadable("bytes follow the end of a key group")
     if not at:  # Flink expects an entry in each key group that has an offset (measured)
         raise SavepointUnreadable("a key group with an offset contains no entry")
-
-
-def write_entries(entries: list[Entry]) -> bytes:
-    """Uncompressed content of a key group; entries of one state must be adjacent."""
-    if not entries:
-        return b""
-    out = []
-    for place, (state, key, value) in enumerate(entries):
-        if place == 0 or entries[place - 1].state != state:
-            out.append(state.to_bytes(2, "big"))
-        last = place + 1 == len(entries) or entries[place + 1].state != state
-        marked = bytes([key[0] | LAST_OF_RUN]) + key[1:] if last else key
-        out += [write_int(len(key)), marked, write_int(len(value)), value]
-    return b"".join([*out, END_OF_GROUP.to_bytes(2, "big")])
 
 
 _SEED = 42

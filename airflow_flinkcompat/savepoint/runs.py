@@ -21,13 +21,6 @@ def run_error(code: int) -> SavepointUnreadable:
     return SavepointUnreadable(RUN_ERRORS[code])
 
 
-def unknown_state(state: int) -> SavepointUnreadable:
-    """The error of an entry whose state the header lacks."""
-    return SavepointUnreadable(
-        f"an entry belongs to state {state}, which the file's header does not declare: the savepoint is damaged"
-    )
-
-
 @compiled
 def end_of_entry(source: memoryview, at: int) -> tuple[int, int]:
     """End of the key and end of the value of an entry; an error code replaces both."""
@@ -62,11 +55,12 @@ def end_of_run(source: memoryview, at: int) -> tuple[int, int]:
 class Runs:
     """The entries of a key group, one state after the other.
 
-    ``at``: the offset of the next entry; code that reads entries must advance it.
+    ``at``: the offset of the next entry; code that reads entries must advance it. ``states``: the number of states in
+    the file's header; None if an entry of any state is accepted.
     """
 
-    def __init__(self, group: bytes) -> None:
-        self.content, self.at = readable(group), 0
+    def __init__(self, group: bytes, states: int | None = None) -> None:
+        self.content, self.at, self._states = readable(group), 0, states
 
     def __iter__(self) -> Iterator[int]:
         """Yield the number of each state that has entries."""
@@ -76,6 +70,11 @@ class Runs:
             self.at += 2
             if state == END_OF_GROUP:
                 break
+            if self._states is not None and state >= self._states:
+                raise SavepointUnreadable(
+                    f"an entry belongs to state {state}, which the file's header does not declare: "
+                    "the savepoint is damaged"
+                )
             yield state
         else:
             raise run_error(CUT_OFF)

@@ -21,7 +21,7 @@ from airflow_flinkcompat.savepoint.compiled import (
 )
 from airflow_flinkcompat.savepoint.keyed_state import open_keyed
 from airflow_flinkcompat.savepoint.metadata import OperatorState
-from airflow_flinkcompat.savepoint.runs import Runs, end_of_entry, unknown_state
+from airflow_flinkcompat.savepoint.runs import Runs, end_of_entry
 from airflow_flinkcompat.state.columns import window_columns
 from airflow_flinkcompat.state.tables import OpenSavepoint, StateTable, require_order
 
@@ -115,7 +115,7 @@ def _of_operator(operator: OperatorState, tables: dict[int, StateTable], path: s
             require_order(file, names)
             for number, group in file.groups():
                 with file.naming(number):
-                    _add_group(Runs(group), totals)
+                    _add_group(Runs(group, len(totals)), totals)
     for number, total in enumerate(totals):
         table = tables.get(number)
         yield StateSummary(
@@ -132,8 +132,6 @@ def _of_operator(operator: OperatorState, tables: dict[int, StateTable], path: s
 
 def _add_group(runs: Runs, totals: list[RunningNumbers]) -> None:
     for state in runs:
-        if state >= len(totals):
-            raise unknown_state(state)
         begin, entries = runs.skip()
         totals[state].add(runs, begin, entries)
 

@@ -37,12 +37,12 @@ from airflow_flinkcompat.savepoint.batches import EntryForm
 from airflow_flinkcompat.savepoint.binary import KeyedStateKind, SavepointUnreadable
 from airflow_flinkcompat.savepoint.binary_row import Field, FieldForm, field_form, write_row
 from airflow_flinkcompat.savepoint.compiled import COMPILED, hash_sum
-from airflow_flinkcompat.savepoint.keyed_state import Entry, KeyedHeader, KeyedState, key_group, write_entries
+from airflow_flinkcompat.savepoint.keyed_state import Entry, KeyedHeader, KeyedState, key_group
 from airflow_flinkcompat.savepoint.row_mapping import Converted, RowMapping, row_mapping
 from airflow_flinkcompat.savepoint.runs import Runs
 from airflow_flinkcompat.savepoint.serializers import Serializer
 from airflow_flinkcompat.state.summary import RunningNumbers
-from dev.stored_rows import pack_entry
+from dev.stored_rows import pack_entry, write_entries
 
 GROUPS = 300
 SHAPES = [

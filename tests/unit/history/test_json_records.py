@@ -5,12 +5,11 @@ from __future__ import annotations
 from datetime import UTC, date, datetime
 from decimal import Decimal
 
+import pyarrow as pa
 import pytest
 
+from airflow_flinkcompat.history import json_records
 from airflow_flinkcompat.plan.types import BIGINT, BOOLEAN, DOUBLE, INT, STRING, DataType, timestamp, timestamp_ltz
-
-pa = pytest.importorskip("pyarrow")
-json_records = pytest.importorskip("airflow_flinkcompat.history.json_records")
 
 FIELDS = (
     ("a", INT),

@@ -23,12 +23,12 @@ from airflow_flinkcompat.migration import NotMigratable, migrate_savepoint
 from airflow_flinkcompat.migration.slices import TIMERS
 from airflow_flinkcompat.savepoint.binary import write_int, write_long
 from airflow_flinkcompat.savepoint.binary_row import field_form, read_row, write_row
-from airflow_flinkcompat.savepoint.keyed_state import Entry, KeyedFileWriter, key_group, open_keyed, write_entries
+from airflow_flinkcompat.savepoint.keyed_state import Entry, KeyedFileWriter, key_group, open_keyed
 from airflow_flinkcompat.savepoint.metadata import Inline, KeyGroups, OperatorState, SavepointMetadata, SubtaskState
 from airflow_flinkcompat.savepoint.store import read_handle, read_metadata
 from dev.benchmarks.generated_savepoints import entries_of
 from dev.measure.savepoint_fixtures import FOLDER, NOW, migration_of
-from dev.stored_rows import StoredRow, stored_rows, write_rows
+from dev.stored_rows import StoredRow, stored_rows, write_entries, write_rows
 from tests.support.nightly import mostly_slow
 from tests.support.savepoint.savepoints import FOLDER as SAVEPOINTS
 from tests.unit.exec_graph.slices import Operator

@@ -21,11 +21,11 @@ from airflow_flinkcompat.savepoint.keyed_state import (
     key_group,
     read_entries,
     read_header,
-    write_entries,
 )
 from airflow_flinkcompat.savepoint.metadata import KeyGroups
 from airflow_flinkcompat.savepoint.serializers import Serializer
 from airflow_flinkcompat.savepoint.store import StoredContent
+from dev.stored_rows import write_entries
 from tests.support.savepoint.savepoints import TAKEN, keyed
 
 _ENTRIES = st.lists(

@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from airflow_flinkcompat.migration import migrate_savepoint
-from airflow_flinkcompat.savepoint.keyed_state import Entry, open_keyed, read_entries, write_entries
+from airflow_flinkcompat.savepoint.keyed_state import Entry, open_keyed, read_entries
 from airflow_flinkcompat.savepoint.metadata import Inline
 from airflow_flinkcompat.savepoint.store import read_metadata
 from airflow_flinkcompat.state import compare, open_savepoint
 from dev.measure.savepoint_fixtures import FOLDER, NOW, SAVEPOINTS, change
+from dev.stored_rows import write_entries
 
 STORED = sorted(path.parent for path in SAVEPOINTS.rglob("_metadata"))
 ADDED = "a-metric-is-added-to-a-tumbling-window"

@@ -28,13 +28,13 @@ from airflow_flinkcompat.savepoint.keyed_state import (
     group_ranges,
     key_group,
     open_keyed,
-    write_entries,
 )
 from airflow_flinkcompat.savepoint.metadata import Inline, KeyedForm, KeyGroups, StateFile
 from airflow_flinkcompat.savepoint.store import read_metadata
 from airflow_flinkcompat.state import OpenSavepoint, StateTable, open_savepoint, query
 from airflow_flinkcompat.state.scan_filter import ScanFilter
 from dev.measure.savepoint_fixtures import FOLDER, SAVEPOINTS
+from dev.stored_rows import write_entries
 
 STORED = sorted(path.parent for path in SAVEPOINTS.rglob("_metadata"))
 PARALLELISM, MAX_PARALLELISM = 3, 16
