@@ -275,6 +275,19 @@ class OperatorReport:
         )
 
 
+@dataclass(frozen=True)
+class RestoredOperator:
+    """The effect of an upgrade on a stateful operator or a connector, by the planners of both versions.
+
+    ``effect`` is ``right``, ``begins empty``, ``silently wrong``, ``refused at submit``, ``refused at restore`` or
+    ``unknown``. ``reason`` is "" for ``right``.
+    """
+
+    operator: str
+    effect: str
+    reason: str = ""
+
+
 _NOT_READ = "statement-not-read"
 _REMOVED = "deployment-removed"
 REFUSALS = frozenset({"program-refused", "statement-refused"})
@@ -293,7 +306,9 @@ class Report:
     that write to a new place without the former rows. ``ground`` is the basis of the verdict, "" if Flink's planner was
     not asked. ``read_outcome`` is the outcome by the rules alone, if the planner's answer differs. ``doubt`` is the
     reason if Flink's planner was asked but gave no answer. ``environments`` is the number of environments in which a
-    program was judged; this report is the worst of them. ``environments`` is not part of the JSON.
+    program was judged; this report is the worst of them. ``restored`` are the stateful operators and connectors of an
+    unchanged job on a new version, if Flink planned it on both versions. ``environments`` and ``restored`` are not part
+    of the JSON.
     """
 
     outcome: Outcome
@@ -316,6 +331,7 @@ class Report:
     read_outcome: Outcome | None = None
     doubt: str = ""
     environments: int = field(default=1, compare=False, repr=False)
+    restored: tuple[RestoredOperator, ...] = field(default=(), compare=False, repr=False)
 
     @property
     def is_planned(self) -> bool:

@@ -60,6 +60,18 @@ class Side(JobSpec):
         """
         return job if isinstance(job, Side) else cls(**{each.name: getattr(job, each.name) for each in fields(JobSpec)})
 
+    def upgrades(self, other: Side) -> bool:
+        """True if this side differs from another side only in the version of the engine.
+
+        Args:
+            other: The other side.
+
+        Returns:
+            False also for equal versions.
+        """
+        alike = replace(self, engine_version=other.engine_version, source=other.source)
+        return self.version != other.version and alike == other
+
     @cached_property
     def parsed(self) -> Script:
         """The statements. Raises :class:`~airflow_flinkcompat.sql.ScriptError` if the script contains none."""

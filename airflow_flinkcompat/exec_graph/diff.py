@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from airflow_flinkcompat.exec_graph.exec_node import CompiledPlan
 from airflow_flinkcompat.exec_graph.facets import WAITING, differing_facets, facet_effects, rows_about
-from airflow_flinkcompat.exec_graph.from_planner import PlannedOperator
+from airflow_flinkcompat.exec_graph.from_planner import CONNECTOR_BASES, PlannedOperator
 from airflow_flinkcompat.exec_graph.layout import NamedState, StateLayout, Unknown
 from airflow_flinkcompat.exec_graph.model import (
     LAYOUT,
@@ -25,8 +25,6 @@ CHAIN = ("operators up to it",)
 """The facet of a stateful operator whose id does not exist in the new job."""
 _DEFAULT_MAX_PARALLELISM = 128
 """Flink's default maximum parallelism for a job with a parallelism of at most 85."""
-_SILENT_BASES = frozenset(("source", "committer", "sink writer"))
-"""Values of ``PlannedOperator.basis`` for operators that were not started, but whose state is known."""
 _FILE_SINK = "org.apache.flink.connector.file.table.stream."
 """Package of Flink's file sink operators, whose state does not depend on columns."""
 
@@ -39,16 +37,36 @@ def diff(old: ExecGraph, new: ExecGraph, *, restored: bool = False) -> Restore:
     """
     for refusal in _refusals(old, new):
         return Restore((replace(refusal, effect=RestoreEffect.UNKNOWN) if restored else refusal,))
-    stored, found = ({spec.id: spec for spec in job.specs if spec.id} for job in (old, new))
-    pairs = [(spec, found[spec.id]) for spec in old.specs if spec.id in found]
-    return Restore(
-        (
-            *(_new_operator_effect(spec, new) for spec in new.specs if spec.id not in stored),
-            *_other_number_of_sinks(old, new),
-            *(_unread(spec, new, restored=restored) for spec in old.specs if spec.id not in found),
-            *_compared((*pairs, *zip(old.bare_sinks, new.bare_sinks, strict=False)), old, new, restored=restored),
-        )
-    )
+    return Restore(tuple(_effects(old, new, old.specs, restored=restored)))
+
+
+def operator_effects(old: ExecGraph, new: ExecGraph) -> tuple[StateEffect, ...]:
+    """The worst effect on each stateful operator of two submitted jobs, also next to a refused operator."""
+    refused = {each.id: each for each in _refusals(old, new)}
+    kept = [spec for spec in old.specs if spec.id not in refused]
+    found = {spec.id: [refused.get(spec.id, _right(spec))] for spec in (*old.specs, *new.specs)}
+    for effect in _effects(old, new, kept):
+        if effect.id in found:
+            found[effect.id].append(effect)
+    order = tuple(RestoreEffect).index
+    return tuple(min(each, key=lambda effect: order(effect.effect)) for each in found.values())
+
+
+def _right(spec: StateSpec) -> StateEffect:
+    return StateEffect(RestoreEffect.RIGHT, spec.name, old=spec)
+
+
+def _effects(
+    old: ExecGraph, new: ExecGraph, specs: Sequence[StateSpec], *, restored: bool = False
+) -> Iterator[StateEffect]:
+    """Effects on accepted states of the old job (``specs``), and on states of the new job."""
+    stored, found = {spec.id for spec in old.specs if spec.id}, {spec.id: spec for spec in new.specs if spec.id}
+    pairs = [(spec, found[spec.id]) for spec in specs if spec.id in found]
+    yield from (_new_operator_effect(spec, new) for spec in new.specs if spec.id not in stored)
+    yield from _other_number_of_sinks(old, new)
+    yield from (_unread(spec, new, restored=restored) for spec in specs if spec.id not in found)
+    bare = zip(old.bare_sinks, new.bare_sinks, strict=False)
+    yield from _compared((*pairs, *bare), old, new, restored=restored)
 
 
 def diff_jobs(
@@ -75,19 +93,19 @@ def _refusals(old: ExecGraph, new: ExecGraph) -> Iterator[StateEffect]:
     if new.submitted is None:
         return
     operators = {each.id: each for each in new.submitted.operators}
-    kept = [spec.planned for spec in old.specs if spec.planned is not None]
-    for each in kept:
+    kept = [(spec, spec.planned) for spec in old.specs if spec.planned is not None and spec.planned.id in operators]
+    for spec, each in kept:
         stored_maximum = each.max_parallelism if each.max_parallelism > 0 else _DEFAULT_MAX_PARALLELISM
         wanted = operators[each.id].max_parallelism
         if wanted not in (stored_maximum, 0, -1):  # without an explicit maximum, Flink uses the savepoint's
             message = f"the maximum parallelism of {each.name} changes from {stored_maximum} to {wanted}"
-            yield StateEffect(RestoreEffect.REFUSED_AT_SUBMIT, each.name, message=message)
-    for each in kept:
+            yield StateEffect(RestoreEffect.REFUSED_AT_SUBMIT, each.name, message=message, old=spec)
+    for spec, each in kept:
         if chain := new.submitted.restores.get(each.id):
             migration = any(one["class"].endswith("StateMigrationException") for one in chain)
             why = "has a different layout, which Flink does not migrate" if migration else chain[-1]["message"][:300]
             message = f"the stored state of {each.name} {why}"
-            yield StateEffect(RestoreEffect.REFUSED_AT_RESTORE, each.name, message=message)
+            yield StateEffect(RestoreEffect.REFUSED_AT_RESTORE, each.name, message=message, old=spec)
 
 
 def _new_operator_effect(spec: StateSpec, job: ExecGraph) -> StateEffect:
@@ -129,7 +147,8 @@ def _compared(
     changed: set[int] = set()
     for one, other in pairs:
         if one.planned is not None and other.planned is not None:
-            yield from _by_registered_states(one.planned, other.planned)
+            effects = _by_registered_states(one.planned, other.planned)
+            yield from (replace(each, old=one, new=other) for each in effects)
         else:
             yield from _by_facets(one, other, new, changed, restored=restored)
 
@@ -186,7 +205,7 @@ def _by_registered_states(one: PlannedOperator, other: PlannedOperator) -> Itera
         if (one.kind, one.component) != (other.kind, other.component):
             names = other.component or other.kind, one.component or one.kind
             yield effect(RestoreEffect.DROPPED, f"{one.name}: {names[0]} replaces {names[1]}")
-        if other.basis not in _SILENT_BASES and not other.kind.startswith(_FILE_SINK):
+        if other.basis not in CONNECTOR_BASES and not other.kind.startswith(_FILE_SINK):
             yield effect(RestoreEffect.UNKNOWN, f"{other.name}: its state is unknown")
         return
     for name in sorted(one.states.keys() | other.states.keys()):

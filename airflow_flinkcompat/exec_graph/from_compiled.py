@@ -126,7 +126,8 @@ def sources_of(plans: Iterable[CompiledPlan]) -> list[str]:
     return list(dict.fromkeys(_scanned(node) for plan in plans for node in plan.nodes if node.kind is _SCAN))
 
 
-def _lookups_of(plans: Iterable[CompiledPlan]) -> list[str]:
+def lookups_of(plans: Iterable[CompiledPlan]) -> list[str]:
+    """The identifiers of the tables that jobs look up, as in their plans."""
     nodes = (node for plan in plans for node in plan.nodes if node.kind is ExecKind.LOOKUP_JOIN)
     return list(dict.fromkeys(map(lookup_identifier, nodes)))
 
@@ -137,7 +138,7 @@ def _table_names(old: Sequence[CompiledPlan], new: Sequence[CompiledPlan], known
     Both tables of a pair get the name in the new script, because history may supply the state of the new job.
     """
     found: dict[str, str] = {}
-    for tables in (sources_of, _lookups_of):
+    for tables in (sources_of, lookups_of):
         left, right = tables(old), tables(new)
         gone = [each for each in left if each not in {*right, *known}]
         come = [each for each in right if each not in {*left, *known}]

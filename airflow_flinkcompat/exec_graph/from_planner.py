@@ -44,6 +44,10 @@ _BEFORE_TABLES = ("SqlParserException", "CalciteContextException", "SqlValidator
 """Exceptions of the parser and validator, which do not depend on connectors."""
 
 
+CONNECTOR_BASES = frozenset(("source", "committer", "sink writer"))
+"""Values of ``PlannedOperator.basis`` for operators that were not started, but whose state is known."""
+
+
 def readable_name(operator: str) -> str:
     """The name of an operator without the number of its exec node."""
     return _NODE.sub("", operator)
@@ -58,11 +62,20 @@ class PlannerRefusal:
         place: The statement, or the position within the statement if Flink reports one.
         conclusive: True if every Flink refuses the script; False if only something missing on this machine
             prevents a plan.
+        by_stand_in: True if only the stand-in for a connector makes the refusal inconclusive.
     """
 
     message: str
     place: Span | None
     conclusive: bool
+    by_stand_in: bool = False
+
+    def is_due_to_version(self, other: PlannerRefusal | None) -> bool:
+        """True if this version of Flink refuses a script for a reason that a different version does not have.
+
+        ``other`` is the refusal of the same script by the different version, with the same stand-ins.
+        """
+        return (self.conclusive or self.by_stand_in) if other is None else (self.conclusive and not other.conclusive)
 
     @classmethod
     def of(
@@ -84,11 +97,12 @@ class PlannerRefusal:
         missing = any(map(_NOT_WHOLE.search, texts)) or any(word in classes for word in _TROUBLE)
         missing |= any(_PLACEHOLDER in text for text in texts)
         missing |= bool(catalogs) and "DatabaseAlreadyExistException" in classes
-        missing |= bool(stand_ins) and not any(word in classes for word in _BEFORE_TABLES)
+        by_stand_in = not missing and bool(stand_ins) and not any(word in classes for word in _BEFORE_TABLES)
         message = _IN_STATEMENT.sub("", _EXPECTED.sub("", message))
         if any(each["class"].endswith("ClassNotFoundException") and each["message"] == message for each in chain):
             message = f"class {message} was not found: pass its jar with --jar FILE"
-        return cls(shorten(message, 400, placeholder=" …"), _placed(located, statement), not missing)
+        conclusive = not (missing or by_stand_in)
+        return cls(shorten(message, 400, placeholder=" …"), _placed(located, statement), conclusive, by_stand_in)
 
 
 def changes_what_lasts(statement: str) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from airflow_flinkcompat.exec_graph.exec_node import CompiledPlan
-from airflow_flinkcompat.exec_graph.from_planner import PlannedOperator, SubmittedJob
+from airflow_flinkcompat.exec_graph.from_planner import CONNECTOR_BASES, PlannedOperator, SubmittedJob
 from airflow_flinkcompat.exec_graph.layout import StateLayout, Unknown
 from airflow_flinkcompat.exec_graph.operator_ids import StreamGraph
 from airflow_flinkcompat.exec_graph.symbols import Symbols
@@ -175,6 +175,18 @@ class StateEffect:
     message: str = ""
     old: StateSpec | None = None
     new: StateSpec | None = None
+
+    @property
+    def id(self) -> str:
+        """The id of the operator in the old job, or else in the new job; "" if unknown."""
+        spec = self.old or self.new
+        return "" if spec is None else spec.id
+
+    @property
+    def is_of_connector(self) -> bool:
+        """True if a connector keeps the state, so that Flink's planner does not read it."""
+        spec = self.old or self.new
+        return spec is not None and spec.planned is not None and spec.planned.basis in CONNECTOR_BASES
 
 
 @dataclass(frozen=True)

@@ -6,15 +6,25 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from airflow_flinkcompat.exec_graph.diff import diff
+from airflow_flinkcompat.exec_graph.diff import diff, operator_effects
 from airflow_flinkcompat.exec_graph.from_planner import PlannedScript, SubmittedJob
-from airflow_flinkcompat.exec_graph.model import NOTHING, ExecGraph, Restore, StateEffect, StateKind, StateSpec
+from airflow_flinkcompat.exec_graph.model import (
+    NOTHING,
+    ExecGraph,
+    Restore,
+    RestoreEffect,
+    StateEffect,
+    StateKind,
+    StateSpec,
+)
 
 _SINK = re.compile(r"Sink: (?P<legacy>\w+)|(?P<table>\w+): (?:Writer|Committer)")
 _COUNTED = (
     "contains a counter of the client: table.exec.uid.generation is ALWAYS, or rows come from a process table function "
     "without a uid"
 )
+SCRIPT = "script"
+"""The place of a refusal that concerns the script and no operator."""
 _NUMBER = re.compile(r"\$\d+$")
 _JOB_NOT_PLANNED = re.compile(
     r"(?:\s|--[^\n]*\n)*(?:EXECUTE\s+PLAN|COMPILE\s+AND\s+EXECUTE|CREATE\s+(?:OR\s+ALTER\s+)?MATERIALIZED)\b",
@@ -39,6 +49,7 @@ class Prediction:
         alike: True if every operator of one script has a counterpart of the same class in the other script.
         bare_sinks: The tables without a stand-in whose sinks keep no state in either script.
         contradicted: Differences between the deployed job's savepoint and the plan of its script.
+        operators: The worst effect on each stateful operator of either script, also if Flink refuses another operator.
     """
 
     flink: str
@@ -51,6 +62,7 @@ class Prediction:
     alike: bool = False
     bare_sinks: tuple[str, ...] = ()
     contradicted: tuple[str, ...] = ()
+    operators: tuple[StateEffect, ...] = ()
 
     @property
     def refusal(self) -> StateEffect | None:
@@ -58,13 +70,20 @@ class Prediction:
         return self.restore.refusal
 
     @property
+    def refuses_script(self) -> bool:
+        """True if Flink refuses the new script itself, which the older version accepts."""
+        return self.refusal is not None and self.refusal.operator == SCRIPT
+
+    @property
     def is_uncertain(self) -> bool:
         """True if equal plans do not prove that the state fits."""
         return bool(self.doubt or self.restore.differences or self.unproven or self.contradicted)
 
 
-def predicted(old: PlannedScript, new: PlannedScript, contradicted: tuple[str, ...] = ()) -> Prediction:
-    """Predict the result of a restore."""
+def predicted(
+    old: PlannedScript, new: PlannedScript, contradicted: tuple[str, ...] = (), *, upgrade: bool = False
+) -> Prediction:
+    """Predict the result of a restore; ``upgrade`` is True for one script on two versions of Flink."""
     said = Prediction(
         new.flink,
         stand_ins=tuple(sorted({*old.stand_ins.values(), *new.stand_ins.values()})),
@@ -73,6 +92,9 @@ def predicted(old: PlannedScript, new: PlannedScript, contradicted: tuple[str, .
         unproven=tuple(_unproven(old, new)),
         contradicted=contradicted,
     )
+    if upgrade and new.refusal is not None and new.refusal.is_due_to_version(old.refusal):
+        message = f"{new.refusal.place or 'the script'}: {new.refusal.message}"
+        return replace(said, restore=Restore((StateEffect(RestoreEffect.REFUSED_AT_SUBMIT, SCRIPT, message=message),)))
     at_fault = next((each.refusal for each in (new, old) if each.refusal is not None), None)
     if at_fault is not None:
         return replace(said, doubt=f"{at_fault.place or 'the script'}: {at_fault.message}")
@@ -82,7 +104,9 @@ def predicted(old: PlannedScript, new: PlannedScript, contradicted: tuple[str, .
     operators = [each for pair in pairs for job in pair for each in job.operators]
     if counted := next((each for each in operators if each.counted and each.stateful), None):
         return replace(said, doubt=f"the id of {counted.name} {_COUNTED}")
-    restores = [diff(*map(_graph, pair)) for pair in pairs]
+    graphs = [(_graph(before), _graph(after)) for before, after in pairs]
+    restores = [diff(*pair) for pair in graphs]
+    said = replace(said, operators=tuple(each for pair in graphs for each in operator_effects(*pair)))
     if refusal := next((each.refusal for each in restores if each.refusal), None):
         return replace(said, restore=Restore((refusal,)))
     return replace(

@@ -74,9 +74,10 @@ def judge(
 
     ``mode`` is ``always``, ``never`` or ``auto``. With ``auto``, the planner is asked if one is installed for the
     version and the scripts differ in more than layout. If ``auto`` finds no planner, the basis of the report names the
-    missing parts (:func:`without_notice`). If Flink refuses the deployed script, the outcome is *unknown* or worse.
-    Raises InputError if Flink refuses the proposed script, or if a script contains no query. Raises PlannerUnavailable
-    if the mode is ``always`` and the planner does not answer.
+    missing parts (:func:`without_notice`). If Flink refuses the deployed script, the outcome is *unknown* or worse. If
+    only the new version of Flink refuses an unchanged script, the outcome is *incompatible*. Raises InputError if Flink
+    refuses the proposed script otherwise, if the old version refuses an unchanged script, or if a script contains no
+    query. Raises PlannerUnavailable if the mode is ``always`` and the planner does not answer.
     """
 
     def read() -> Report:
@@ -97,9 +98,12 @@ def judge(
         if mode == "always":
             raise
         return replace(read(), ground=error.ground, doubt=error.doubt)
-    _require_planned(new, planned.new)
+    if not planned.prediction.refuses_script:
+        _require_planned(new, planned.new)
     refusal = planned.old.refusal
     if refusal is not None and refusal.conclusive:
+        if new.upgrades(old):
+            raise InputError(_not_deployed(old, refusal, planned.old.flink))
         return _of_another_version(read(), refusal, planned.old.flink, planned.new.flink)
     report = check_planned(
         old, new, planned.prediction, planned.plans,
@@ -220,6 +224,13 @@ def _require_planned(side: Side, script: PlannedScript) -> None:
     refusal = script.refusal
     if refusal is not None and refusal.conclusive:
         raise InputError(f"{refusal.place or side.source}: Flink {script.flink} refuses it: {refusal.message}")
+
+
+def _not_deployed(side: Side, refusal: PlannerRefusal, flink: str) -> str:
+    return (
+        f"{refusal.place or side.source}: Flink {flink} refuses it, so no job of this version runs it: "
+        f"{refusal.message}; pass the version that runs the job (--old-engine-version)"
+    )
 
 
 def _require_whole(side: Side, script: PlannedScript) -> None:

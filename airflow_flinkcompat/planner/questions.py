@@ -81,7 +81,7 @@ def predict(
 ) -> PlannedChange:
     """Predict the result of a restore after a script changed, with Flink's planner."""
     planned = _predicted(old, new, (before, after), frozenset(operators), stored)
-    if planned.prediction.doubt:
+    if planned.prediction.doubt or planned.prediction.refuses_script:
         return planned
     return replace(planned, plans=compiled(old, new, planned))
 
@@ -187,7 +187,8 @@ def _planned(
     deployed = before if stored is None else stored.over(before)
     after = plan(new, installed[1], variant, tuple(job.savepoint for job in deployed.jobs))
     contradicted = () if stored is None else stored.contradictions(before)
-    return PlannedChange(before, after, predicted(deployed, after, contradicted))
+    said = predicted(deployed, after, contradicted, upgrade=new.upgrades(old))
+    return PlannedChange(before, after, said)
 
 
 def plan(

@@ -46,6 +46,11 @@ class Change:
         return self.old.version, self.new.version
 
     @cached_property
+    def is_upgrade(self) -> bool:
+        """True if only the version of the engine changes."""
+        return self.new.upgrades(self.old)
+
+    @cached_property
     def programs(self) -> tuple[Program, Program]:
         return self.old.program, self.new.program
 

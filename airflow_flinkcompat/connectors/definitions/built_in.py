@@ -1,4 +1,4 @@
-"""Facts about print, blackhole, datagen, filesystem (by restores on 2.3 and 1.20) and faker."""
+"""Facts about print, blackhole, datagen, filesystem (by restores on 2.3 and 1.20), faker and values."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from airflow_flinkcompat.connectors.facts import (
     SourceFacts,
     SourceState,
     Startup,
+    TableUse,
     facts,
 )
 
@@ -48,6 +49,7 @@ CONNECTORS = (
             ids=("sinks-unchanged",),
             document="PrintTableSinkFactory: rows are written as they arrive",
         ),
+        releases="part of Flink",
     ),
     ConnectorFacts(
         ("blackhole",),
@@ -61,6 +63,7 @@ CONNECTORS = (
             ids=("sk-stateless-blackhole-print",),
             document="BlackHoleTableSinkFactory: rows are dropped, and the row before an update is not requested",
         ),
+        releases="part of Flink",
     ),
     ConnectorFacts(
         ("datagen",),
@@ -86,6 +89,7 @@ CONNECTORS = (
             startup=_MADE,
             document="DataGenTableSource: SupportsLimitPushDown",
         ),
+        releases="part of Flink",
     ),
     ConnectorFacts(
         ("faker",),
@@ -104,6 +108,23 @@ CONNECTORS = (
             document="FlinkFakerTableSource (0.5): a NumberSequenceSource, which stores its current number",
         ),
         lookup=LookupFacts(LookupSupport.SYNCHRONOUS, document="FlinkFakerTableSource (0.5): LookupFunctionProvider"),
+        not_on_flink_2=tuple(TableUse),
+        releases="flink-faker 0.5.3 is the last release; its FlinkFakerGenerator needs "
+        "RichFunction.open(Configuration), which Flink 2.0 removed; use the connector datagen",
+        reads_older_state="NumberSequenceSource of Flink, whose splits have version 1 on every line",
+    ),
+    ConnectorFacts(
+        ("values",),
+        source=SourceFacts(
+            positions=SourceState.NOTHING,
+            document="TestValuesTableFactory: a connector of Flink's own tests, which no deployed job can load",
+        ),
+        sink=SinkFacts(
+            state=SinkState.NONE,
+            document="TestValuesTableFactory: a connector of Flink's own tests, which no deployed job can load",
+        ),
+        lookup=LookupFacts(document="TestValuesTableFactory: the option async selects the mode"),
+        releases="part of Flink",
     ),
     ConnectorFacts(
         ("filesystem",),
@@ -160,5 +181,8 @@ CONNECTORS = (
             "commits partitions or ends the stream",
         ),
         formats=("format",),
+        releases="part of Flink",
+        reads_older_state="FileSourceSplitSerializer and PendingSplitsCheckpointSerializer of Flink have version 1 on "
+        "every line, and BucketStateSerializer reads versions 1 and 2",
     ),
 )

@@ -147,8 +147,19 @@ def _source(options: tuple[OptionFact, ...], document: str, startup: Startup | N
     )
 
 
+_RELEASES = "Flink CDC's page about its sources: 3.6 is for Flink 1.20 and 2.2"
+_READS_OLDER = (
+    "PendingSplitsStateSerializer and SourceSplitSerializer (3.6) read all versions since 1, and "
+    "scan.incremental.snapshot.enabled has the same default in 3.1 to 3.6"
+)
+
 CONNECTORS = (
-    ConnectorFacts(("postgres-cdc",), _source(_POSTGRES, "PostgreSQLTableSource (3.5): only SupportsReadingMetadata")),
+    ConnectorFacts(
+        ("postgres-cdc",),
+        _source(_POSTGRES, "PostgreSQLTableSource (3.5): only SupportsReadingMetadata"),
+        releases=_RELEASES,
+        reads_older_state=_READS_OLDER,
+    ),
     ConnectorFacts(
         ("mysql-cdc",),
         _source(
@@ -166,16 +177,23 @@ CONNECTORS = (
                 ),
             ),
         ),
+        releases=_RELEASES,
+        reads_older_state="PendingSplitsStateSerializer (3.6) reads versions 1 to 5, and MySqlSplitSerializer 1 to 4",
     ),
     *(
-        ConnectorFacts((name,), _source(options, f"{source} (3.5): only SupportsReadingMetadata"))
-        for name, source, options in (
-            ("oracle-cdc", "OracleTableSource", _incremental("true")),
-            ("sqlserver-cdc", "SqlServerTableSource", _incremental("true")),
-            ("mongodb-cdc", "MongoDBTableSource", (*_incremental("false"), *_USER)),
-            ("db2-cdc", "Db2TableSource", _incremental("true")),
-            ("tidb-cdc", "TiDBTableSource", _OTHERS),
-            ("oceanbase-cdc", "OceanBaseTableSource", _OTHERS),
+        ConnectorFacts(
+            (name,),
+            _source(options, f"{source} (3.5): only SupportsReadingMetadata"),
+            releases=_RELEASES if incremental else "",
+            reads_older_state=_READS_OLDER if incremental else "",
+        )
+        for name, source, options, incremental in (
+            ("oracle-cdc", "OracleTableSource", _incremental("true"), True),
+            ("sqlserver-cdc", "SqlServerTableSource", _incremental("true"), True),
+            ("mongodb-cdc", "MongoDBTableSource", (*_incremental("false"), *_USER), True),
+            ("db2-cdc", "Db2TableSource", _incremental("true"), True),
+            ("tidb-cdc", "TiDBTableSource", _OTHERS, False),
+            ("oceanbase-cdc", "OceanBaseTableSource", _OTHERS, False),
         )
     ),
 )

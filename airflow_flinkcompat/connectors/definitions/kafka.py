@@ -203,8 +203,10 @@ _UPSERT_SINK = SinkFacts(
     document="UpsertKafkaDynamicTableFactory (5.0): the sink of KafkaDynamicSink",
 )
 
+_RELEASE = "flink-sql-connector-kafka 5.0.0-2.2"
+
 CONNECTORS = (
-    ConnectorFacts(("kafka",), _SOURCE, _SINK, formats=("value.format", "format")),
+    ConnectorFacts(("kafka",), _SOURCE, _SINK, formats=("value.format", "format"), releases=_RELEASE),
     ConnectorFacts(
         ("upsert-kafka",),
         replace(
@@ -227,5 +229,6 @@ CONNECTORS = (
         ),
         _UPSERT_SINK,
         formats=("value.format",),
+        releases=_RELEASE,
     ),
 )

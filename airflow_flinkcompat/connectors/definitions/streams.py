@@ -21,6 +21,7 @@ from airflow_flinkcompat.connectors.facts import (
 _POSITION = "source.init.position"
 _KINESIS = "Kinesis connector page (5.0)"
 _PULSAR = "Pulsar connector page, PulsarTableOptions (4.1)"
+_AWS = "Flink's list of connectors: AWS 6.0.0 is for Flink 2.0"
 _SOCKET = "Flink's page about user-defined sources and sinks, which contains this connector as an example"
 _STORED = "the savepoint stores positions in the old stream, and their use by a restored source was not measured"
 _BEGINNING = (
@@ -115,6 +116,7 @@ CONNECTORS = (
             document=f"KinesisStreamsSink (5.0), an {_ASYNC_WRITER}",
         ),
         formats=("format",),
+        releases=_AWS,
     ),
     ConnectorFacts(
         ("firehose", "sqs"),
@@ -127,6 +129,7 @@ CONNECTORS = (
             document=f"KinesisFirehoseSink, SqsSink (5.0), an {_ASYNC_WRITER}",
         ),
         formats=("format",),
+        releases=_AWS,
     ),
     ConnectorFacts(
         ("dynamodb",),
@@ -137,6 +140,7 @@ CONNECTORS = (
             options=facts(OptionEffect.CREDENTIALS, _KINESIS, "aws.credentials.*"),
             document=f"DynamoDbSink (5.0), an {_ASYNC_WRITER}",
         ),
+        releases=_AWS,
     ),
     _pulsar("pulsar", Known.YES),
     _pulsar("upsert-pulsar", Known.NO),

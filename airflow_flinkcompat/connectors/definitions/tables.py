@@ -17,6 +17,7 @@ from airflow_flinkcompat.connectors.facts import (
     SourceFacts,
     SourceState,
     Startup,
+    TableUse,
     facts,
 )
 
@@ -63,12 +64,19 @@ _SINK_RETRIES = ("sk-stateless-jdbc-retries", "sk-group-jdbc-retries")
 _SCAN = "JdbcDynamicTableSource (4.0): an InputFormatProvider, which adds the bounds to its query as a condition"
 _PAGE = "JDBC connector page"
 
+_HBASE_RELEASES = (
+    "HBase connector page: 4.0.0 is for Flink 1.18 and 1.19; its source and its lookup load on Flink 2.3, but its sink "
+    "does not"
+)
+
 CONNECTORS = (
     ConnectorFacts(
         ("hbase-1.4",),
         _HBASE_SOURCE,
         _HBASE_SINK,
         lookup=LookupFacts(LookupSupport.SYNCHRONOUS, _HBASE_ASKED, "HBase connector page: lookups are synchronous"),
+        not_on_flink_2=(TableUse.SINK,),
+        releases=_HBASE_RELEASES,
     ),
     ConnectorFacts(
         ("hbase-2.2",),
@@ -79,6 +87,8 @@ CONNECTORS = (
             _HBASE_ASKED,
             document="HBase connector page: lookup.async is false by default; a hint has no effect",
         ),
+        not_on_flink_2=(TableUse.SINK,),
+        releases=_HBASE_RELEASES,
     ),
     ConnectorFacts(
         ("mongodb",),
@@ -170,5 +180,6 @@ CONNECTORS = (
             ),
             document=f"{_PAGE}: lookups are synchronous",
         ),
+        releases="flink-connector-jdbc-core 4.0.0-2.0",
     ),
 )

@@ -9,6 +9,7 @@ from airflow_flinkcompat.connectors.facts import (
     OptionFact,
     SinkFacts,
     SinkState,
+    TableUse,
     facts,
 )
 
@@ -21,6 +22,7 @@ _DORIS_TUNING = ("sink.max-retries", "sink.buffer-count", "sink.buffer-size", "s
                  "sink.check-interval", "sink.flush.queue-size", "doris.request.connect.timeout",
                  "doris.request.read.timeout", "doris.request.retries")  # fmt: skip
 _PAGE = "Elasticsearch connector page"
+_ELASTIC = "Flink's list of connectors: Elasticsearch 4.0.0 is for Flink 2.0"
 _OPTIONS = (
     *facts(OptionEffect.TARGET, _PAGE, "hosts", "index", "document-type"),
     *facts(
@@ -69,6 +71,7 @@ CONNECTORS = (
             "DorisDynamicTableSink accepts every kind of change, except the row before "
             "an update if sink.ignore.update-before is true",
         ),
+        releases="Doris' page about its Flink connector: 26.0.0 is for Flink 1.15 to 2.2",
     ),
     ConnectorFacts(
         ("starrocks",),
@@ -91,6 +94,9 @@ CONNECTORS = (
             "in builds for Flink 2, has a stateful writer and a committer, and accepts "
             "every kind of change",
         ),
+        not_on_flink_2=tuple(TableUse),
+        releases="StarRocks' list of releases: 1.2.16 of 2026-09-24 is for Flink 1.16 to 1.20; 1.2.10 does not load on "
+        "Flink 2.3",
     ),
     ConnectorFacts(
         ("clickhouse",),
@@ -98,17 +104,21 @@ CONNECTORS = (
             document="two connectors have this name: one stores nothing, and the other stores buffered requests"
         ),
     ),
-    ConnectorFacts(
-        ("elasticsearch-6", "elasticsearch-7", "opensearch"),
-        sink=SinkFacts(
-            state=SinkState.NONE,
-            operators=1,
-            upserts=Known.YES,
-            updates=Known.NO,
-            options=_OPTIONS,
-            document="ElasticsearchSink, OpensearchSink: a Sink without SupportsWriterState; a "
-            "checkpoint flushes the buffer",
-        ),
+    *(
+        ConnectorFacts(
+            (name,),
+            sink=SinkFacts(
+                state=SinkState.NONE,
+                operators=1,
+                upserts=Known.YES,
+                updates=Known.NO,
+                options=_OPTIONS,
+                document="ElasticsearchSink, OpensearchSink: a Sink without SupportsWriterState; a "
+                "checkpoint flushes the buffer",
+            ),
+            releases=releases,
+        )
+        for name, releases in (("elasticsearch-6", _ELASTIC), ("elasticsearch-7", _ELASTIC), ("opensearch", ""))
     ),
     ConnectorFacts(
         ("elasticsearch-8",),
@@ -119,5 +129,6 @@ CONNECTORS = (
             updates=Known.NO,
             document="Elasticsearch8AsyncSink: an AsyncSinkBase, whose writer stores buffered requests",
         ),
+        releases=_ELASTIC,
     ),
 )

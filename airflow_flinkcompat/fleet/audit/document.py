@@ -92,6 +92,14 @@ def row_document(row: AuditRow) -> dict[str, Any]:
             }
             for each in row.engines
         ],
+        "operators": [
+            {
+                "operator": mask_secrets(each.operator),
+                "effect": each.effect,
+                **({"reason": mask_secrets(each.reason)} if each.reason else {}),
+            }
+            for each in row.operators
+        ],
         "tables": list(row.tables),
         "secrets": row.secrets,
     }

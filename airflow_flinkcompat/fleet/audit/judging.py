@@ -77,7 +77,7 @@ def _judged(pair: AuditPair, tables: tuple[ReplacementTable, ...]) -> AuditRow:
     new = replace(Side.of(changed), beside=old)
     found = obstacles(new)
     malformed = [str(each) for each in found if each.kind in UNREADABLE] + bad_input(old, old.engine, deployed=True)
-    if malformed:
+    if malformed and pair.planner == "never":
         raise _NoVerdictError("syntax", malformed[0])
     if not _holds_query(old) and not _holds_query(new):
         raise _NoVerdictError("no-query", f"{new.source}: contains no INSERT and no SELECT")
@@ -86,10 +86,15 @@ def _judged(pair: AuditPair, tables: tuple[ReplacementTable, ...]) -> AuditRow:
         reports: tuple[Report, ...] = (report,)
     else:
         reports, notice = check_engines(old, new).each, ""
+    if malformed and not any(report.is_planned for report in reports):
+        raise _NoVerdictError("syntax", malformed[0])  # Flink's planner accepted no version of the script either
     worst = Outcome.worst(report.outcome for report in reports)
     outcomes = tuple(_outcome(report, pair.old) for report in reports)
     causes = _causes(reports, worst)
-    return AuditRow(_one_line(pair.name), AuditResult(worst.value), causes, outcomes, touched, len(found), notice)
+    restored = tuple(each for report in reports for each in report.restored)
+    return AuditRow(
+        _one_line(pair.name), AuditResult(worst.value), causes, outcomes, touched, len(found), notice, restored
+    )
 
 
 def _holds_query(side: Side) -> bool:

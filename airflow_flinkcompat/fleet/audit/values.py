@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
+from airflow_flinkcompat.compat.report import RestoredOperator
 from airflow_flinkcompat.fleet.values import BAD_INPUT, FAILED, PASSED
 from airflow_flinkcompat.model import JobSpec, Outcome, PlannerMode
 from airflow_flinkcompat.project.job_options import FAIL_ON
@@ -95,6 +96,7 @@ class AuditRow:
         tables: The changed tables that the job declares or uses.
         secrets: Number of literal secrets and unknown placeholders, which prevent a deployment.
         notice: The notice that no planner is installed; "" if no planner is missing.
+        operators: The effect of an upgrade on each stateful operator and connector; empty if no planner decided.
     """
 
     name: str
@@ -104,6 +106,7 @@ class AuditRow:
     tables: tuple[str, ...] = ()
     secrets: int = 0
     notice: str = ""
+    operators: tuple[RestoredOperator, ...] = ()
 
     def exit_code(self, fail_on: str) -> int:
         """The row's exit code under the gate ``fail_on``."""
@@ -167,6 +170,7 @@ class AuditSummary:
         self._exit_code = PASSED
         self._notices: dict[str, None] = {}
         self._grounds: Counter[str] = Counter()
+        self.operators: Counter[str] = Counter()
 
     def add(self, row: AuditRow) -> None:
         """Count a row."""
@@ -176,6 +180,7 @@ class AuditSummary:
             self._notices[row.notice] = None
         self._grounds.update({each.ground for each in row.engines if each.ground})
         self.used.update(row.tables)
+        self.operators.update(each.effect for each in row.operators)
         self._exit_code = max(self._exit_code, row.exit_code(self.subject.fail_on))
         for cause in row.causes:
             self._groups.setdefault((row.result, cause.reason), AuditGroup(row.result, cause.reason)).add(row, cause)
@@ -223,6 +228,9 @@ class AuditSummary:
         found += [f"{name}: no job declares or uses it; check its name" for name in self.unused]
         if self.results[AuditResult.NO_JOB]:
             found.append(f"scripts without INSERT and SELECT: {self.results[AuditResult.NO_JOB]:,}")
+        if self.operators:
+            effects = ", ".join(f"{count:,} {effect}" for effect, count in self.operators.most_common())
+            found.append(f"stateful operators and connectors by the planners of both versions: {effects}")
         found += [f"{ground}: {count:,}" for ground, count in self._grounds.most_common()]
         return (*found, *self._notices)
 

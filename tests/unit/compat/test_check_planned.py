@@ -275,7 +275,7 @@ SEQUENCE = TABLE.replace("'connector' = 'kafka'", "'connector' = '{}'") + QUERY.
             "kafka",
             replace(ALIKE, restore=ended(RestoreEffect.DROPPED, "its state is no longer read")),
             ("1.20", "2.3"),
-            Outcome.UNKNOWN,
+            Outcome.INCOMPATIBLE,
         ),
     ],
 )
@@ -286,4 +286,54 @@ def test_planners_of_two_lines_leave_connectors_alone_to_the_table(
     old, new = (Side(SEQUENCE.format(connector), engine="flink", engine_version=each) for each in lines)
     report = check_planned(old, new, said, plans())
     assert report.outcome is expected
-    assert ("source: pulsar" in told(report)) is (connector == "pulsar")
+    assert ("connector pulsar of table orders" in told(report)) is (connector == "pulsar")
+
+
+# --- an unchanged script on two versions ------------------------------------------------------------------------------
+
+
+def upgraded(script: str, said: Prediction = ALIKE) -> Report:
+    old, new = (Side(script, engine="flink", engine_version=each) for each in ("1.20", "2.3"))
+    return check_planned(old, new, said, plans())
+
+
+def test_planners_of_both_versions_overrule_what_the_rules_cannot_read() -> None:
+    unread = "INSERT INTO totals SELECT customer, mine(amount) FROM orders WHERE amount IN (SELECT b FROM other);"
+    report = upgraded(unread)
+    assert (report.outcome, report.read_outcome) == (Outcome.COMPATIBLE, Outcome.UNKNOWN)
+    (finding,) = report.deciding
+    assert finding.rule == "engine-version-changed"
+    assert "assumed for tables without a declared connector" in finding.message
+
+
+def test_a_doubt_leaves_an_upgrade_to_the_rules() -> None:
+    assert upgraded("INSERT INTO totals SELECT mine(amount) FROM orders;", replace(ALIKE, doubt="x")).outcome is (
+        Outcome.UNKNOWN
+    )
+
+
+@pytest.mark.parametrize(
+    ("effect", "outcome"),
+    [
+        (RestoreEffect.DROPPED, Outcome.INCOMPATIBLE),
+        (RestoreEffect.REFUSED_AT_RESTORE, Outcome.INCOMPATIBLE),
+        (RestoreEffect.EMPTY, Outcome.UNKNOWN),
+        (RestoreEffect.UNKNOWN, Outcome.UNKNOWN),
+    ],
+)
+def test_the_worst_operator_decides_an_upgrade(effect: RestoreEffect, outcome: Outcome) -> None:
+    lost = ended(effect, "GroupAggregate: its state acc")
+    report = upgraded(TABLE + QUERY, replace(ALIKE, restore=lost, operators=lost.states))
+    assert report.outcome is outcome
+    assert "its state acc" in told(report)
+    assert [each.operator for each in report.restored] == [
+        "GroupAggregate", "orders (read, kafka)",
+    ]  # fmt: skip
+    assert report.restored[1].effect == "right"
+
+
+def test_a_connector_without_a_release_for_the_new_version_is_refused() -> None:
+    report = upgraded(TABLE.replace("'connector' = 'kafka'", "'connector' = 'faker'") + QUERY)
+    assert report.outcome is Outcome.INCOMPATIBLE
+    assert report.is_refused
+    assert "no release of the connector faker runs on Flink 2.3" in told(report)

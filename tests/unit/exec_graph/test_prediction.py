@@ -209,3 +209,49 @@ def test_a_job_with_one_source_finishes_with_it() -> None:
     source = operator("b", node=1, chain=0, bounded=True)
     more = operator("e", "no", node=2, chain=0, inputs=[1])
     assert predicted(script(source), script(source, more)).unproven == ()
+
+
+CONFLICT = {"class": "TableException", "message": "specify an ON CONFLICT clause"}
+PARSER = {"class": "org.apache.flink.sql.parser.SqlParserException", "message": 'Encountered "value"'}
+ABSENT = {"class": "ValidationException", "message": "Object 't' not found"}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "stand_ins", "refuses"),
+    [
+        ([], [CONFLICT], {}, True),
+        ([], [CONFLICT], {"t": "kafka"}, True),
+        ([], [PARSER], {}, True),
+        ([], [ABSENT], {}, False),
+        ([ABSENT], [PARSER], {}, True),
+        ([ABSENT], [CONFLICT], {"t": "kafka"}, False),
+        ([PARSER], [PARSER], {}, False),
+        ([CONFLICT], [], {}, False),
+    ],
+)
+def test_the_new_version_refuses_a_script_that_the_old_version_accepts(
+    before: list[dict[str, str]], after: list[dict[str, str]], stand_ins: dict[str, str], refuses: bool
+) -> None:
+    old, new = (
+        script(refusal=each, stand_ins=stand_ins) if each else script(operator("a")) for each in (before, after)
+    )
+    said = predicted(old, new, upgrade=True)
+    assert (said.refuses_script, bool(said.doubt)) == (refuses, not refuses)
+    if refuses:
+        assert said.restore.worst_effect is RestoreEffect.REFUSED_AT_SUBMIT
+        assert predicted(old, new).doubt, "a changed script may have a fault of its own"
+
+
+def test_each_operator_has_its_worst_effect_also_next_to_a_refused_one() -> None:
+    chain = [{"class": "org.apache.flink.util.StateMigrationException", "message": "must not be incompatible"}]
+    other = operator("d", states=[{"name": "seen", "options": {}}])
+    old = script(operator("a"), operator("gone"), operator("c"), operator("d"))
+    new = script(operator("a"), operator("c"), other, operator("e"), restores={"c": chain})
+    effects = {each.id: each.effect for each in predicted(old, new).operators}
+    assert effects == {
+        "a": RestoreEffect.RIGHT,
+        "gone": RestoreEffect.REFUSED_AT_SUBMIT,
+        "c": RestoreEffect.REFUSED_AT_RESTORE,
+        "d": RestoreEffect.DROPPED,
+        "e": RestoreEffect.EMPTY,
+    }

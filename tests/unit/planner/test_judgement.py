@@ -9,8 +9,8 @@ import pytest
 from airflow_flinkcompat.compat import Outcome, Report, Side, render_text
 from airflow_flinkcompat.compat.report import READ
 from airflow_flinkcompat.exec_graph.from_planner import PlannedScript, PlannerRefusal
-from airflow_flinkcompat.exec_graph.prediction import Prediction
-from airflow_flinkcompat.model import InputError, Span
+from airflow_flinkcompat.exec_graph.prediction import Prediction, predicted
+from airflow_flinkcompat.model import Consequence, InputError, Span
 from airflow_flinkcompat.planner import installation, questions
 from airflow_flinkcompat.planner.daemon import PlannerFailure
 from airflow_flinkcompat.planner.installation import Installation
@@ -70,3 +70,29 @@ def test_a_deployed_script_that_flink_refuses_leaves_the_outcome_unknown(monkeyp
     text = " ".join(render_text(report).split())
     assert "1. Flink refuses the deployed script. Check again with the engine version that runs the job" in text
     assert "Correct or remove" not in text
+
+
+def upgrade() -> tuple[Side, Side]:
+    old, new = (Side(V1, engine="flink", engine_version=each) for each in ("1.20", "2.3"))
+    return old, new
+
+
+def test_a_script_that_only_the_new_version_refuses_is_incompatible(monkeypatch: pytest.MonkeyPatch) -> None:
+    old, new = PlannedScript("1.20.3"), PlannedScript("2.3.0", refusal=REFUSED)
+    said = predicted(old, new, upgrade=True)
+    monkeypatch.setattr(questions, "predict", lambda *_: PlannedChange(old, new, said))
+    report = judge(*upgrade())
+    assert (report.outcome, report.ground) == (Outcome.INCOMPATIBLE, "planned by Flink 2.3.0")
+    assert [(each.rule, each.consequence) for each in report.deciding] == [
+        ("statement-refused", Consequence.REFUSED_AT_SUBMIT)
+    ]
+    assert report.deciding[0].message == "Flink 2.3.0: a.sql:3:4: Column 'nope' not found in any table"
+
+
+@pytest.mark.parametrize("new", [None, REFUSED])
+def test_an_unchanged_script_that_the_old_version_refuses_has_no_job(
+    monkeypatch: pytest.MonkeyPatch, new: PlannerRefusal | None
+) -> None:
+    answering(monkeypatch, PlannedScript("1.20.3", refusal=REFUSED), PlannedScript("2.3.0", refusal=new))
+    with pytest.raises(InputError, match=r"a\.sql:3:4: Flink (2\.3\.0|1\.20\.3) refuses it"):
+        judge(*upgrade())

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.engines.flink.sinks import lack_clause, materializer_verdict
-from airflow_flinkcompat.compat.engines.flink.upgraded_state import JUDGED_APART, connectors_of, is_known, stored
+from airflow_flinkcompat.compat.engines.flink.upgraded_connectors import (
+    ConnectorEffect,
+    restored_connectors,
+)
+from airflow_flinkcompat.compat.engines.flink.upgraded_state import JUDGED_APART, is_known, stored
 from airflow_flinkcompat.compat.evidence import RIGHT, Upgrade, upgrades
-from airflow_flinkcompat.compat.verdict import Verdict, inferred, measured, right, unknown
+from airflow_flinkcompat.compat.verdict import Verdict, expected, inferred, measured, right, unknown
+from airflow_flinkcompat.exec_graph.model import RestoreEffect, StateEffect
+from airflow_flinkcompat.exec_graph.prediction import Prediction
 from airflow_flinkcompat.model import Consequence, Outcome, Reason
 
 ENDINGS = {
@@ -40,10 +46,12 @@ class Judged:
     Attributes:
         message: The sentence.
         verdict: The outcome with its restores.
+        refused: True if the new line refuses the job even without state.
     """
 
     message: str
     verdict: Verdict
+    refused: bool = False
 
 
 def judged(change: Change) -> tuple[Judged, ...]:
@@ -58,7 +66,7 @@ def judged(change: Change) -> tuple[Judged, ...]:
     bad = (*_failing(asked, covered, run[key], lines), *_changed_materializers(change, lines))
     if bad:
         return bad
-    if missing := sorted(row for row in asked if row not in covered and row not in _restored_connectors()):
+    if missing := sorted(row for row in asked if row not in covered and row not in restored_connectors()):
         return (_unknown(f"{lines}: not measured between these lines: {'; '.join(missing)}", change),)
     ids = tuple(_fewest(asked & covered, run[key]))
     message = f"{lines}: each operator, function, stored type and connector was restored correctly between these lines"
@@ -68,21 +76,52 @@ def judged(change: Change) -> tuple[Judged, ...]:
     return (Judged(message, together),)
 
 
-def judged_by_planners(change: Change) -> Judged:
-    """Judge an upgrade for which the new line plans the same operators and reads their state."""
+def judged_by_planners(
+    change: Change,
+    prediction: Prediction,
+    compiled: Iterable[StateEffect],
+    connectors: Sequence[ConnectorEffect],
+) -> tuple[Judged, ...]:
+    """Judge an upgrade by the jobs that both lines plan, without a refusal of a state by Flink.
+
+    ``compiled`` are the effects by the compiled plans.
+    """
     lines = f"Flink {change.versions[0]} to {change.versions[1]}"
-    rows = connectors_of(change.old) | connectors_of(change.new)
+    absent = [each.message for each in connectors if each.effect is RestoreEffect.REFUSED_AT_SUBMIT]
+    lost = prediction.restore.having(RestoreEffect.DROPPED)
+    if absent or lost:
+        listed = expected("the connector's list of releases")
+        return (
+            *(Judged(f"{lines}: {each}", listed, refused=True) for each in dict.fromkeys(absent)),
+            *(Judged(f"{lines}: {each.message}", expected(_PLANNED, Consequence.SILENTLY_WRONG)) for each in lost),
+            *failures(change),
+        )
+    doubts = [each.message or each.operator for each in (*prediction.restore.differences, *compiled)]
+    doubts += [*prediction.contradicted, *_unknown_states(connectors)]
+    if doubts:
+        return (_unknown(f"{lines}: {'; '.join(dict.fromkeys(doubts))}", change),)
     planned = "the new line plans the same operators and reads the state of each"
-    if missing := sorted(rows - _restored_connectors()):
-        words = f"the state of these connectors was not measured: {'; '.join(missing)}"
-        return _unknown(f"{lines}: {planned}; {words}", change)
     old, new = (tuple(map(int, line.split("."))) for line in (change.old.version, change.new.version))
     if new < old:
-        return _unknown(f"{lines}: {planned}; no restore on an older line was measured", change)
+        return (_unknown(f"{lines}: {planned}; no restore on an older line was measured", change),)
+    rows = frozenset(each.row for each in connectors if each.row)
     ids = tuple(_fewest(rows, {name: each for run in upgrades().values() for name, each in run.items()}))
-    ground = "plans of both lines, and a dry restore"
-    verdict = inferred(Outcome.COMPATIBLE, ground, ids=ids or tuple(_any_right()))
-    return Judged(f"{lines}: {planned}", verdict)
+    assumed = sorted({each.table for each in connectors if not each.connector})
+    words = f"; assumed for tables without a declared connector: the new line reads its state ({', '.join(assumed)})"
+    verdict = inferred(Outcome.COMPATIBLE, _PLANNED, ids=ids or tuple(_any_right()))
+    return (Judged(f"{lines}: {planned}{words if assumed else ''}", verdict),)
+
+
+_PLANNED = "plans of both lines, and a dry restore"
+
+
+def failures(change: Change) -> tuple[Judged, ...]:
+    """Failed restores of the same kinds of state as in an upgraded job, each with a way out."""
+    return tuple(each for each in judged(change) if each.verdict.outcome is Outcome.INCOMPATIBLE)
+
+
+def _unknown_states(connectors: Iterable[ConnectorEffect]) -> Iterator[str]:
+    yield from (each.message for each in connectors if each.effect is RestoreEffect.UNKNOWN)
 
 
 def _unknown(message: str, change: Change) -> Judged:
@@ -96,12 +135,6 @@ def _unknown(message: str, change: Change) -> Judged:
 
 def _restored_right(run: Iterable[Upgrade]) -> frozenset[str]:
     return frozenset(row for each in run if each.outcome == RIGHT for row in each.stored if is_known(row))
-
-
-def _restored_connectors() -> frozenset[str]:
-    """Connectors whose state was restored on a different line of Flink; only the connector's jar matters."""
-    every = _restored_right(each for run in upgrades().values() for each in run.values())
-    return frozenset(row for row in every if row.startswith(("source: ", "sink: ")))
 
 
 def _any_right() -> Iterator[str]:

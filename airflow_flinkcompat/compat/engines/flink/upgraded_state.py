@@ -14,6 +14,7 @@ from airflow_flinkcompat.compat.changes import settings
 from airflow_flinkcompat.compat.changes.query_form import stateless_expressions
 from airflow_flinkcompat.compat.engines.flink import lookups
 from airflow_flinkcompat.compat.engines.flink.settings import MINI_BATCH
+from airflow_flinkcompat.compat.engines.flink.upgraded_connectors import UNKNOWN_PART, connectors_of
 from airflow_flinkcompat.compat.engines.flink.validation.changelog import changes
 from airflow_flinkcompat.compat.engines.flink.validation.conflicts import (
     REQUIRED,
@@ -22,8 +23,7 @@ from airflow_flinkcompat.compat.engines.flink.validation.conflicts import (
     materializer,
 )
 from airflow_flinkcompat.compat.side import Side
-from airflow_flinkcompat.connectors import registry
-from airflow_flinkcompat.connectors.facts import Known, SinkState, SourceState
+from airflow_flinkcompat.connectors.facts import Known
 from airflow_flinkcompat.exec_graph.nodes.aggregate import KINDS
 from airflow_flinkcompat.exec_graph.nodes.join import JOINS
 from airflow_flinkcompat.exec_graph.nodes.rank import RANKS
@@ -51,13 +51,10 @@ from airflow_flinkcompat.plan.origins import FunctionColumn, KeyOutput, Operator
 from airflow_flinkcompat.plan.program import Pipeline, Program
 from airflow_flinkcompat.plan.types import CHARACTERS, DataType, TimeAttribute
 
-__all__ = ["connectors_of", "is_known", "stored"]
-
 REFUSED = "an INSERT that the new line refuses for its ON CONFLICT, or for the lack of one"
 OTHER_MATERIALIZER = "another materializer in front of a sink"
 JUDGED_APART = frozenset({REFUSED, OTHER_MATERIALIZER})
 """Rows of ``upgrades.json`` that the verdict on the sink covers."""
-_UNKNOWN = "not known: "
 _CLOCKS = {TimeAttribute.ROWTIME: "event time", TimeAttribute.PROCTIME: "processing time", None: "no time"}
 _NUMBERS = frozenset({"AVG", "COUNT", "SUM", "SUM0"})
 """Functions that store plain numbers in every aggregation, with or without retractions."""
@@ -97,26 +94,7 @@ def stored(old: Side, new: Side) -> frozenset[str]:
 
 def is_known(row: str) -> bool:
     """True if a row concerns a part that was parsed, is declared and has a known type."""
-    return not row.startswith(_UNKNOWN)
-
-
-def connectors_of(side: Side) -> frozenset[str]:
-    """Rows of ``upgrades.json`` for connectors with state, which the connector's jar restores.
-
-    There is no row for datagen, which is part of Flink.
-    """
-    found, program = set(), side.program
-    for output in side.outputs[0].values():
-        every = operators(output)
-        looked_up = {id(each.segments[1]) for each in every if lookups.is_lookup(each)}
-        found |= {
-            row
-            for segment in segments(output)
-            if isinstance(segment.origin, Source) and id(segment) not in looked_up
-            for row in _source(segment.origin.table, program)
-        }
-        found |= set(_sink(output.sink, program))
-    return frozenset(found)
+    return not row.startswith(UNKNOWN_PART)
 
 
 def _materializers(side: Side) -> Mapping[str, Materializer]:
@@ -128,40 +106,13 @@ def _materializers(side: Side) -> Mapping[str, Materializer]:
     }
 
 
-def _source(name: str, program: Program) -> Iterator[str]:
-    found = program.table(name)
-    if found is None or not found.declared:
-        yield f"{_UNKNOWN}table {name}, which is not declared"
-        return
-    connector = found.option("connector")
-    if connector != "datagen" and registry.source(connector).positions is not SourceState.NOTHING:
-        yield f"source: {connector}" if connector else f"{_UNKNOWN}connector of table {name}"
-
-
-def _sink(name: str, program: Program) -> Iterator[str]:
-    found = program.table(name)
-    if found is None or not found.declared:
-        if name:
-            yield f"{_UNKNOWN}table {name}, which is not declared"
-        return
-    connector = found.option("connector")
-    facts = registry.sink(connector)
-    if facts.state is SinkState.NONE and facts.operators == 1:
-        return
-    guarantee = (found.option("sink.delivery-guarantee") or "").lower()
-    exact = ", exactly once" if guarantee == "exactly-once" else ""
-    compacted = ", compacted" if (found.option("auto-compaction") or "").lower() == "true" else ""
-    files = f" of {found.option('format')}{compacted}" if connector == "filesystem" else ""
-    yield f"sink: {connector}{files}{exact}" if connector else f"{_UNKNOWN}connector of table {name}"
-
-
 def _of_side(side: Side, line: str | None) -> Iterator[str]:
     program, (outputs, failures) = side.program, side.outputs
     if program.problems or failures:
-        yield f"{_UNKNOWN}statement that was not read"
+        yield f"{UNKNOWN_PART}statement that was not read"
     for statement in program.other_statements:
         if statement.kind.upper() not in _STATELESS_STATEMENTS:
-            yield f"{_UNKNOWN}statement {statement.kind}"
+            yield f"{UNKNOWN_PART}statement {statement.kind}"
     if _shares(program, outputs):
         yield "an operator that several INSERTs share"
     into = [(program.pipelines[n].statement_set, output.sink) for n, output in outputs.items()]
@@ -202,7 +153,7 @@ def _of_query(output: Output, pipeline: Pipeline, program: Program, line: str | 
         inner = walk(part.call) if isinstance(part, FunctionColumn) else (part,)
         for each in inner:
             if isinstance(each, FunctionCall) and lookup(each.function) is None and each.function not in _PLANNED:
-                yield f"{_UNKNOWN}function {each.function}, whose class the new line runs"
+                yield f"{UNKNOWN_PART}function {each.function}, whose class the new line runs"
     yield from _front_of_sink(output, pipeline, program, line)
 
 
@@ -242,7 +193,7 @@ def _aggregate(operator: AggregateOperator, batches: str, updates: bool) -> Iter
 def _accumulators(calls: Iterable[AggregateCall], of: str, updates: bool) -> Iterator[str]:
     for call in calls:
         if call.language != "builtin" or lookup(call.function) is None:
-            yield f"{_UNKNOWN}aggregate function {call.function}, whose class the new line runs"
+            yield f"{UNKNOWN_PART}aggregate function {call.function}, whose class the new line runs"
             continue
         plain, name = call.function in _NUMBERS, _SAME_FIELDS.get(call.function, call.function)
         yield f"accumulator: {name}{'' if plain or not updates else ' over updates'}{'' if plain else of}"
@@ -255,7 +206,7 @@ def _accumulators(calls: Iterable[AggregateCall], of: str, updates: bool) -> Ite
 def _types(types: Iterable[DataType]) -> Iterator[str]:
     for type in types:
         if not type.is_known:
-            yield f"{_UNKNOWN}type of a stored column"
+            yield f"{UNKNOWN_PART}type of a stored column"
             continue
         yield f"serializer: {'STRING' if type.name in CHARACTERS else type.name}"
         yield from _types(type.elements)
@@ -267,7 +218,7 @@ def _join(operator: JoinOperator, output: Output, program: Program, batches: str
         if mode is lookups.LookupMode.SYNCHRONOUS and not updates[0]:
             return  # without state
         if mode is lookups.LookupMode.NOT_KNOWN:
-            yield f"{_UNKNOWN}lookup join in which rows may wait"
+            yield f"{UNKNOWN_PART}lookup join in which rows may wait"
         else:
             yield f"lookup-join: {mode.value}{' over updates' if updates[0] else ''}"
     elif operator.form is JoinForm.REGULAR:
@@ -276,13 +227,13 @@ def _join(operator: JoinOperator, output: Output, program: Program, batches: str
         for side, counts in enumerate(sides):
             key = _unique_key(operator, side, program)
             if key is None:
-                yield f"{_UNKNOWN}key of joined rows"
+                yield f"{UNKNOWN_PART}key of joined rows"
             else:
                 yield f"join{batches}:{f' {outer}' if outer else ''} rows {'with matches ' if counts else ''}{key}"
         if not operator.keys:
             yield "join: without keys"
     elif operator.form not in JOINS and operator.form is not JoinForm.TEMPORAL:
-        yield f"{_UNKNOWN}join whose form is not certain"
+        yield f"{UNKNOWN_PART}join whose form is not certain"
     elif operator.form is JoinForm.TEMPORAL:
         versions = "table" if isinstance(operator.segments[1].origin, Source) else "view"
         yield f"temporal-join: {_CLOCKS[operator.clock]}, versioned {versions}"
@@ -343,7 +294,7 @@ def _strategy(operator: RankOperator) -> str:
 def _other(operator: Operator, program: Program) -> Iterator[str]:
     kind = operator.kind
     if not isinstance(operator, OtherOperator) or kind == OtherKind.QUERY:
-        yield f"{_UNKNOWN}query that is not taken apart"
+        yield f"{UNKNOWN_PART}query that is not taken apart"
     elif kind == OtherKind.TEMPORAL_SORT:
         clock = dict(operator.attributes).get("clock")
         yield f"temporal-sort: {_CLOCKS[clock if isinstance(clock, TimeAttribute) else None]}"
@@ -364,7 +315,7 @@ def _front_of_sink(output: Output, pipeline: Pipeline, program: Program, line: s
         return
     planned = materializer(output, pipeline, program, found, line)
     if planned is Materializer.NOT_KNOWN:
-        yield f"{_UNKNOWN}operator in front of a sink with a PRIMARY KEY"
+        yield f"{UNKNOWN_PART}operator in front of a sink with a PRIMARY KEY"
     elif planned is not Materializer.NONE:
         yield f"sink-materialize: {planned.value}"
 

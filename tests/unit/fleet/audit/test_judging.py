@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from airflow_flinkcompat.compat import Side, check, check_engines
+from airflow_flinkcompat.compat.report import RestoredOperator
 from airflow_flinkcompat.fleet.audit import judging
 from airflow_flinkcompat.fleet.audit.judging import REASONS, audit_pair
 from airflow_flinkcompat.fleet.audit.sources import plain_job
@@ -69,6 +71,22 @@ def test_an_upgrade_names_both_versions() -> None:
     (engine,) = row.engines
     assert (engine.old_version, engine.new_version) == ("1.20", "2.3")
     assert [cause.reason for cause in row.causes] == ["engine-version-changed"]
+
+
+def test_the_row_of_an_upgrade_lists_its_operators(monkeypatch: pytest.MonkeyPatch) -> None:
+    operators = (RestoredOperator("GroupAggregate", "right"), RestoredOperator("t (read, x)", "unknown", "no restore"))
+    report = replace(check(Side(V1), Side(V1), "flink"), restored=operators)
+    monkeypatch.setattr(judging, "judge", lambda *_: report)
+    row = audit_pair(AuditPair("orders", job(V1, version="1.20"), job(V1, version="2.3")))
+    assert row.operators == operators
+
+
+def test_flink_reads_a_script_that_the_grammar_of_this_package_does_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    planned = replace(check(Side(V1), Side(V1), "flink"), ground="planned by Flink 2.3.0")
+    for report, expected in ((planned, AuditResult.COMPATIBLE), (replace(planned, ground=""), AuditResult.UNREADABLE)):
+        monkeypatch.setattr(judging, "judge", lambda *_, report=report: report)
+        pair = AuditPair("orders", job(BROKEN, version="1.20"), job(BROKEN, version="2.3"), planner="always")
+        assert audit_pair(pair).result is expected
 
 
 def unreadable(row: AuditRow) -> tuple[str, str]:
