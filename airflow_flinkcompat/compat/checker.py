@@ -257,7 +257,8 @@ def check_planned(
     judged = partial(_check, change, with_other_engine, accepted=accepted, history=history)
     read, doubt = judged(), prediction.doubt
     explained = _explained(change, plans or ((), ()), accepted, prediction)
-    compared = None if plans is None else RestoreVerdict(explained)
+    stores_nothing = change.is_upgrade and _in_batch(change)
+    compared = None if plans is None and not stores_nothing else RestoreVerdict(explained)
     try:
         report = read if doubt else _planned_report(read, lambda: judged(explained), prediction, compared)
         if report.outcome is Outcome.COMPATIBLE:
@@ -421,11 +422,18 @@ def _environment_inputs(programs: Iterable[Program]) -> tuple[str, ...]:
     return (f"{assumption}{', '.join(found)}; pass them with --var or --file to compare them",)
 
 
+def _in_batch(change: Change) -> bool:
+    """True if each query of both sides runs in batch mode. Flink compiles no plan of such a job."""
+    queries = [pipeline for program in change.programs for pipeline in program.pipelines]
+    modes = {dict(each.settings).get("execution.runtime-mode", "").upper() for each in queries}
+    return modes == {"BATCH"}
+
+
 def _session(change: Change, outcome: Outcome) -> tuple[str, ...]:
     """Warn of a batch job, and of an unknown change to queries without an INSERT."""
-    queries = [pipeline for program in change.programs for pipeline in program.pipelines]
-    if queries and all(dict(each.settings).get("execution.runtime-mode", "").upper() == "BATCH" for each in queries):
+    if _in_batch(change):
         return (f"{change.new.source}: {IN_BATCH}",)
+    queries = [pipeline for program in change.programs for pipeline in program.pipelines]
     if outcome is not Outcome.UNKNOWN or not queries or any(each.sink.name for each in queries):
         return ()
     return (f"{change.new.source}: {NO_INSERT}",)

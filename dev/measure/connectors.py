@@ -164,7 +164,7 @@ class Bench:
 
     artifact: Artifact
     daemon: Daemon
-    asked: Flink
+    asked: Flink | None
     folder: Path
     numbers: Iterator[int] = field(default_factory=count)
 
@@ -184,7 +184,7 @@ class Bench:
         if answer["stand_ins"]:
             return Planned(refused="its factory cannot be loaded")
         kept = [each for each in answer["jobs"][0]["operators"] if each["keeps"] != "no"]
-        parts = self.asked.ask("parts", *script) if stored and use != "lookup" else ""
+        parts = self.asked.ask("parts", *script) if self.asked and stored and use != "lookup" else ""
         return Planned(
             tuple(sorted((each["id"], each["max_parallelism"]) for each in kept)),
             tuple(sorted(map(_state, kept))),
@@ -315,6 +315,24 @@ def artifact_data(artifact: Artifact, tables: Mapping[str, Any]) -> dict[str, An
     return {"line": artifact.line, "connectors": found}
 
 
+def loading(artifact: Artifact, tables: Mapping[str, Any], line: str) -> dict[str, dict[str, str]]:
+    """By connector and use of a table, why a line of Flink does not plan with the artifact; "" if it does."""
+    installed = install(line)
+    daemon = Daemon(replace(installed, classpath=(*installed.classpath, *artifact.files())))
+    found: dict[str, dict[str, str]] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        bench = Bench(artifact, daemon, None, Path(folder))
+        try:
+            for connector in artifact.tables:
+                table = Table(**tables[connector])
+                found[connector] = {
+                    use: bench.plan(table, connector, use, table.of(use), stored=False).refused for use in USES
+                }
+        finally:
+            daemon.close()
+    return found
+
+
 def _option(option: Listed) -> dict[str, Any]:
     row: dict[str, Any] = {"type": option.type}
     if option.default:
@@ -336,8 +354,15 @@ def main(arguments: Collection[str] | None = None) -> int:
     """Measure every artifact, or those that match, and write the results after each."""
     parser = argparse.ArgumentParser(prog="python -m dev.measure connectors", description=__doc__)
     parser.add_argument("--only", default="", metavar="REGEX", help="only artifacts whose coordinates match")
+    parser.add_argument("--load", metavar="LINE", help="only print whether a line of Flink plans with the artifacts")
     options = parser.parse_args(None if arguments is None else list(arguments))
     read = _read()
+    if options.load:
+        artifacts = (Artifact(**each) for each in read["artifacts"])
+        asked = [each for each in artifacts if re.search(options.only, each.jar) and each.jar.count(":") > 1]
+        rows = {each.name: loading(each, read["tables"], options.load) for each in asked}
+        print(json.dumps({"flink": options.load, "artifacts": rows}, indent=1, sort_keys=True))
+        return 0
     for artifact in (Artifact(**each) for each in read["artifacts"]):
         if not re.search(options.only, artifact.jar):
             continue

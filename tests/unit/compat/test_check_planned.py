@@ -337,3 +337,10 @@ def test_a_connector_without_a_release_for_the_new_version_is_refused() -> None:
     assert report.outcome is Outcome.INCOMPATIBLE
     assert report.is_refused
     assert "no release of the connector faker runs on Flink 2.3" in told(report)
+
+
+def test_a_batch_job_stores_nothing_and_has_no_plan() -> None:
+    script = "SET 'execution.runtime-mode' = 'batch';\n" + TABLE + QUERY
+    for text, outcome in ((script, Outcome.COMPATIBLE), (TABLE + QUERY.replace("SUM", "mine"), Outcome.UNKNOWN)):
+        old, new = (Side(text, engine="flink", engine_version=each) for each in ("1.20", "2.3"))
+        assert check_planned(old, new, ALIKE, None).outcome is outcome

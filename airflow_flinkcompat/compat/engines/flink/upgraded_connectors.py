@@ -114,11 +114,18 @@ def restored_connectors() -> frozenset[str]:
 
 
 def connector_effects(change: Change, plans: Iterable[CompiledPlan]) -> tuple[ConnectorEffect, ...]:
-    """The effect of an upgrade on every table that the new job uses, by the plans of the new side."""
+    """The effect of an upgrade on every table that the new job uses, by the plans of the new side.
+
+    Without a plan, the tables of the queries count.
+    """
     every, catalogs = list(plans), _catalogs(change.new)
     found = [(name, TableUse.SOURCE) for name in sources_of(every)]
     found += [(name, TableUse.LOOKUP) for name in lookups_of(every)]
     found += [(name, TableUse.SINK) for plan in every for name in sinks_of(plan)]
+    if not every:
+        sinks = {pipeline.sink.name for pipeline in change.new.program.pipelines}
+        used = sorted(change.new.program.used_tables)
+        found = [(name, TableUse.SINK if name in sinks else TableUse.SOURCE) for name in used if name]
     return tuple(_effect(name, use, change, catalogs) for name, use in dict.fromkeys(found) if QUERY_SINK not in name)
 
 
