@@ -40,6 +40,7 @@ _COMMANDS = {
     "rehearse": ("rehearse", "Rehearse a restore of a script next to the running job."),
     "rules": ("rules", "List all rules, or explain one rule."),
     "state": ("state", "Show and query the state in a savepoint."),
+    "upgrade": ("upgrade", "Edit scripts for a newer Flink, and report how each job moves."),
 }
 """Module of each command, and its line in ``--help``, which is shown without loading the module."""
 _LEFT = {

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -20,35 +19,20 @@ from airflow_flinkcompat.cli.arguments import (
     parse_outputs,
     require_engine,
 )
-from airflow_flinkcompat.cli.project import Given, judging, ledger_roots, project_for, with_catalogs
+from airflow_flinkcompat.cli.jobs import AskedJobs, read_jobs
+from airflow_flinkcompat.cli.project import Given, project_for, with_catalogs
 from airflow_flinkcompat.model import InputError, JobSpec
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
 from airflow_flinkcompat.model.options import LEDGER_VARIABLE
 from airflow_flinkcompat.project.file import FILE_NAME
-from airflow_flinkcompat.project.job_options import DEFAULT_GATE, JobOptions
+from airflow_flinkcompat.project.job_options import DEFAULT_GATE
 from airflow_flinkcompat.project.revisions import repository_of
-from airflow_flinkcompat.project.settings import ProjectFile
 
 if TYPE_CHECKING:
     from airflow_flinkcompat.fleet.audit.changed_tables import ReplacementTable
-    from airflow_flinkcompat.fleet.audit.sources import Jobs
     from airflow_flinkcompat.fleet.audit.values import AuditPair, AuditRow, AuditSummary
 
 FORMAT_NAMES = ("text", "markdown", "json", "html")
-
-
-@dataclass(frozen=True)
-class _Asked:
-    """The options of the command, before any job is read."""
-
-    paths: tuple[Path, ...]
-    revisions: str | None
-    ledger: str | None
-    project: ProjectFile | None
-    root: Path
-    given: Given
-    old_version: str | None
-    new_version: str | None
 
 
 @click.command("audit")
@@ -148,7 +132,7 @@ def audit_command(
         for option, version in zip(("--engine-version", "--old-engine-version"), versions, strict=True):
             JobSpec("", engine=engine, engine_version=version, source=option)
     project = with_catalogs(project_for(given.config, paths[0] if paths else Path()))
-    asked = _Asked(
+    asked = AskedJobs(
         paths,
         revisions,
         ledger,
@@ -163,7 +147,7 @@ def audit_command(
     _require_question(asked, tables)
     gate = given.fail_on or (project.fail_on if project else None) or DEFAULT_GATE
     with command_errors("audit", "deploy"):
-        jobs = _jobs(asked)
+        jobs = read_jobs(asked)
     subject = AuditSubject(jobs.words, _question(asked, tables), gate, tuple(table.name for table in tables))
     summary = AuditSummary(subject)
     with _Outputs(style, outputs) as written:
@@ -175,7 +159,7 @@ def audit_command(
     sys.exit(summary.exit_code)
 
 
-def _require_question(asked: _Asked, tables: tuple[ReplacementTable, ...]) -> None:
+def _require_question(asked: AskedJobs, tables: tuple[ReplacementTable, ...]) -> None:
     """Raise InputError if options contradict each other, or if no change is requested."""
     if asked.ledger is not None and (asked.paths or asked.revisions):
         raise InputError("--ledger judges the deployed versions: leave out --git and every PATH")
@@ -198,7 +182,7 @@ def _require_question(asked: _Asked, tables: tuple[ReplacementTable, ...]) -> No
         )
 
 
-def _question(asked: _Asked, tables: tuple[ReplacementTable, ...]) -> str:
+def _question(asked: AskedJobs, tables: tuple[ReplacementTable, ...]) -> str:
     """Description of the assumed change."""
     parts = []
     if asked.new_version or asked.old_version:
@@ -208,54 +192,6 @@ def _question(asked: _Asked, tables: tuple[ReplacementTable, ...]) -> str:
     if tables:
         parts.append(f"changed {', '.join(table.name for table in tables)}")
     return "; ".join(parts) or "each change"
-
-
-def _jobs(asked: _Asked) -> Jobs:
-    from airflow_flinkcompat.fleet.audit import sources
-
-    versions = sources.Versions(asked.given.options.engine, asked.old_version, asked.new_version)
-    project = asked.project
-
-    def options_of(path: Path) -> JobOptions:
-        return judging(project, path, asked.given).options
-
-    if asked.ledger is not None:
-        given = asked.given.options
-        asking = given if project is None else given.over(project.common)[0]
-        return sources.jobs_of_ledgers(_roots(asked), versions, asking)
-    if asked.revisions is not None:
-        repository = repository_of(Path())
-        if repository is None:
-            raise InputError("--git: this folder is not in a Git repository, or git is not installed")
-        places = [os.path.relpath(path.resolve(), repository) for path in asked.paths]
-        if outside := [path for path, place in zip(asked.paths, places, strict=True) if place.startswith("..")]:
-            raise InputError(f"{outside[0]}: is outside of the Git repository {repository}")
-        return sources.jobs_of_history(repository, asked.revisions, places, options_of, versions)
-    if asked.paths:
-        return sources.jobs_of_files(asked.paths, asked.root, options_of, versions)
-    if project is None:
-        raise InputError(
-            f"there is no {FILE_NAME} here or in a folder above: name a PATH, --git or --ledger, or begin with "
-            "flinkcompat init"
-        )
-    if not project.names:
-        raise InputError(f"{project.path}: names no deployment: add [deployments.NAME] with its script")
-    return sources.jobs_of_project(project, asked.root, lambda of_file: asked.given.options.over(of_file)[0], versions)
-
-
-def _roots(asked: _Asked) -> tuple[str, ...]:
-    """Locations of the ledgers. Raises InputError if no location is set."""
-    named = asked.ledger or os.environ.get(LEDGER_VARIABLE)
-    if named:
-        return (named,)
-    roots = ledger_roots(asked.project)
-    if not roots:
-        raise InputError(
-            f"--ledger: the location of the ledger is unknown: pass its URI, set {LEDGER_VARIABLE}, or write ledger "
-            "= … into a "
-            f"{FILE_NAME}"
-        )
-    return roots
 
 
 def _rows(

@@ -133,6 +133,11 @@ def setting(key: str, line: str = "") -> FlinkOption | None:
     return _of_line(known.get(key), line) or _of_line(known.get(current_name(key)), line)
 
 
+def is_declared(key: str, line: str) -> bool:
+    """True if a version of Flink declares a setting under this name."""
+    return _of_line(_data()["settings"].get(key), line) is not None
+
+
 def current_name(key: str) -> str:
     """The current name of a setting in Flink."""
     name: str = _data()["renamed"].get(key, key)

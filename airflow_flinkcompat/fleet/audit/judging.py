@@ -14,6 +14,7 @@ from itertools import islice
 from airflow_flinkcompat.compat import Report, Side, check_engines
 from airflow_flinkcompat.compat.deployable import UNREADABLE, bad_input, obstacles
 from airflow_flinkcompat.compat.reports.sections import format_inline
+from airflow_flinkcompat.exec_graph.migration import MigrationExtent
 from airflow_flinkcompat.fleet.audit.changed_tables import NotReplacedError, ReplacementTable, with_changed_tables
 from airflow_flinkcompat.fleet.audit.values import AuditPair, AuditResult, AuditRow, Cause, EngineOutcome
 from airflow_flinkcompat.model import InputError, JobSpec, Outcome
@@ -92,9 +93,14 @@ def _judged(pair: AuditPair, tables: tuple[ReplacementTable, ...]) -> AuditRow:
     outcomes = tuple(_outcome(report, pair.old) for report in reports)
     causes = _causes(reports, worst)
     restored = tuple(each for report in reports for each in report.restored)
+    kept = _kept(reports[0]) if len(reports) == 1 else MigrationExtent.NONE
     return AuditRow(
-        _one_line(pair.name), AuditResult(worst.value), causes, outcomes, touched, len(found), notice, restored
+        _one_line(pair.name), AuditResult(worst.value), causes, outcomes, touched, len(found), notice, restored, kept
     )
+
+
+def _kept(report: Report) -> MigrationExtent:
+    return report.migration.kept if report.migration is not None and report.keeps_state else MigrationExtent.NONE
 
 
 def _holds_query(side: Side) -> bool:

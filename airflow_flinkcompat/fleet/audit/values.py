@@ -9,6 +9,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from airflow_flinkcompat.compat.report import RestoredOperator
+from airflow_flinkcompat.exec_graph.migration import MigrationExtent
 from airflow_flinkcompat.fleet.values import BAD_INPUT, FAILED, PASSED
 from airflow_flinkcompat.model import JobSpec, Outcome, PlannerMode
 from airflow_flinkcompat.project.job_options import FAIL_ON
@@ -97,6 +98,7 @@ class AuditRow:
         secrets: Number of literal secrets and unknown placeholders, which prevent a deployment.
         notice: The notice that no planner is installed; "" if no planner is missing.
         operators: The effect of an upgrade on each stateful operator and connector; empty if no planner decided.
+        kept: The share of the state that a migration keeps.
     """
 
     name: str
@@ -107,6 +109,7 @@ class AuditRow:
     secrets: int = 0
     notice: str = ""
     operators: tuple[RestoredOperator, ...] = ()
+    kept: MigrationExtent = MigrationExtent.NONE
 
     def exit_code(self, fail_on: str) -> int:
         """The row's exit code under the gate ``fail_on``."""

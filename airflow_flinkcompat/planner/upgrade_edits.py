@@ -1,0 +1,196 @@
+"""Edits that make a script run on a newer line of Flink.
+
+Settings with another name on the new line are renamed first, because Flink ignores unknown settings. Then the planner
+of the new line finds each place where an edit is needed: it refuses the script until the last edit is applied.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from airflow_flinkcompat.compat import Side
+from airflow_flinkcompat.compat.engines.flink.validation.conflicts import ON_CONFLICT
+from airflow_flinkcompat.connectors.flink_options import current_name, is_declared
+from airflow_flinkcompat.exec_graph.exec_node import last_name
+from airflow_flinkcompat.exec_graph.from_planner import PlannerRefusal
+from airflow_flinkcompat.model import JobSpec, Span
+from airflow_flinkcompat.planner import questions
+from airflow_flinkcompat.planner.installation import Installation
+from airflow_flinkcompat.sql.base_parser import reserved_words
+from airflow_flinkcompat.sql.nodes import SetOption
+
+_MOST = 200
+"""Greatest number of edits of one script."""
+_ENCOUNTERED = re.compile(r'Encountered "(\w+)"')
+_CONFLICT = re.compile(r"sink table '([^']+)'.*ON CONFLICT", re.DOTALL)
+_BRACKETS = re.compile(r"(?:(?:\s|--[^\n]*|/\*.*?\*/)*\))*", re.DOTALL)
+"""Closing brackets after the last name of a query, which are not in its tree."""
+_CLAUSE = f"{ON_CONFLICT} DO DEDUPLICATE"
+
+
+@dataclass(frozen=True)
+class Edit:
+    """A text that replaces a part of a script.
+
+    Attributes:
+        offset: The number of characters before the edit in the original script.
+        place: The place of the edit in the original script.
+        old: The replaced text; "" for an insertion.
+        new: The new text.
+        reason: The change of Flink that requires the edit.
+    """
+
+    offset: int
+    place: Span
+    old: str
+    new: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class EditedJob:
+    """A job whose script has the edits that a new line of Flink needs.
+
+    Attributes:
+        job: The job with the edited script.
+        edits: The applied edits, in the order of the script.
+        ignored: Sentences about settings that the new line ignores.
+        refusal: The refusal of the new line after all edits; None if the new line plans the script.
+    """
+
+    job: JobSpec
+    edits: tuple[Edit, ...] = ()
+    ignored: tuple[str, ...] = ()
+    refusal: PlannerRefusal | None = None
+
+
+@dataclass(frozen=True)
+class _Lines:
+    old: str
+    new: str
+
+
+def edit_for(job: JobSpec, old_line: str, installation: Installation) -> EditedJob:
+    """Edit a script until a new line of Flink plans it, or refuses it for a reason that no edit removes.
+
+    Args:
+        job: The job on the new line.
+        old_line: The line of Flink that runs the job, such as ``1.20``.
+        installation: The planner of the new line.
+
+    Returns:
+        The edited job; the script is unchanged if no edit is needed.
+
+    Raises:
+        PlannerFailure: The planner does not answer.
+        ScriptError: The script contains no statement.
+    """
+    lines, side = _Lines(old_line, job.version), Side.of(job)
+    edits, ignored = list(_renamed_settings(side, lines)), tuple(_ignored_settings(side, lines))
+    while True:
+        edited = replace(job, script=_applied(job.script, edits))
+        side = Side.of(edited) if edits else side
+        refusal = questions.plan(side, installation).refusal
+        found = None if refusal is None else _edit_after(refusal, side, lines)
+        edit = None if found is None else _in_original(found, job, edits)
+        if edit is None or len(edits) == _MOST or any((edit.offset, edit.old) == (e.offset, e.old) for e in edits):
+            return EditedJob(edited, tuple(sorted(edits, key=lambda each: each.offset)), ignored, refusal)
+        edits.append(edit)
+
+
+def _applied(script: str, edits: Sequence[Edit]) -> str:
+    for edit in sorted(edits, key=lambda each: each.offset, reverse=True):
+        script = script[: edit.offset] + edit.new + script[edit.offset + len(edit.old) :]
+    return script
+
+
+def _in_original(edit: Edit, job: JobSpec, edits: Sequence[Edit]) -> Edit:
+    """Convert an edit of the edited script to an edit of the original script."""
+    offset = edit.offset
+    for before in sorted(edits, key=lambda each: each.offset):
+        if before.offset < offset:
+            offset -= len(before.new) - len(before.old)
+    return replace(edit, offset=offset, place=_span(job.source, job.script, offset, edit.old))
+
+
+def _offset(text: str, line: int, column: int) -> int:
+    return sum(map(len, text.splitlines(keepends=True)[: line - 1])) + column - 1
+
+
+def _span(source: str, text: str, offset: int, part: str) -> Span:
+    before = text[:offset].rpartition("\n")[2]
+    line = text.count("\n", 0, offset) + 1
+    return Span(source, line, len(before) + 1, line, len(before) + max(len(part), 1))
+
+
+def _gone_settings(side: Side, lines: _Lines) -> Iterator[tuple[str, Span]]:
+    """Settings that only the old line has, each with the place of its SET statement."""
+    for statement in side.parsed.statements:
+        tree = statement.tree
+        if isinstance(tree, SetOption) and tree.this is not None and statement.placed:
+            key = tree.this.name
+            if is_declared(key, lines.old) and not is_declared(key, lines.new):
+                yield key, statement.span
+
+
+def _renamed_settings(side: Side, lines: _Lines) -> Iterator[Edit]:
+    for key, span in _gone_settings(side, lines):
+        if is_declared(new := current_name(key), lines.new):
+            text = side.script
+            offset = text.index(key, _offset(text, span.line, span.column))
+            place = _span(span.source, text, offset, key)
+            yield Edit(offset, place, key, new, f"Flink {lines.new} has renamed this setting, and ignores {key}")
+
+
+def _ignored_settings(side: Side, lines: _Lines) -> Iterator[str]:
+    for key, span in _gone_settings(side, lines):
+        if not is_declared(current_name(key), lines.new):
+            yield f"{span}: Flink {lines.new} ignores the setting {key}, which it does not have"
+
+
+def _edit_after(refusal: PlannerRefusal, side: Side, lines: _Lines) -> Edit | None:
+    """The edit that removes the reason of a refusal; None without such an edit."""
+    if refusal.place is None:
+        return None
+    return next(filter(None, (edit(refusal.message, refusal.place, side, lines) for edit in _EDITS)), None)
+
+
+def _quoted_name(message: str, place: Span, side: Side, lines: _Lines) -> Edit | None:
+    found = _ENCOUNTERED.match(message)
+    if found is None or found[1].upper() not in reserved_words(lines.new) - reserved_words(lines.old):
+        return None
+    reason = f"{found[1].upper()} is a reserved word in Flink {lines.new}, but not in Flink {lines.old}"
+    return Edit(_offset(side.script, place.line, place.column), place, found[1], f"`{found[1]}`", reason)
+
+
+def _resolved_conflict(message: str, place: Span, side: Side, lines: _Lines) -> Edit | None:
+    """The clause with which Flink keeps the latest row of a key, as the old line does without a clause."""
+    found = _CONFLICT.search(message)
+    if found is None:
+        return None
+    sink, text = last_name(found[1]), side.script
+    for pipeline in side.program.pipelines:
+        span = pipeline.span
+        if span is None or last_name(pipeline.sink.name) != sink or not _contains(place, span):
+            continue
+        if any(name == ON_CONFLICT for name, _ in pipeline.sink.hints):
+            continue
+        end = _offset(text, span.end_line, span.end_column) + 1
+        brackets = _BRACKETS.match(text, end)
+        assert brackets is not None
+        reason = (
+            f"PRIMARY KEY of sink {sink} is not the upsert key of the query, so Flink {lines.new} requires ON "
+            f"CONFLICT; DO DEDUPLICATE keeps the latest row of a key, as Flink {lines.old} does"
+        )
+        return Edit(brackets.end(), span, "", f"\n{_CLAUSE}", reason)
+    return None
+
+
+def _contains(outer: Span, inner: Span) -> bool:
+    begin, end = (outer.line, outer.column), (outer.end_line, outer.end_column)
+    return begin <= (inner.line, inner.column) and (inner.end_line, inner.end_column) <= end
+
+
+_EDITS: Sequence[Callable[[str, Span, Side, _Lines], Edit | None]] = (_quoted_name, _resolved_conflict)
