@@ -105,6 +105,11 @@ def nested_column(
     if np.any(lengths < null_bytes(inner_arity) + 8 * inner_arity):
         _require(NOT_ROWS)
     found = field_column(source, inner_rows, inner_rows + lengths, inner_arity, place, type)
+    return spread(found, present)
+
+
+def spread(found: pa.Array, present: Any) -> pa.Array:
+    """Insert NULLs between the values of the rows that have a value."""
     return found if present.all() else found.take(pa.array(np.cumsum(present) - 1, mask=~present))
 
 

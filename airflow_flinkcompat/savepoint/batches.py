@@ -20,13 +20,14 @@ from airflow_flinkcompat.savepoint.arrow_columns import (
     moment_column,
     nested_column,
     number_column,
+    spread,
     value_column,
 )
 from airflow_flinkcompat.savepoint.binary import RowFraming, SavepointUnreadable
 from airflow_flinkcompat.savepoint.binary_row import null_bytes
 from airflow_flinkcompat.savepoint.compiled import compiled, numbers, uint32, zeros
 from airflow_flinkcompat.savepoint.keyed_state import LAST_OF_RUN, KeyedFile
-from airflow_flinkcompat.savepoint.runs import RUN_ERRORS, Runs, end_of_entry, run_error
+from airflow_flinkcompat.savepoint.runs import RUN_ERRORS, Runs, end_of_entry, run_error, value_is_null
 
 _ROWS = 1 << 16
 """Rows of a batch."""
@@ -160,15 +161,28 @@ class EntryForm:
                     source, found[:, _MAP_KEY] + place, found[:, _END_OF_MAP_KEY], type
                 )
             case EntryPart.STAMP:
-                return lambda source, found: number_column(source, found[:, _STAMP], 8, type)
+                return self._nullable(lambda source, found: number_column(source, found[:, _STAMP], 8, type))
             case EntryPart.VALUE:
-                return _field_reader(column, _ROW, _END_OF_ROW, values)
+                return self._nullable(_field_reader(column, _ROW, _END_OF_ROW, values))
             case EntryPart.ELEMENT:
                 return lambda source, found: value_column(source, found[:, _ROW] - 4, found[:, _END_OF_ROW], type)
             case EntryPart.WHOLE:
-                return lambda source, found: value_column(source, found[:, _WHOLE] + place, found[:, _END], type)
+                return self._nullable(
+                    lambda source, found: value_column(source, found[:, _WHOLE] + place, found[:, _END], type)
+                )
             case EntryPart.POSITION:
                 return lambda source, found: pa.array(found[:, _POSITION], arrow_type(type))
+
+    def _nullable(self, read: _ReadColumn) -> _ReadColumn:
+        """Add the NULL values of a map to a function that reads a column of values."""
+        if not self.flag:
+            return read
+
+        def with_nulls(source: memoryview, found: Places) -> pa.Array:
+            present = found[:, _WHOLE] >= 0
+            return spread(read(source, found[present]), present)
+
+        return with_nulls
 
     def _plan(self) -> list[int]:
         ends = [null_bytes(arity) + 8 * arity if arity else 0 for arity in self.arities]
@@ -228,22 +242,27 @@ def _locate(source: memoryview, at: int, plan: list[int], found: list[int]) -> t
         if after_row < key + key_size or map_key > end_of_key or end_of_key < map_key + map_size:
             return at, count, NO_ROW_KEY
         content = end_of_key + 4 + flag + stamp
-        rows, place = _rows_of(source, content, end, form, row_size)
+        null = value_is_null(source, end_of_key + 4, end, flag)
+        if null:
+            content, own_form, own_size = end, _NONE, 0
+        else:
+            own_form, own_size = form, row_size
+        rows, place = _rows_of(source, content, end, own_form, own_size)
         if rows < 0:
             return at, count, rows
         if count + rows > capacity:
             return at, count, rows
         position = 0
         while (form < _SEPARATED and position < rows) or (form == _SEPARATED and place < end):
-            row, end_of_row, place = _next_row(source, content, place, end, form, trailing, position)
-            if row < 0 or end_of_row < row + row_size:
+            row, end_of_row, place = _next_row(source, content, place, end, own_form, trailing, position)
+            if row < 0 or end_of_row < row + own_size:
                 return at, count, NOT_ROWS
             base = count * _PLACES
             found[base + _KEY], found[base + _END_OF_KEY] = key, after_row
             found[base + _MAP_KEY], found[base + _END_OF_MAP_KEY] = map_key, end_of_key
             found[base + _STAMP] = content - stamp
             found[base + _ROW], found[base + _END_OF_ROW] = row, end_of_row
-            found[base + _WHOLE], found[base + _END] = end_of_row, place
+            found[base + _WHOLE], found[base + _END] = -1 if null else end_of_row, place
             found[base + _POSITION] = position
             count += 1
             position += 1

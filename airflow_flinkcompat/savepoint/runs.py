@@ -39,6 +39,12 @@ def end_of_entry(source: memoryview, at: int) -> tuple[int, int]:
 
 
 @compiled
+def value_is_null(source: memoryview, value: int, end: int, flag: int) -> bool:
+    """True if the value of a map is NULL: Flink writes a flag, then the serializer's form of NULL."""
+    return flag > 0 and value < end and source[value] != 0
+
+
+@compiled
 def end_of_run(source: memoryview, at: int) -> tuple[int, int]:
     """End and number of the entries of a state; the code of an error replaces the end."""
     entries = 0

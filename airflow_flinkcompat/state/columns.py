@@ -100,7 +100,8 @@ def entry_form(number: int, prefix: int, state: NamedState, layout: StateLayout)
 
 def _lists_texts(state: NamedState) -> bool:
     """True for a list of texts, whose elements are framed like rows."""
-    return state.value.form == "List<value>" and split_type(state.value.fields[0].type)[0] in _TEXTS
+    of_list = state.kind is KeyedStateKind.LIST and state.value.form == "List<value>"
+    return of_list and split_type(state.value.fields[0].type)[0] in _TEXTS
 
 
 def _of_value(state: NamedState, in_key: Container[str]) -> Iterator[StoredColumn]:

@@ -21,7 +21,7 @@ from airflow_flinkcompat.savepoint.compiled import (
 )
 from airflow_flinkcompat.savepoint.keyed_state import open_keyed
 from airflow_flinkcompat.savepoint.metadata import OperatorState
-from airflow_flinkcompat.savepoint.runs import Runs, end_of_entry
+from airflow_flinkcompat.savepoint.runs import Runs, end_of_entry, value_is_null
 from airflow_flinkcompat.state.columns import window_columns
 from airflow_flinkcompat.state.tables import OpenSavepoint, StateTable, require_order
 
@@ -200,7 +200,7 @@ def _scan(
         if first >= 0:
             spans[_FIRST] = min(spans[_FIRST], _signed(source, place + row_size + first))
             spans[_LAST] = max(spans[_LAST], _signed(source, place + row_size + last))
-        if stamp >= 0:
+        if stamp >= 0 and not value_is_null(source, end_of_key + 4, after, stamp):
             value = end_of_key + 4 + stamp
             if value + 8 > after:
                 return NOT_ROWS

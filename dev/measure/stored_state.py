@@ -20,6 +20,7 @@ from airflow_flinkcompat.migration.entries import EntryRewrite, StoredKey
 from airflow_flinkcompat.migration.rewriting import rewritten_group
 from airflow_flinkcompat.migration.runs import value_mapping
 from airflow_flinkcompat.savepoint.batches import EntryPart, StoredColumn
+from airflow_flinkcompat.savepoint.binary import KeyedStateKind
 from airflow_flinkcompat.savepoint.binary_row import Field, FieldForm, field_form, field_reader, read_row, value_reader
 from airflow_flinkcompat.savepoint.keyed_state import KeyedFileWriter, KeyedHeader, KeyedState, open_keyed, read_entries
 from airflow_flinkcompat.savepoint.row_mapping import row_mapping
@@ -70,6 +71,9 @@ def _parts_of_value(value: bytes, state: NamedState | None) -> Iterator[_Parts]:
         assert not value
         yield {}
         return
+    if state.kind is KeyedStateKind.MAP and value[0]:
+        yield {EntryPart.POSITION: [0]}
+        return
     content, types = value[state.content_begin :], [each.type for each in state.value.fields]
     stamp = int.from_bytes(value[state.content_begin - 8 : state.content_begin], "big", signed=True)
     rows = [StoredRow(b"", content)]
@@ -97,7 +101,9 @@ def _texts(content: bytes) -> Iterator[bytes]:
 
 
 def _cell(column: StoredColumn, parts: _Parts) -> object:
-    found = parts[column.part]
+    found = parts.get(column.part)
+    if found is None:
+        return None
     if column.part not in (EntryPart.WHOLE, EntryPart.MAP_KEY_VALUE, EntryPart.ELEMENT):
         value = found[column.place]
         if column.inner is not None and isinstance(value, list):

@@ -10,6 +10,7 @@ import random
 import struct
 import sys
 from collections.abc import Callable, Iterator
+from io import BytesIO
 
 from airflow_flinkcompat.exec_graph.layout import Merges, NamedState, StateField, StateLayout, Stored
 from airflow_flinkcompat.exec_graph.migration import OperatorMigration
@@ -33,14 +34,16 @@ from airflow_flinkcompat.migration.runs import (
 from airflow_flinkcompat.migration.slices import StoredSlices
 from airflow_flinkcompat.migration.uniting import ADD_COUNTS, COMPUTED, KEEP_FIRST, MERGE_ROWS, NOT_MERGED, ONLY_NEEDED
 from airflow_flinkcompat.plan.nodes import WindowKind
-from airflow_flinkcompat.savepoint.batches import EntryForm
+from airflow_flinkcompat.savepoint.batches import EntryForm, EntryPart, StoredColumn
 from airflow_flinkcompat.savepoint.binary import KeyedStateKind, SavepointUnreadable
 from airflow_flinkcompat.savepoint.binary_row import Field, FieldForm, field_form, write_row
 from airflow_flinkcompat.savepoint.compiled import COMPILED, hash_sum
-from airflow_flinkcompat.savepoint.keyed_state import Entry, KeyedHeader, KeyedState, key_group
+from airflow_flinkcompat.savepoint.keyed_state import Entry, KeyedFile, KeyedHeader, KeyedState, key_group
+from airflow_flinkcompat.savepoint.metadata import KeyedForm, KeyGroups
 from airflow_flinkcompat.savepoint.row_mapping import Converted, RowMapping, row_mapping
 from airflow_flinkcompat.savepoint.runs import Runs
 from airflow_flinkcompat.savepoint.serializers import Serializer
+from airflow_flinkcompat.savepoint.store import StoredContent
 from airflow_flinkcompat.state.summary import RunningNumbers
 from dev.stored_rows import pack_entry, write_entries
 
@@ -108,7 +111,8 @@ class Drawn:
         rows = [self.row(forms) for _ in range(count)]
         parts = [struct.pack(">I", len(row)) + row + self.random.randbytes(trailing) for row in rows]
         content = (b"," if kind is KeyedStateKind.LIST else b"").join(parts)
-        head = b"\0" * (kind is KeyedStateKind.MAP) + self.random.randbytes(8 * stamp)
+        null = bytes([self.random.random() < 0.1]) if kind is KeyedStateKind.MAP else b""
+        head = null + self.random.randbytes(8 * stamp)
         return head + (struct.pack(">I", count) if counted else b"") + content
 
     def group(self, value: Callable[[], bytes], timers: bool) -> tuple[int, bytes]:
@@ -152,7 +156,9 @@ def results(seed: int) -> Iterator[bytes]:
                 kept, whole, drawn.random.random() < 0.5, key_plan((2, 2), False, GROUPS, False), in_groups, None
             )
             yield tried(lambda content=content, summed=summed: sums(content, summed, number))  # type: ignore[misc]
-        yield tried(lambda content=content: counted(content, stamps[0]))  # type: ignore[misc]
+        read = entry_form(state, forms, stamps[0])
+        yield tried(lambda content=content, read=read: counted(content, read))  # type: ignore[misc]
+        yield tried(lambda content=content, read=read: tabled(content, read))  # type: ignore[misc]
     _, timers = drawn.group(lambda: b"", True)
     yield tried(lambda: scattered(timers, key, None, True))
     yield from results_of_equal_keys(drawn)
@@ -249,12 +255,38 @@ def scattered(group: bytes, key: RowMapping, values: ValueMapping | None, timers
     )
 
 
-def counted(group: bytes, stamp: bool) -> bytes:
+TYPES = dict(zip(FieldForm, ("BIGINT", "BYTES", "DECIMAL(38, 2)", "TIMESTAMP(9)", "ARRAY<INT>"), strict=True))
+
+
+def entry_form(state: NamedState, forms: list[FieldForm], stamp: bool) -> EntryForm:
+    """The form of the entries of a state whose key is a row with one number."""
+    columns = [StoredColumn(f"f{place}", TYPES[form], EntryPart.VALUE, place) for place, form in enumerate(forms)]
+    columns += [StoredColumn("stamp", "TIMESTAMP(3)", EntryPart.STAMP)] if stamp else []
+    columns += [
+        StoredColumn("key", "BIGINT", EntryPart.KEY),
+        StoredColumn("trailing", "BYTES", EntryPart.WHOLE),
+        StoredColumn("position", "BIGINT", EntryPart.POSITION),
+    ]
+    return EntryForm(
+        0, 2, tuple(columns), (1, 0, len(forms)), flag=state.kind is KeyedStateKind.MAP, stamp=stamp,
+        rows=state.framing, trailing=state.trailing,
+    )  # fmt: skip
+
+
+def counted(group: bytes, form: EntryForm) -> bytes:
     """The numbers of a key group as ``state show`` counts them."""
-    numbers, runs = RunningNumbers(EntryForm(0, 2, (), (1, 0, 0), stamp=stamp)), Runs(group)
+    numbers, runs = RunningNumbers(form), Runs(group)
     for _ in runs:
         numbers.add(runs, *runs.skip())
     return repr((numbers.entries, numbers.bytes, numbers.keys, numbers.span(2, 3))).encode()
+
+
+def tabled(group: bytes, form: EntryForm) -> bytes:
+    """The rows of a key group as ``state sql`` reads them."""
+    header = KeyedHeader(False, Serializer("", (), (), b""), (), b"")
+    groups = KeyGroups(KeyedForm.SAVEPOINT_KEY_GROUPS, 0, (1,), None)
+    file = KeyedFile(header, groups, StoredContent("file", 1 + len(group), BytesIO(b"x" + group)))
+    return b"".join(batch.serialize().to_pybytes() for batch in form.batches(file, (0,)))
 
 
 def sums(group: bytes, summed: EntrySum, number: int) -> bytes:

@@ -2,52 +2,31 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from itertools import count
 from pathlib import Path
 
 import pytest
 
 from airflow_flinkcompat.migration import migrate_savepoint
-from airflow_flinkcompat.savepoint.keyed_state import Entry, open_keyed, read_entries
-from airflow_flinkcompat.savepoint.metadata import Inline
-from airflow_flinkcompat.savepoint.store import read_metadata
+from airflow_flinkcompat.savepoint.binary import KeyedStateKind
+from airflow_flinkcompat.savepoint.keyed_state import Entry, KeyedState
 from airflow_flinkcompat.state import compare, open_savepoint
 from dev.measure.savepoint_fixtures import FOLDER, NOW, SAVEPOINTS, change
-from dev.stored_rows import write_entries
+from tests.support.savepoint.savepoints import edited
 
 STORED = sorted(path.parent for path in SAVEPOINTS.rglob("_metadata"))
 ADDED = "a-metric-is-added-to-a-tumbling-window"
 
 
-def edited(tmp_path: Path) -> Path:
+def with_a_removed_and_a_changed_entry(folder: Path) -> Path:
     """The fixture without its first entry, and with another number in its second one."""
-    metadata = read_metadata(str(FOLDER / ADDED / "old"))
-    operators = []
-    seen = 0
-    for operator in metadata.operators:
-        subtasks = []
-        for subtask in operator.subtasks or ():
-            if subtask.keyed is None:
-                subtasks.append(subtask)
-                continue
-            with open_keyed(subtask.keyed, str(FOLDER / ADDED / "old")) as file:
-                content, begins = bytearray(file.header.stored), [0] * len(subtask.keyed.begins)
-                for number, group in file.groups():
-                    entries = []
-                    for entry in read_entries(group):
-                        seen += entry.state == 0
-                        if entry.state == 0 and seen == 1:
-                            continue
-                        changed = entry.state == 0 and seen == 2
-                        entries.append(Entry(*entry[:2], entry.value[:-8] + b"\x63" + bytes(7)) if changed else entry)
-                    if entries:
-                        begins[number - subtask.keyed.first] = len(content)
-                        content += write_entries(entries)
-            keyed = replace(subtask.keyed, begins=tuple(begins), handle=Inline("keyed", bytes(content)))
-            subtasks.append(replace(subtask, keyed=keyed))
-        operators.append(replace(operator, subtasks=tuple(subtasks)))
-    (tmp_path / "_metadata").write_bytes(replace(metadata, operators=tuple(operators)).to_bytes())
-    return tmp_path
+    seen = count(1)
+
+    def change(state: KeyedState, entry: Entry) -> Entry | None:
+        number = next(seen) if state.kind is KeyedStateKind.VALUE else 0
+        return {1: None, 2: entry._replace(value=entry.value[:-8] + b"\x63" + bytes(7))}.get(number, entry)
+
+    return edited(FOLDER / ADDED / "old", folder, change)
 
 
 @pytest.mark.parametrize("path", STORED, ids=lambda path: f"{path.parent.name}-{path.name}")
@@ -57,7 +36,9 @@ def test_a_savepoint_equals_itself(path: Path) -> None:
 
 
 def test_a_removed_and_a_changed_key(tmp_path: Path) -> None:
-    first, second = (open_savepoint(str(path)) for path in (FOLDER / ADDED / "old", edited(tmp_path)))
+    first, second = (
+        open_savepoint(str(path)) for path in (FOLDER / ADDED / "old", with_a_removed_and_a_changed_entry(tmp_path))
+    )
     (found, *equal) = compare(first, second)
     assert (found.added, found.removed, found.changed, dict(found.columns)) == (0, 1, 1, {"field_1": 1})
     assert not any(equal)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -10,9 +11,12 @@ from airflow_flinkcompat.exec_graph.exec_node import read_plan
 from airflow_flinkcompat.exec_graph.from_compiled import compiled_state, job_state
 from airflow_flinkcompat.exec_graph.model import StateSpec
 from airflow_flinkcompat.exec_graph.symbols import Symbols
-from airflow_flinkcompat.state import open_savepoint
+from airflow_flinkcompat.savepoint.binary import KeyedStateKind
+from airflow_flinkcompat.savepoint.keyed_state import Entry, KeyedState
+from airflow_flinkcompat.state import open_savepoint, summarize
 from dev.measure.savepoint_fixtures import CASES, FOLDER, SAVEPOINTS, SINKS
 from dev.measure.stored_state import rows_of, slow_rows
+from tests.support.savepoint.savepoints import edited
 
 STORED = sorted(path.parent for path in SAVEPOINTS.rglob("_metadata"))
 HOP = "hopping-windows-become-tumbling-ones"
@@ -61,6 +65,24 @@ def test_rows_are_those_of_single_entries(path: Path) -> None:
     assert not savepoint.unreadable
     for table in savepoint.tables:
         assert list(map(repr, rows_of(table))) == list(map(repr, slow_rows(table)))
+
+
+@pytest.mark.parametrize("name", ["group-distinct", "left-join", "interval-join", "kept-for-an-hour", "session"])
+def test_a_null_value_of_a_map_is_a_row_without_values(name: str, tmp_path: Path) -> None:
+    """Flink writes a flag, then whatever the serializer of the values writes for NULL."""
+    seen = count()
+
+    def change(state: KeyedState, entry: Entry) -> Entry:
+        of_map = state.kind is KeyedStateKind.MAP and next(seen) % 2 == 0
+        return entry._replace(value=(b"\1", b"\1\0")[len(entry.key) % 2]) if of_map else entry
+
+    source = SAVEPOINTS / "2.3" / name
+    stored, savepoint = (open_savepoint(str(path)) for path in (source, edited(source, tmp_path, change)))
+    rows = [row for table in savepoint.tables for row in map(repr, rows_of(table))]
+    assert rows == [row for table in savepoint.tables for row in map(repr, slow_rows(table))]
+    assert rows != [row for table in stored.tables for row in map(repr, rows_of(table))]
+    numbers, former = ([each.entries for each in summarize(each)] for each in (savepoint, stored))
+    assert numbers == former
 
 
 def test_a_list_of_texts_has_a_row_for_each_text() -> None:
