@@ -33,7 +33,9 @@ _NUMBERS: Mapping[str, tuple[int, Any, Any]] = {
 }
 """Size in bytes of a number that is stored outside a row, its numpy type, and its Arrow type."""
 _TEXTS = frozenset({"CHAR", "VARCHAR", "STRING"})
-_MILLIS, _MICROS = 3, 6
+_MILLIS, MICROS = 3, 6
+NANOSECONDS = "NANOSECONDS"
+"""Type of a column with the digits of a timestamp after the sixth, which the timestamp itself lacks."""
 _LARGEST = (1 << 31) - 1
 INFINITE = (1 << 63) - 1
 """The number that DuckDB reads as an infinite time. Flink stores it for the end of time."""
@@ -49,10 +51,12 @@ def arrow_type(type: str) -> pa.DataType:
         return _NUMBERS[root][2]
     if root in _TEXTS:
         return pa.string()
+    if root == NANOSECONDS:
+        return pa.int64()
     if root == "DECIMAL":
         return pa.decimal128(10 if precision is None else precision, scale)
     if root.startswith("TIMESTAMP"):
-        digits = _MICROS if precision is None else precision
+        digits = MICROS if precision is None else precision
         # Nanoseconds of 64 bits end in 2262, so that digits after the sixth are cut.
         unit = "ms" if digits <= _MILLIS else "us"
         return pa.timestamp(unit, "UTC" if "LTZ" in root or "LOCAL TIME ZONE" in type else None)
@@ -64,7 +68,7 @@ def field_column(source: memoryview, rows: Places, ends: Places, arity: int, fie
 
     ``rows``, ``ends``: begin and end of each row. ``arity``: number of fields of a row.
     """
-    count, form = len(rows), field_form(type)
+    count, form = len(rows), FieldForm.TIMESTAMP if type == NANOSECONDS else field_form(type)
     begins, row_ends = numbers(rows), numbers(ends)
     words, nulls = writable(8 * count), writable(count)
     _words(source, begins, null_bytes(arity), field, words, nulls)
@@ -78,6 +82,8 @@ def field_column(source: memoryview, rows: Places, ends: Places, arity: int, fie
         millis = writable(8 * count)
         _gather(source, found, 8, millis)
         nanos = np.frombuffer(words, np.uint32)[::2].astype(np.int64)
+        if type == NANOSECONDS:
+            return pa.array(nanos % 1000, mask=missing)
         return _of_moments(np.frombuffer(millis, np.int64), nanos, missing, type)
     total = _parts(begins, row_ends, words, nulls, form is FieldForm.TEXT, found, sizes)
     _require(total)

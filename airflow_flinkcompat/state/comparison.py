@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Container, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 import duckdb
 import pyarrow as pa
 
+from airflow_flinkcompat.savepoint.arrow_columns import MICROS, NANOSECONDS
+from airflow_flinkcompat.savepoint.binary_row import FieldForm, field_form, split_type
 from airflow_flinkcompat.state.columns import LAST_ACCESS, shown_type
 from airflow_flinkcompat.state.query import tables_in_sql
 from airflow_flinkcompat.state.tables import OpenSavepoint, StateTable
@@ -66,9 +68,29 @@ def compare(first: OpenSavepoint, second: OpenSavepoint, shown: int = SHOWN) -> 
     Raises:
         SavepointUnreadable: A savepoint is damaged; the message names the file.
     """
+    fine = {
+        (table.name, column.name)
+        for table in (*first.tables, *second.tables)
+        for column in table.form.columns
+        if (split_type(column.type)[1] or 0) > MICROS and field_form(column.type) is FieldForm.TIMESTAMP
+    }
+    first, second = _with_nanoseconds(first, fine), _with_nanoseconds(second, fine)
     of_both = {table.name: table for table in second.tables}
     with tables_in_sql({"first": first, "second": second}) as connection:
         return tuple(_differences(connection, first, of_both, shown))
+
+
+def _with_nanoseconds(savepoint: OpenSavepoint, fine: Container[tuple[str, str]]) -> OpenSavepoint:
+    """Add a column with the digits after the sixth to timestamps, which are compared exactly."""
+    tables = []
+    for table in savepoint.tables:
+        added = [
+            replace(column, name=f"{column.name} nanoseconds", type=NANOSECONDS)
+            for column in table.form.columns
+            if (table.name, column.name) in fine and field_form(column.type) is FieldForm.TIMESTAMP
+        ]
+        tables.append(replace(table, form=replace(table.form, columns=(*table.form.columns, *added))))
+    return replace(savepoint, tables=tuple(tables))
 
 
 def _differences(

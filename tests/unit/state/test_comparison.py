@@ -50,6 +50,31 @@ def test_a_removed_and_a_changed_key(tmp_path: Path) -> None:
     assert (back.added, back.removed, back.changed) == (1, 0, 1)
 
 
+def with_keys_of_a_microsecond(folder: Path, first: int) -> Path:
+    """A fixture whose keys differ in their nanoseconds alone, which begin with ``first``."""
+    keys: dict[bytes, bytes] = {}
+
+    def change(state: KeyedState, entry: Entry) -> Entry:
+        begin = 1 + 4 + 8 + 8  # key group, length, NULL bits, and the word of the first field
+        (head, last) = next(iter(keys), entry.key)[:begin], next(iter(keys), entry.key)[begin + 4 :]
+        nanos = (first + len(keys)).to_bytes(4, "little")
+        return entry._replace(key=keys.setdefault(entry.key, head + nanos + last))
+
+    folder.mkdir()
+    return edited(SAVEPOINTS / "2.3" / "group-types", folder, change)
+
+
+def test_keys_of_one_microsecond_differ(tmp_path: Path) -> None:
+    first, second = (open_savepoint(str(with_keys_of_a_microsecond(tmp_path / str(each), each))) for each in (1, 2))
+    (table, *_) = first.tables
+    assert table.reader().read_all().num_rows > 1
+    assert not any(compare(first, first))
+    (found, *_) = compare(first, second, 100)
+    assert (found.added, found.removed) == (1, 1)
+    assert found.rows is not None
+    assert {row["key_1 nanoseconds"] for row in found.rows.to_pylist()} >= {1, table.reader().read_all().num_rows + 1}
+
+
 def test_a_migrated_savepoint_has_a_new_column_alone(tmp_path: Path) -> None:
     old, template, new = FOLDER / ADDED / "old", FOLDER / ADDED / "template", tmp_path / "new"
     migrate_savepoint(str(old), str(template), str(new), change(ADDED), NOW)
