@@ -149,7 +149,8 @@ def compile_plans(old: Side, new: Side, jars: Sequence[Path] = (), job: Deployed
         old, new = _on_cluster(old, known), _on_cluster(new, known)
     before = _answer_to(lambda: _questions().plan_of_job(old, installation, known.operators))
     if before is None:
-        raise InputError(f"{old.source}: {_questions().OTHER_SETTINGS}")
+        fault = _questions().OTHER_SETTINGS_OF_SCRIPT if old is new else _questions().OTHER_SETTINGS
+        raise InputError(f"{old.source}: {fault}")
     after = before if old is new else _answer_to(lambda: _questions().plan(new, installation))
     for side, script in ((old, before), (new, after)):
         _require_whole(side, script)

@@ -47,10 +47,13 @@ _LOOKUPS: Sequence[Mapping[str, Any]] = ({"async": True},)
 _ASYNCHRONOUS = {LookupSupport.SYNCHRONOUS: "", LookupSupport.BY_OPTION: "lookup.async"}
 """The option that makes a lookup asynchronous; "" if the lookup is always synchronous."""
 
-OTHER_SETTINGS = (
-    "the operators of the deployed script differ from the operators of the job. The job runs with different settings "
-    "or on a different version: pass them (--old-set, --old-engine-version)"
+_OTHER_SETTINGS = (
+    "the operators of the {} differ from the operators of the job. The job runs with different settings "
+    "or on a different version: pass them ({})"
 )
+OTHER_SETTINGS = _OTHER_SETTINGS.format("deployed script", "--old-set, --old-engine-version")
+OTHER_SETTINGS_OF_SCRIPT = _OTHER_SETTINGS.format("script", "--set, --engine-version")
+"""The same fault, if only one script is read."""
 
 Pair = tuple[Installation, Installation]
 

@@ -14,7 +14,7 @@ from airflow_flinkcompat.model import Consequence, InputError, Span
 from airflow_flinkcompat.planner import installation, questions
 from airflow_flinkcompat.planner.daemon import PlannerFailure
 from airflow_flinkcompat.planner.installation import Installation
-from airflow_flinkcompat.planner.judgement import PlannerUnavailable, judge
+from airflow_flinkcompat.planner.judgement import PlannerUnavailable, compile_plans, judge
 from airflow_flinkcompat.planner.questions import PlannedChange
 from tests.support.cli.command import COMPATIBLE, V1
 
@@ -96,3 +96,11 @@ def test_an_unchanged_script_that_the_old_version_refuses_has_no_job(
     answering(monkeypatch, PlannedScript("1.20.3", refusal=REFUSED), PlannedScript("2.3.0", refusal=new))
     with pytest.raises(InputError, match=r"a\.sql:3:4: Flink (2\.3\.0|1\.20\.3) refuses it"):
         judge(*upgrade())
+
+
+def test_other_operators_name_the_options_of_one_script_or_of_the_old_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(questions, "plan_of_job", lambda *_: None)
+    old, new = sides()
+    for script, options in ((old, r"\(--set, --engine-version\)"), (new, r"\(--old-set, --old-engine-version\)")):
+        with pytest.raises(InputError, match=f"differ from the operators of the job.*: pass them {options}"):
+            compile_plans(old, script)
