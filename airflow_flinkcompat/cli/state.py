@@ -260,8 +260,8 @@ def diff_command(
 ) -> None:
     """Compare the tables of SAVEPOINT with those of OTHER.
 
-    The output shows keys and windows that were added, removed or changed. The last access time of values with a state
-    TTL, source positions and operator state are not compared. For a migrated savepoint, add --other-script.
+    The output shows keys, windows and source positions that were added, removed or changed. The last access time of
+    values with a state TTL and operator state are not compared. For a migrated savepoint, add --other-script.
 
     Exit code 0: equal; 1: different; 2: bad input.
     """

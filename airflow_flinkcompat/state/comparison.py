@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import duckdb
@@ -11,12 +11,15 @@ import pyarrow as pa
 from airflow_flinkcompat.savepoint.arrow_columns import MICROS, NANOSECONDS
 from airflow_flinkcompat.savepoint.binary_row import FieldForm, field_form, split_type
 from airflow_flinkcompat.state.columns import LAST_ACCESS, shown_type
+from airflow_flinkcompat.state.operators import SOURCES
 from airflow_flinkcompat.state.query import tables_in_sql
 from airflow_flinkcompat.state.tables import OpenSavepoint, StateTable
 
 SHOWN = 10
 """Number of differing rows that are shown of each table."""
 _SIDES = ("first", "second")
+_NUMBER = "row_number"
+"""Number of a row among the positions of equal parts of a source, which the output lacks."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +56,7 @@ class TableDifference:
 
 
 def compare(first: OpenSavepoint, second: OpenSavepoint, shown: int = SHOWN) -> tuple[TableDifference, ...]:
-    """Compare the tables of two savepoints.
+    """Compare the tables of two savepoints, and the positions of their sources.
 
     The last access time of values with a state TTL is not compared.
 
@@ -63,7 +66,7 @@ def compare(first: OpenSavepoint, second: OpenSavepoint, shown: int = SHOWN) -> 
         shown: Number of differing rows of each table to return.
 
     Returns:
-        The difference of each table, in the order of the tables in the first savepoint.
+        The difference of each table, in the order of the tables in the first savepoint, and of ``_sources``.
 
     Raises:
         SavepointUnreadable: A savepoint is damaged; the message names the file.
@@ -77,7 +80,7 @@ def compare(first: OpenSavepoint, second: OpenSavepoint, shown: int = SHOWN) -> 
     first, second = _with_nanoseconds(first, fine), _with_nanoseconds(second, fine)
     of_both = {table.name: table for table in second.tables}
     with tables_in_sql({"first": first, "second": second}) as connection:
-        return tuple(_differences(connection, first, of_both, shown))
+        return (*_differences(connection, first, of_both, shown), _of_sources(connection, shown))
 
 
 def _with_nanoseconds(savepoint: OpenSavepoint, fine: Container[tuple[str, str]]) -> OpenSavepoint:
@@ -101,23 +104,41 @@ def _differences(
         if other is None or _key_columns(other) != _key_columns(table):
             yield TableDifference(table.name, only_in="first")
         else:
-            yield _difference(connection, table, other, shown)
+            sides = [f"(SELECT *, true AS in_savepoint FROM {side}.{_quoted(table.name)})" for side in _SIDES]
+            columns = _values(table), _values(other)
+            yield _difference(connection, table.name, sides, table.identity, columns, shown)
             del second[table.name]
     for name in second:
         yield TableDifference(name, only_in="second")
 
 
+def _of_sources(connection: duckdb.DuckDBPyConnection, shown: int) -> TableDifference:
+    """The difference of the positions, without the ids of operators, which a migration may change."""
+    keys = ("operator", "connector", "split", "partition")
+    names = ", ".join(map(_quoted, keys))
+    number = f"row_number() OVER (PARTITION BY {names} ORDER BY operator_id, position) AS {_NUMBER}"
+    sides = [f"(SELECT *, {number}, true AS in_savepoint FROM {side}.{SOURCES.name})" for side in _SIDES]
+    values = {field.name: str(field.type) for field in SOURCES.schema if field.name not in (*keys, "operator_id")}
+    return _difference(connection, SOURCES.name, sides, (*keys, _NUMBER), (values, values), shown)
+
+
 def _difference(
-    connection: duckdb.DuckDBPyConnection, table: StateTable, other: StateTable, shown: int
+    connection: duckdb.DuckDBPyConnection,
+    table: str,
+    sides: Sequence[str],
+    keys: Sequence[str],
+    columns: tuple[dict[str, str], dict[str, str]],
+    shown: int,
 ) -> TableDifference:
-    keys, stored, new = table.identity, _values(table), _values(other)
+    """The difference of two tables in SQL; ``columns``: types of the columns to compare, by name."""
+    stored, new = columns
     retyped = {name: (stored[name], new[name]) for name in stored if name in new and stored[name] != new[name]}
     values = [name for name in stored if name in new and name not in retyped]
     changed = [
         f"(f.in_savepoint AND s.in_savepoint AND f.{_quoted(name)} IS DISTINCT FROM s.{_quoted(name)})"
         for name in values
     ]
-    columns = [
+    selected = [
         "CASE WHEN f.in_savepoint IS NULL THEN 'added' WHEN s.in_savepoint IS NULL THEN 'removed' "
         "ELSE 'changed' END AS change",
         *(f"coalesce(f.{_quoted(key)}, s.{_quoted(key)}) AS {_quoted(key)}" for key in keys),
@@ -129,19 +150,19 @@ def _difference(
         *(f"{condition} AS {_quoted(f'{name} differs')}" for name, condition in zip(values, changed, strict=True)),
     ]
     same = " AND ".join(f"f.{_quoted(key)} IS NOT DISTINCT FROM s.{_quoted(key)}" for key in keys) or "true"
-    sides = [f"(SELECT *, true AS in_savepoint FROM {side}.{_quoted(table.name)})" for side in _SIDES]
     connection.execute(
-        f"CREATE OR REPLACE TEMP TABLE difference AS SELECT {', '.join(columns)} "
+        f"CREATE OR REPLACE TEMP TABLE difference AS SELECT {', '.join(selected)} "
         f"FROM {sides[0]} AS f FULL JOIN {sides[1]} AS s ON {same} "
         f"WHERE {' OR '.join(('f.in_savepoint IS NULL', 's.in_savepoint IS NULL', *changed))}"
     )
     counts = dict(connection.execute("SELECT change, count(*) FROM difference GROUP BY ALL").fetchall())
     sums = ["count(*)", *(f"count(*) FILTER (WHERE {_quoted(f'{name} differs')})" for name in values)]
     ((_, *differing),) = connection.execute(f"SELECT {', '.join(sums)} FROM difference").fetchall()
-    hidden = f" EXCLUDE ({', '.join(_quoted(f'{name} differs') for name in values)})" if values else ""
+    unshown = [*(f"{name} differs" for name in values), *(key for key in keys if key == _NUMBER)]
+    hidden = f" EXCLUDE ({', '.join(map(_quoted, unshown))})" if unshown else ""
     rows = connection.sql(f"SELECT *{hidden} FROM difference ORDER BY ALL LIMIT {shown}").to_arrow_table()
     return TableDifference(
-        table.name,
+        table,
         counts.get("added", 0),
         counts.get("removed", 0),
         counts.get("changed", 0),

@@ -115,7 +115,7 @@ def test_columns_of_other_types_are_not_compared(run: Callable[..., Result]) -> 
 def test_a_savepoint_equals_itself(run: Callable[..., Result]) -> None:
     result = run("diff", "savepoint", "savepoint", "--script", "job.sql")
     assert (result.exit_code, result.stdout) == (
-        0, "equal: printed, printed__processing_timers, printed__timers\n",
+        0, "equal: printed, printed__processing_timers, printed__timers, _sources\n",
     )  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from airflow_flinkcompat.savepoint.binary import write_int
 from airflow_flinkcompat.savepoint.metadata import Inline, ListState, OperatorLists, OperatorState, SubtaskState
 from airflow_flinkcompat.savepoint.source_positions import PartitionRead, with_partitions
 from airflow_flinkcompat.savepoint.store import read_metadata
-from airflow_flinkcompat.state import OPERATORS, SOURCES, OpenSavepoint, open_savepoint, operator_state, query
+from airflow_flinkcompat.state import OPERATORS, SOURCES, OpenSavepoint, compare, open_savepoint, operator_state, query
 from dev.measure.savepoint_fixtures import SAVEPOINTS
 from tests.unit.savepoint.test_source_positions import enumerator, file_split, source
 
@@ -51,6 +51,28 @@ def test_offsets_of_a_topic(tmp_path: Path) -> None:
             ("kafka", "orders", 0, 1200, "read"),
             ("kafka", "orders", 1, -3, "not read"),
         ]
+
+
+def test_changed_positions_are_differences(tmp_path: Path) -> None:
+    def reading(*read: PartitionRead) -> OpenSavepoint:
+        def of_kafka(operator: OperatorState) -> OperatorState:
+            if operator.coordinator is None:
+                return operator
+            empty = Inline("c", write_int(1) + write_int(2) + write_int(5) + write_int(0) + b"\1")
+            return with_partitions(replace(operator, coordinator=empty), "nowhere", read)
+
+        return changed(tmp_path, of_kafka)
+
+    first = reading(PartitionRead("orders", 0, 1200), PartitionRead("orders", 1, 7))
+    second = reading(PartitionRead("orders", 0, 1201), PartitionRead("orders", 1, 7), PartitionRead("orders", 2, -3))
+    assert not any(compare(first, first))
+    (found,) = compare(first, second)
+    assert (found.table, found.added, found.removed, found.changed) == ("_sources", 1, 0, 1)
+    assert found.rows is not None
+    by_partition = {row["partition"]: row for row in found.rows.to_pylist()}
+    assert by_partition.keys() == {0, 2}
+    assert (by_partition[0]["position (first)"], by_partition[0]["position (second)"]) == (1200, 1201)
+    assert "row_number" not in by_partition[0]
 
 
 def test_files_of_a_folder_without_secrets(tmp_path: Path) -> None:
