@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from airflow_flinkcompat.exec_graph.from_planner import PlannedOperator, PlannedScript, SubmittedJob, readable_name
 from airflow_flinkcompat.exec_graph.layout import NamedState, StateField, StateLayout, StateNamespace, Stored, Unknown
 from airflow_flinkcompat.exec_graph.model import StateKind, StateSpec
-from airflow_flinkcompat.savepoint.binary import KeyedStateKind, SavepointUnreadable, naming_file
+from airflow_flinkcompat.savepoint.binary import KeyedStateKind, SavepointUnreadable, naming_file, printable
 from airflow_flinkcompat.savepoint.keyed_state import KeyedHeader, KeyedState, first_group, open_keyed, read_header
 from airflow_flinkcompat.savepoint.metadata import (
     Handle,
@@ -168,7 +168,7 @@ def _unplanned(operator: OperatorState) -> PlannedOperator:
 
 def shown_name(operator: OperatorState) -> str:
     """The name of an operator, or the begin of its id if the savepoint stores no operator name."""
-    return readable_name(operator.name) or f"operator {operator.id[:8]}"
+    return printable(readable_name(operator.name)) or f"operator {operator.id[:8]}"
 
 
 def _name(operator: OperatorState) -> str:

@@ -83,6 +83,11 @@ class DataReader:
         return self.take(self.uint16()).decode("utf-8", "surrogateescape")
 
 
+def printable(text: str) -> str:
+    """A text with a question mark in place of each byte that :meth:`DataReader.text` could not decode."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
 def write_int(value: int) -> bytes:
     """Four bytes, signed."""
     return struct.pack(">i", value)

@@ -26,6 +26,10 @@ _SPLIT_VERSION, _ASSIGNED, _DISCOVERED = 0, 0, b"\x01"
 _NO_STOP = -(1 << 63)
 
 
+class UnknownForm(SavepointUnreadable):
+    """State of a source in a version or a form that is unknown."""
+
+
 @dataclass(frozen=True)
 class PartitionRead:
     """Position in one partition of a topic.
@@ -74,7 +78,7 @@ def kafka_positions(operator: OperatorState, path: str) -> tuple[PartitionRead, 
     found = []
     for version, split in _splits(operator, path):
         if version not in (0, 1):
-            raise SavepointUnreadable(f"Kafka's splits have version {version}, which is not supported")
+            raise UnknownForm(f"Kafka's splits have version {version}, which is not supported")
         reader = DataReader(split)
         found.append(PartitionRead(reader.text(), reader.int32(), reader.int64()))
     return tuple(sorted(found, key=lambda each: (each.topic, each.partition)))
@@ -188,7 +192,7 @@ class _Coordinator:
         reader = DataReader(read_handle(operator.coordinator, path))
         version = reader.int32()
         if version not in _COORDINATOR_VERSIONS:
-            raise SavepointUnreadable(f"coordinator state has version {version}, which is not supported")
+            raise UnknownForm(f"coordinator state has version {version}, which is not supported")
         return cls(version, reader.int32(), reader.take(reader.count()), reader.rest())
 
     def of(self, operator: OperatorState, state: bytes) -> OperatorState:
@@ -202,19 +206,22 @@ def _enumerated(coordinator: _Coordinator) -> tuple[tuple[FileSplit, ...], froze
     reader = DataReader(coordinator.state)
     magic, splits_version, splits, paths = struct.unpack("<Iiii", reader.take(16))
     if magic != _MAGIC or coordinator.own != 1:
-        raise SavepointUnreadable("the enumerator state of the file source has an unknown form")
+        raise UnknownForm("the enumerator state of the file source has an unknown form")
 
     def parts(count: int) -> Iterator[bytes]:
         for _ in range(count):
             yield reader.take(struct.unpack("<i", reader.take(4))[0])
 
     waiting = tuple(_file_split(DataReader(each), splits_version) for each in parts(splits))
-    return waiting, frozenset(each.decode("utf-8") for each in parts(paths))
+    try:
+        return waiting, frozenset(each.decode("utf-8") for each in parts(paths))
+    except UnicodeDecodeError:
+        raise SavepointUnreadable("the path of a file is not valid UTF-8: the savepoint is damaged") from None
 
 
 def _file_split(reader: DataReader, version: int) -> FileSplit:
     if version != 1:
-        raise SavepointUnreadable(f"file splits have version {version}, which is not supported")
+        raise UnknownForm(f"file splits have version {version}, which is not supported")
     reader.text()  # its id
     path = _path(reader)
     offset, length, _, size = (reader.int64() for _ in range(4))
@@ -250,7 +257,12 @@ def _text(reader: DataReader) -> str | None:
     if not reader.flag():
         return None
     length = _seven_bits(reader)
-    return None if length == 0 else "".join(chr(_seven_bits(reader)) for _ in range(length - 1))
+    if length == 0:
+        return None
+    try:
+        return b"".join(_seven_bits(reader).to_bytes(2, "big") for _ in range(length - 1)).decode("utf-16-be")
+    except (OverflowError, UnicodeDecodeError):
+        raise SavepointUnreadable("the path of a file is not valid text: the savepoint is damaged") from None
 
 
 def _seven_bits(reader: DataReader) -> int:

@@ -11,8 +11,8 @@ from typing import Any
 import pyarrow as pa
 
 from airflow_flinkcompat.exec_graph.from_savepoint import shown_name
-from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
-from airflow_flinkcompat.savepoint.source_positions import SPLITS, FileSplit, FilesRead, positions
+from airflow_flinkcompat.savepoint.binary import naming_file, printable
+from airflow_flinkcompat.savepoint.source_positions import SPLITS, FileSplit, FilesRead, UnknownForm, positions
 from airflow_flinkcompat.secrets import mask_secrets
 from airflow_flinkcompat.state.tables import OpenSavepoint
 
@@ -50,7 +50,7 @@ class MetadataTable:
             The rows.
 
         Raises:
-            SavepointUnreadable: The metadata is damaged; the message names the file.
+            SavepointUnreadable: The metadata or operator state is missing or damaged; the message names the savepoint.
         """
         return pa.Table.from_pylist(list(self.rows(savepoint)), self.schema)
 
@@ -61,7 +61,7 @@ def _operators(savepoint: OpenSavepoint) -> Iterator[Row]:
         yield {
             "id": each.id,
             "name": mask_secrets(shown_name(each)),
-            "uid": mask_secrets(each.uid) or None,
+            "uid": mask_secrets(printable(each.uid)) or None,
             "parallelism": each.parallelism,
             "max_parallelism": each.max_parallelism,
             "keyed_bytes": each.keyed_size,
@@ -76,18 +76,19 @@ def _sources(savepoint: OpenSavepoint) -> Iterator[Row]:
         if each.coordinator is None or not any(state.name == SPLITS for lists in each.lists for state in lists.lists):
             continue
         head = {"operator_id": each.id, "operator": mask_secrets(shown_name(each))}
-        try:
-            found = positions(each, savepoint.path)
-        except SavepointUnreadable as error:
-            yield {**head, "status": mask_secrets(f"cannot be read: {error}")}
-            continue
+        unknown = "a connector whose positions cannot be read"
+        with naming_file(f"{savepoint.path}: {head['operator']}"):
+            try:
+                found = positions(each, savepoint.path)
+            except UnknownForm as error:
+                found, unknown = None, f"cannot be read: {error}"
         if found is None:
-            yield {**head, "status": "a connector whose positions cannot be read"}
+            yield {**head, "status": unknown}
         elif isinstance(found, FilesRead):
             yield from ({**head, "connector": "filesystem", **row} for row in _files(found))
         else:
             for part in found:
-                place = {"split": part.topic, "partition": part.partition, "position": part.offset}
+                place = {"split": printable(part.topic), "partition": part.partition, "position": part.offset}
                 yield {**head, "connector": "kafka", **place, "status": "read" if part.offset >= 0 else "not read"}
 
 

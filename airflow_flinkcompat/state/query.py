@@ -81,7 +81,7 @@ def tables_in_sql(savepoints: Mapping[str, OpenSavepoint]) -> Iterator[duckdb.Du
 
     Errors of DuckDB in the block are raised as QueryFailed, or as SavepointUnreadable if a file is damaged.
     """
-    stored: list[_StoredTable] = []
+    read: list[_StoredTable | _MetadataStream] = []
     with (
         TemporaryDirectory(prefix="flinkcompat-state-") as folder,
         duckdb.connect(":memory:", config={"enable_external_access": "false", "temp_directory": folder}) as connection,
@@ -90,15 +90,16 @@ def tables_in_sql(savepoints: Mapping[str, OpenSavepoint]) -> Iterator[duckdb.Du
         for schema, savepoint in savepoints.items():
             connection.execute(f"CREATE SCHEMA IF NOT EXISTS \"{schema}\"; SET schema = '{schema}'")
             for table in savepoint.tables:
-                stored.append(_StoredTable(table))
+                read.append(_StoredTable(table))
                 computed = "".join(f', {expression} AS "{column}"' for column, expression in table.computed.items())
-                connection.from_arrow(stored[-1]).project(f"*{computed}").create_view(table.name)
+                connection.from_arrow(read[-1]).project(f"*{computed}").create_view(table.name)
             for each in (OPERATORS, SOURCES):
-                connection.from_arrow(_MetadataStream(each, savepoint)).create_view(each.name)
+                read.append(_MetadataStream(each, savepoint))
+                connection.from_arrow(read[-1]).create_view(each.name)
         try:
             yield connection
         except (duckdb.Error, pa.ArrowException) as error:
-            damaged = next((table.error for table in stored if table.error is not None), None)
+            damaged = next((table.error for table in read if table.error is not None), None)
             if damaged is not None:
                 raise damaged from None
             raise QueryFailed(str(error)) from None
@@ -149,16 +150,21 @@ class _TableScan:
             raise
 
 
-@dataclass(frozen=True)
+@dataclass
 class _MetadataStream:
     """A table about a savepoint, which is read if a query uses it."""
 
     table: MetadataTable
     savepoint: OpenSavepoint
+    error: SavepointUnreadable | None = None
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         reader = pa.RecordBatchReader.from_batches(self.table.schema, self._batches())
         return reader.__arrow_c_stream__(requested_schema)
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
-        yield from self.table.read(self.savepoint).to_batches()
+        try:
+            yield from self.table.read(self.savepoint).to_batches()
+        except SavepointUnreadable as error:
+            self.error = error
+            raise

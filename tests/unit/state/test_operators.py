@@ -6,8 +6,18 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from airflow_flinkcompat.savepoint.binary import write_int
-from airflow_flinkcompat.savepoint.metadata import Inline, ListState, OperatorLists, OperatorState, SubtaskState
+import pytest
+
+from airflow_flinkcompat.savepoint.binary import SavepointUnreadable, write_int
+from airflow_flinkcompat.savepoint.metadata import (
+    Handle,
+    Inline,
+    ListState,
+    OperatorLists,
+    OperatorState,
+    StateFile,
+    SubtaskState,
+)
 from airflow_flinkcompat.savepoint.source_positions import PartitionRead, with_partitions
 from airflow_flinkcompat.savepoint.store import read_metadata
 from airflow_flinkcompat.state import OPERATORS, SOURCES, OpenSavepoint, compare, open_savepoint, operator_state, query
@@ -102,14 +112,38 @@ def test_positions_of_other_connectors_are_unknown(tmp_path: Path) -> None:
     assert row["status"] == "a connector whose positions cannot be read"
 
 
-def test_a_damaged_position_is_a_status(tmp_path: Path) -> None:
-    def damaged(operator: OperatorState) -> OperatorState:
+def test_an_unknown_version_is_a_status(tmp_path: Path) -> None:
+    def newer(operator: OperatorState) -> OperatorState:
         if operator.coordinator is None:
             return operator
         return replace(operator, coordinator=Inline("c", write_int(9)))
 
-    (row,) = SOURCES.read(changed(tmp_path, damaged)).to_pylist()
+    (row,) = SOURCES.read(changed(tmp_path, newer)).to_pylist()
     assert row["status"] == "cannot be read: coordinator state has version 9, which is not supported"
+
+
+@pytest.mark.parametrize(
+    ("coordinator", "reason"),
+    [
+        (StateFile("gone", 9, relative=True), r"/gone cannot be read from here \(FileNotFoundError\)"),
+        (Inline("c", write_int(1) + b"\0"), "it is damaged or truncated: 4 bytes are missing at byte 4"),
+        (enumerator(file_split("/\ud800")), "the path of a file is not valid text"),
+    ],
+)  # fmt: skip
+def test_a_missing_or_damaged_position_names_its_source(
+    coordinator: Handle | bytes, reason: str, tmp_path: Path
+) -> None:
+    def damaged(operator: OperatorState) -> OperatorState:
+        if operator.coordinator is None:
+            return operator
+        made = Inline("c", coordinator) if isinstance(coordinator, bytes) else coordinator
+        return replace(operator, coordinator=made)
+
+    savepoint = changed(tmp_path, damaged)
+    with pytest.raises(SavepointUnreadable, match=f"{tmp_path}: Source: orders: .*{reason}"):
+        SOURCES.read(savepoint)
+    with pytest.raises(SavepointUnreadable, match=reason), query(savepoint, "FROM _sources") as result:
+        result.reader().read_all()
 
 
 def test_rows_that_wait_in_a_sink(tmp_path: Path) -> None:
