@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from airflow_flinkcompat.exec_graph.exec_node import row_type
 from airflow_flinkcompat.exec_graph.from_savepoint import namespace_of
-from airflow_flinkcompat.exec_graph.layout import CallPart, NamedState, StateField, StateLayout, StateNamespace
+from airflow_flinkcompat.exec_graph.layout import CallPart, NamedState, StateField, StateLayout, StateNamespace, Stored
 from airflow_flinkcompat.exec_graph.windows import SlicedWindow
 from airflow_flinkcompat.plan.nodes import WindowKind
 from airflow_flinkcompat.savepoint.batches import EntryForm, EntryPart, StoredColumn
@@ -24,6 +24,11 @@ _WINDOWS: Mapping[StateNamespace, tuple[str, ...]] = {
     StateNamespace.WINDOW: ("window_start", "window_end"),
 }
 _VALUES = {"Int": "INT", "Long": "BIGINT", "Boolean": "BOOLEAN"}
+_TIMES = re.compile(
+    r"inputState|dataState|right|timer|eventQueuesStateName|sharedBuffer-events-count|IntervalJoin.+|cleanup-timestamp|"
+    r"lastTriggeringTsState|smallestTSState|cleanupTsState|.+OverCleanupTime"
+)
+"""Names of states whose number outside of a row is a time in milliseconds."""
 _SESSION = "TimeWindow"
 """Serializer of the keys and values in the map from each session to the window that stores its values."""
 _REPRESENTATIVE = "stored_"
@@ -75,10 +80,8 @@ def entry_form(number: int, prefix: int, state: NamedState, layout: StateLayout)
     elif map_key is not None and map_key.form == _SESSION:
         columns += _window(part, "window")
     elif map_key is not None:
-        name, type = (
-            (fields[0][0], fields[0][1].type) if len(fields) == 1 else ("map_key", _VALUES.get(map_key.form, ""))
-        )
-        columns.append(StoredColumn(name, _outside(type), part))
+        name = fields[0][0] if len(fields) == 1 else "map_key"
+        columns.append(StoredColumn(name, _outside(map_key, state), part))
     in_key = {column.name for column in columns}
     if state.time_to_live:
         columns.append(StoredColumn(LAST_ACCESS, _MILLIS, EntryPart.STAMP))
@@ -126,8 +129,7 @@ def _of_value(state: NamedState, in_key: Container[str]) -> Iterator[StoredColum
         if state.counts_matches:
             yield StoredColumn("matches", "INT", EntryPart.WHOLE, 4)
     else:
-        type = value.fields[0].type if value.form == "value" else _VALUES.get(value.form, "")
-        yield StoredColumn("value", _outside(type), EntryPart.WHOLE)
+        yield StoredColumn("value", _outside(value, state), EntryPart.WHOLE)
 
 
 def _stored(name: str, type: str, place: int) -> Iterator[StoredColumn]:
@@ -154,7 +156,7 @@ def window_columns(form: EntryForm) -> list[StoredColumn]:
         each
         for each in form.columns
         if (each.part is EntryPart.NAMESPACE and not each.name.startswith(_REPRESENTATIVE))
-        or (each.part is EntryPart.MAP_KEY_VALUE and each.type == _MILLIS)
+        or (each.part is EntryPart.MAP_KEY_VALUE and each.name.startswith("window_"))
     ]
 
 
@@ -230,8 +232,12 @@ def average(total: StoredColumn, count: str) -> str:
     return f"CASE WHEN {known} THEN CAST({text} AS DECIMAL({_DIGITS}, {digits})) END"
 
 
-def _outside(type: str) -> str:
+def _outside(stored: Stored, state: NamedState) -> str:
     """The type of a value outside of a row; bytes if its form was not measured."""
+    if stored.form == "Long" and _TIMES.fullmatch(state.name):
+        return _MILLIS
+    of_column = stored.form == "value" or (stored is state.map_key and len(stored.fields) == 1)
+    type = stored.fields[0].type if of_column else _VALUES.get(stored.form, "")
     return type if split_type(type)[0] in _MEASURED else "BYTES"
 
 

@@ -53,6 +53,35 @@ def test_columns_outside_of_the_result_have_names(name: str, table: str, columns
     assert "BYTES" not in found.describe()["columns"].values()
 
 
+@pytest.mark.parametrize(
+    ("name", "state", "column"),
+    [
+        ("over", "inputState", "map_key"),
+        ("over", "lastTriggeringTsState", "value"),
+        ("over", "cleanupTsState", "value"),
+        ("over-expiring", "RowTimeUnboundedOverCleanupTime", "value"),
+        ("interval-join", "IntervalJoinLeftCache", "map_key"),
+        ("interval-join", "IntervalJoinLeftTimerState", "value"),
+        ("temporal-join", "right", "map_key"),
+        ("temporal-join-expiring", "cleanup-timestamp", "value"),
+        ("matched", "eventQueuesStateName", "map_key"),
+        ("sorted", "dataState", "map_key"),
+    ],
+)
+def test_a_time_that_is_stored_as_a_number_is_a_timestamp(name: str, state: str, column: str) -> None:
+    tables = open_savepoint(str(SAVEPOINTS / "2.3" / name)).tables
+    (table,) = (table for table in tables if table.state == state)
+    assert table.describe()["columns"][column] == "TIMESTAMP(3)"
+    assert all(summary.windows is None for summary in summarize(open_savepoint(table.path)))
+
+
+def test_numbers_of_rows_are_no_times() -> None:
+    for name, state, column in (("temporal-join", "left", "map_key"), ("temporal-join", "next-index", "value")):
+        tables = open_savepoint(str(SAVEPOINTS / "2.3" / name)).tables
+        (table,) = (table for table in tables if table.state == state)
+        assert table.describe()["columns"][column] == "BIGINT"
+
+
 def test_a_script_of_another_job_gives_no_names() -> None:
     (table, *_) = open_savepoint(str(FOLDER / HOP / "old"), predicted(CASES[0])).tables
     assert table.columns[:3] == ("key_0", "window_end", "field_0")
