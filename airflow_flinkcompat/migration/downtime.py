@@ -34,9 +34,9 @@ class Rewriting(StrEnum):
 
 REWRITE_RATES: Mapping[Rewriting, float] = {
     Rewriting.COPIED: 230,
-    Rewriting.FIXED: 190,
-    Rewriting.TEXTS: 160,
-    Rewriting.MOVED: 110,
+    Rewriting.FIXED: 160,
+    Rewriting.TEXTS: 130,
+    Rewriting.MOVED: 100,
     Rewriting.MERGED: 45,
 }
 """MB of the old savepoint that one core writes and reads back in a second, with compiled loops."""
@@ -48,10 +48,10 @@ PLAIN_RATES: Mapping[Rewriting, float] = {
     Rewriting.MERGED: 1,
 }
 """The same without numba."""
-STOP_SECONDS, STOP_RATE = 1, 80
+STOP_SECONDS, STOP_RATE = 1, 60
 """Seconds of a stop without state, and MB that a subtask stores in a second."""
-START_SECONDS, START_RATE = 2, 8
-"""Seconds of a start without state, and MB that a subtask restores in a second."""
+START_SECONDS, START_RATE = 2, 30
+"""Seconds of a start without state, and MB that a subtask restores in a second, if compressed."""
 _MB = 1_000_000
 
 

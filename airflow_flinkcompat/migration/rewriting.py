@@ -58,7 +58,7 @@ class OperatorRewriting:
 
     Attributes:
         source: Path or URI of the old savepoint.
-        header: Header of the new operator, with uncompressed key groups.
+        header: Header of the new operator, which declares compressed key groups.
         widths: Number of key groups of the old and of the new operator.
         now: Last access timestamp, in milliseconds since 1970, of values that gain such a timestamp.
         slices: Assignment of stored slices to new windows; None if windows are unchanged.
@@ -142,6 +142,17 @@ class OperatorRewriting:
     def _counts_by_name(self, counts: Sequence[int]) -> Mapping[str, int]:
         named = zip(self.header.states, counts, strict=True)
         return {state.name: count for state, count in named if count}
+
+
+def compressed_copy(stored: KeyGroups, source: str, target: str) -> KeyGroups:
+    """Copy a file of keyed state to a folder, with compressed key groups."""
+    with (
+        open_keyed(stored, source) as file,
+        KeyedFileWriter(UPath(target), file.header.with_compression(True), stored.numbers) as writer,
+    ):
+        for number, group in file.groups():
+            writer.group(number, [group])
+        return writer.finish()
 
 
 def rewritten_group(

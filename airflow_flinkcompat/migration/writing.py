@@ -23,7 +23,7 @@ from airflow_flinkcompat.exec_graph.rewriting import StateRewrite
 from airflow_flinkcompat.migration.computed import ComputedOperator, Differences, StateComputer
 from airflow_flinkcompat.migration.entries import entry_rewrites, entry_union, key_change
 from airflow_flinkcompat.migration.fields import NotMigratable
-from airflow_flinkcompat.migration.rewriting import OperatorRewriting
+from airflow_flinkcompat.migration.rewriting import OperatorRewriting, compressed_copy
 from airflow_flinkcompat.migration.slices import merge_operator_state, reached, slices, watermarks
 from airflow_flinkcompat.migration.target_folder import TargetFolder
 from airflow_flinkcompat.migration.verifying import verify
@@ -280,7 +280,10 @@ class _Writing:
                 )
             return state, {}
         if made.effect is not RestoreEffect.REWRITTEN and new.max_parallelism == old.max_parallelism:
-            carried = tuple(self._keys(each, own) for each, own in zip(subtasks or (), old.subtasks or (), strict=True))
+            carried = tuple(
+                replace(each, keyed=own.keyed and compressed_copy(own.keyed, self._source, self.target.path))
+                for each, own in zip(subtasks or (), old.subtasks or (), strict=True)
+            )
             return replace(state, subtasks=carried), {}
         widths = old.max_parallelism, new.max_parallelism
         header = self._header(new, made)
@@ -368,9 +371,6 @@ class _Writing:
         lists, content = merge_operator_state(stored)
         handle = self.target.copy(StoredContent("lists", len(content), BytesIO(content)))
         return SubtaskState(index, replace(lists, handle=handle))
-
-    def _keys(self, subtask: SubtaskState, old: SubtaskState) -> SubtaskState:
-        return replace(subtask, keyed=old.keyed and replace(old.keyed, handle=self._carried(old.keyed.handle)))
 
     def _carried(self, handle: Handle | None) -> Handle | None:
         """Copy a file to the new folder. Flink may delete the files of a savepoint that the new job claims."""

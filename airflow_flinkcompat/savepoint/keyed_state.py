@@ -66,10 +66,10 @@ class KeyedHeader:
     states: tuple[KeyedState, ...]
     stored: bytes
 
-    @property
-    def uncompressed(self) -> KeyedHeader:
-        stored = self.stored[:_COMPRESSED] + b"\0" + self.stored[_COMPRESSED + 1 :]
-        return replace(self, compressed=False, stored=stored)
+    def with_compression(self, compressed: bool) -> KeyedHeader:
+        """Return the header of a file with compressed or uncompressed key groups."""
+        stored = self.stored[:_COMPRESSED] + bytes([compressed]) + self.stored[_COMPRESSED + 1 :]
+        return replace(self, compressed=compressed, stored=stored)
 
 
 class Entry(NamedTuple):
@@ -225,22 +225,26 @@ def open_keyed(stored: KeyGroups, path: str) -> Iterator[KeyedFile]:
 
 
 def keyed_headers(operator: OperatorState, path: str) -> Iterator[KeyedHeader]:
-    """Header of each subtask's keyed state, changed to declare uncompressed key groups."""
+    """Header of each subtask's keyed state, changed to declare compressed key groups.
+
+    Flink reads uncompressed key groups from a local file system with a system call for each number.
+    """
     for subtask in operator.subtasks or ():
         if subtask.keyed is not None:
             with open_keyed(subtask.keyed, path) as file:
-                header = file.header.uncompressed
+                header = file.header.with_compression(True)
             yield header
 
 
 class KeyedFileWriter:
     """Writer of keyed state, one key group after another; the metadata itself stores small content.
 
-    ``header``: the operator's header, which declares uncompressed key groups. ``groups``: numbers of the key groups.
+    ``header``: the operator's header; key groups are compressed if it declares this. ``groups``: numbers of the key
+    groups.
     """
 
     def __init__(self, folder: UPath, header: KeyedHeader, groups: range) -> None:
-        self._folder, self._groups = folder, groups
+        self._folder, self._groups, self._compressed = folder, groups, header.compressed
         self._name = str(uuid4())
         self._block = bytearray(header.stored)
         self._begins = [0] * len(groups)
@@ -260,6 +264,8 @@ class KeyedFileWriter:
         if self._begins[number - self._groups.start]:
             raise SavepointUnreadable(f"key group {number} is stored twice")
         begin = self._written + len(self._block)
+        if self._compressed and (whole := b"".join(content)):
+            content = (bytes(cramjam.snappy.compress(whole)),)
         for piece in content:
             self._block += piece
             if len(self._block) >= _BLOCK:

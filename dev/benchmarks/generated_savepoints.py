@@ -75,7 +75,7 @@ def _enlarged(
     by_row: dict[bytes, list[tuple[int, StoredKey, bytes]]] = {}
     for keyed in stored:
         with open_keyed(keyed, str(source)) as file:
-            header = file.header.uncompressed
+            header = file.header.with_compression(False)
             by_name = {state.name: state for state in layout_of(header).states}
             stated = {number: by_name.get(state.name) for number, state in enumerate(header.states)}
             timers = [state.kind is KeyedStateKind.TIMERS for state in header.states]

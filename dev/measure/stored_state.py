@@ -178,7 +178,7 @@ def written_again(path: str) -> Iterator[str]:
         for keyed in (each.keyed for each in operator.subtasks or () if each.keyed is not None):
             groups = range(keyed.first, keyed.first + len(keyed.begins))
             with open_keyed(keyed, path) as file:
-                stored, header = dict(file.groups()), file.header.uncompressed
+                stored, header = dict(file.groups()), file.header.with_compression(False)
                 content = read_handle(keyed.handle, path)
             for change in (_copied(header), _rebuilt(header)):
                 with (

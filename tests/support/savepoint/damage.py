@@ -104,7 +104,7 @@ def _damaged(chance: random.Random, keyed: KeyGroups, path: str) -> tuple[tuple[
     with open_keyed(keyed, path) as file:
         header, groups = file.header, dict(file.groups())
     compressed = header.compressed if chance.random() < 0.7 else not header.compressed
-    head = bytearray(header.uncompressed.stored)
+    head = bytearray(header.stored)
     head[4] = compressed
     place = chance.random()
     if place < 0.1 or not groups:

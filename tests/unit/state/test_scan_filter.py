@@ -103,7 +103,7 @@ def header() -> KeyedHeader:
         if subtask.keyed is not None
     )
     with open_keyed(keyed, path) as file:
-        return file.header.uncompressed
+        return file.header.with_compression(False)
 
 
 def table(types: Sequence[str], keys: Sequence[Sequence[Any]], folder: Path | None = None) -> StateTable:
