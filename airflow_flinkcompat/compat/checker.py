@@ -288,7 +288,10 @@ def _planned_report(
     if compared is None and prediction.refusal is None:
         return replace(read, ground=f"{UNDECIDED} {prediction.flink}")
     report = planned()
-    decides = prediction.refuses_script or ((compared is None or compared.decides) and not report.is_refused)
+    if prediction.refuses_script or (compared is not None and compared.decides_upgrade):
+        decides = report.outcome is not Outcome.UNKNOWN
+    else:
+        decides = (compared is None or compared.decides) and not report.is_refused
     ground = f"{PLANNED if decides else UNDECIDED} {prediction.flink}"
     if prediction.stand_ins:
         ground += f" with stand-ins for {', '.join(prediction.stand_ins)}"

@@ -209,10 +209,7 @@ class RestoreVerdict:
         """True if the diff has a known effect: a refusal, wrong rows, or a correct restore of all state."""
         prediction, found = self.prediction, self.compared.restore
         refused = prediction is not None and prediction.refusal is not None
-        lost = (
-            self.decides_upgrade and prediction is not None and bool(prediction.restore.having(RestoreEffect.DROPPED))
-        )
-        return refused or lost or found.worst_effect.consequence is not None or self.is_proven
+        return refused or found.worst_effect.consequence is not None or self.is_proven
 
     @property
     def decides_upgrade(self) -> bool:

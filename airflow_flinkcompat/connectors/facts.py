@@ -12,6 +12,8 @@ from enum import StrEnum
 from fnmatch import fnmatchcase
 
 EARLIEST, LATEST, TIMESTAMP = "earliest", "latest", "timestamp"
+PART_OF_FLINK = "part of Flink"
+"""The release of a connector that Flink's distribution contains."""
 MILLIS, ISO = "{millis}", "{iso}"
 """Placeholders for a time in an option: milliseconds since 1970, or ISO 8601 in UTC with milliseconds."""
 

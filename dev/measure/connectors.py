@@ -292,9 +292,7 @@ def artifact_data(artifact: Artifact, tables: Mapping[str, Any]) -> dict[str, An
     at_hand = replace(installed, classpath=(*installed.classpath, *files))
     with tempfile.TemporaryDirectory() as folder, flink(artifact.line, files) as asked:
         daemon = Daemon(at_hand)
-        # Tables are made as they are planned, where the planner's process may write.
-        writable = Path("/dev/shm") if strictest(network=False).own_files else Path(folder)
-        bench = Bench(artifact, daemon, asked, writable)
+        bench = Bench(artifact, daemon, asked, _writable(folder))
         found: dict[str, Any] = {}
         try:
             more = [f"{name}={each}" for name, classes in artifact.options.items() for each in classes]
@@ -315,13 +313,18 @@ def artifact_data(artifact: Artifact, tables: Mapping[str, Any]) -> dict[str, An
     return {"line": artifact.line, "connectors": found}
 
 
+def _writable(folder: str) -> Path:
+    """The folder for tables that are made as they are planned, where the planner's process may write."""
+    return Path("/dev/shm") if strictest(network=False).own_files else Path(folder)
+
+
 def loading(artifact: Artifact, tables: Mapping[str, Any], line: str) -> dict[str, dict[str, str]]:
     """By connector and use of a table, why a line of Flink does not plan with the artifact; "" if it does."""
     installed = install(line)
     daemon = Daemon(replace(installed, classpath=(*installed.classpath, *artifact.files())))
     found: dict[str, dict[str, str]] = {}
     with tempfile.TemporaryDirectory() as folder:
-        bench = Bench(artifact, daemon, None, Path(folder))
+        bench = Bench(artifact, daemon, None, _writable(folder))
         try:
             for connector in artifact.tables:
                 table = Table(**tables[connector])

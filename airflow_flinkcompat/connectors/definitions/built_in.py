@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from airflow_flinkcompat.connectors.facts import (
     EARLIEST,
+    PART_OF_FLINK,
     ConnectorFacts,
     Known,
     LookupFacts,
@@ -49,7 +50,7 @@ CONNECTORS = (
             ids=("sinks-unchanged",),
             document="PrintTableSinkFactory: rows are written as they arrive",
         ),
-        releases="part of Flink",
+        releases=PART_OF_FLINK,
     ),
     ConnectorFacts(
         ("blackhole",),
@@ -63,7 +64,7 @@ CONNECTORS = (
             ids=("sk-stateless-blackhole-print",),
             document="BlackHoleTableSinkFactory: rows are dropped, and the row before an update is not requested",
         ),
-        releases="part of Flink",
+        releases=PART_OF_FLINK,
     ),
     ConnectorFacts(
         ("datagen",),
@@ -89,7 +90,7 @@ CONNECTORS = (
             startup=_MADE,
             document="DataGenTableSource: SupportsLimitPushDown",
         ),
-        releases="part of Flink",
+        releases=PART_OF_FLINK,
     ),
     ConnectorFacts(
         ("faker",),
@@ -124,7 +125,7 @@ CONNECTORS = (
             document="TestValuesTableFactory: a connector of Flink's own tests, which no deployed job can load",
         ),
         lookup=LookupFacts(document="TestValuesTableFactory: the option async selects the mode"),
-        releases="part of Flink",
+        releases=PART_OF_FLINK,
     ),
     ConnectorFacts(
         ("filesystem",),
@@ -181,7 +182,7 @@ CONNECTORS = (
             "commits partitions or ends the stream",
         ),
         formats=("format",),
-        releases="part of Flink",
+        releases=PART_OF_FLINK,
         reads_older_state="FileSourceSplitSerializer and PendingSplitsCheckpointSerializer of Flink have version 1 on "
         "every line, and BucketStateSerializer reads versions 1 and 2",
     ),

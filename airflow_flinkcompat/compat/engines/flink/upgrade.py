@@ -108,8 +108,10 @@ def judged_by_planners(
     ids = tuple(_fewest(rows, {name: each for run in upgrades().values() for name, each in run.items()}))
     assumed = sorted({each.table for each in connectors if not each.connector})
     words = f"; assumed for tables without a declared connector: the new line reads its state ({', '.join(assumed)})"
+    jars = sorted({f"{each.connector} ({each.release})" for each in connectors if each.release})
+    also = f"; replace the jars of these connectors: {', '.join(jars)}"
     verdict = inferred(Outcome.COMPATIBLE, _PLANNED, ids=ids or tuple(_any_right()))
-    return (Judged(f"{lines}: {planned}{words if assumed else ''}", verdict),)
+    return (Judged(f"{lines}: {planned}{words if assumed else ''}{also if jars else ''}", verdict),)
 
 
 _PLANNED = "plans of both lines, and a dry restore"

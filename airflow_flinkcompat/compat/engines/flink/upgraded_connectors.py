@@ -14,7 +14,7 @@ from airflow_flinkcompat.compat.engines.flink import lookups
 from airflow_flinkcompat.compat.evidence import RIGHT, upgrades
 from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.connectors import registry
-from airflow_flinkcompat.connectors.facts import ConnectorFacts, SinkState, SourceState, TableUse
+from airflow_flinkcompat.connectors.facts import PART_OF_FLINK, ConnectorFacts, SinkState, SourceState, TableUse
 from airflow_flinkcompat.exec_graph.exec_node import CompiledPlan, last_name
 from airflow_flinkcompat.exec_graph.from_compiled import QUERY_SINK, lookups_of, sinks_of, sources_of
 from airflow_flinkcompat.exec_graph.model import RestoreEffect
@@ -41,6 +41,7 @@ class ConnectorEffect:
         effect: ``RIGHT``, ``REFUSED_AT_SUBMIT`` without a release for the new line, or ``UNKNOWN``.
         message: A sentence about the cause.
         row: The row of ``upgrades.json`` with the measured restores; "" without state or without restores.
+        release: The release for the new line that replaces the present jar; "" if the present jar may stay.
     """
 
     table: str
@@ -49,6 +50,7 @@ class ConnectorEffect:
     effect: RestoreEffect
     message: str = ""
     row: str = ""
+    release: str = ""
 
     @property
     def name(self) -> str:
@@ -154,7 +156,7 @@ def _judged(name: str, use: TableUse, table: Table | None, connector: str, chang
     if not connector:
         return ConnectorEffect(name, use, "", RestoreEffect.RIGHT, "no statement names the connector of this table")
     old, new = change.versions
-    facts = registry.catalogue().get(connector, ConnectorFacts((connector,)))
+    facts, release = registry.catalogue().get(connector, ConnectorFacts((connector,))), ""
     if old.startswith("1.") and not new.startswith("1."):
         if use in facts.not_on_flink_2:
             message = f"no release of the connector {connector} runs on Flink {new} ({facts.releases})"
@@ -162,12 +164,13 @@ def _judged(name: str, use: TableUse, table: Table | None, connector: str, chang
         if not facts.releases:
             message = f"no release of the connector {connector} of table {name} is known for Flink {new}"
             return ConnectorEffect(name, use, connector, RestoreEffect.UNKNOWN, message)
+        release = "" if facts.releases == PART_OF_FLINK else facts.releases
     row = "" if table is None else _row(table, use) or ""
     if row in restored_connectors():
-        return ConnectorEffect(name, use, connector, RestoreEffect.RIGHT, row=row)
+        return ConnectorEffect(name, use, connector, RestoreEffect.RIGHT, row=row, release=release)
     compacted = table is not None and _is_compacted(table)
     if (facts.reads_older_state and not compacted) or _is_without_state(connector, use, table):
-        return ConnectorEffect(name, use, connector, RestoreEffect.RIGHT)
+        return ConnectorEffect(name, use, connector, RestoreEffect.RIGHT, release=release)
     return ConnectorEffect(
         name, use, connector, RestoreEffect.UNKNOWN,
         f"the state of the connector {connector} of table {name} was not measured between lines of Flink",

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from importlib.resources import files
 
 import pytest
 
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.compat.changes.change import Change
-from airflow_flinkcompat.compat.engines.flink.upgraded_connectors import connector_effects
+from airflow_flinkcompat.compat.engines.flink.upgraded_connectors import ConnectorEffect, connector_effects
 from airflow_flinkcompat.connectors.registry import catalogue
 from airflow_flinkcompat.exec_graph.exec_node import read_plan
 from airflow_flinkcompat.exec_graph.from_compiled import QUERY_SINK
@@ -18,7 +19,9 @@ from airflow_flinkcompat.exec_graph.model import RestoreEffect
 RIGHT, REFUSED, UNKNOWN = RestoreEffect.RIGHT, RestoreEffect.REFUSED_AT_SUBMIT, RestoreEffect.UNKNOWN
 
 
-def effects(orders: str, totals: str = "'connector' = 'print'", lines: tuple[str, str] = ("1.20", "2.3")) -> list[str]:
+def judged(
+    orders: str, totals: str = "'connector' = 'print'", lines: tuple[str, str] = ("1.20", "2.3")
+) -> Sequence[ConnectorEffect]:
     script = "".join(
         f"CREATE TABLE {name} (customer STRING, amount BIGINT) WITH ({given});\n"
         for name, given in (("orders", orders), ("totals", totals))
@@ -28,7 +31,15 @@ def effects(orders: str, totals: str = "'connector' = 'print'", lines: tuple[str
     old, new = (Side(script, engine="flink", engine_version=each) for each in lines)
     examples = files("airflow_flinkcompat.exec_graph").joinpath("examples.json").read_text(encoding="utf-8")
     plan = json.dumps(json.loads(examples)["plan-equal"][0]).replace(QUERY_SINK, "totals")
-    return [f"{each.name}: {each.effect.name}" for each in connector_effects(Change(old, new), [read_plan(plan)])]
+    return connector_effects(Change(old, new), [read_plan(plan)])
+
+
+def effects(*tables: str, lines: tuple[str, str] = ("1.20", "2.3")) -> list[str]:
+    return [f"{each.name}: {each.effect.name}" for each in judged(*tables, lines=lines)]
+
+
+def releases(*tables: str, lines: tuple[str, str] = ("1.20", "2.3")) -> dict[str, str]:
+    return {each.connector: each.release for each in judged(*tables, lines=lines)}
 
 
 def connector(name: str, *options: str) -> str:
@@ -81,3 +92,9 @@ def test_a_table_without_a_declared_connector_has_an_assumed_one() -> None:
 def test_a_connector_without_a_release_names_its_list_of_releases() -> None:
     for name, facts in catalogue().items():
         assert not facts.not_on_flink_2 or facts.releases, name
+
+
+def test_an_upgrade_to_flink_2_replaces_the_jars_of_connectors() -> None:
+    given = connector("kafka")
+    assert releases(given) == {"kafka": "flink-sql-connector-kafka 5.0.0-2.2", "print": ""}
+    assert releases(given, lines=("2.2", "2.3")) == {"kafka": "", "print": ""}

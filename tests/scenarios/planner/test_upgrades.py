@@ -1,0 +1,111 @@
+"""Unchanged scripts on the planners of two lines: what each ends in, whatever this package reads in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from airflow_flinkcompat.compat import Consequence, Outcome, Report, Side
+from airflow_flinkcompat.model import InputError
+from airflow_flinkcompat.planner.daemon import close_all
+from airflow_flinkcompat.planner.installation import install
+from airflow_flinkcompat.planner.judgement import judge
+from dev.measure.measured import RIGHT, Restore, connectors
+from tests.support.nightly import sample
+
+pytestmark = pytest.mark.slow
+
+TABLES = """\
+CREATE TABLE orders (k STRING, v BIGINT, d DOUBLE, t TIMESTAMP(3), p AS PROCTIME(), WATERMARK FOR t AS t) WITH (
+  'connector' = '{}', 'topic' = 'o', 'properties.bootstrap.servers' = 'b:1', 'format' = 'json');
+CREATE TABLE totals (k STRING, x DOUBLE) WITH ('connector' = 'print');
+CREATE TABLE kept (k STRING, x DOUBLE, PRIMARY KEY (k) NOT ENFORCED) WITH (
+  'connector' = 'jdbc', 'url' = 'jdbc:postgresql://h/d', 'table-name' = 'kept');
+"""
+UPGRADES = [pair for pair in connectors() if pair.old_version and "kafka" not in pair.id]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def planners() -> Iterator[None]:
+    for line in ("1.20", "2.3"):
+        install(line)
+    yield
+    close_all()
+
+
+def upgraded(query: str, connector: str = "kafka") -> Report:
+    script = f"{TABLES.format(connector)}{query};\n"
+    old, new = (Side(script, engine="flink", engine_version=each, source="job.sql") for each in ("1.20", "2.3"))
+    return judge(old, new, "always")
+
+
+def ends(report: Report) -> tuple[Outcome, set[Consequence | None]]:
+    return report.outcome, {each.consequence for each in report.deciding}
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "INSERT INTO totals SELECT k, d FROM orders WHERE v IN (SELECT v + 1 FROM orders)",
+        "INSERT INTO totals SELECT k, SUM(d) FROM orders GROUP BY GROUPING SETS ((k), ())",
+        "SELECT k, COUNT(DISTINCT v) FILTER (WHERE d > 1) FROM orders GROUP BY CUBE (k, v)",
+    ],
+)
+def test_what_both_lines_plan_alike_is_compatible(query: str) -> None:
+    report = upgraded(query)
+    assert report.outcome is Outcome.COMPATIBLE, [each.message for each in report.deciding]
+    assert {each.effect for each in report.restored} == {"right"}
+
+
+@pytest.mark.parametrize(
+    ("query", "consequence", "operator", "effect"),
+    [
+        (
+            "INSERT INTO totals SELECT k, STDDEV_POP(d) FROM orders GROUP BY k",
+            Consequence.REFUSED_AT_RESTORE, "GroupAggregate", "refused at restore",
+        ),
+        (
+            "INSERT INTO totals SELECT k, d FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY t) AS n FROM "
+            "orders) WHERE n = 1",
+            Consequence.SILENTLY_WRONG, "Deduplicate", "silently wrong",
+        ),
+    ],
+)  # fmt: skip
+def test_state_that_the_new_line_does_not_read(
+    query: str, consequence: Consequence, operator: str, effect: str
+) -> None:
+    report = upgraded(query)
+    assert ends(report) == (Outcome.INCOMPATIBLE, {consequence})
+    assert (operator, effect) in {(each.operator, each.effect) for each in report.restored}
+
+
+def test_what_only_the_new_line_refuses_is_incompatible() -> None:
+    report = upgraded("INSERT INTO kept SELECT k, SUM(d) FROM orders GROUP BY k, v")
+    assert ends(report) == (Outcome.INCOMPATIBLE, {Consequence.REFUSED_AT_SUBMIT})
+    assert report.is_refused
+    assert "ON CONFLICT" in report.deciding[0].message
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["SELECT value FROM orders", "INSERT INTO kept SELECT k, d FROM orders ON CONFLICT DO NOTHING"],
+    ids=["both lines", "the old line"],
+)
+def test_what_the_old_line_refuses_runs_in_no_job(query: str) -> None:
+    with pytest.raises(InputError, match="refuses it"):
+        upgraded(query)
+
+
+def test_a_connector_without_a_release_is_refused_by_name() -> None:
+    report = upgraded("INSERT INTO totals SELECT k, SUM(d) FROM orders GROUP BY k", "faker")
+    assert ends(report) == (Outcome.INCOMPATIBLE, {Consequence.REFUSED_AT_SUBMIT})
+    assert ("orders (read, faker)", "refused at submit") in {(each.operator, each.effect) for each in report.restored}
+
+
+@pytest.mark.parametrize("pair", sample(UPGRADES, 6), ids=str)
+def test_planners_alone_say_how_measured_restores_ended(pair: Restore) -> None:
+    report = judge(*pair.sides(), "always")
+    assert report.is_planned
+    assert (report.outcome is Outcome.COMPATIBLE) is (pair.outcome == RIGHT)
+    assert report.outcome is not Outcome.UNKNOWN
