@@ -34,7 +34,7 @@ DEPLOYMENT_KEYS = (
     "deploy", "migrate", "rehearse", "backfill", "backfill_sent", "warm_restart",
 )  # fmt: skip
 """Keys of a deployment: the fields of ``airflow.operators.Deployment`` except its name."""
-_TABLES = ("defaults", "deployments", "stopped")
+_TABLES = ("defaults", "deployments", "stopped", "upgrade")
 _TOP = (*KEYS, *_TABLES)
 _PLACED = re.compile(r"[\w+.-]+:|~|\{")
 """Beginning of a path that does not start from the file's folder: a URI, a home folder or a template."""
@@ -57,6 +57,7 @@ class ProjectTables:
         stopped: Texts about stopped jobs, by the names of their deleted deployments.
         filled_elsewhere: The unchecked value of ``placeholders_filled_elsewhere``.
         network: The unchecked value of ``planner_network``; None if the file does not set it.
+        upgrade: The unchecked table ``[upgrade]``; None if the file has none.
     """
 
     path: Path
@@ -69,6 +70,7 @@ class ProjectTables:
     stopped: Mapping[str, Any] = field(default_factory=dict)
     filled_elsewhere: Any = False
     network: Any = None
+    upgrade: Mapping[str, Any] | None = None
 
 
 def find_project_file(start: Path) -> Path | None:
@@ -152,6 +154,7 @@ def tables_of(text: str, file: Path, called: str = "") -> ProjectTables | None:
         content.get("stopped", {}),
         content.get(FILLED_ELSEWHERE, False),
         content.get(NETWORK),
+        content.get("upgrade"),
     )
 
 

@@ -24,6 +24,7 @@ from airflow_flinkcompat.model.engine import ENGINE_FACTS
 from airflow_flinkcompat.project.file import DEPLOYMENT_KEYS, ProjectTables, flat_options, read_tables, unknown_key
 from airflow_flinkcompat.project.job_options import CHECK_KEYS, FILLED_ELSEWHERE, KEYS, NETWORK, JobOptions
 from airflow_flinkcompat.project.positions import TomlPositions
+from airflow_flinkcompat.project.upgrade import upgrade_of
 
 TEMPLATE = ("{{", "{%")
 _NOT_OF_PATHS = frozenset("\n\0")
@@ -133,6 +134,11 @@ def project_of(tables: ProjectTables, *, is_former: bool = False) -> ProjectFile
     filled = tables.filled_elsewhere
     if not isinstance(filled, bool):
         problems.append(f"{place(FILLED_ELSEWHERE)}: {FILLED_ELSEWHERE}: true or false is needed")
+    if tables.upgrade is not None:
+        try:
+            upgrade_of(tables)
+        except InputError as error:
+            problems.append(str(error))
     if problems:
         raise InputError("\n  ".join(problems))
     common = replace(common, filled_elsewhere=filled)

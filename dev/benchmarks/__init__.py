@@ -13,5 +13,6 @@ PROGRAMS = (
     "migration_downtime",
     "rehearsal",
     "start",
+    "upgrade",
 )
 """The programs that ``python -m dev.benchmarks`` lists and runs."""

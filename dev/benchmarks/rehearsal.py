@@ -92,6 +92,7 @@ class Script:
     script: str
     settings: Mapping[str, str]
     source: str
+    engine_version: str | None = None
 
 
 def cluster(gateway: SqlGateway, jobs: JobManager) -> Cluster:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import asdict
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -44,6 +45,7 @@ class FlinkHook(BaseHook):
     browser; default: ``jobmanager_url``) and ``ledger`` (URI). The keys of ``deploy.access`` configure access to both
     servers: ``ca_file``, ``client_cert``, ``proxy`` …, each with the prefix ``jobmanager_`` if the JobManager differs.
     ``planner_conn_id`` is a connection to a SQL Gateway of the same version, for a target that cannot plan scripts.
+    ``former_conn_id`` is the connection of an older line's cluster, from which redeploys move jobs to this cluster.
 
     Args:
         flink_conn_id: The id of the connection.
@@ -188,9 +190,30 @@ class FlinkHook(BaseHook):
         lookup = connection_lookup(self.get_connection)
         access = Access(self._address, self.access, place, lookup, mask_in_logs, self.get_hook)
         try:
-            return target_class(self.target_name).connect(access)
+            found = target_class(self.target_name).connect(access)
+            if self._former is None:
+                return found
+            from airflow_flinkcompat.deploy.two_lines import two_lines
+
+            return two_lines(self._former.get_conn(), found)
         except DeployError as error:
             raise AirflowFailException(str(error) if place in str(error) else f"{place}: {error}") from None
+
+    @property
+    def has_former(self) -> bool:
+        """True if redeploys move jobs from another cluster to this cluster."""
+        return self._former is not None
+
+    @cached_property
+    def _former(self) -> FlinkHook | None:
+        """The hook of the cluster from which jobs move to this cluster; None if no jobs move."""
+        conn_id = str(self._extra.get("former_conn_id") or "")
+        if conn_id == self.flink_conn_id:
+            raise AirflowFailException(
+                f"connection {conn_id!r}: former_conn_id names this connection itself: name the connection of the "
+                "cluster that ran the jobs before, or remove the key"
+            )
+        return FlinkHook(conn_id) if conn_id else None
 
     @contextmanager
     def rehearsal_cluster(self) -> Iterator[Cluster]:
@@ -235,7 +258,8 @@ class FlinkHook(BaseHook):
         for which, url in self._addresses.items():
             with suppress(AirflowFailException):  # the target does not need this address
                 addresses[which] = url()
-        return TargetLocation(self.target_name, addresses, self.access)
+        former = None if self._former is None else asdict(self._former.location())
+        return TargetLocation(self.target_name, addresses, self.access, former)
 
     def _address(self, which: str) -> str:
         """Address of one server of the target; without a known default, ``<which>_url`` in the extra."""
@@ -291,7 +315,9 @@ class FlinkHook(BaseHook):
         )
 
     def _ledger_of_connection(self) -> str | None:
-        return self._extra.get("ledger") if self.exists else None
+        if not self.exists:
+            return None
+        return self._extra.get("ledger") or (self._former._ledger_of_connection() if self._former else None)
 
     @cached_property
     def exists(self) -> bool:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from airflow_flinkcompat.airflow.operators.gated import gated_redeploy, redeploy_dag, redeploy_dags
     from airflow_flinkcompat.airflow.operators.migration import FlinkStateMigrationOperator, FlinkWarmRestartOperator
     from airflow_flinkcompat.airflow.operators.rehearsal import FlinkRestoreRehearsalOperator
+    from airflow_flinkcompat.airflow.operators.upgrade import upgrade_dag
     from airflow_flinkcompat.airflow.operators.watching import script_asset
     from airflow_flinkcompat.airflow.tasks.arguments import Template
     from airflow_flinkcompat.airflow.tasks.assets import deployment_asset, tables_alias
@@ -37,6 +38,7 @@ __all__ = [
     "redeploy_dags",
     "script_asset",
     "tables_alias",
+    "upgrade_dag",
 ]
 
 _HOMES = {
@@ -49,6 +51,7 @@ _HOMES = {
     ".deployments": ("Deployment", "DeploymentsError", "read_deployments"),
     ".gated": ("gated_redeploy", "redeploy_dag", "redeploy_dags"),
     ".migration": ("FlinkStateMigrationOperator", "FlinkWarmRestartOperator"),
+    ".upgrade": ("upgrade_dag",),
     ".watching": ("script_asset",),
     ".rehearsal": ("FlinkRestoreRehearsalOperator",),
 }

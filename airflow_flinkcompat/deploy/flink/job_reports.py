@@ -19,6 +19,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
+from urllib.parse import quote
 
 from airflow_flinkcompat.deploy.flink.jobmanager import JobManager, JobManagerError
 from airflow_flinkcompat.deploy.target import JobHistory, Snapshot, SnapshotStats, VertexState
@@ -70,6 +71,18 @@ def source_offsets(jobmanager: JobManager, job_id: str) -> dict[str, int]:
                     key = f"{match['topic']}/{match['partition']}"
                     offsets[key] = max(offsets.get(key, -1), int(float(row.get("value", -1))))
     return offsets
+
+
+def highest_metric(jobmanager: JobManager, job_id: str, name: str) -> float | None:
+    """The highest value of a metric among all subtasks of a job, or None if not reported."""
+    values: list[float] = []
+    for vertex in jobmanager.get(f"jobs/{job_id}").get("vertices", ()):
+        path = f"jobs/{job_id}/vertices/{vertex['id']}/subtasks/metrics"
+        ids = [row["id"] for row in jobmanager.get(path) if row["id"].rpartition(".")[2] == name]
+        for begin in range(0, len(ids), _METRICS_AT_ONCE):
+            asked = quote(",".join(ids[begin : begin + _METRICS_AT_ONCE]), safe=",")
+            values += [float(row["max"]) for row in jobmanager.get(f"{path}?get={asked}&agg=max")]
+    return max(values, default=None)
 
 
 def ever_ran(jobmanager: JobManager, job_id: str) -> bool | None:

@@ -40,6 +40,7 @@ from airflow_flinkcompat.deploy.target import (
     Verb,
 )
 from airflow_flinkcompat.deploy.targets import TargetLocation
+from airflow_flinkcompat.deploy.two_lines import open_target
 
 _ELASTIC = ("kubernetes.", "yarn.")
 
@@ -299,7 +300,7 @@ def main() -> int:
         if message.get("done"):
             return 0
         messages.append(message)
-    with TargetLocation(**json.loads(first)).open() as target:
+    with open_target(TargetLocation(**json.loads(first))) as target:
         return 1 if clean_up(Cluster(target).restore_test_target, Started.announced(messages)) else 0
 
 

@@ -48,12 +48,14 @@ class RestoreRefused(DeployError):
 
 
 class RunnableSide(Protocol):
-    """A version of a job: script, effective settings and source, as in ``compat.Side``."""
+    """A version of a job: script, effective settings, engine version and source, as in ``compat.Side``."""
 
     @property
     def script(self) -> str: ...
     @property
     def settings(self) -> Mapping[str, str]: ...
+    @property
+    def engine_version(self) -> str | None: ...
     @property
     def source(self) -> str: ...
 
@@ -106,7 +108,7 @@ class RestoreRunner:
 
     def check(self, version: RunnableSide, *, empty: bool = False) -> Checked:
         """Check that a version can run next to the live job. Raises CannotRehearse, TargetError."""
-        job = JobSpec(version.script, version.settings, source=version.source)
+        job = JobSpec(version.script, version.settings, engine_version=version.engine_version, source=version.source)
         return Checked(version, self._target.restore_test(job, self._private, empty=empty))
 
     def restore(

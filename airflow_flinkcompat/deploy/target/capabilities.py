@@ -249,6 +249,22 @@ class OffsetStatistics(Protocol):
 
 
 @runtime_checkable
+class JobMetrics(Protocol):
+    """A target that shows the metrics of a job's subtasks."""
+
+    def highest_metric(self, job: JobRef, name: str) -> float | None:
+        """The highest value of a metric among all subtasks of a job.
+
+        Args:
+            job: The job.
+            name: The last part of the metric's name, such as ``pendingRecords``.
+
+        Returns:
+            The value, or None if no operator of the job reports the metric.
+        """
+
+
+@runtime_checkable
 class SavepointStore(Protocol):
     """A target with savepoints at paths that users choose and read, and that can delete savepoints."""
 

@@ -50,12 +50,14 @@ class TargetLocation:
     """Everything that a process requires to open a target, as JSON values.
 
     ``target`` is the target's name. ``addresses`` contains the URLs of the target's parts (``gateway``,
-    ``jobmanager``). ``settings`` has the same content as in ``Access``, including secrets.
+    ``jobmanager``). ``settings`` has the same content as in ``Access``, including secrets. ``former`` is the location
+    of the cluster from which jobs move, as JSON values, or None if no jobs move (``two_lines.open_target`` opens both).
     """
 
     target: str = DEFAULT
     addresses: Mapping[str, str] = field(default_factory=dict)
     settings: Mapping[str, Any] | None = field(default=None, repr=False)
+    former: Mapping[str, Any] | None = field(default=None, repr=False)
 
     def open(self, lookup: Lookup | None = None) -> OpenTarget:
         """Open the target.

@@ -196,6 +196,9 @@ class JobManagerJobs(SavepointPaths, Closing):
     def source_offsets(self, job: JobRef) -> Mapping[str, int]:
         return job_reports.source_offsets(self._jobmanager, job)
 
+    def highest_metric(self, job: JobRef, name: str) -> float | None:
+        return job_reports.highest_metric(self._jobmanager, job, name)
+
     def cluster_options(self, job: JobRef | None = None) -> Mapping[str, str]:
         return job_reports.cluster_options(self._jobmanager)
 

@@ -1,0 +1,263 @@
+"""An upgrade in waves: the DAG, the decisions of its audit, and the health that the next wave waits for."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from airflow.providers.common.compat.sdk import AirflowFailException, AirflowSkipException, TaskDeferred
+from airflow.sdk import Connection
+
+from airflow_flinkcompat.airflow.hooks.flink import FlinkHook
+from airflow_flinkcompat.airflow.operators import DeploymentsError, upgrade, upgrade_dag
+from airflow_flinkcompat.airflow.triggers import health
+from airflow_flinkcompat.compat import Side
+from airflow_flinkcompat.deploy import Ledger
+from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry, JobStart
+from airflow_flinkcompat.deploy.target import JobHistory
+from airflow_flinkcompat.deploy.two_lines import TwoLines
+from tests.support.airflow.operators.fakes import Run, script
+from tests.support.airflow.operators.versions import DagSerialization
+from tests.support.deploy.fake_cluster import FakeCluster
+
+FILE = """\
+ledger = "ledger"
+
+[upgrade]
+from = "1.20"
+to = "2.3"
+flink_conn_id = "flink_23"
+wave = ["canary", "*"]
+hold = "1 min"
+lag = { pendingRecords = 100 }
+
+[defaults]
+flink_conn_id = "flink_120"
+check = { engine = "flink", engine_version = "1.20", planner = "never" }
+
+[deployments.orders]
+script = "orders.sql"
+
+[deployments."shop.clicks"]
+script = "clicks.sql"
+tags = ["canary"]
+
+[deployments.views]
+script = "views.sql"
+rehearse = true
+"""
+STATELESS = """\
+CREATE TABLE orders (shop STRING, price DOUBLE)
+  WITH ('connector' = 'filesystem', 'path' = '/in', 'format' = 'csv');
+CREATE TABLE prices (price DOUBLE) WITH ('connector' = 'print');
+INSERT INTO prices SELECT price FROM orders;
+"""
+NAMES = {"orders": "orders.sql", "shop.clicks": "clicks.sql", "views": "views.sql"}
+
+
+class Metered(FakeCluster):
+    """A cluster whose jobs report a metric."""
+
+    pending: float | None = None
+
+    def highest_metric(self, _job: str, name: str) -> float | None:
+        assert name == "pendingRecords"
+        return self.pending
+
+
+@dataclass
+class Fleet:
+    folder: Path
+    former: FakeCluster = field(default_factory=lambda: FakeCluster("1.20.3"))
+    new: Metered = field(default_factory=lambda: Metered("2.3.0"))
+    run: Run = field(default_factory=lambda: Run("run-1"))
+
+    def dag(self, **changes: str) -> Any:
+        text = FILE
+        for old, new in changes.items():
+            text = text.replace(old, new)
+        (self.folder / "flinkcompat.toml").write_text(text, encoding="utf-8")
+        return upgrade_dag(self.folder / "flinkcompat.toml")
+
+    def deployed(self, name: str, version: str = "1.20.3", text: str = STATELESS) -> None:
+        cluster = self.new if version.startswith("2.3") else self.former
+        job = cluster.run(f"{name}-{version}", name)
+        side = Side(text, engine="flink", engine_version=version)
+        Ledger(self.folder / "ledger", name).append(DeployedEntry(job=side, start=JobStart(job_id=job)))
+
+    def audit(self, **conf: Any) -> dict[str, tuple[str, str]]:
+        self.run.conf = conf
+        found = self.run.execute(self.dag().get_task("audit"))
+        self.run.pushed["audit", "return_value"] = found
+        return {name: (row["decision"], row["reason"]) for name, row in found.items()}
+
+
+@pytest.fixture
+def fleet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fleet:
+    fleet = Fleet(tmp_path)
+    extras = {"flink_23": {"former_conn_id": "flink_120"}, "flink_120": {"ledger": str(tmp_path / "ledger")}}
+    made = {
+        name: Connection(conn_id=name, conn_type="flink", extra=json.dumps(extra)) for name, extra in extras.items()
+    }
+    monkeypatch.setattr(FlinkHook, "get_connection", staticmethod(made.__getitem__))
+    both = TwoLines(fleet.former, fleet.new)
+    both.highest_metric = fleet.new.highest_metric  # type: ignore[attr-defined]
+    monkeypatch.setattr(FlinkHook, "get_conn", lambda self: both if self.has_former else fleet.former)
+    for name in NAMES.values():
+        (tmp_path / name).write_text(STATELESS, encoding="utf-8")
+    return fleet
+
+
+def test_waves_follow_each_other_and_jobs_too(fleet: Fleet) -> None:
+    dag = fleet.dag()
+    tasks = [task for task in dag.tasks if task.task_id.endswith(("turn", "healthy"))]
+    above = {task.task_id: sorted(task.upstream_task_ids) for task in tasks}
+    ends = ["deploy_first", "restart", "resume"]
+    assert above == {
+        "canary.shop__clicks.turn": ["audit"],
+        "canary.healthy": [f"canary.shop__clicks.{each}" for each in ends],
+        "rest.orders.turn": ["canary.healthy"],
+        "rest.views.turn": [f"rest.orders.{each}" for each in ends],
+        "rest.healthy": [f"rest.views.{each}" for each in ends],
+    }
+    check, rehearse = dag.get_task("canary.shop__clicks.check"), dag.get_task("rest.views.rehearse")
+    assert check.upstream_task_ids == {"canary.shop__clicks.turn"}
+    assert (check.flink_conn_id, check.engine_version, rehearse.flink_conn_id) == ("flink_23", "2.3", "flink_23")
+    assert [each.name for each in dag.get_task("rest.healthy").deployments] == ["shop.clicks", "orders", "views"]
+    assert {task.trigger_rule for task in tasks} == {"none_failed"}
+    assert DagSerialization.serialize_dag(dag)["max_active_runs"] == 1
+
+
+def test_a_mistake_is_an_import_error_with_its_place(fleet: Fleet) -> None:
+    with pytest.raises(DeploymentsError, match=r"flinkcompat.toml:8:1: upgrade.hold: '1 minute' is not a duration"):
+        fleet.dag(**{"1 min": "1 minute"})
+
+
+def test_deployments_without_tasks_are_listed_by_the_audit(fleet: Fleet) -> None:
+    dag = fleet.dag(**{'["canary", "*"]': '["canary"]', 'script = "orders.sql"': 'skript = "orders.sql"'})
+    assert dag.get_task("audit").left == {
+        "orders": "its table in the project file is unusable",
+        "views": "no wave contains it: add one of its tags or '*' to wave",
+    }
+
+
+def test_the_audit_lets_compatible_jobs_move(fleet: Fleet) -> None:
+    fleet.deployed("orders", text=script())
+    (fleet.folder / "orders.sql").write_text(script(size=5), encoding="utf-8")
+    fleet.deployed("shop.clicks")
+    fleet.deployed("views", "2.3.0")
+    found = fleet.audit()
+    assert {name: decision for name, (decision, _) in found.items()} == {
+        "orders": "held",
+        "shop.clicks": "moves",
+        "views": "moved",
+    }
+    assert found["orders"][1].startswith("incompatible: ")
+    assert found["views"][1] == "Flink 2.3 already runs job views-2.3.0"
+    dag = fleet.dag()
+    assert fleet.run.execute(dag.get_task("canary.shop__clicks.turn"))
+    for name, words in (("orders", "orders: held: incompatible"), ("views", "views: moved: Flink 2.3 already runs")):
+        with pytest.raises(AirflowSkipException, match=words):
+            fleet.run.execute(dag.get_task(f"rest.{name}.turn"))
+    assert fleet.audit(move=["orders"])["orders"][1].startswith("incompatible, but moves at the request of this run")
+
+
+def test_other_lines_and_unreadable_scripts_are_held_back(fleet: Fleet) -> None:
+    fleet.deployed("orders", "1.19.1")
+    fleet.deployed("views")
+    (fleet.folder / "views.sql").unlink()
+    assert fleet.audit() == {
+        "orders": ("held", "runs flink 1.19.1, not Flink 1.20"),
+        "shop.clicks": ("held", "was never deployed: deploy it on the new line with its own DAG"),
+        "views": ("held", "unreadable: views.sql: there is no such file"),
+    }
+
+
+def test_a_connection_of_another_line_is_refused(fleet: Fleet) -> None:
+    fleet.new.version = "2.2.0"
+    with pytest.raises(AirflowFailException, match=r"'flink_23' runs flink 2.2.0, but .* correct flink_conn_id or to"):
+        fleet.audit()
+
+
+def test_a_run_can_move_jobs_back_and_nothing_else(fleet: Fleet) -> None:
+    fleet.deployed("orders")
+    fleet.former.end("orders-1.20.3", "FINISHED")
+    job = fleet.new.run("moved", "orders", "file:/sp/1")
+    side = Side(STATELESS, engine="flink", engine_version="2.3.0")
+    ledger = Ledger(fleet.folder / "ledger", "orders")
+    ledger.append(DeployedEntry(job=side, start=JobStart("savepoint", "file:/sp/1", job_id=job)))  # type: ignore[arg-type]
+    assert fleet.audit(back=["orders"])["orders"] == ("held", "this run only moves jobs back")
+    dag = fleet.dag()
+    assert fleet.run.execute(dag.get_task("back")) == ["orders"]
+    head = ledger.head()
+    assert head is not None
+    assert (head.kind, head.job.engine_version, head.start.savepoint) == ("rolled-back", "1.20.3", "file:/sp/1")
+    assert (fleet.former.now[str(head.job_id)], fleet.new.now) == ("RUNNING", {"moved": "CANCELED"})
+    with pytest.raises(AirflowSkipException, match="only moves jobs back"):
+        fleet.run.execute(dag.get_task("rest.healthy"))
+    fleet.run.conf = {"back": ["order"]}
+    with pytest.raises(AirflowFailException, match=r"back: 'order' is not one of orders, shop\.clicks, views"):
+        fleet.run.execute(dag.get_task("back"))
+    fleet.run.conf = {}
+    with pytest.raises(AirflowSkipException, match="this run moves no job back"):
+        fleet.run.execute(dag.get_task("back"))
+
+
+def healthy(fleet: Fleet, monkeypatch: pytest.MonkeyPatch, after: float) -> bool:
+    """Whether the fleet is healthy so many seconds from now."""
+    clock = SimpleNamespace(time=lambda: time.time() + after)
+    monkeypatch.setattr(upgrade, "time", clock)
+    monkeypatch.setattr(health, "time", clock)
+    try:
+        fleet.run.execute(fleet.dag().get_task("rest.healthy"))
+    except TaskDeferred as deferred:
+        place, arguments = deferred.trigger.serialize()
+        assert (place, arguments["hold"], arguments["poll_interval"]) == (
+            f"{health.__name__}.FlinkHealthTrigger",
+            60,
+            3,
+        )
+        assert not health.FlinkHealthTrigger(**json.loads(json.dumps(arguments)))._is_decided()
+        return False
+    return True
+
+
+def test_a_wave_ends_when_its_jobs_were_healthy_for_a_while(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert healthy(fleet, monkeypatch, 0), "no job has moved"
+    fleet.deployed("shop.clicks", "2.3")
+    fleet.deployed("orders", "2.3.0")
+    assert not healthy(fleet, monkeypatch, 50)
+    assert healthy(fleet, monkeypatch, 65)
+    # A failure in the time that a job has for that begins the time anew.
+    fleet.new.job_histories["orders-2.3.0"] = JobHistory(failures=(time.time() + 10,))
+    assert not healthy(fleet, monkeypatch, 65)
+    assert healthy(fleet, monkeypatch, 75)
+    fleet.new.pending = 101
+    assert not healthy(fleet, monkeypatch, 30)
+    fleet.new.pending = 100
+    assert healthy(fleet, monkeypatch, 75)
+
+
+@pytest.mark.parametrize(
+    ("harm", "words"),
+    [
+        (lambda fleet: fleet.new.end("orders-2.3.0", "FAILED"), "orders: job orders-2.3.0 is FAILED"),
+        (lambda fleet: fleet.new.jobs.clear(), "orders: job orders-2.3.0 is unknown to the cluster"),
+        (lambda fleet: setattr(fleet.new, "pending", 101), "orders: pendingRecords is 101, above 100"),
+        (
+            lambda fleet: fleet.new.job_histories.update({"orders-2.3.0": JobHistory(failures=(time.time() + 64,))}),
+            "orders: job orders-2.3.0 failed and restarted: the reason is unknown",
+        ),
+    ],
+)
+def test_an_unhealthy_job_stops_the_fleet(fleet: Fleet, monkeypatch: pytest.MonkeyPatch, harm: Any, words: str) -> None:
+    fleet.deployed("orders", "2.3.0")
+    harm(fleet)
+    with pytest.raises(AirflowFailException, match="the fleet stops here, and later waves do not move") as raised:
+        healthy(fleet, monkeypatch, 65)
+    assert words in str(raised.value)
