@@ -53,7 +53,7 @@ FORMAT_NAMES = ("text", "markdown", "json", "html")
     "config",
     "jars",
     where="in all jobs",
-    engine_version="The new version of Flink, for instance 2.3.",
+    engine_version="The new version of Flink, for instance 2.3 (default: that of [upgrade] in the project file).",
     old_engine_version="The version that runs the jobs now (default: the version in the ledger or the project file).",
 )
 @format_option(*FORMAT_NAMES)
@@ -85,13 +85,15 @@ def upgrade_command(
     """  # noqa: D301  # click looks for the character itself
     with command_errors("upgrade", "deploy"):
         from airflow_flinkcompat.fleet.upgrade_report import RENDERERS
-        from airflow_flinkcompat.fleet.upgrades import FleetUpgrade, upgrades
+        from airflow_flinkcompat.fleet.upgrades import UpgradeSummary, upgrades
 
     files = parse_outputs(outputs, FORMAT_NAMES)
-    new_version, old_version = given.options.engine_version, given.old_engine_version
-    if new_version is None:
-        raise InputError("the new version is unknown: add --engine-version, such as --engine-version 2.3")
     project = with_catalogs(project_for(given.config, paths[0] if paths else Path()))
+    planned = None if project is None else project.upgrade
+    new_version = given.options.engine_version or (planned.new if planned else None)
+    old_version = given.old_engine_version or (planned.old if planned else None)
+    if new_version is None:
+        raise InputError(f"the new version is unknown: add --engine-version 2.3, or [upgrade] to a {FILE_NAME}")
     if paths and old_version is None and project is None:
         raise InputError(
             f"the version that runs the jobs now is unknown: add --old-engine-version, or engine_version = … to a "
@@ -103,7 +105,7 @@ def upgrade_command(
     )  # fmt: skip
     with command_errors("upgrade", "deploy"):
         jobs = read_jobs(asked)
-    fleet = FleetUpgrade(jobs.words, (old_version or "", new_version))
+    fleet = UpgradeSummary(jobs.words, (old_version or "", new_version))
     for job in upgrades(jobs):
         if folder is not None and job.edited is not None and job.edited.edits:
             _write(folder, job, asked.root)
@@ -118,13 +120,13 @@ def upgrade_command(
 
 
 def _write(folder: Path, job: JobUpgrade, root: Path) -> None:
-    """Write an edited script under the name of its job, inside of the folder."""
+    """Write an edited script under its path in the project, inside of the folder."""
     assert job.edited is not None
-    name = PurePosixPath(job.row.name)
+    name = PurePosixPath(job.edited.job.source)
     if name.is_absolute() or ".." in name.parts:
         name = PurePosixPath(name.name)
     path = folder / (name if name.suffix else name.with_suffix(".sql"))
-    if path.resolve() == (root / job.row.name).resolve():
-        raise InputError(f"--write {folder}: would replace the original script {job.row.name}: name another folder")
+    if path.resolve() == (root / name).resolve():
+        raise InputError(f"--write {folder}: would replace the original script {name}: name another folder")
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(job.edited.job.script, encoding="utf-8")

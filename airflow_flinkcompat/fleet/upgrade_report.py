@@ -16,7 +16,7 @@ from airflow_flinkcompat.compat.reports.markdown import code_span, plain_words
 from airflow_flinkcompat.compat.reports.render import WIDTH
 from airflow_flinkcompat.compat.reports.sections import format_inline
 from airflow_flinkcompat.fleet.audit.document import row_document
-from airflow_flinkcompat.fleet.upgrades import FleetUpgrade, JobUpgrade, Way
+from airflow_flinkcompat.fleet.upgrades import JobUpgrade, UpgradeSummary, Way
 
 SCHEMA = "flinkcompat-upgrade/1"
 MEANINGS: Mapping[Way, str] = {
@@ -40,21 +40,21 @@ code, pre { font-family: ui-monospace, monospace; font-size: .9em; white-space: 
 """
 
 
-def heading(fleet: FleetUpgrade) -> str:
+def heading(fleet: UpgradeSummary) -> str:
     """The title of a report."""
     old, new = fleet.lines
     lines = f"Flink {old} to {new}" if old else f"Flink {new}"
     return format_inline(f"Upgrade of {fleet.source}: {lines}")
 
 
-def sentence(fleet: FleetUpgrade) -> str:
+def sentence(fleet: UpgradeSummary) -> str:
     """The number of jobs for each way, on one line."""
     total = fleet.ways.total()
     counts = ", ".join(f"{fleet.ways[way]:,} {way}" for way in Way if fleet.ways[way])
     return f"{total:,} job{'' if total == 1 else 's'}" + (f": {counts}" if counts else "")
 
 
-def _in_order(fleet: FleetUpgrade) -> Iterator[tuple[Way, list[JobUpgrade]]]:
+def _in_order(fleet: UpgradeSummary) -> Iterator[tuple[Way, list[JobUpgrade]]]:
     for way in Way:
         if jobs := [job for job in fleet.jobs if job.way is way]:
             yield way, jobs
@@ -67,7 +67,7 @@ def _edits(job: JobUpgrade) -> Iterator[str]:
     yield from job.edited.ignored if job.edited else ()
 
 
-def render_text(fleet: FleetUpgrade) -> str:
+def render_text(fleet: UpgradeSummary) -> str:
     """Render a report for a terminal."""
     lines = [heading(fleet), ""]
     for way, jobs in _in_order(fleet):
@@ -87,7 +87,7 @@ def _wrapped(text: str) -> list[str]:
     )  # fmt: skip
 
 
-def render_markdown(fleet: FleetUpgrade) -> str:
+def render_markdown(fleet: UpgradeSummary) -> str:
     """Render a report for a pull request or a wiki."""
     lines = [f"### {plain_words(heading(fleet))}", "", f"{plain_words(sentence(fleet))}.", ""]
     lines += ["| way | jobs | meaning |", "|---|---:|---|"]
@@ -106,7 +106,7 @@ def _why(job: JobUpgrade) -> list[str]:
     return edits if job.way is Way.EDITED else [each for each in (job.reason, *edits) if each]
 
 
-def render_html(fleet: FleetUpgrade) -> str:
+def render_html(fleet: UpgradeSummary) -> str:
     """Render a report as one HTML page."""
     title = _html(heading(fleet))
     lines = [
@@ -145,7 +145,7 @@ def _html(text: str) -> str:
     return escape(format_inline(text), quote=True)
 
 
-def render_json(fleet: FleetUpgrade) -> str:
+def render_json(fleet: UpgradeSummary) -> str:
     """Render a report as JSON, with the verdict of each job as in the JSON of an audit."""
     document = {
         "schema": SCHEMA,
@@ -179,7 +179,7 @@ def render_json(fleet: FleetUpgrade) -> str:
     return json.dumps(document, ensure_ascii=False, indent=1) + "\n"
 
 
-RENDERERS: Mapping[str, Callable[[FleetUpgrade], str]] = {
+RENDERERS: Mapping[str, Callable[[UpgradeSummary], str]] = {
     "text": render_text,
     "markdown": render_markdown,
     "json": render_json,

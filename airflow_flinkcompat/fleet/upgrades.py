@@ -55,7 +55,7 @@ class JobUpgrade:
 
 
 @dataclass
-class FleetUpgrade:
+class UpgradeSummary:
     """Counts of all upgrades.
 
     Attributes:

@@ -24,7 +24,7 @@ from airflow_flinkcompat.model.engine import ENGINE_FACTS
 from airflow_flinkcompat.project.file import DEPLOYMENT_KEYS, ProjectTables, flat_options, read_tables, unknown_key
 from airflow_flinkcompat.project.job_options import CHECK_KEYS, FILLED_ELSEWHERE, KEYS, NETWORK, JobOptions
 from airflow_flinkcompat.project.positions import TomlPositions
-from airflow_flinkcompat.project.upgrade import upgrade_of
+from airflow_flinkcompat.project.upgrade import FleetUpgrade, upgrade_of
 
 TEMPLATE = ("{{", "{%")
 _NOT_OF_PATHS = frozenset("\n\0")
@@ -74,6 +74,7 @@ class ProjectFile:
         broken: Faults of each unusable deployment, one line each, by deployment name.
         stopped: A text about the stopped job of each deleted deployment, by name, with author, time and savepoint.
         network: Permission for connectors to connect while Flink plans; None if the file does not set it.
+        upgrade: The planned move of all jobs to another Flink line; None if the file does not plan one.
     """
 
     path: Path
@@ -85,6 +86,7 @@ class ProjectFile:
     broken: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     stopped: Mapping[str, str] = field(default_factory=dict)
     network: PlannerNetwork | None = None
+    upgrade: FleetUpgrade | None = None
 
     @property
     def folder(self) -> Path:
@@ -134,9 +136,10 @@ def project_of(tables: ProjectTables, *, is_former: bool = False) -> ProjectFile
     filled = tables.filled_elsewhere
     if not isinstance(filled, bool):
         problems.append(f"{place(FILLED_ELSEWHERE)}: {FILLED_ELSEWHERE}: true or false is needed")
+    upgrade = None
     if tables.upgrade is not None:
         try:
-            upgrade_of(tables)
+            upgrade = upgrade_of(tables)
         except InputError as error:
             problems.append(str(error))
     if problems:
@@ -160,6 +163,7 @@ def project_of(tables: ProjectTables, *, is_former: bool = False) -> ProjectFile
         broken,
         dict(tables.stopped),
         tables.network,
+        upgrade,
     )
 
 

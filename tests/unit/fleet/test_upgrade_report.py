@@ -9,7 +9,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from airflow_flinkcompat.fleet.audit.values import AuditResult, AuditRow, Cause
 from airflow_flinkcompat.fleet.upgrade_report import RENDERERS
-from airflow_flinkcompat.fleet.upgrades import FleetUpgrade, JobUpgrade, Way
+from airflow_flinkcompat.fleet.upgrades import JobUpgrade, UpgradeSummary, Way
 from airflow_flinkcompat.model import JobSpec, Span
 from airflow_flinkcompat.planner.upgrade_edits import Edit, EditedJob
 
@@ -25,8 +25,8 @@ RESULTS = {
 HOSTILE = "<script>alert(1)</script> | `x` # y"
 
 
-def fleet() -> FleetUpgrade:
-    found = FleetUpgrade("the scripts of jobs", ("1.20", "2.3"), notes=["skipped: 2 programs"])
+def fleet() -> UpgradeSummary:
+    found = UpgradeSummary("the scripts of jobs", ("1.20", "2.3"), notes=["skipped: 2 programs"])
     places = [Span("jobs/with edits.sql", line, 5, line, 9) for line in (2, 7)]
     edits = (
         Edit(20, places[0], "bitmap", "`bitmap`", "BITMAP is a reserved word in Flink 2.3, but not in Flink 1.20"),
@@ -61,7 +61,7 @@ def test_json_holds_every_edit_and_verdict() -> None:
 
 
 def test_names_and_messages_are_text_in_every_format() -> None:
-    found = FleetUpgrade("jobs", ("1.20", "2.3"))
+    found = UpgradeSummary("jobs", ("1.20", "2.3"))
     row = AuditRow(HOSTILE, AuditResult.UNKNOWN, ())
     found.add(JobUpgrade(row, Way.UNDECIDED, HOSTILE))
     texts = {name: render(found) for name, render in RENDERERS.items()}
@@ -76,7 +76,7 @@ def test_names_and_messages_are_text_in_every_format() -> None:
 
 def test_only_jobs_that_keep_their_state_pass() -> None:
     for way, result in RESULTS.items():
-        found = FleetUpgrade("jobs", ("1.20", "2.3"))
+        found = UpgradeSummary("jobs", ("1.20", "2.3"))
         assert found.exit_code == 1
         found.add(JobUpgrade(AuditRow("a.sql", result, ()), way, ""))
         assert found.exit_code == (0 if way in (Way.UNTOUCHED, Way.EDITED) else 1)
