@@ -1,15 +1,15 @@
 """Write the generated parts of docs/reference, between two markers on each page, from the package.
 
 ``python -m scripts.write_reference`` writes the pages. A marker ``<!-- NAME -->`` names a function, class or module,
-a group of commands (``flinkcompat``), the keys of the project file (``keys``), the table of jars (``jars``) or the
-table of connector options (``connectors``). With ``<!-- NAME members -->``, the members are included.
+a group of commands (``flinkcompat``), the keys of the project file (``keys``), the table of jars (``jars``), the
+table of connector options (``connectors``) or the tables of upgrades (``upgrades``). With ``<!-- NAME members -->``, the members are included.
 """
 
 from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Set
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -19,6 +19,8 @@ import click
 import griffe
 
 from airflow_flinkcompat.cli import cli
+from airflow_flinkcompat.compat.engines.flink.upgraded_state import is_known
+from airflow_flinkcompat.compat.evidence import RIGHT, Upgrade, upgrades
 from airflow_flinkcompat.connectors.artifacts import ARTIFACTS, LINES, artifacts, counts, stored
 from airflow_flinkcompat.project.job_options import KEYS, JobOption
 
@@ -48,6 +50,8 @@ def _content(name: str, members: bool) -> str:
         lines = _jars()
     elif name == "connectors":
         lines = _declared_options()
+    elif name == "upgrades":
+        lines = _upgrades()
     else:
         found = _package()[name.removeprefix(f"{_PACKAGE}.")]
         lines = _members(found, 3) if found.is_module else _object(found, 3, members)
@@ -115,6 +119,51 @@ def _declared_options() -> Iterator[str]:
 
 
 # --- Python -----------------------------------------------------------------------------------------------------------
+
+
+_KINDS = {
+    "Operators": "",
+    "Aggregate functions": "accumulator: ",
+    "Stored types": "serializer: ",
+    "Settings": "setting ",
+    "Sources and sinks": "source: |sink: ",
+}
+"""Headings of the tables of upgrades, and the prefixes of the rows; operators have none of the prefixes."""
+_EFFECTS = {
+    "refused_at_submit": "refused at submit",
+    "not_planned": "refused at submit",
+    "refused_at_restore": "refused at restore",
+    "restored_WRONG": "wrong rows",
+}
+
+
+def _upgrades() -> Iterator[str]:
+    """One table for each group of stored parts, with a column for each pair of versions that was measured."""
+    runs = upgrades()
+    types = {row for run in runs.values() for row in _right(run) if row.startswith("serializer: ")}
+    rows = sorted({row for run in runs.values() for each in run.values() for row in each.stored if is_known(row)})
+    others = tuple(prefix for prefixes in _KINDS.values() for prefix in prefixes.split("|") if prefix)
+    for heading, prefixes in _KINDS.items():
+        starts = tuple(prefixes.split("|")) if prefixes else ()
+        chosen = [row for row in rows if row.startswith(starts) or (not starts and not row.startswith(others))]
+        cells = [(row.removeprefix(prefixes), *(_restored(row, run, types) for run in runs.values())) for row in chosen]
+        yield f"## {heading}"
+        yield ""
+        yield from _table((heading.lower(), *runs), (row for row in cells if any(row[1:])))
+        yield ""
+
+
+def _right(run: Mapping[str, Upgrade]) -> frozenset[str]:
+    return frozenset(row for each in run.values() if each.outcome == RIGHT for row in each.stored)
+
+
+def _restored(row: str, run: Mapping[str, Upgrade], types: Set[str]) -> str:
+    """The number of right restores with a part; without one, the failures that only this part explains."""
+    if right := sum(row in each.stored for each in run.values() if each.outcome == RIGHT):
+        return f"right ({right})"
+    explained = _right(run) | types
+    failed = [each for each in run.values() if each.outcome in _EFFECTS and each.stored - explained == {row}]
+    return f"**{_EFFECTS[failed[0].outcome]}** ({len(failed)})" if failed else ""
 
 
 @cache
