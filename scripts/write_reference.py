@@ -2,7 +2,8 @@
 
 ``python -m scripts.write_reference`` writes the pages. A marker ``<!-- NAME -->`` names a function, class or module,
 a group of commands (``flinkcompat``), the keys of the project file (``keys``), the table of jars (``jars``), the
-table of connector options (``connectors``) or the tables of upgrades (``upgrades``). With ``<!-- NAME members -->``, the members are included.
+table of connector options (``connectors``) or the tables of upgrades (``upgrades``). With ``<!-- NAME members -->``,
+the members are included.
 """
 
 from __future__ import annotations
