@@ -187,7 +187,8 @@ class ComparedPlans:
         return Restore(tuple(map(self._by_evidence, found.states)))
 
     def _by_evidence(self, state: StateEffect) -> StateEffect:
-        right = self.change.new.version in lines_restored_right(state.evidence)
+        old, new = self.change.versions
+        right = not {new, f"{old} to {new}"}.isdisjoint(lines_restored_right(state.evidence))
         return replace(state, effect=RestoreEffect.RIGHT) if right else state
 
     @property

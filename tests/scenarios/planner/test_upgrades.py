@@ -50,6 +50,7 @@ def ends(report: Report) -> tuple[Outcome, set[Consequence | None]]:
         "INSERT INTO totals SELECT k, d FROM orders WHERE v IN (SELECT v + 1 FROM orders)",
         "INSERT INTO totals SELECT k, SUM(d) FROM orders GROUP BY GROUPING SETS ((k), ())",
         "SELECT k, COUNT(DISTINCT v) FILTER (WHERE d > 1) FROM orders GROUP BY CUBE (k, v)",
+        "SELECT k, LAG(v) OVER (PARTITION BY k ORDER BY t) FROM orders",
     ],
 )
 def test_what_both_lines_plan_alike_is_compatible(query: str) -> None:
