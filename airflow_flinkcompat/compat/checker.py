@@ -295,12 +295,14 @@ def _planned_report(
     ground = f"{PLANNED if decides else UNDECIDED} {prediction.flink}"
     if prediction.stand_ins:
         ground += f" with stand-ins for {', '.join(prediction.stand_ins)}"
+    if prediction.assumed:
+        ground += f", with assumed declarations of {', '.join(prediction.assumed)}"
     return replace(report, ground=ground)
 
 
 def _unless_unproven(report: Report, change: Change, prediction: Prediction, compared: RestoreVerdict | None) -> Report:
     """Set the report to unknown if the change depends on something that the planner cannot see."""
-    reasons = list(prediction.unproven)
+    reasons = [*prediction.unproven, *prediction.conditions]
     if prediction.lookups and (compared is None or compared.depends_on_lookups):
         tables = ", ".join(prediction.lookups)
         reasons.append(

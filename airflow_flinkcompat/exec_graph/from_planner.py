@@ -227,6 +227,11 @@ class PlannedScript:
     lookups: tuple[str, ...] = ()
     guessed: frozenset[str] = frozenset()
 
+    @property
+    def is_incomplete(self) -> bool:
+        """True if Flink lacks a declaration or a class that exists elsewhere."""
+        return self.refusal is not None and not self.refusal.conclusive
+
     @classmethod
     def of(cls, answer: Mapping[str, Any], statements: Sequence[Statement]) -> PlannedScript:
         """Read the planner's answer for a script."""

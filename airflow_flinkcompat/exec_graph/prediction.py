@@ -48,6 +48,8 @@ class Prediction:
         unproven: Reasons why no change can be compatible, regardless of plans and rules.
         alike: True if every operator of one script has a counterpart of the same class in the other script.
         bare_sinks: The tables without a stand-in whose sinks keep no state in either script.
+        assumed: The tables and functions that the script does not declare, and that have assumed declarations.
+        conditions: The cases in which the new version refuses the script, because of tables that are not declared.
         contradicted: Differences between the deployed job's savepoint and the plan of its script.
         operators: The worst effect on each stateful operator of either script, also if Flink refuses another operator.
     """
@@ -63,6 +65,8 @@ class Prediction:
     bare_sinks: tuple[str, ...] = ()
     contradicted: tuple[str, ...] = ()
     operators: tuple[StateEffect, ...] = ()
+    assumed: tuple[str, ...] = ()
+    conditions: tuple[str, ...] = ()
 
     @property
     def refusal(self) -> StateEffect | None:

@@ -19,6 +19,7 @@ from airflow_flinkcompat.exec_graph.from_compiled import QUERY_SINK
 from airflow_flinkcompat.exec_graph.from_planner import PlannedScript, changes_what_lasts
 from airflow_flinkcompat.exec_graph.model import NOTHING, RestoreEffect
 from airflow_flinkcompat.exec_graph.prediction import Prediction, predicted
+from airflow_flinkcompat.planner.assumptions import DECIMAL, DECLARE, OF_DECLARATIONS, Variant, assume
 from airflow_flinkcompat.planner.daemon import daemon
 from airflow_flinkcompat.planner.installation import Installation
 from airflow_flinkcompat.secrets.redact import disguise_option, disguise_secrets
@@ -55,6 +56,7 @@ OTHER_SETTINGS = _OTHER_SETTINGS.format("deployed script", "--old-set, --old-eng
 OTHER_SETTINGS_OF_SCRIPT = _OTHER_SETTINGS.format("script", "--set, --engine-version")
 """The same fault, if only one script is read."""
 
+_OF_PARALLELISM = f"the result depends on {PARALLELISM}. Set it in the script, or with --set {PARALLELISM}=N"
 Pair = tuple[Installation, Installation]
 
 
@@ -84,19 +86,28 @@ def predict(
 ) -> PlannedChange:
     """Predict the result of a restore after a script changed, with Flink's planner."""
     planned = _predicted(old, new, (before, after), frozenset(operators), stored)
+    if planned.old.is_incomplete and new.upgrades(old):
+        planned = _assuming(old, new, (before, after), frozenset(operators), stored) or planned
     if planned.prediction.doubt or planned.prediction.refuses_script:
         return planned
     return replace(planned, plans=compiled(old, new, planned))
 
 
 def _predicted(
-    old: Side, new: Side, installed: Pair, operators: frozenset[str], stored: StoredJob | None
+    old: Side,
+    new: Side,
+    installed: Pair,
+    operators: frozenset[str],
+    stored: StoredJob | None,
+    assumed: Mapping[str, Any] | None = None,
+    variants: Sequence[Variant] = (),
 ) -> PlannedChange:
+    base = assumed or {}
     known = all(_sets_parallelism(side) for side in (old, new))
     widths: Sequence[Mapping[str, Any]] = [{"settings": {PARALLELISM: each}} for each in _UNKNOWN_PARALLELISM]
     answers = []
     for width in [{}] if known else widths:
-        answers.append((width, answer := _planned(old, new, installed, width, stored)))
+        answers.append((width, answer := _planned(old, new, installed, {**base, **width}, stored)))
         # a refusal does not depend on the parallelism
         if answer.old.refusal is not None or answer.new.refusal is not None:
             break
@@ -104,15 +115,45 @@ def _predicted(
     if not fitting:
         return _of_another_job([answer for _, answer in answers], stored)
     (width, planned), *others = fitting
-    for variant, again in others:
-        if (doubt := _disagreement(planned, again, variant)) is not None:
-            return _doubted(planned, doubt)
-    agreeing = [planned]
-    for variant in _stand_ins(planned):
-        agreeing.append(_planned(old, new, installed, {**width, **variant}, stored))
-        if (doubt := _disagreement(planned, agreeing[-1], variant)) is not None:
-            return _doubted(planned, doubt)
-    return next((each for each in agreeing if not each.prediction.contradicted), planned)
+    if any(_compared_facts(planned) != _compared_facts(again) for _, again in others):
+        return _doubted(planned, _OF_PARALLELISM)
+    agreeing: list[PlannedChange] = []
+    for variant in (*_stand_ins(planned, bool(base)), *variants):
+        again = _planned(old, new, installed, {**base, **width, **variant.question}, stored)
+        if again.old.refusal is not None and planned.old.refusal is None:
+            continue  # the deployed job runs, so its tables are different
+        if _compared_facts(planned) == _compared_facts(again):
+            agreeing.append(again)
+        elif variant.condition and planned.new.refusal is None and again.new.refusal is not None:
+            condition = f"{variant.condition}, which Flink {again.new.flink} then refuses: {DECLARE}"
+            conditions = (*planned.prediction.conditions, condition)
+            planned = replace(planned, prediction=replace(planned.prediction, conditions=conditions))
+        else:
+            return _doubted(planned, variant.doubt)
+    return next((each for each in (planned, *agreeing) if not each.prediction.contradicted), planned)
+
+
+def _assuming(
+    old: Side, new: Side, installed: Pair, operators: frozenset[str], stored: StoredJob | None
+) -> PlannedChange | None:
+    """The answer with assumed declarations; None if Flink's messages do not lead to declarations."""
+    statements = _statements(old)
+    settings = {PARALLELISM: _UNKNOWN_PARALLELISM[0]}
+
+    def ask(assumed: Mapping[str, Any]) -> Mapping[str, Any]:
+        return _answer(old, installed[0], statements, {"settings": settings, **assumed})
+
+    made = assume(statements, ask)
+    if made is None:
+        return None
+    other = assume(statements, ask, DECIMAL)
+    variants = [Variant(other.question(), OF_DECLARATIONS)] if other and other.question() != made.question() else []
+    planned = _predicted(old, new, installed, operators, stored, made.question(), [*made.variants, *variants])
+    planned = replace(planned, prediction=replace(planned.prediction, assumed=made.names))
+    for name in made.scalars:
+        if "refusal" not in ask(made.question(aggregate=name)):
+            return _doubted(planned, f"{name} may be an aggregate function with state: pass its jar with --jar FILE")
+    return planned
 
 
 def _of_another_job(answers: Sequence[PlannedChange], stored: StoredJob | None) -> PlannedChange:
@@ -138,11 +179,15 @@ def plan_of_job(side: Side, installation: Installation, operators: Collection[st
     return next((each for each in plans if _has_operators(each, frozenset(operators))), None)
 
 
-def _stand_ins(planned: PlannedChange) -> list[Mapping[str, Any]]:
-    """Variants of the stand-ins in a change; the planner's answers for all variants must agree."""
+def _stand_ins(planned: PlannedChange, assumed: bool) -> list[Variant]:
+    """Variants of the stand-ins in a change, with the doubts if the planner's answers differ."""
     sides = (planned.old, planned.new)
     guessed = _GUESSED if any(side.guessed for side in sides) else ()
-    return [*guessed, *(_LOOKUPS if any(side.lookups for side in sides) else ())]
+    absent = ", ".join(planned.prediction.stand_ins)
+    doubt = f"the result depends on {absent}, whose jar is missing: pass the jar with --jar FILE"
+    if assumed and not absent:
+        doubt = f"the result depends on the connectors of tables without a declaration: {DECLARE}"
+    return [Variant(each, doubt) for each in (*guessed, *(_LOOKUPS if any(side.lookups for side in sides) else ()))]
 
 
 def _has_operators(script: PlannedScript, operators: frozenset[str]) -> bool:
@@ -202,8 +247,23 @@ def plan(
     ``variant``: values for unknown inputs. ``restore``: a savepoint for each job. Raises PlannerFailure if the planner
     does not answer. Raises ScriptError if the script contains no statement.
     """
+    statements = _statements(side)
+    return PlannedScript.of(_answer(side, installation, statements, variant, restore), statements)
+
+
+def _statements(side: Side) -> tuple[Statement, ...]:
+    """The statements of the catalog and the script."""
     declared = parse_script(side.catalog, "<catalog>").statements if side.catalog.strip() else ()
-    statements = tuple(chain(declared, side.parsed.statements))
+    return tuple(chain(declared, side.parsed.statements))
+
+
+def _answer(
+    side: Side,
+    installation: Installation,
+    statements: Sequence[Statement],
+    variant: Mapping[str, Any] | None,
+    restore: Sequence[str] = (),
+) -> dict[str, Any]:
     given, mode = variant or {}, _value_set(statements, _RUNTIME_MODE)
     question = {
         **given,
@@ -221,7 +281,7 @@ def plan(
         "jars": list(map(str, installation.jars)),
         "restore": list(restore),
     }
-    return PlannedScript.of(daemon(installation).ask(question), statements)
+    return daemon(installation).ask(question)
 
 
 def _known_abilities(script: str) -> dict[str, Any]:
@@ -252,16 +312,6 @@ def _abilities(facts: ConnectorFacts, appends: Known = Known.YES) -> dict[str, A
     if lookup is not None and lookup.support in _ASYNCHRONOUS:
         known["lookup"] = _ASYNCHRONOUS[lookup.support]
     return known
-
-
-def _disagreement(one: PlannedChange, other: PlannedChange, variant: Mapping[str, Any]) -> str | None:
-    """The doubt from two different answers about one change; None if the answers agree."""
-    if _compared_facts(one) == _compared_facts(other):
-        return None
-    if "settings" in variant:
-        return f"the result depends on {PARALLELISM}. Set it in the script, or with --set {PARALLELISM}=N"
-    absent = ", ".join(one.prediction.stand_ins)
-    return f"the result depends on {absent}, whose jar is missing: pass the jar with --jar FILE"
 
 
 def _compared_facts(planned: PlannedChange) -> tuple[Any, ...]:

@@ -16,12 +16,14 @@ import org.apache.flink.table.api.*;
 import org.apache.flink.table.api.internal.TableEnvironmentImpl;
 import org.apache.flink.table.catalog.*;
 import org.apache.flink.table.delegation.*;
+import org.apache.flink.table.functions.UserDefinedFunction;
 import org.apache.flink.table.operations.*;
 import org.apache.flink.table.operations.command.*;
 import org.apache.flink.table.operations.ddl.*;
 import org.apache.flink.table.planner.plan.ExecNodeGraphInternalPlan;
 import org.apache.flink.table.planner.plan.nodes.exec.ExecNode;
 import org.apache.flink.table.planner.plan.nodes.exec.visitor.*;
+import org.apache.flink.table.types.DataType;
 
 /** One script in a session of its own: its statements in order, and every job that they would submit. */
 final class ScriptPlanner {
@@ -38,6 +40,7 @@ final class ScriptPlanner {
     private final StandIns standIns;
     private final List<Object> jobs = new ArrayList<>();
     private final Set<Integer> lasting = new TreeSet<>();
+    private final Set<Integer> replaced = new TreeSet<>(); // statements that need an absent class
     private final Map<String, String> catalogs = new TreeMap<>();
 
     ScriptPlanner(JsonNode request) {
@@ -49,6 +52,18 @@ final class ScriptPlanner {
         request.path("lasting").forEach(number -> lasting.add(number.asInt()));
         standIns = new StandIns(request);
         session.loadModule(StandIns.NAME, standIns);
+        request.at("/assumed/replaced").forEach(number -> replaced.add(number.asInt()));
+        request.at("/assumed/functions").fields().forEachRemaining(each -> assume(each.getKey(), each.getValue()));
+    }
+
+    private void assume(String name, JsonNode function) {
+        DataTypeFactory types = session.getCatalogManager().getDataTypeFactory();
+        Map<String, DataType> results = new HashMap<>();
+        function.path("types").fields().forEachRemaining(each ->
+            results.put(each.getKey(), types.createDataType(each.getValue().asText())));
+        UserDefinedFunction made = AssumedFunction.of(function.path("kind").asText(), results);
+        if (name.contains("`")) session.createTemporaryFunction(name, made);
+        else session.createTemporarySystemFunction(name, made);
     }
 
     void plan(Map<String, Object> answer) throws Exception {
@@ -56,7 +71,10 @@ final class ScriptPlanner {
             "guessed", standIns.guessed(), "lookups", standIns.lookups()));
         for (int number = 0; number < request.path("statements").size(); number++) {
             answer.put("statement", number);
-            carryOut(request.path("statements").path(number).asText(), number);
+            for (JsonNode assumed : request.at("/assumed/before").path(String.valueOf(number))) {
+                carryOut(assumed.asText(), number);
+            }
+            if (!replaced.contains(number)) carryOut(request.path("statements").path(number).asText(), number);
         }
     }
 

@@ -1,0 +1,87 @@
+"""Assumed declarations of tables, and their columns."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+
+Parts = tuple[str, ...]
+"""The parts of a table's name, as a statement writes it."""
+TIMESTAMP, ROWTIME, PROCTIME = "TIMESTAMP(3)", "rowtime", "proctime"
+NUMBER, TEXT = "BIGINT", "STRING"
+
+_CONNECTOR = "flinkcompat-assumed"
+
+
+@dataclass
+class AssumedColumn:
+    """A column or a field: the type that its use suggests ("" for any), and its fields if it is a ROW."""
+
+    type: str = ""
+    fields: dict[str, AssumedColumn] = field(default_factory=dict)
+
+    def suggest(self, type_: str) -> None:
+        """Set the type, unless a use before this one suggests a type."""
+        if not self.type or (type_ == ROWTIME and self.type == TIMESTAMP):
+            self.type = type_
+
+
+@dataclass
+class AssumedTable:
+    """An assumed declaration of a table."""
+
+    columns: dict[str, AssumedColumn]
+    statement: int
+    rowtime: str = ""
+    key: tuple[str, ...] = ()
+    sink: bool = False
+
+    def ddl(self, name: str, number: str = NUMBER, keyed: bool = False) -> str:
+        """CREATE TABLE; ``number`` is the type of columns with a number, ``keyed`` adds a key to a sink."""
+        parts = [f"{quoted(each)} {self._type(each, column, number)}" for each, column in self.columns.items()]
+        if self.rowtime:
+            time = quoted(self.rowtime)
+            parts.append(f"WATERMARK FOR {time} AS {time} - INTERVAL '5' SECOND")
+        key = self.key or (tuple(self.columns)[:1] if keyed and self.sink else ())
+        if key:
+            parts.append(f"PRIMARY KEY ({', '.join(map(quoted, key))}) NOT ENFORCED")
+        columns = ", ".join(parts or ("assumed STRING",))
+        return f"CREATE TABLE IF NOT EXISTS {name} ({columns}) WITH ('connector' = '{_CONNECTOR}')"
+
+    def _type(self, name: str, column: AssumedColumn, number: str) -> str:
+        if column.type == PROCTIME:
+            return TIMESTAMP if self.sink else "AS PROCTIME()"
+        if column.type == ROWTIME:
+            return "TIMESTAMP_LTZ(3)" if name.startswith("$") else TIMESTAMP
+        return _rendered(column, number)
+
+    def settle_times(self, keys: Collection[str]) -> None:
+        """Choose the time attribute of a source, and the key of a versioned table."""
+        times = [name for name, each in self.columns.items() if each.type == ROWTIME and not each.fields]
+        self.rowtime = times[0] if times else ""
+        for name in times[1:]:
+            self.columns[name].type = TIMESTAMP
+        if keys:
+            self.key = tuple(keys)
+            if not self.rowtime:
+                self.columns["assumed_time"], self.rowtime = AssumedColumn(ROWTIME), "assumed_time"
+
+
+def _rendered(column: AssumedColumn, number: str) -> str:
+    if column.fields:
+        fields = ", ".join(f"{quoted(name)} {_rendered(each, number)}" for name, each in column.fields.items())
+        return f"ROW<{fields}>"
+    return {"": TEXT, ROWTIME: TIMESTAMP, PROCTIME: TIMESTAMP, NUMBER: number}.get(column.type, column.type)
+
+
+def quoted(name: str) -> str:
+    """The name in backticks."""
+    return f"`{name.replace('`', '``')}`"
+
+
+def leaves(name: str, column: AssumedColumn) -> Iterator[tuple[str, AssumedColumn]]:
+    """The column itself, or the innermost fields of a ROW, with their names."""
+    if not column.fields:
+        yield name, column
+    for label, each in column.fields.items():
+        yield from leaves(label, each)

@@ -1,0 +1,85 @@
+"""Upgrades of scripts whose tables and functions are declared elsewhere, on the planners of two lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from airflow_flinkcompat.compat import Outcome, Report, Side
+from airflow_flinkcompat.planner.daemon import close_all
+from airflow_flinkcompat.planner.installation import install
+from airflow_flinkcompat.planner.judgement import judge
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module", autouse=True)
+def planners() -> Iterator[None]:
+    for line in ("1.20", "2.3"):
+        install(line)
+    yield
+    close_all()
+
+
+def judged(script: str, old: str = "1.20", new: str = "2.3") -> Report:
+    before, after = (Side(script, engine="flink", engine_version=each, source="job.sql") for each in (old, new))
+    return judge(before, after, "always")
+
+
+@pytest.mark.parametrize(
+    ("script", "assumed"),
+    [
+        ("SELECT k, SUM(v), MAX(w) FROM orders WHERE s LIKE 'a%' GROUP BY k", "orders"),
+        ("SELECT a, b, COUNT(*) FROM l JOIN r ON x = y AND l.v > 1 GROUP BY a, b", "l, r"),
+        (
+            "USE CATALOG hive; USE sales; SELECT k, window_start, AVG(v) FROM TABLE(HOP(TABLE orders, DESCRIPTOR(ts), "
+            "INTERVAL '1' MINUTE, INTERVAL '1' HOUR)) GROUP BY k, window_start, window_end",
+            "orders",
+        ),
+        ("SELECT o.k, f(o.v) FROM c.d.orders AS o, UNNEST(o.items) AS i WHERE i.id > 1", "c.d.orders, f"),
+        (
+            "CREATE TEMPORARY FUNCTION split AS 'org.example.Split'; "
+            "SELECT k, COUNT(w) FROM orders, LATERAL TABLE(split(words)) AS t(w) GROUP BY k",
+            "orders, split",
+        ),
+        (
+            "SELECT o.k, o.price * r.rate FROM orders AS o JOIN rates FOR SYSTEM_TIME AS OF o.ts AS r ON o.c = r.c",
+            "orders, rates",
+        ),
+    ],
+)
+def test_what_both_lines_plan_for_every_variant_is_compatible(script: str, assumed: str) -> None:
+    report = judged(script)
+    assert report.outcome is Outcome.COMPATIBLE, [each.message for each in report.deciding]
+    assert report.ground == f"planned by Flink 2.3.0, with assumed declarations of {assumed}"
+
+
+def test_a_sink_without_declaration_may_need_on_conflict() -> None:
+    report = judged("INSERT INTO totals SELECT a, b + 1 FROM orders")
+    assert report.outcome is Outcome.UNKNOWN
+    assert [each.message for each in report.deciding] == [
+        "compatible unless totals has a PRIMARY KEY by which the query does not update its rows, which Flink 2.3.0 "
+        "then refuses: pass a file with the missing DDL as --catalog"
+    ]
+    assert judged("INSERT INTO totals SELECT a, b + 1 FROM orders", new="2.2").outcome is Outcome.COMPATIBLE
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "SELECT k, best(v) FROM orders GROUP BY k",
+        "SELECT best(v) FROM orders",
+        "SELECT best(v) OVER (PARTITION BY k ORDER BY ts) FROM orders",
+    ],
+)
+def test_an_aggregate_function_without_its_class_is_unknown(script: str) -> None:
+    assert judged(script).outcome is Outcome.UNKNOWN
+
+
+def test_state_that_the_new_line_refuses_is_incompatible() -> None:
+    assert judged("SELECT k, STDDEV_POP(v) FROM orders GROUP BY k").outcome is Outcome.INCOMPATIBLE
+
+
+def test_on_one_line_a_table_without_declaration_stays_unknown() -> None:
+    assert judged("SELECT k, SUM(v) FROM orders GROUP BY k", new="1.20").ground != "planned by Flink 1.20.3"
