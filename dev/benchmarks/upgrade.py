@@ -80,6 +80,9 @@ def measure(root: Path, jobs: int, kills: int, pause: float, hold: str) -> Itera
         done = kill_tasks(fleet, run, kills, pause)
         took = time.monotonic() - began
         state = client.run_state(DAG_ID, run)
+        failed = [task for task, ended in fleet.states(run).items() if ended == "failed"]
+        for task in failed:
+            print("\n".join(client.log(DAG_ID, run, task)[-40:]), file=sys.stderr, flush=True)
         for name in fleet.names:
             fleet.files(name).arrive("2.csv", SECOND)
         former, new = fleet.running()

@@ -18,9 +18,11 @@ from dev.services.csv_job import SETTINGS, Files, Side
 
 DAG_ID = "flink_upgrade"
 _DAG = """\
+from datetime import timedelta
+
 from airflow_flinkcompat.airflow.operators import upgrade_dag
 
-upgrade = upgrade_dag({path!r})
+upgrade = upgrade_dag({path!r}, default_args={{"retries": {retries}, "retry_delay": timedelta(seconds=5)}})
 """
 _FILE = """\
 engine = "flink"
@@ -97,7 +99,9 @@ def upgrade_fleet(
     tables = (f'[deployments.{name}]\nscript = "{name}.sql"\ntags = ["{tag}"]\n' for name, tag in tags.items())
     text = "\n".join((_FILE.format(upgrade=upgrade, settings=written, retries=retries), *tables))
     (root / "flinkcompat.toml").write_text(text, encoding="utf-8")
-    (root / "dags" / "upgrade.py").write_text(_DAG.format(path=str(root / "flinkcompat.toml")), encoding="utf-8")
+    (root / "dags" / "upgrade.py").write_text(
+        _DAG.format(path=str(root / "flinkcompat.toml"), retries=retries), encoding="utf-8"
+    )
     with (
         LocalFlink(root / "flink-120", home=home("1.20"), slots=len(tags), config=_ROOM) as former,
         LocalFlink(root / "flink-23", slots=len(tags), config=_ROOM) as new,

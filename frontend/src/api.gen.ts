@@ -272,6 +272,11 @@ export interface components {
             /** Ledgers */
             ledgers: components["schemas"]["LedgerItem"][];
             /**
+             * Lines
+             * @description All deployments by engine line, without filters, sorted by line.
+             */
+            lines: components["schemas"]["LineCount"][];
+            /**
              * Problems
              * @description Errors in the settings, for users who may read connections.
              */
@@ -618,6 +623,21 @@ export interface components {
              * @description Null for users who may not read any connection with this ledger.
              */
             uri: string | null;
+        };
+        /**
+         * LineCount
+         * @description Number of deployments on one line of an engine.
+         */
+        LineCount: {
+            /** Deployments */
+            deployments: number;
+            /** Engine */
+            engine: string;
+            /**
+             * Line
+             * @description First two numbers of the engine version, or an empty text if unknown.
+             */
+            line: string;
         };
         /**
          * NextStep

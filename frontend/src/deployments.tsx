@@ -63,6 +63,7 @@ export function Deployments() {
         {(data) => (
           <>
             <Headline list={data} />
+            <Lines list={data} />
             <Problems list={data} />
             {data.counts.all === 0 ? (
               <Nothing list={data} />
@@ -96,6 +97,18 @@ function Headline({ list }: { list: DeploymentList }) {
           {count(interrupted, "redeploy is", "redeploys are")} interrupted
         </Link>
       )}
+    </p>
+  );
+}
+
+// During an upgrade, a fleet runs on more than one line.
+function Lines({ list }: { list: DeploymentList }) {
+  if (list.lines.length < 2) return null;
+  return (
+    <p className="fc-muted">
+      {list.lines
+        .map((each) => `${each.deployments} on ${engine({ engine: each.engine, engine_version: each.line || null })}`)
+        .join(" · ")}
     </p>
   );
 }

@@ -201,8 +201,8 @@ class FlinkHook(BaseHook):
 
     @property
     def has_former(self) -> bool:
-        """True if redeploys move jobs from another cluster to this cluster."""
-        return self._former is not None
+        """True if redeploys move jobs from an older Flink line to the line of this connection."""
+        return self._former is not None or bool(self._extra.get("former_manifest"))
 
     @cached_property
     def _former(self) -> FlinkHook | None:

@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import AirflowFailException, AirflowSkipException
@@ -75,6 +75,7 @@ def upgrade_dag(path: str | os.PathLike[str], *, dag_id: str = "flink_upgrade", 
         "template_searchpath": [str(found.path.absolute().parent)],
         "doc_md": f"Moves Flink jobs from {upgrade.old} to {upgrade.new}, as `[upgrade]` in `{path}` configures.",
         "params": {"move": [], "back": []},
+        "default_args": {"retries": 1, "retry_delay": timedelta(seconds=20)},
         "auto_register": False,  # Airflow must not find a half-built DAG
         **dag,
     }
@@ -207,8 +208,8 @@ class FlinkUpgradeAuditOperator(BaseOperator):
                 )
             if not hook.has_former:
                 raise AirflowFailException(
-                    f"connection {conn_id!r} does not know the cluster from which jobs move: set former_conn_id in its "
-                    "extra to the connection of the present cluster"
+                    f"connection {conn_id!r} does not know from where jobs move: set former_conn_id in its extra to "
+                    "the connection of the present cluster (on Kubernetes, former_manifest to the present manifest)"
                 )
 
     def _decided(self, deployment: Deployment, project: ProjectFile, asked: Sequence[str]) -> MoveDecision:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -114,10 +115,19 @@ def deployment_list(
         ],
         total=len(left),
         counts=models.AttentionCounts(all=len(all_seen), **of_kind),
+        lines=_lines(all_seen),
         teams=sorted({mask_secrets(each.team) for each in all_seen if each.team}),
         ledgers=[_ledger(each, rights, errors.get(each.id)) for each in found.ledgers],
         problems=list(found.problems) if rights.reads_connections else [],
     )
+
+
+def _lines(listed: Iterable[Listed]) -> list[models.LineCount]:
+    heads = (each.row.head for each in listed if isinstance(each.row, DeploymentRow))
+    found = Counter((head.engine, ".".join((head.engine_version or "").split(".")[:2])) for head in heads if head)
+    return [
+        models.LineCount(engine=engine, line=line, deployments=jobs) for (engine, line), jobs in sorted(found.items())
+    ]
 
 
 def _ledger(ledger: NamedLedger, rights: Rights, error: LedgerError | None) -> models.LedgerItem:

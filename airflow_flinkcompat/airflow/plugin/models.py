@@ -121,12 +121,21 @@ class AttentionCounts(_Answer):
     unreadable: int
 
 
+class LineCount(_Answer):
+    """Number of deployments on one line of an engine."""
+
+    engine: str
+    line: str = Field(description="First two numbers of the engine version, or an empty text if unknown.")
+    deployments: int
+
+
 class DeploymentList(_Answer):
     """A page of the deployments that the user may see, sorted by name."""
 
     deployments: list[DeploymentItem]
     total: int = Field(description="Number of deployments that match the filters, on all pages.")
     counts: AttentionCounts
+    lines: list[LineCount] = Field(description="All deployments by engine line, without filters, sorted by line.")
     teams: list[str] = Field(description="All teams, for the filter.")
     ledgers: list[LedgerItem]
     problems: list[str] = Field(description="Errors in the settings, for users who may read connections.")

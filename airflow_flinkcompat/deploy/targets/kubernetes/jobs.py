@@ -50,11 +50,13 @@ class KubernetesJobs(Closing):
         api: KubernetesApi,
         manifest: Manifest,
         *,
+        former: Manifest | None = None,
         jobmanager: Callable[[str], Endpoint] | None = None,
         lookup: Lookup = no_connections,
     ) -> None:
         self._api = api
         self._manifest = manifest
+        self._former = former
         self._endpoint = jobmanager or (lambda cluster: api.service(f"{cluster}-rest", "rest"))
         self._jobmanagers: dict[str, JobManagerJobs] = {}
         self._runner = ScriptRunner(lookup)
@@ -175,7 +177,9 @@ class KubernetesJobs(Closing):
         for each in self._resources():
             if name not in (each.job_name, each.name) or self._over(each):
                 continue
-            script = self._manifest.script_of(each.job.get("args") or ())
+            manifests = filter(None, (self._manifest, self._former))
+            read = (manifest.script_of(each.job.get("args") or ()) for manifest in manifests)
+            script = next((text for text in read if text is not None), None)
             plural, _, file = (mounted_file(each.spec) or "").partition("/")
             if script is None and plural == "configmaps":
                 script = self._api.file(file, SCRIPT_FILE)
@@ -259,6 +263,10 @@ class KubernetesJobs(Closing):
     def source_offsets(self, job: JobRef) -> Mapping[str, int]:
         jobs, id_ = self._in_flink(job)
         return jobs.source_offsets(id_)
+
+    def highest_metric(self, job: JobRef, name: str) -> float | None:
+        jobs, id_ = self._in_flink(job)
+        return jobs.highest_metric(id_, name)
 
     def page_of(self, job: JobRef, ui_url: str) -> str | None:
         """The job's page under ``ui_url``. ``{namespace}`` and ``{cluster}`` in the address are replaced."""

@@ -27,6 +27,8 @@ from airflow_flinkcompat.deploy.targets.kubernetes.api import API_VERSION, PLURA
 
 DRIVER = "org.apache.flink.table.runtime.application.SqlDriver"
 SCRIPT_FILE, _STATEMENTS_FILE = "script.sql", "statements"
+_ENGINE = ("image", "flinkVersion")
+"""Fields of a spec that an upgrade to another Flink line changes."""
 _MOUNT, _VOLUME = "/opt/flink/flinkcompat", "flinkcompat-script"
 _CONTAINER = "flink-main-container"
 _SCRIPTS, _STATEMENTS = ("{script_uri}", "{script_path}"), ("{statements_uri}", "{statements_path}")
@@ -60,6 +62,22 @@ class Manifest:
             )
         job = {"entryClass": DRIVER, "args": ["--script", "{script}"]}
         return cls("FlinkSessionJob", {"deploymentName": str(cluster), "job": job}, tuple(job["args"]), {})
+
+    @classmethod
+    def former(cls, settings: Mapping[str, Any], place: str, new: Manifest) -> Manifest | None:
+        """The manifest of the line from which jobs move, or None if no jobs move. Raises DeployError."""
+        written = settings.get("former_manifest")
+        if not written:
+            return None
+        found = cls._read(written, f"{place}: former_manifest")
+        kinds, mounts = {found.kind, new.kind}, {found.mounts, new.mounts}
+        versions = {found.flink_version, new.flink_version}
+        if kinds != {"FlinkDeployment"} or len(mounts) > 1 or len(versions) == 1 or None in versions:
+            raise DeployError(
+                f"{place}: former_manifest and manifest must be FlinkDeployments with different flinkVersion, which "
+                "pass the script in the same way (in arguments, or as a file)"
+            )
+        return found
 
     @classmethod
     def _read(cls, manifest: object, place: str) -> Manifest:
@@ -115,7 +133,7 @@ class Manifest:
 
     def differing(self, spec: Mapping[str, Any], *, of_job: bool = False) -> str:
         """Text about engine fields (with ``of_job``, also the program) that differ from this manifest, or ""."""
-        engine = (("image", "flinkVersion", "deploymentName"), spec, self.spec)
+        engine = ((*_ENGINE, "deploymentName"), spec, self.spec)
         runner = (("jarURI", "entryClass"), spec.get("job") or {}, self.spec.get("job") or {})
         found = [
             f"{key} is {there.get(key)!r} in the resource but {here[key]!r} in the manifest"
@@ -127,6 +145,7 @@ class Manifest:
 
     def with_script(self, file: str, text: str, base: Mapping[str, Any], *, secret: bool) -> dict[str, Any]:
         spec: dict[str, Any] = copy.deepcopy(dict(base))
+        spec |= {key: self.spec[key] for key in _ENGINE if key in self.spec}
         job = {**(spec.get("job") or {}), "args": self._filled(text)}
         for key in ("entryClass", "jarURI"):
             if key in (self.spec.get("job") or {}):

@@ -72,7 +72,7 @@ from airflow_flinkcompat.model import JobSpec, StartMode
 from airflow_flinkcompat.secrets import placeholders
 
 _log = logging.getLogger(__name__)
-_SETTINGS = ("namespace", "session_cluster", "manifest", "jobmanager_url")
+_SETTINGS = ("namespace", "session_cluster", "manifest", "former_manifest", "jobmanager_url")
 _ATTEMPTS = 5
 _END_SECONDS = 120.0
 _SETTLE_SECONDS = 30.0
@@ -102,6 +102,7 @@ class KubernetesTarget(KubernetesSavepoints):
             settings = settings_from_environment(_SETTINGS)
         namespace = str(settings.get("namespace") or "default")
         manifest = Manifest.of(settings, access.place)
+        former = Manifest.former(settings, access.place, manifest)
         direct = str(settings.get("jobmanager_url") or "")
 
         def jobmanager(cluster: str) -> Endpoint:
@@ -111,7 +112,8 @@ class KubernetesTarget(KubernetesSavepoints):
             return endpoint(url, access.settings, access.place, jobmanager=True)
 
         api = KubernetesApi(connect(access), namespace)
-        return cls(api, manifest, jobmanager=jobmanager if direct else None, lookup=access.lookup or no_connections)
+        lookup = access.lookup or no_connections
+        return cls(api, manifest, former=former, jobmanager=jobmanager if direct else None, lookup=lookup)
 
     # ------------------------------------------------------------------------------------------------- validate, start
     def validate(self, job: JobSpec, start: Start) -> str:
@@ -178,7 +180,8 @@ class KubernetesTarget(KubernetesSavepoints):
         name = name_of(job)
         current = self._find(name)
         base = current or self._following_spec(name)
-        if base is not None and (differing := self._manifest.differing(base.spec)):
+        moves = base is not None and self._former is not None and not self._former.differing(base.spec)
+        if base is not None and not moves and (differing := self._manifest.differing(base.spec)):
             where = f"{self._manifest.kind} {name}" if current is not None else f"ConfigMap {next_of(name)}"
             raise TargetError(
                 f"{where} is the resource that the deployment updates, but it differs from the manifest: {differing}. "
@@ -589,7 +592,7 @@ class KubernetesTarget(KubernetesSavepoints):
         return self._runner.script(job) if placeholders(job.script) else job.script
 
     def _file(self, job: JobSpec, request_id: str) -> ScriptFile:
-        return file_of(self._manifest, job, self._text(job), request_id)
+        return file_of(self._manifest_of(job), job, self._text(job), request_id)
 
     def _keep_script(self, file: ScriptFile, name: str, *, dry_run: bool = False) -> None:
         self._api.keep(file.name, file.texts, {DEPLOYMENT: name}, secret=file.secret, dry_run=dry_run)
@@ -630,7 +633,13 @@ class KubernetesTarget(KubernetesSavepoints):
         savepoint: Snapshot | None,
         files: Sequence[str] = (),
     ) -> dict[str, Any]:
-        return starting(self._manifest, job, self._text(job), base, request_id, savepoint, files)
+        return starting(self._manifest_of(job), job, self._text(job), base, request_id, savepoint, files)
+
+    def _manifest_of(self, job: JobSpec) -> Manifest:
+        """The manifest of a job's Flink line: while jobs move, a rollback uses the former line's manifest."""
+        if self._former is not None and job.engine_version and job.version == self._former.flink_version:
+            return self._former
+        return self._manifest
 
 
 def _name(document: Mapping[str, Any]) -> str:

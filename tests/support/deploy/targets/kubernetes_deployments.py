@@ -43,10 +43,12 @@ WITH_SECRET = SCRIPT.replace(
 )
 
 
-def connected(stand_in: KubernetesStandIn, manifest: Manifest, lookup: Lookup = no_connections) -> KubernetesTarget:
+def connected(
+    stand_in: KubernetesStandIn, manifest: Manifest, lookup: Lookup = no_connections, former: Manifest | None = None
+) -> KubernetesTarget:
     """A target of the stand-in, whose operator writes a status once."""
     api_client = client.ApiClient(client.Configuration(host=stand_in.url))
-    target = KubernetesTarget(KubernetesApi(api_client, "default"), manifest, lookup=lookup)
+    target = KubernetesTarget(KubernetesApi(api_client, "default"), manifest, former=former, lookup=lookup)
     target.quiet_seconds = dict.fromkeys(target.quiet_seconds, 0.0)
     return target
 
@@ -71,7 +73,7 @@ class Deployments:
         """As another process opens it."""
         return connected(self.stand_in, Manifest.of(self.settings, "connection 'flink'"), _secrets)
 
-    def deploy(self, script: str, **more: object) -> DeployedEntry:
+    def deploy(self, script: str, engine_version: str | None = None, **more: object) -> DeployedEntry:
         """Deploy a script."""
         head = self.ledger.head()
         given = {
@@ -80,7 +82,7 @@ class Deployments:
             "options": Options(settle_seconds=0.0, submit_timeout=3.0, start_timeout=3.0),
             **more,
         }
-        job = JobSpec(script, SETTINGS, engine="flink", source="orders.sql")
+        job = JobSpec(script, SETTINGS, engine="flink", engine_version=engine_version, source="orders.sql")
         with self.target() as target:
             return deploy(target, self.ledger, job, **given)  # type: ignore[arg-type]
 
