@@ -129,3 +129,22 @@ def test_what_a_restore_came_to_is_read_in_log_plan_and_exceptions() -> None:
     assert dict(there.query(JOB)) == {":TableSourceScan(x)": 1}
     assert there.failed_at_restore(JOB)
     assert there.slots() == Slots(1, 8)
+
+
+def test_a_metric_is_the_highest_of_all_subtasks() -> None:
+    def rows(*found: dict[str, object]) -> httpx.Response:
+        return httpx.Response(200, json=list(found))
+
+    of_source = "Source__orders[1].pendingRecords"
+    metrics = "GET /jobs/r/vertices/{}/subtasks/metrics"
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        if "get" not in request.url.params:
+            return rows({"id": of_source}, {"id": "Source__orders[1].pendingBytes"})
+        assert dict(request.url.params) == {"get": of_source, "agg": "max"}
+        return rows({"id": of_source, "max": 7.0})
+
+    vertices = [ok(vertices=[{"id": "source"}, {"id": "sink"}])]
+    there, _ = target(**{"GET /jobs/r": vertices, metrics.format("source"): [answer], metrics.format("sink"): [rows()]})
+    assert there.highest_metric(JOB, "pendingRecords") == 7
+    assert there.highest_metric(JOB, "pending") is None
