@@ -133,7 +133,7 @@ def _outer(reader: DataReader, name: str) -> tuple[str, ...]:
     """Read the header that some composite serializers write before their nested serializers."""
     match name:
         case "ExternalSerializer":
-            type = type_text(read_object(reader).logicalType)
+            type = type_text(getattr(read_object(reader), "logicalType", None))
             reader.flag()  # true for Flink's own structures
             return (type,)
         case "LinkedListSerializer":

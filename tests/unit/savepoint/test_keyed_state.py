@@ -153,6 +153,13 @@ def test_other_versions_of_a_header_and_of_a_part_are_refused() -> None:
         read_header(newer)
 
 
+def test_an_object_without_a_type_is_damaged() -> None:
+    _, _, header, _ = next(iter(keyed("2.3/group-distinct")))
+    assert b"logicalType" in header.stored
+    with pytest.raises(SavepointUnreadable, match="None is not a known logical type"):
+        read_header(header.stored.replace(b"logicalType", b"logicalTypf"))
+
+
 @pytest.mark.parametrize(
     ("begins", "reason"), [((0, 9), "after the end of its file"), ((3, 3), "two key groups begin at the same byte")]
 )
