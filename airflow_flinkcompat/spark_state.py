@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _PART = 32 << 20
 """Approximate number of bytes that a task reads."""
 _SPARK_TYPES = {"timestamp[ms]": "TIMESTAMP", "time32[ms]": "VARCHAR"}
-"""Types in DuckDB for Arrow types that Spark does not read."""
+"""Types in DuckDB for Arrow types that Spark does not read. A nested value with such a type is text."""
 _UNREADABLE = re.compile(r"SavepointUnreadable: (.*)")
 
 
@@ -63,7 +63,11 @@ def _read(parts: list[StateTable], numbers: Iterable[pa.RecordBatch]) -> Iterato
 @contextmanager
 def _rows(table: StateTable) -> Iterator[pa.RecordBatchReader]:
     """The rows of one table, in the types of Spark."""
-    types = {field.name: _SPARK_TYPES[str(field.type)] for field in table.schema if str(field.type) in _SPARK_TYPES}
+    types = {
+        field.name: _SPARK_TYPES.get(str(field.type), "VARCHAR")
+        for field in table.schema
+        if any(each in str(field.type) for each in _SPARK_TYPES)
+    }
     casts = ", ".join(f'CAST("{name}" AS {type}) AS "{name}"' for name, type in types.items())
     replaced = f" REPLACE ({casts})" if casts else ""
     with query(OpenSavepoint(table.path, (), 0, (table,), {}), f'SELECT *{replaced} FROM "{table.name}"') as result:
@@ -85,10 +89,12 @@ def query_on_spark(
         with spark_session(master, say=say) as session, _spark_errors():
             if is_local(session.sparkContext.master or ""):
                 session.sparkContext.pythonExec = sys.executable
-            for table in savepoint.tables:
+            # A view costs time even if the query does not use it.
+            named = sql.lower()
+            for table in (each for each in savepoint.tables if each.name in named):
                 read_table(session, savepoint, table.name).createOrReplaceTempView(f"`{table.name}`")
             for each in (OPERATORS, SOURCES):
-                if each.name in sql:
+                if each.name in named:
                     session.createDataFrame(each.read(savepoint)).createOrReplaceTempView(each.name)
             yield session.sql(sql)
     except BackfillError as error:

@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any
 
 from airflow_flinkcompat.exec_graph.kinds import ExecKind
+from airflow_flinkcompat.savepoint.binary_row import named_type, type_arguments
 
 _KIND = re.compile(r"(?:stream|batch)-exec-(?P<kind>.+)_\d+")
 _DURATION = re.compile(r"PT(?:(-?\d+)H)?(?:(-?\d+)M)?(?:(-?\d+(?:\.\d+)?)S)?")
@@ -136,7 +137,7 @@ def seconds(duration: str) -> Decimal:
 def row_type(written: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The names and types of the fields of a row type, in SQL notation or JSON."""
     if isinstance(written, str):
-        fields = [_field(text) for text in _split(written[written.index("<") + 1 : written.rindex(">")])]
+        fields = [named_type(text) for text in type_arguments(written)]
         return tuple(name for name, _ in fields), tuple(kind for _, kind in fields)
     if written["type"] != "ROW":
         raise ValueError(f"{written['type']} is not a row type")
@@ -155,30 +156,3 @@ def time_attribute(type: str) -> str:
     """The kind of a time attribute, ``ROWTIME`` or ``PROCTIME``; "" for other types."""
     found = _TIME_ATTRIBUTE.search(type)
     return found[1] if found else ""
-
-
-def _field(text: str) -> tuple[str, str]:
-    """Split `` `name` type`` into name and type; a doubled back-tick is part of the name."""
-    end = 1
-    while text[end] != "`" or text[end : end + 2] == "``":
-        end += 2 if text[end : end + 2] == "``" else 1
-    return text[1:end].replace("``", "`"), text[end + 1 :].strip()
-
-
-def _split(text: str) -> list[str]:
-    """Split a text at commas that are outside of brackets and quotes."""
-    parts, depth, start, quoted = [], 0, 0, ""
-    for place, letter in enumerate(text):
-        if quoted:
-            quoted = "" if letter == quoted else quoted
-        elif letter in "`'":
-            quoted = letter
-        elif letter in "<(":
-            depth += 1
-        elif letter in ">)":
-            depth -= 1
-        elif letter == "," and depth == 0:
-            parts.append(text[start:place].strip())
-            start = place + 1
-    rest = text[start:].strip()
-    return [*parts, rest] if rest else parts

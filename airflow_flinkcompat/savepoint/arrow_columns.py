@@ -10,14 +10,30 @@ import numpy as np
 import pyarrow as pa
 
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
-from airflow_flinkcompat.savepoint.binary_row import FieldForm, field_form, null_bytes, split_type
-from airflow_flinkcompat.savepoint.compiled import compiled, copy, little32, numbers, writable, zeros
+from airflow_flinkcompat.savepoint.binary_row import (
+    FieldForm,
+    field_form,
+    named_type,
+    null_bytes,
+    split_type,
+    type_arguments,
+)
+from airflow_flinkcompat.savepoint.column_loops import (
+    NOT_ROWS,
+    big_endian_longs,
+    concatenated_texts,
+    copy_elements,
+    element_counts,
+    field_words,
+    fixed_parts,
+    gather_parts,
+    little_endian_decimals,
+    variable_parts,
+)
+from airflow_flinkcompat.savepoint.compiled import numbers, writable, zeros
 
 Places = Any
 """Offsets of the rows of a batch, a numpy array of 64-bit integers."""
-NOT_ROWS = -31
-"""Error code for a value whose form differs from the form that its serializer states."""
-_LONGEST_INLINE = 7
 _NUMBERS: Mapping[str, tuple[int, Any, Any]] = {
     "BOOLEAN": (1, np.int8, pa.bool_()),
     "TINYINT": (1, np.int8, pa.int8()),
@@ -45,8 +61,14 @@ _MONTHS = re.compile("INTERVAL (YEAR|MONTH)")
 
 
 def arrow_type(type: str) -> pa.DataType:
-    """The Arrow type of a type in Flink's spelling; binary for nested and unknown types."""
+    """The Arrow type of a type in Flink's spelling; binary for unknown types."""
     root, precision, scale = split_type(type)
+    match _parts_of_type(type):
+        case [(_, element)] if root == "ARRAY":
+            return pa.list_(arrow_type(element))
+        case [*fields] if fields:
+            row = pa.struct([(name, arrow_type(each)) for name, each in fields])
+            return row if root == "ROW" else pa.list_(row)
     if root in _NUMBERS:
         return _NUMBERS[root][2]
     if root in _TEXTS:
@@ -63,35 +85,105 @@ def arrow_type(type: str) -> pa.DataType:
     return pa.binary()
 
 
+def _parts_of_type(type: str) -> list[tuple[str, str]]:
+    """Names and types of the parts of an ARRAY, a MAP, a MULTISET or a ROW; none for other types."""
+    root, arguments = split_type(type)[0], type_arguments(type) if "<" in type else []
+    match root, arguments:
+        case "ARRAY", [element]:
+            return [("element", element)]
+        case "MAP", [key, value]:
+            return [("key", key), ("value", value)]
+        case "MULTISET", [key]:
+            return [("key", key), ("value", "INT")]
+        case "ROW", [*fields] if all(each.startswith("`") for each in fields):
+            named = [named_type(each) for each in fields]
+            # Names in SQL do not depend on upper and lower case.
+            return named if len({name.lower() for name, _ in named}) == len(named) else []
+    return []
+
+
 def field_column(source: memoryview, rows: Places, ends: Places, arity: int, field: int, type: str) -> pa.Array:
     """Read a field of stored rows.
 
     ``rows``, ``ends``: begin and end of each row. ``arity``: number of fields of a row.
     """
-    count, form = len(rows), FieldForm.TIMESTAMP if type == NANOSECONDS else field_form(type)
     begins, row_ends = numbers(rows), numbers(ends)
-    words, nulls = writable(8 * count), writable(count)
-    _words(source, begins, null_bytes(arity), field, words, nulls)
+    words, nulls = writable(8 * len(rows)), writable(len(rows))
+    field_words(source, begins, null_bytes(arity), field, words, nulls)
+    return _values(source, begins, row_ends, words, nulls, type)
+
+
+def _values(
+    source: memoryview, begins: list[int], row_ends: list[int], words: memoryview, nulls: memoryview, type: str
+) -> pa.Array:
+    """Read fields of rows or elements of arrays, whose eight bytes and NULL bits are known."""
+    count, form = len(begins), FieldForm.TIMESTAMP if type == NANOSECONDS else field_form(type)
     missing = np.asarray(nulls, np.uint8) > 0
     if form is FieldForm.WORD:
         return _of_longs(np.frombuffer(words, np.int64), missing, type)
     found, sizes = zeros(count), zeros(count)
     if form is FieldForm.TIMESTAMP:
-        total = _fixed_parts(begins, row_ends, words, nulls, 8, found)
+        total = fixed_parts(begins, row_ends, words, nulls, 8, found)
         _require(total)
         millis = writable(8 * count)
-        _gather(source, found, 8, millis)
+        gather_parts(source, found, 8, millis)
         nanos = np.frombuffer(words, np.uint32)[::2].astype(np.int64)
         if type == NANOSECONDS:
             return pa.array(nanos % 1000, mask=missing)
         return _of_moments(np.frombuffer(millis, np.int64), nanos, missing, type)
-    total = _parts(begins, row_ends, words, nulls, form is FieldForm.TEXT, found, sizes)
+    total = variable_parts(begins, row_ends, words, nulls, form is FieldForm.TEXT, found, sizes)
     _require(total)
+    if _parts_of_type(type):
+        present = ~missing
+        begins_of_parts, sizes_of_parts = (np.asarray(each, np.int64)[present] for each in (found, sizes))
+        return spread(_nested(source, begins_of_parts, sizes_of_parts, type), present)
     if form is FieldForm.DECIMAL:
         out = writable(16 * count)
-        _decimals(source, found, sizes, out)
+        little_endian_decimals(source, found, sizes, out)
         return pa.Array.from_buffers(arrow_type(type), count, [_validity(missing), pa.py_buffer(out)])
     return _of_texts(source, words, found, sizes, total, missing, type)
+
+
+def _nested(source: memoryview, begins: Places, sizes: Places, type: str) -> pa.Array:
+    """Read nested values. A MAP becomes a list of entries, because its keys may be NULL."""
+    (root, _, _), parts = split_type(type), _parts_of_type(type)
+    wanted = arrow_type(type)
+    if root == "ROW":
+        if np.any(sizes < null_bytes(len(parts)) + 8 * len(parts)):
+            _require(NOT_ROWS)
+        fields = [
+            field_column(source, begins, begins + sizes, len(parts), place, each)
+            for place, (_, each) in enumerate(parts)
+        ]
+        return pa.StructArray.from_arrays(fields, fields=list(wanted))
+    if root == "ARRAY":
+        offsets, elements = _elements(source, begins, sizes, parts[0][1])
+        return pa.ListArray.from_arrays(offsets, elements, type=wanted)
+    if np.any(sizes < 4):
+        _require(NOT_ROWS)
+    size_of_keys = np.asarray(number_column(source, begins, 4, "INT"), np.int32).byteswap().astype(np.int64)
+    if np.any((size_of_keys < 0) | (size_of_keys > sizes - 4)):
+        _require(NOT_ROWS)
+    begins, sizes = begins + 4, sizes - 4
+    offsets, keys = _elements(source, begins, size_of_keys, parts[0][1])
+    others, values = _elements(source, begins + size_of_keys, sizes - size_of_keys, parts[1][1])
+    if not np.array_equal(offsets, others):
+        _require(NOT_ROWS)
+    entries = pa.StructArray.from_arrays([keys, values], fields=list(wanted.value_type))
+    return pa.ListArray.from_arrays(offsets, entries, type=wanted)
+
+
+def _elements(source: memoryview, begins: Places, sizes: Places, type: str) -> tuple[pa.Array, pa.Array]:
+    """Offsets and elements of arrays, which store their count, NULL bits, elements and variable parts."""
+    width = 4 if _MONTHS.search(type) else _NUMBERS.get(split_type(type)[0], (8,))[0]
+    counts = zeros(len(begins))
+    total = element_counts(source, numbers(begins), numbers(sizes), width, counts)
+    _require(total)
+    arrays, ends = zeros(total), zeros(total)
+    words, nulls = writable(8 * total), writable(total)
+    copy_elements(source, numbers(begins), numbers(sizes), counts, width, arrays, ends, words, nulls)
+    offsets = np.concatenate(([0], np.cumsum(np.asarray(counts, np.int64))))
+    return pa.array(offsets, pa.int32()), _values(source, arrays, ends, words, nulls, type)
 
 
 def nested_column(
@@ -104,8 +196,8 @@ def nested_column(
     count, (place, inner_arity) = len(rows), inner
     begins, sizes = zeros(count), zeros(count)
     words, nulls = writable(8 * count), writable(count)
-    _words(source, numbers(rows), null_bytes(arity), field, words, nulls)
-    _require(_parts(numbers(rows), numbers(ends), words, nulls, False, begins, sizes))
+    field_words(source, numbers(rows), null_bytes(arity), field, words, nulls)
+    _require(variable_parts(numbers(rows), numbers(ends), words, nulls, False, begins, sizes))
     present = np.asarray(nulls, np.uint8) == 0
     inner_rows, lengths = np.asarray(begins, np.int64)[present], np.asarray(sizes, np.int64)[present]
     if np.any(lengths < null_bytes(inner_arity) + 8 * inner_arity):
@@ -122,14 +214,14 @@ def spread(found: pa.Array, present: Any) -> pa.Array:
 def number_column(source: memoryview, begins: Places, size: int, type: str) -> pa.Array:
     """Read big-endian numbers that are stored outside a row."""
     out = writable(8 * len(begins))
-    _longs(source, numbers(begins), size, out)
+    big_endian_longs(source, numbers(begins), size, out)
     return _of_longs(np.frombuffer(out, np.int64), np.zeros(len(begins), bool), type)
 
 
 def moment_column(source: memoryview, begins: Places, type: str) -> pa.Array:
     """Read the times of timers. The sign bit is stored inverted, so that bytes sort by time."""
     out = writable(8 * len(begins))
-    _longs(source, numbers(begins), 8, out)
+    big_endian_longs(source, numbers(begins), 8, out)
     moments = np.frombuffer(out, np.int64) ^ np.int64(-(1 << 63))
     return _of_longs(moments, np.zeros(len(begins), bool), type)
 
@@ -148,7 +240,7 @@ def value_column(source: memoryview, begins: Places, ends: Places, type: str) ->
         raise SavepointUnreadable("a value is shorter than its length")
     if root == "DECIMAL":
         out = writable(16 * len(begins))
-        _decimals(source, numbers(found), numbers(sizes), out)
+        little_endian_decimals(source, numbers(found), numbers(sizes), out)
         return pa.Array.from_buffers(arrow_type(type), len(begins), [None, pa.py_buffer(out)])
     missing = np.zeros(len(begins), bool)
     return _of_texts(source, writable(0), numbers(found), numbers(sizes), int(sizes.sum()), missing, type)
@@ -196,7 +288,7 @@ def _of_texts(
             f"{len(sizes)} rows contain {total} bytes of text, which is more than Arrow can index"
         )
     offsets, out = zeros(len(sizes) + 1), writable(total)
-    _texts(source, words, begins, sizes, offsets, out)
+    concatenated_texts(source, words, begins, sizes, offsets, out)
     buffers = [_validity(missing), pa.py_buffer(np.asarray(offsets, np.int32)), pa.py_buffer(out)]
     found = pa.Array.from_buffers(arrow_type(type), len(sizes), buffers)
     try:
@@ -204,99 +296,3 @@ def _of_texts(
     except pa.ArrowInvalid:
         raise SavepointUnreadable("a text is not valid UTF-8: the savepoint is damaged") from None
     return found
-
-
-@compiled
-def _words(source: memoryview, rows: list[int], head: int, field: int, out: memoryview, nulls: memoryview) -> None:
-    """Copy the eight bytes and the NULL bit of one field from each row."""
-    for number in range(len(rows)):
-        row = rows[number]
-        word = row + head + 8 * field
-        copy(source, word, word + 8, out, 8 * number)
-        nulls[number] = source[row + ((8 + field) >> 3)] >> (field & 7) & 1
-
-
-@compiled
-def _longs(source: memoryview, begins: list[int], size: int, out: memoryview) -> None:
-    """Convert big-endian signed integers to little-endian integers of eight bytes."""
-    for number in range(len(begins)):
-        begin, to = begins[number], 8 * number
-        fill = 0xFF if source[begin] & 0x80 else 0
-        for place in range(8):
-            out[to + place] = source[begin + size - 1 - place] if place < size else fill
-
-
-@compiled
-def _parts(
-    rows: list[int],
-    ends: list[int],
-    words: memoryview,
-    nulls: memoryview,
-    inline: bool,
-    begins: list[int],
-    sizes: list[int],
-) -> int:
-    """Find the variable part of one field in each row; returns the total size, or an error code."""
-    total = 0
-    for number in range(len(rows)):
-        low, high = little32(words, 8 * number), little32(words, 8 * number + 4)
-        if nulls[number]:
-            sizes[number] = 0
-        elif inline and high >= 1 << 31:
-            if high >> 24 & 0x7F > _LONGEST_INLINE:
-                return NOT_ROWS
-            sizes[number] = -(high >> 24 & 0x7F)
-            total += high >> 24 & 0x7F
-        else:
-            begins[number], sizes[number] = rows[number] + high, low
-            if begins[number] + low > ends[number]:
-                return NOT_ROWS
-            total += low
-    return total
-
-
-@compiled
-def _texts(
-    source: memoryview, words: memoryview, begins: list[int], sizes: list[int], offsets: list[int], out: memoryview
-) -> None:
-    """Concatenate texts; a negative size marks a text in the eight bytes of its field."""
-    to = 0
-    for number in range(len(sizes)):
-        size = sizes[number]
-        if size < 0:
-            copy(words, 8 * number, 8 * number - size, out, to)
-            to -= size
-        else:
-            copy(source, begins[number], begins[number] + size, out, to)
-            to += size
-        offsets[number + 1] = to
-
-
-@compiled
-def _decimals(source: memoryview, begins: list[int], sizes: list[int], out: memoryview) -> None:
-    """Convert big-endian decimals to little-endian decimals of sixteen bytes."""
-    for number in range(len(sizes)):
-        begin, size, to = begins[number], sizes[number], 16 * number
-        fill = 0xFF if size > 0 and source[begin] & 0x80 else 0
-        for place in range(16):
-            out[to + place] = source[begin + size - 1 - place] if place < size else fill
-
-
-@compiled
-def _fixed_parts(
-    rows: list[int], ends: list[int], words: memoryview, nulls: memoryview, size: int, begins: list[int]
-) -> int:
-    """Find the variable part of one field, whose size is fixed, in each row; returns 0 or an error code."""
-    for number in range(len(rows)):
-        if not nulls[number]:
-            begins[number] = rows[number] + little32(words, 8 * number + 4)
-            if begins[number] + size > ends[number]:
-                return NOT_ROWS
-    return 0
-
-
-@compiled
-def _gather(source: memoryview, begins: list[int], size: int, out: memoryview) -> None:
-    """Concatenate parts of equal size."""
-    for number in range(len(begins)):
-        copy(source, begins[number], begins[number] + size, out, size * number)

@@ -13,7 +13,6 @@ import numpy as np
 import pyarrow as pa
 
 from airflow_flinkcompat.savepoint.arrow_columns import (
-    NOT_ROWS,
     Places,
     arrow_type,
     field_column,
@@ -25,6 +24,7 @@ from airflow_flinkcompat.savepoint.arrow_columns import (
 )
 from airflow_flinkcompat.savepoint.binary import RowFraming, SavepointUnreadable
 from airflow_flinkcompat.savepoint.binary_row import null_bytes
+from airflow_flinkcompat.savepoint.column_loops import NOT_ROWS
 from airflow_flinkcompat.savepoint.compiled import compiled, numbers, uint32, zeros
 from airflow_flinkcompat.savepoint.keyed_state import LAST_OF_RUN, KeyedFile
 from airflow_flinkcompat.savepoint.runs import RUN_ERRORS, Runs, end_of_entry, run_error, value_is_null

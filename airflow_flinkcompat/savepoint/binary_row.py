@@ -79,6 +79,34 @@ def split_type(type: str) -> tuple[str, int | None, int]:
     return match["root"].upper(), None if precision is None else int(precision), int(match["scale"] or 0)
 
 
+def type_arguments(type: str) -> list[str]:
+    """Split the text between the outer brackets of a type at commas outside of brackets and quotes."""
+    text = type[type.index("<") + 1 : type.rindex(">")]
+    parts, depth, start, quoted = [], 0, 0, ""
+    for place, letter in enumerate(text):
+        if quoted:
+            quoted = "" if letter == quoted else quoted
+        elif letter in "`'":
+            quoted = letter
+        elif letter in "<(":
+            depth += 1
+        elif letter in ">)":
+            depth -= 1
+        elif letter == "," and depth == 0:
+            parts.append(text[start:place].strip())
+            start = place + 1
+    rest = text[start:].strip()
+    return [*parts, rest] if rest else parts
+
+
+def named_type(text: str) -> tuple[str, str]:
+    """Split `` `name` type`` into name and type; a doubled back-tick is part of the name."""
+    end = 1
+    while text[end] != "`" or text[end : end + 2] == "``":
+        end += 2 if text[end : end + 2] == "``" else 1
+    return text[1:end].replace("``", "`"), text[end + 1 :].strip()
+
+
 def zero(type: str) -> Field:
     """The number zero as a field of a type in Flink's spelling."""
     if field_form(type) is FieldForm.DECIMAL:

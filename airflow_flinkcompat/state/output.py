@@ -115,6 +115,8 @@ def _moments(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 def _values(column: pa.Array | pa.ChunkedArray) -> list[Any]:
     """Values in Python, or as text if Python cannot represent them, such as dates after the year 9999."""
+    if pa.types.is_interval(column.type):
+        return [None if value is None else _duration(*value) for value in column.to_pylist()]
     if pa.types.is_decimal(column.type) and column.type.scale == 0:  # such as a SUM of BIGINT
         return [None if value is None else int(value) for value in column.to_pylist()]
     try:
@@ -127,7 +129,23 @@ def _value(scalar: pa.Scalar) -> Any:
     try:
         return scalar.as_py()
     except (OverflowError, ValueError):
+        if isinstance(scalar, pa.ListScalar):
+            return list(map(_value, scalar.values))
+        if isinstance(scalar, pa.StructScalar):
+            return {name: _value(each) for name, each in scalar.items()}
         return _moments(pa.chunked_array([pa.array([scalar])]))[0].as_py()
+
+
+def _duration(months: int, days: int, nanoseconds: int) -> str:
+    """An interval in ISO 8601, such as ``P1M2DT3H4M5.5S``, with a sign for each negative part."""
+    sign = "-" if nanoseconds < 0 else ""
+    minutes, rest = divmod(abs(nanoseconds), 60 * 10**9)
+    hours, minutes = divmod(minutes, 60)
+    seconds = f"{rest // 10**9}.{rest % 10**9:09}".rstrip("0").rstrip(".")
+    date = "".join(f"{number}{unit}" for number, unit in ((months, "M"), (days, "D")) if number)
+    parts = ((hours, f"{hours}H"), (minutes, f"{minutes}M"), (rest, f"{seconds}S"))
+    time = "".join(f"{sign}{text}" for number, text in parts if number)
+    return f"P{date}T{time}" if time else f"P{date}" if date else "PT0S"
 
 
 def _cell(value: object) -> str:

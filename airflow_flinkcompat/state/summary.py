@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from airflow_flinkcompat.savepoint.arrow_columns import NOT_ROWS
 from airflow_flinkcompat.savepoint.batches import NO_ROW_KEY, EntryForm, EntryPart, entry_error
+from airflow_flinkcompat.savepoint.column_loops import NOT_ROWS
 from airflow_flinkcompat.savepoint.compiled import (
     add_hash,
     compiled,

@@ -21,7 +21,16 @@ from airflow_flinkcompat.migration.rewriting import rewritten_group
 from airflow_flinkcompat.migration.runs import value_mapping
 from airflow_flinkcompat.savepoint.batches import EntryPart, StoredColumn
 from airflow_flinkcompat.savepoint.binary import KeyedStateKind
-from airflow_flinkcompat.savepoint.binary_row import Field, FieldForm, field_form, field_reader, read_row, value_reader
+from airflow_flinkcompat.savepoint.binary_row import (
+    Field,
+    FieldForm,
+    field_form,
+    field_reader,
+    read_row,
+    split_type,
+    type_arguments,
+    value_reader,
+)
 from airflow_flinkcompat.savepoint.keyed_state import KeyedFileWriter, KeyedHeader, KeyedState, open_keyed, read_entries
 from airflow_flinkcompat.savepoint.row_mapping import row_mapping
 from airflow_flinkcompat.savepoint.store import read_handle, read_metadata
@@ -141,7 +150,33 @@ def _field(type: str, field: Field) -> object:
     if field.null:
         return None
     content = (field.variable_part or b"")[: int.from_bytes(field.word[:4], "little")]
-    return _fields(content, [*row_type(type)[1]]) if type.startswith(_ACCUMULATORS) else content
+    if type.startswith((*_ACCUMULATORS, "ROW<")):
+        return _fields(content, [*row_type(type)[1]])
+    if type.startswith("ARRAY<"):
+        return _array(content, *type_arguments(type))
+    if type.startswith("MAP<"):
+        end = 4 + int.from_bytes(content[:4], "little")
+        parts = zip((content[4:end], content[end:]), type_arguments(type), strict=True)
+        return [list(entry) for entry in zip(*(_array(*part) for part in parts), strict=True)]
+    return content
+
+
+def _array(content: bytes, type: str) -> list[object]:
+    """The elements of a stored array, each as the only field of a row."""
+    count = int.from_bytes(content[:4], "little")
+    width = _WIDTHS.get(split_type(type)[0], 8)
+    begin, found = 4 + (count + 31) // 32 * 4, list[object]()
+    for place in range(count):
+        word = content[begin + width * place : begin + width * (place + 1)].ljust(8, b"\0")
+        null = content[4 + place // 8] >> place % 8 & 1
+        # The variable part of an element is addressed from the begin of its array.
+        at, inline = int.from_bytes(word[4:], "little"), field_form(type) is FieldForm.WORD or word[7] & 0x80
+        part = content[at:] if at and not inline and not null else None
+        found.append(None if null else _field(type, Field(False, word if part is None else word[:4] + bytes(4), part)))
+    return found
+
+
+_WIDTHS = {"BOOLEAN": 1, "TINYINT": 1, "SMALLINT": 2, "INT": 4, "INTEGER": 4, "FLOAT": 4, "DATE": 4, "TIME": 4}
 
 
 def rows_of(table: StateTable) -> Iterator[list[object]]:
@@ -160,6 +195,10 @@ def _plain_values(column: pa.Array) -> list[object]:
 
 def _plain(value: object) -> object:
     match value:
+        case list():
+            return [_plain(each) for each in value]
+        case dict():
+            return [_plain(each) for each in value.values()]
         case datetime():
             return (value.replace(tzinfo=None) - datetime(1970, 1, 1)) // timedelta(microseconds=1)
         case date():

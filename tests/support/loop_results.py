@@ -76,7 +76,12 @@ class Drawn:
             return Field(False, number(size).ljust(7, b"\0") + bytes([0x80 | size]))
         if self.random.random() < 0.3:
             return Field(True, bytes(8))
-        return Field(False, struct.pack("<II", size, 0), number(size) + bytes(-size % 8))
+        content = number(size) if form is FieldForm.TEXT else self.array(size)
+        return Field(False, struct.pack("<II", len(content), 0), content + bytes(-len(content) % 8))
+
+    def array(self, count: int) -> bytes:
+        """A stored array of TINYINT, some of them NULL."""
+        return struct.pack("<I", count) + self.random.randbytes((count + 31) // 32 * 4 + count)
 
     def forms(self, most: int = 6) -> list[FieldForm]:
         return [self.random.choice(list(FieldForm)) for _ in range(self.random.randint(1, most))]
@@ -255,7 +260,7 @@ def scattered(group: bytes, key: RowMapping, values: ValueMapping | None, timers
     )
 
 
-TYPES = dict(zip(FieldForm, ("BIGINT", "BYTES", "DECIMAL(38, 2)", "TIMESTAMP(9)", "ARRAY<INT>"), strict=True))
+TYPES = dict(zip(FieldForm, ("BIGINT", "BYTES", "DECIMAL(38, 2)", "TIMESTAMP(9)", "ARRAY<TINYINT>"), strict=True))
 
 
 def entry_form(state: NamedState, forms: list[FieldForm], stamp: bool) -> EntryForm:

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from airflow_flinkcompat.savepoint.arrow_columns import field_column, nested_column
+from airflow_flinkcompat.savepoint.arrow_columns import arrow_type, field_column, nested_column
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
 from airflow_flinkcompat.savepoint.binary_row import NULL, Field, field_writer, write_row
 from airflow_flinkcompat.savepoint.compiled import readable
@@ -91,3 +91,67 @@ def test_a_row_shorter_than_its_fields_is_damaged() -> None:
     row = write_row([row_field(bytes(8))])
     with pytest.raises(SavepointUnreadable, match="begins or ends after the row"):
         nested_column(readable(row), np.array([0]), np.array([len(row)]), 1, 0, (0, 1), "BIGINT")
+
+
+def stored_array(width: int, elements: list[bytes | None], variable_part: bytes = b"") -> bytes:
+    """An array as ``BinaryArrayData`` stores it."""
+    nulls = bytearray((len(elements) + 31) // 32 * 4)
+    for place, element in enumerate(elements):
+        nulls[place >> 3] |= (element is None) << (place & 7)
+    fixed = b"".join((element or b"").ljust(width, b"\0") for element in elements)
+    return struct.pack("<i", len(elements)) + bytes(nulls) + fixed + variable_part
+
+
+LONG_TEXT = b"a text of more than seven bytes"
+
+
+@pytest.mark.parametrize(
+    ("type", "stored", "value"),
+    [
+        ("ARRAY<BOOLEAN>", stored_array(1, [b"\1", None, b"\0"]), [True, None, False]),
+        ("ARRAY<SMALLINT> NOT NULL", stored_array(2, [b"\xfd\xff", b"\2"]), [-3, 2]),
+        ("ARRAY<INT>", stored_array(4, [struct.pack("<i", each) for each in range(40)]), list(range(40))),
+        ("ARRAY<INT>", stored_array(4, []), []),
+        (
+            "ARRAY<STRING>",
+            stored_array(8, [b"ab".ljust(7, b"\0") + b"\x82", None, struct.pack("<II", 31, 32)], LONG_TEXT),
+            ["ab", None, LONG_TEXT.decode()],
+        ),
+        (
+            "ARRAY<ARRAY<BIGINT>>",
+            stored_array(8, [struct.pack("<II", 16, 16)], stored_array(8, [struct.pack("<q", -7)])),
+            [[-7]],
+        ),
+        (
+            "MAP<INT, BIGINT>",
+            struct.pack("<i", 16) + stored_array(4, [b"\5", None]) + stored_array(8, [None, b"\7"]),
+            [{"key": 5, "value": None}, {"key": None, "value": 7}],
+        ),
+        ("MULTISET<INT>", struct.pack("<i", 12) + stored_array(4, [b"\5"]) * 2, [{"key": 5, "value": 5}]),
+        ("ROW<`a` BIGINT, `b``c` STRING>", write_row([field_writer("BIGINT")(1), NULL]), {"a": 1, "b`c": None}),
+    ],
+)  # fmt: skip
+def test_nested_values(type: str, stored: bytes, value: object) -> None:
+    fields = [row_field(stored), NULL, row_field(stored)]
+    assert column(type, fields) == [value, None, value]
+
+
+@pytest.mark.parametrize(
+    ("type", "stored"),
+    [
+        ("ARRAY<INT>", b"\1\0"),
+        ("ARRAY<BIGINT>", stored_array(4, [b"\1"] * 3)),
+        ("ARRAY<INT>", struct.pack("<i", -1) + bytes(60)),
+        ("ARRAY<STRING>", stored_array(8, [struct.pack("<II", 31, 32)], LONG_TEXT[:-20])),
+        ("MAP<INT, INT>", struct.pack("<i", 999) + stored_array(4, [b"\1"]) * 2),
+        ("MAP<INT, INT>", struct.pack("<i", 12) + stored_array(4, [b"\1"]) + stored_array(4, [])),
+        ("ROW<`a` BIGINT>", bytes(8)),
+    ],
+)
+def test_damaged_nested_values(type: str, stored: bytes) -> None:
+    with pytest.raises(SavepointUnreadable, match="begins or ends after the row"):
+        column(type, [row_field(stored)])
+
+
+def test_a_row_whose_names_are_equal_in_sql_stays_bytes() -> None:
+    assert arrow_type("ROW<`a` INT, `A` INT>") == pa.binary()

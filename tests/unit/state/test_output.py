@@ -60,6 +60,31 @@ def test_the_ends_of_time_are_infinite_and_sums_are_numbers(tmp_path: Path) -> N
     assert written(rows, "json", tmp_path) == b'{"a": "infinity", "b": "-infinity", "c": "infinity", "d": 150}\n'
 
 
+def test_nested_values_that_python_lacks() -> None:
+    late = pa.array([[LATE * 86_400_000, None]], pa.list_(pa.timestamp("ms")))
+    rows = pa.table({"many": late, "row": pa.StructArray.from_arrays([late], ["inner"])})
+    text = '["10000-01-01 00:00:00.000", null]'
+    assert list(json_rows(rows)) == [f'{{"many": {text}, "row": {{"inner": {text}}}}}']
+
+
+@pytest.mark.parametrize(
+    ("interval", "text"),
+    [
+        ("INTERVAL '0' SECOND", "PT0S"),
+        ("INTERVAL '20' SECOND", "PT20S"),
+        ("INTERVAL '1 year 2 days'", "P12M2D"),
+        ("INTERVAL '26 hours 4 minutes 5.25 seconds'", "PT26H4M5.25S"),
+        ("INTERVAL '1 month' - INTERVAL '2 days 1 minute 0.5 seconds'", "P1M-2DT-1M-0.5S"),
+    ],
+)
+def test_an_interval_has_the_form_of_iso_8601(interval: str, text: str, tmp_path: Path) -> None:
+    with query(open_savepoint(SAVEPOINT), f"SELECT {interval} AS i, NULL::INTERVAL AS n") as result:
+        rows = result.reader().read_all()
+    assert written(rows, "csv", tmp_path).decode() == f'"i","n"\n"{text}",\n'
+    assert written(rows, "json", tmp_path).decode() == f'{{"i": "{text}", "n": null}}\n'
+    assert text_table(rows).splitlines()[-1].split() == [text, "NULL"]
+
+
 def test_one_statement_is_allowed() -> None:
     for sql in ("SELECT 1; SELECT 2", ""):
         with pytest.raises(QueryFailed, match="must be one statement that returns rows"):

@@ -246,3 +246,12 @@ def test_the_key_groups_of_real_keys(path: Path) -> None:
 
 def equals(name: str, value: pa.Scalar) -> pc.Expression:
     return pc.field(name) == value if value.is_valid else pc.field(name).is_null()
+
+
+def test_a_condition_on_a_field_of_a_row_reads_its_column() -> None:
+    savepoint = open_savepoint(str(SAVEPOINTS / "2.3" / "join-types"))
+    sql = (
+        "SELECT map_key_0, map_key_4[1].value FROM join__left_records WHERE map_key_6['EXPR$2'] IN (3, 5) ORDER BY ALL"
+    )
+    with query(savepoint, sql) as result:
+        assert result.relation.fetchall() == [("x", 3), ("x", 5), ("x", 5), ("y", 3)]
