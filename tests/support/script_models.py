@@ -72,8 +72,8 @@ class Script:
         return {reader.sink: reader for reader in self.readers}
 
     def aggregation(self, reader: Reader) -> Query:
-        """What the planner keeps of the view for one reader: the metrics nobody reads are not computed."""
-        return replace(self.view, metrics=tuple(self.view.metrics[place] for place in reader.reads))
+        """The view as the planner computes it for one reader: each metric that the reader needs, once."""
+        return replace(self.view, metrics=tuple(dict.fromkeys(self.view.metrics[place] for place in reader.reads)))
 
     def condition(self, reader: Reader) -> tuple[Metric, int] | None:
         """What is asked of the view's rows."""
@@ -133,7 +133,7 @@ def _shared(script: Script, one: str, other: str) -> tuple[bool, bool]:
     """Whether two sinks read one aggregation, and one window over it."""
     readers = script.by_sink[one], script.by_sink[other]
     below = len({script.aggregation(reader) for reader in readers}) == 1
-    outers = {(reader.outer, script.condition(reader)) for reader in readers}
+    outers = {(_outer(script, reader), script.condition(reader)) for reader in readers}
     return below, below and len(outers) == 1 and readers[0].outer is not None
 
 
@@ -154,6 +154,14 @@ def _pipeline(old: Script, new: Script, sink: str) -> str:
         said.append("incompatible")  # it decides which rows reach the outer window
     said.append(survivors(_outer_metrics(old, one), _outer_metrics(new, other)))
     return _worst(said)
+
+
+def _outer(script: Script, reader: Reader) -> object:
+    """The window over the view, with each of its metrics once."""
+    if reader.outer is None:
+        return None
+    metrics = dict.fromkeys((function, script.view.metrics[place]) for function, place in reader.outer.metrics)
+    return reader.outer.window, reader.outer.keys, tuple(metrics)
 
 
 def _outer_metrics(script: Script, reader: Reader) -> frozenset[tuple[str, object]]:
