@@ -24,6 +24,7 @@ from airflow_flinkcompat.compat.findings import (
 )
 from airflow_flinkcompat.compat.migration_report import MigrationReport
 from airflow_flinkcompat.compat.plan_comparison import ComparedPlans, Plans, UnknownPlan
+from airflow_flinkcompat.compat.planned_upgrade import PlannedUpgrade
 from airflow_flinkcompat.compat.refusals import notes
 from airflow_flinkcompat.compat.report import (
     PLANNED,
@@ -35,12 +36,12 @@ from airflow_flinkcompat.compat.report import (
     tool_version,
 )
 from airflow_flinkcompat.compat.reports.entries import operator_reports, sink_outcomes
-from airflow_flinkcompat.compat.restore_verdict import EQUAL, RestoreVerdict, script_migration
+from airflow_flinkcompat.compat.restore_verdict import RestoreVerdict, script_migration
 from airflow_flinkcompat.compat.rule import NOT_COVERED, Level, Rule, RuleMatch
 from airflow_flinkcompat.compat.rule_builders.table_options import startup_positions
 from airflow_flinkcompat.compat.rules import applicable_rules, script, statements
 from airflow_flinkcompat.compat.side import Side, environments
-from airflow_flinkcompat.compat.verdict import SAFE, Remedy, Verdict, expected, unknown
+from airflow_flinkcompat.compat.verdict import SAFE, Remedy, Verdict, unknown
 from airflow_flinkcompat.exec_graph.migration import Accept, Migration, MigrationExtent
 from airflow_flinkcompat.exec_graph.prediction import Prediction
 from airflow_flinkcompat.model import ENGINES, Basis, Consequence, InputError, Outcome, Reason, Span
@@ -161,6 +162,7 @@ def _check(
 ) -> Report:
     sides = (change.old, change.new)
     restore = None if explained is None else RestoreVerdict(explained)
+    upgrade = PlannedUpgrade.of(restore)
     try:
         for side in sides:
             side.require_query()
@@ -195,7 +197,7 @@ def _check(
         operators=entries,
         sources=startup_positions(change.new),
         sinks_begin_empty=tuple(dict.fromkeys([pair.sink for pair in change.pipelines if begins_empty(pair)])),
-        restored=() if restore is None else restore.restored,
+        restored=() if upgrade is None else upgrade.operators,
     )
     return _with_migration(report, change, explained, accepted, history)
 
@@ -288,7 +290,7 @@ def _planned_report(
     if compared is None and prediction.refusal is None:
         return replace(read, ground=f"{UNDECIDED} {prediction.flink}")
     report = planned()
-    if prediction.refuses_script or (compared is not None and compared.decides_upgrade):
+    if prediction.refuses_script or PlannedUpgrade.of(compared) is not None:
         decides = report.outcome is not Outcome.UNKNOWN
     else:
         decides = (compared is None or compared.decides) and not report.is_refused
@@ -385,8 +387,8 @@ def _roll_up(findings: Iterable[Finding]) -> Outcome:
 def _evaluate(change: Change, restore: RestoreVerdict | None) -> list[tuple[Level, Finding]]:
     """Every finding after the engine's adjusters, with its precedence level."""
     engine = ENGINE_BY_NAME[change.engine]
-    if restore is not None and restore.decides_upgrade:
-        return [(engine.level(rule), finding) for rule, finding in _upgraded(change, restore)]
+    if (upgrade := PlannedUpgrade.of(restore)) is not None:
+        return [(engine.level(rule), finding) for rule, finding in upgrade.findings()]
     if change.unchanged:
         found, certain, adjusters = _unchanged(change), set(), engine.unchanged_adjusters
     else:
@@ -403,19 +405,6 @@ def _evaluate(change: Change, restore: RestoreVerdict | None) -> list[tuple[Leve
     if not (restore and restore.is_proven) and all(finding.outcome in SAFE for _, finding in adjusted):
         adjusted = [(rule, _adjusted(finding, rule, case, engine.safe_finding_adjusters)) for rule, finding in adjusted]
     return [(engine.level(rule), finding) for rule, finding in adjusted]
-
-
-def _upgraded(change: Change, restore: RestoreVerdict) -> Iterator[tuple[Rule, Finding]]:
-    """Findings of both planners on an unchanged script; what the rules read in the script does not matter."""
-    prediction = restore.prediction
-    if prediction is not None and prediction.refuses_script and prediction.refusal is not None:
-        rule, message = statements.statement_refused, f"Flink {prediction.flink}: {prediction.refusal.message}"
-        yield rule, Finding.of(rule, expected("Flink's planner"), message)
-    else:
-        yield from ((rule, finding) for rule, finding in restore.findings() if rule is not EQUAL)
-    for each in restore.upgraded():
-        rule = statements.statement_refused if each.refused else script.engine_version_changed
-        yield rule, Finding.of(rule, each.verdict, each.message, before=change.versions[0], after=change.versions[1])
 
 
 def _environment_inputs(programs: Iterable[Program]) -> tuple[str, ...]:

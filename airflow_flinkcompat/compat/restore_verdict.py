@@ -14,10 +14,10 @@ from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.changes.differences import Difference
 from airflow_flinkcompat.compat.changes.respelling import may_be_same_query
 from airflow_flinkcompat.compat.changes.settings import TTL
-from airflow_flinkcompat.compat.engines.flink.upgrade import Judged, failures, judged_by_planners
-from airflow_flinkcompat.compat.engines.flink.upgraded_connectors import ConnectorEffect, connector_effects
+from airflow_flinkcompat.compat.engines.flink.upgrade import judged_by_planners
+from airflow_flinkcompat.compat.engines.flink.upgraded_connectors import connector_effects
 from airflow_flinkcompat.compat.plan_comparison import ComparedPlans, positions, sinks_elsewhere
-from airflow_flinkcompat.compat.report import REFUSALS, Finding, RestoredOperator
+from airflow_flinkcompat.compat.report import REFUSALS, Finding
 from airflow_flinkcompat.compat.rule import Example, Rule, RuleScope, windowed
 from airflow_flinkcompat.compat.rule_builders.table_options import uses_of
 from airflow_flinkcompat.compat.side import Side
@@ -33,7 +33,6 @@ from airflow_flinkcompat.exec_graph.migration import Accept, DdlEffects, Migrati
 from airflow_flinkcompat.exec_graph.model import ExecGraph, RestoreEffect, StateEffect
 from airflow_flinkcompat.exec_graph.prediction import Prediction
 from airflow_flinkcompat.exec_graph.symbols import Symbols
-from airflow_flinkcompat.lazy import cached_property
 from airflow_flinkcompat.model import Consequence, Outcome, Reason
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
 from airflow_flinkcompat.plan.nodes import Table
@@ -160,18 +159,6 @@ RULES = (DIFFERS, EQUAL)
 UPGRADE = "engine-version-changed"
 
 
-_EFFECTS: Mapping[RestoreEffect, str] = {
-    RestoreEffect.REFUSED_AT_SUBMIT: "refused at submit",
-    RestoreEffect.REFUSED_AT_RESTORE: "refused at restore",
-    RestoreEffect.SILENTLY_WRONG: "silently wrong",
-    RestoreEffect.DROPPED: "silently wrong",
-    RestoreEffect.EMPTY: "begins empty",
-    RestoreEffect.UNKNOWN: "unknown",
-    RestoreEffect.RIGHT: "right",
-}
-"""Words for the effect of an upgrade on one operator."""
-
-
 _FOR_LACK_OF_COVER = (Reason.NOT_COVERED, Reason.AMBIGUOUS, Reason.VERSION)
 
 
@@ -210,39 +197,6 @@ class RestoreVerdict:
         prediction, found = self.prediction, self.compared.restore
         refused = prediction is not None and prediction.refusal is not None
         return refused or found.worst_effect.consequence is not None or self.is_proven
-
-    @property
-    def decides_upgrade(self) -> bool:
-        """True if both planners decide about an unchanged script, whatever the rules read in it."""
-        return self.prediction is not None and not self.prediction.doubt and self.change.is_upgrade
-
-    def upgraded(self) -> tuple[Judged, ...]:
-        """Verdicts on the upgrade of an unchanged script; empty if a refusal or the compiled plans decide."""
-        prediction, differences = self.prediction, self.compared.restore.differences
-        assert prediction is not None
-        if prediction.refusal is not None or any(each.effect.consequence for each in differences):
-            return failures(self.change)
-        doubts = [each for each in differences if not (prediction.alike and _is_only_in_one_plan(each))]
-        return judged_by_planners(self.change, prediction, doubts, self._connectors)
-
-    @cached_property
-    def _connectors(self) -> tuple[ConnectorEffect, ...]:
-        return connector_effects(self.change, self.compared.plans[1])
-
-    @property
-    def restored(self) -> tuple[RestoredOperator, ...]:
-        """The effect of an upgrade on each stateful operator and each connector."""
-        if self.prediction is None or not self.decides_upgrade:
-            return ()
-        planned = [
-            RestoredOperator(each.operator, _EFFECTS[each.effect], each.message)
-            for each in self.prediction.operators
-            if each.effect is not RestoreEffect.RIGHT or not each.is_of_connector
-        ]
-        return (
-            *planned,
-            *(RestoredOperator(each.name, _EFFECTS[each.effect], each.message) for each in self._connectors),
-        )
 
     def findings(self, respelled: bool = False) -> tuple[tuple[Rule, Finding], ...]:
         """Findings on the effects of the diff, or one finding that Flink plans both scripts alike.
@@ -311,7 +265,9 @@ class RestoreVerdict:
         versions = {self.change.old.version, self.change.new.version}
         proven = self._is_right if prediction is None else self.is_proven
         if prediction is not None and proven and finding.rule == UPGRADE and finding.outcome is Outcome.UNKNOWN:
-            upgraded = judged_by_planners(self.change, prediction, (), self._connectors)[0]
+            upgraded = judged_by_planners(
+                self.change, prediction, (), connector_effects(self.change, self.compared.plans[1])
+            )[0]
             return Finding.of(
                 rule, upgraded.verdict, upgraded.message,
                 before=finding.before, after=finding.after, claims=finding.claims,
@@ -405,15 +361,6 @@ class RestoreVerdict:
     def _is_stateless_sink(self, sink_name: str | None) -> bool:
         tables = [table for program in self.change.programs for table in program.tables if table.name == sink_name]
         return bool(tables) and all(is_stateless_sink(table.option("connector")) for table in tables)
-
-
-def _is_only_in_one_plan(effect: StateEffect) -> bool:
-    """True if only fields differ that the plan format of one version lacks.
-
-    Such a field does not affect the state if the operators have equal classes and Flink accepts their states.
-    """
-    before, after = ({name for _, name in (() if each is None else each.facets)} for each in (effect.old, effect.new))
-    return effect.effect is RestoreEffect.UNKNOWN and bool(effect.facets) and {*effect.facets} <= before ^ after
 
 
 def graph_may_decide(finding: Finding, rule: Rule) -> bool:

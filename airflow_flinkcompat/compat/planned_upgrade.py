@@ -1,0 +1,103 @@
+"""Verdict on an unchanged script that two versions of Flink plan, per operator and connector.
+
+The planners decide, whatever the rules read in the script. They do not show the state of connectors, which the
+catalogue of connectors covers, the code of functions, which an upgrade does not change, and settings of the runtime. No
+setting of the planner, the state or the execution has a different default in Flink 1.19 to 2.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from airflow_flinkcompat.compat.changes.change import Change
+from airflow_flinkcompat.compat.engines.flink.upgrade import Judged, failures, judged_by_planners
+from airflow_flinkcompat.compat.engines.flink.upgraded_connectors import ConnectorEffect, connector_effects
+from airflow_flinkcompat.compat.report import Finding, RestoredOperator
+from airflow_flinkcompat.compat.restore_verdict import EQUAL, RestoreVerdict
+from airflow_flinkcompat.compat.rule import Rule
+from airflow_flinkcompat.compat.rules import script, statements
+from airflow_flinkcompat.compat.verdict import expected
+from airflow_flinkcompat.exec_graph.model import RestoreEffect, StateEffect
+from airflow_flinkcompat.exec_graph.prediction import Prediction
+from airflow_flinkcompat.lazy import cached_property
+
+_EFFECTS: Mapping[RestoreEffect, str] = {
+    RestoreEffect.REFUSED_AT_SUBMIT: "refused at submit",
+    RestoreEffect.REFUSED_AT_RESTORE: "refused at restore",
+    RestoreEffect.SILENTLY_WRONG: "silently wrong",
+    RestoreEffect.DROPPED: "silently wrong",
+    RestoreEffect.EMPTY: "begins empty",
+    RestoreEffect.UNKNOWN: "unknown",
+    RestoreEffect.RIGHT: "right",
+}
+"""Words for the effect of an upgrade on one operator."""
+
+
+@dataclass(frozen=True)
+class PlannedUpgrade:
+    """An unchanged script with the answers of two planners.
+
+    Attributes:
+        restore: The diff of the planned jobs.
+        prediction: The predicted result of a restore, without a doubt.
+    """
+
+    restore: RestoreVerdict
+    prediction: Prediction
+
+    @classmethod
+    def of(cls, restore: RestoreVerdict | None) -> PlannedUpgrade | None:
+        """The upgrade; None if the script changed, or if a planner has no answer."""
+        prediction = None if restore is None else restore.prediction
+        if restore is None or prediction is None or prediction.doubt or not restore.change.is_upgrade:
+            return None
+        return cls(restore, prediction)
+
+    @property
+    def _change(self) -> Change:
+        return self.restore.change
+
+    @cached_property
+    def _connectors(self) -> tuple[ConnectorEffect, ...]:
+        return connector_effects(self._change, self.restore.compared.plans[1])
+
+    def findings(self) -> Iterator[tuple[Rule, Finding]]:
+        """Yield the findings of both planners, each with the rule that explains it."""
+        refusal = self.prediction.refusal
+        if self.prediction.refuses_script and refusal is not None:
+            rule, message = statements.statement_refused, f"Flink {self.prediction.flink}: {refusal.message}"
+            yield rule, Finding.of(rule, expected("Flink's planner"), message)
+        else:
+            yield from ((rule, finding) for rule, finding in self.restore.findings() if rule is not EQUAL)
+        before, after = self._change.versions
+        for each in self._judged():
+            rule = statements.statement_refused if each.refused else script.engine_version_changed
+            yield rule, Finding.of(rule, each.verdict, each.message, before=before, after=after)
+
+    def _judged(self) -> tuple[Judged, ...]:
+        differences = self.restore.compared.restore.differences
+        if self.prediction.refusal is not None or any(each.effect.consequence for each in differences):
+            return failures(self._change)  # the findings name the refusal, and these name a way out
+        doubts = [each for each in differences if not (self.prediction.alike and _is_only_in_one_plan(each))]
+        return judged_by_planners(self._change, self.prediction, doubts, self._connectors)
+
+    @property
+    def operators(self) -> tuple[RestoredOperator, ...]:
+        """The effect on each stateful operator and each connector."""
+        planned = [
+            RestoredOperator(each.operator, _EFFECTS[each.effect], each.message)
+            for each in self.prediction.operators
+            if each.effect is not RestoreEffect.RIGHT or not each.is_of_connector
+        ]
+        connectors = (RestoredOperator(each.name, _EFFECTS[each.effect], each.message) for each in self._connectors)
+        return (*planned, *connectors)
+
+
+def _is_only_in_one_plan(effect: StateEffect) -> bool:
+    """True if only fields differ that the plan format of one version lacks.
+
+    Such a field does not affect the state if the operators have equal classes and Flink accepts their states.
+    """
+    before, after = ({name for _, name in (() if each is None else each.facets)} for each in (effect.old, effect.new))
+    return effect.effect is RestoreEffect.UNKNOWN and bool(effect.facets) and {*effect.facets} <= before ^ after

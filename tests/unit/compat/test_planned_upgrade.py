@@ -1,0 +1,79 @@
+"""An unchanged script on two versions of Flink: both planners decide, per operator and connector."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from airflow_flinkcompat.compat import Outcome, Report, Side
+from airflow_flinkcompat.compat.checker import check_planned
+from airflow_flinkcompat.connectors.flink_options import DATA, setting
+from airflow_flinkcompat.exec_graph.model import RestoreEffect
+from airflow_flinkcompat.exec_graph.prediction import Prediction
+from tests.unit.compat.test_check_planned import ALIKE, QUERY, TABLE, ended, plans, told
+
+
+def upgraded(script: str, said: Prediction = ALIKE) -> Report:
+    old, new = (Side(script, engine="flink", engine_version=each) for each in ("1.20", "2.3"))
+    return check_planned(old, new, said, plans())
+
+
+def test_planners_of_both_versions_overrule_what_the_rules_cannot_read() -> None:
+    unread = "INSERT INTO totals SELECT customer, mine(amount) FROM orders WHERE amount IN (SELECT b FROM other);"
+    report = upgraded(unread)
+    assert (report.outcome, report.read_outcome) == (Outcome.COMPATIBLE, Outcome.UNKNOWN)
+    (finding,) = report.deciding
+    assert finding.rule == "engine-version-changed"
+    assert "assumed for tables without a declared connector" in finding.message
+
+
+def test_a_doubt_leaves_an_upgrade_to_the_rules() -> None:
+    assert upgraded("INSERT INTO totals SELECT mine(amount) FROM orders;", replace(ALIKE, doubt="x")).outcome is (
+        Outcome.UNKNOWN
+    )
+
+
+@pytest.mark.parametrize(
+    ("effect", "outcome"),
+    [
+        (RestoreEffect.DROPPED, Outcome.INCOMPATIBLE),
+        (RestoreEffect.REFUSED_AT_RESTORE, Outcome.INCOMPATIBLE),
+        (RestoreEffect.EMPTY, Outcome.UNKNOWN),
+        (RestoreEffect.UNKNOWN, Outcome.UNKNOWN),
+    ],
+)
+def test_the_worst_operator_decides_an_upgrade(effect: RestoreEffect, outcome: Outcome) -> None:
+    lost = ended(effect, "GroupAggregate: its state acc")
+    report = upgraded(TABLE + QUERY, replace(ALIKE, restore=lost, operators=lost.states))
+    assert report.outcome is outcome
+    assert "its state acc" in told(report)
+    assert [each.operator for each in report.restored] == [
+        "GroupAggregate", "orders (read, kafka)",
+    ]  # fmt: skip
+    assert report.restored[1].effect == "right"
+
+
+def test_a_connector_without_a_release_for_the_new_version_is_refused() -> None:
+    report = upgraded(TABLE.replace("'connector' = 'kafka'", "'connector' = 'faker'") + QUERY)
+    assert report.outcome is Outcome.INCOMPATIBLE
+    assert report.is_refused
+    assert "no release of the connector faker runs on Flink 2.3" in told(report)
+
+
+def test_a_batch_job_stores_nothing_and_has_no_plan() -> None:
+    script = "SET 'execution.runtime-mode' = 'batch';\n" + TABLE + QUERY
+    for text, outcome in ((script, Outcome.COMPATIBLE), (TABLE + QUERY.replace("SUM", "mine"), Outcome.UNKNOWN)):
+        old, new = (Side(text, engine="flink", engine_version=each) for each in ("1.20", "2.3"))
+        assert check_planned(old, new, ALIKE, None).outcome is outcome
+
+
+def test_no_setting_that_plans_or_keeps_state_changes_its_default() -> None:
+    """The planners do not show how a job runs, so a default that changes there would be a doubt."""
+    prefixes = ("table.", "state.", "execution.", "pipeline.")
+    keys = [key for key in json.loads(DATA.read_text(encoding="utf-8"))["settings"] if key.startswith(prefixes)]
+    lines = ("1.19", "1.20", "2.0", "2.1", "2.2", "2.3")
+    for key in keys:
+        defaults = {found.default for line in lines if (found := setting(key, line)) is not None} - {""}
+        assert len(defaults) <= 1, key
