@@ -40,6 +40,7 @@ _UNKNOWN_PARALLELISM = ("1", "2")
 _GUESSED: Sequence[Mapping[str, Any]] = (
     {"changelog": "all", "sink": "upsert"},
     {"changelog": "insert", "push_down": True, "sink": "all"},
+    {"push_down": True},  # since Flink 2.1, a watermark in an upsert source changes the operators after it
 )
 """Alternative connector abilities for a stand-in source or a stand-in sink with a primary key."""
 _LOOKUPS: Sequence[Mapping[str, Any]] = ({"async": True},)
