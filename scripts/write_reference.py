@@ -129,7 +129,7 @@ _KINDS = {
     "Settings": "setting ",
     "Sources and sinks": "source: |sink: ",
 }
-"""Headings of the tables of upgrades, and the prefixes of the rows; operators have none of the prefixes."""
+"""Headings of the tables of upgrades, and the prefixes of their rows; operators have no prefix."""
 _EFFECTS = {
     "refused_at_submit": "refused at submit",
     "not_planned": "refused at submit",
@@ -159,7 +159,7 @@ def _right(run: Mapping[str, Upgrade]) -> frozenset[str]:
 
 
 def _restored(row: str, run: Mapping[str, Upgrade], types: Set[str]) -> str:
-    """The number of right restores with a part; without one, the failures that only this part explains."""
+    """Count the right restores with a part, or else the failures that only this part explains."""
     if right := sum(row in each.stored for each in run.values() if each.outcome == RIGHT):
         return f"right ({right})"
     explained = _right(run) | types
