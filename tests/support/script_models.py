@@ -133,7 +133,7 @@ def _shared(script: Script, one: str, other: str) -> tuple[bool, bool]:
     """Whether two sinks read one aggregation, and one window over it."""
     readers = script.by_sink[one], script.by_sink[other]
     below = len({script.aggregation(reader) for reader in readers}) == 1
-    outers = {(_outer(script, reader), script.condition(reader)) for reader in readers}
+    outers = {(_window_above(script, reader), script.condition(reader)) for reader in readers}
     return below, below and len(outers) == 1 and readers[0].outer is not None
 
 
@@ -156,7 +156,7 @@ def _pipeline(old: Script, new: Script, sink: str) -> str:
     return _worst(said)
 
 
-def _outer(script: Script, reader: Reader) -> object:
+def _window_above(script: Script, reader: Reader) -> object:
     """The window over the view, with each of its metrics once."""
     if reader.outer is None:
         return None
