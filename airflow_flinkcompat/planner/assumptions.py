@@ -126,8 +126,8 @@ class Assumptions:
             return False
         self._missing.add(_simple(found[1]))
         uses = ColumnUses(self._missing)
-        for each in self.statements:
-            if each.tree is not None:
+        for place, each in enumerate(self.statements):
+            if each.tree is not None and place not in self._replaced:
                 uses.read(each.tree)
         before = len(self.tables)
         named = {tuple(part.name for part in each.parts) for each in nodes_of(tree) if isinstance(each, exp.Table)}
@@ -165,6 +165,18 @@ class Assumptions:
             return False
         self._replaced.append(number)
         return self._assume_function(tree.this.name)
+
+    def _pass_over_dialect(self, number: int, found: re.Match[str], texts: Sequence[str]) -> bool:
+        """Leave out declarations in a dialect whose parser is absent."""
+        trees = enumerate(each.tree for each in self.statements)
+        sets = [place for place, tree in trees if isinstance(tree, nodes.SetOption) and _sets_dialect(tree)]
+        first = max((place for place in sets if place < number), default=number)
+        after = min((place for place in sets if place > number), default=len(self.statements))
+        jobs = (exp.Query, nodes.InsertInto, nodes.StatementSet)
+        if number in self._replaced or any(isinstance(each.tree, jobs) for each in self.statements[first:after]):
+            return False
+        self._replaced += range(first, after)
+        return True
 
     def _declare_function(self, number: int, found: re.Match[str], texts: Sequence[str]) -> bool:
         simple = _simple(found[1])
@@ -317,6 +329,7 @@ _LESSONS: Sequence[tuple[str, Callable[[Assumptions, int, re.Match[str], Sequenc
         Assumptions._match_sink,
     ),
     (r"implicit type conversion between", Assumptions._prefer_numbers),
+    (r"identifier '\w+' that implements '[\w.]+\.ParserFactory'", Assumptions._pass_over_dialect),
     (r"Column '([^']+)' is ambiguous", Assumptions._remove_column),
     (rf"(?:{_REFUSED_ARGUMENTS})(.*?)Supported(.*)", Assumptions._change_type),
     (rf"(?:{_REFUSED_ARGUMENTS})(.*?)()$", Assumptions._change_type),
@@ -339,7 +352,10 @@ def assume(
         if "refusal" not in answer:
             return made
         texts = [f"{each['message']}\n{each['class']}" for each in answer["refusal"]]
-        if "statement" not in answer or not made.learn(texts, answer["statement"]):
+        try:
+            if "statement" not in answer or not made.learn(texts, answer["statement"]):
+                return None
+        except RecursionError:  # an expression is nested too deeply
             return None
     return None
 
@@ -349,6 +365,10 @@ def _outputs(insert: exp.Expr) -> list[str]:
     query = insert.expression
     names = [each.alias_or_name for each in query.expressions] if isinstance(query, exp.Select) else []
     return names if all(each not in ("", "*") for each in names) and len(set(names)) == len(names) else []
+
+
+def _sets_dialect(option: exp.Expr) -> bool:
+    return option.this is not None and option.this.name == "table.sql-dialect"
 
 
 def _is_insert(node: exp.Expr) -> bool:

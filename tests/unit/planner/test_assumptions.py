@@ -132,6 +132,32 @@ def test_a_declaration_of_an_absent_class_is_passed_over() -> None:
     assert made.scalars == ("f",)
 
 
+def test_declarations_in_an_absent_dialect_are_passed_over() -> None:
+    script = (
+        "SET 'table.sql-dialect' = 'hive'; CREATE TABLE t (a INT) STORED AS ORC; SET 'table.sql-dialect' = 'default'; "
+        "SELECT b FROM t"
+    )
+    made = Assumptions(parse_script(script, "a.sql").statements)
+    refusal = "Could not find any factory for identifier 'hive' that implements 'org.apache.flink.x.ParserFactory' in"
+    assert made.learn([refusal], 1)
+    assert made.learn(["Object 't' not found"], 3)
+    assert made.question()["assumed"]["replaced"] == [0, 1]
+    assert "`t` (`b` STRING)" in made.question()["assumed"]["before"]["3"][0]
+    assert not made.learn([refusal], 1)
+
+
+def test_a_declared_sink_gives_the_source_its_types() -> None:
+    script = "CREATE TABLE s (n INT) WITH ('connector' = 'print'); INSERT INTO s SELECT v FROM t"
+    made = Assumptions(parse_script(script, "a.sql").statements)
+    made.learn(["Object 't' not found"], 1)
+    refusal = (
+        "Column types of query result and sink for 'c.d.s' do not match.\nCause: Incompatible types for sink column "
+        "'n' at position 0.\n\nQuery schema: [v: STRING]\nSink schema:  [n: INT]"
+    )
+    assert made.learn([refusal], 1)
+    assert "`t` (`v` INT)" in made.question()["assumed"]["before"]["1"][0]
+
+
 def test_catalogs_and_databases_are_declared_before_the_statement() -> None:
     made = Assumptions(parse_script("USE CATALOG hive; USE sales; SELECT a FROM t", "a.sql").statements)
     assert made.learn(["A catalog with name [hive] does not exist."], 0)
