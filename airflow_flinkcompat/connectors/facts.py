@@ -202,6 +202,7 @@ class SourceFacts:
         filters: YES if the source can evaluate conditions, so that no operator filters the rows.
         watermark: YES if the source generates watermarks, so that no operator does.
         appends: YES if the source only adds rows, unless its format updates or deletes rows.
+        upserts: YES if the source declares updates without the row before and whole deletions, but no inserts.
         startup: The options for the starting position of a job without state; None if unknown.
         table_name_option: The option that replaces the script's table name as the name of the external table; ""
             if the source never uses the script's name.
@@ -213,6 +214,7 @@ class SourceFacts:
     watermark: Known = Known.NOT_KNOWN
     metadata: Known = Known.NOT_KNOWN
     appends: Known = Known.NOT_KNOWN
+    upserts: Known = Known.NOT_KNOWN
     options: tuple[OptionFact, ...] = ()
     startup: Startup | None = None
     table_name_option: str = ""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.compat.plan_comparison import Plans
-from airflow_flinkcompat.connectors.facts import ConnectorFacts, Known, LookupSupport
+from airflow_flinkcompat.connectors.facts import ConnectorFacts, Known, LookupSupport, SourceFacts
 from airflow_flinkcompat.connectors.registry import FORMATS, catalogue
 from airflow_flinkcompat.deploy.flink.compiled_plans import give_options, options_of_tables
 from airflow_flinkcompat.deploy.flink.statements import as_one_statement
@@ -302,10 +302,10 @@ def _abilities(facts: ConnectorFacts, appends: Known = Known.YES) -> dict[str, A
     """The known abilities of one connector; ``appends`` is YES if the format produces only inserts."""
     source, sink, lookup = facts.source, facts.sink, facts.lookup
     known: dict[str, Any] = {}
-    if source is not None and appends is source.appends is Known.YES and source.filters is Known.NO:
+    if source is not None and (changelog := _changelog(source, appends)) and source.filters is Known.NO:
         pushed = {"projection": source.projection, "watermark": source.watermark}
         if Known.NOT_KNOWN not in pushed.values():
-            known["source"] = {each: value is Known.YES for each, value in pushed.items()}
+            known["source"] = {"changelog": changelog} | {each: value is Known.YES for each, value in pushed.items()}
     if sink is not None and sink.upserts is sink.upserts_appended is Known.YES:
         known["sink"] = "upsert"
     elif sink is not None and sink.updates is sink.takes_row_before is Known.YES:
@@ -313,6 +313,15 @@ def _abilities(facts: ConnectorFacts, appends: Known = Known.YES) -> dict[str, A
     if lookup is not None and lookup.support in _ASYNCHRONOUS:
         known["lookup"] = _ASYNCHRONOUS[lookup.support]
     return known
+
+
+def _changelog(source: SourceFacts, appends: Known) -> str:
+    """The known changes of a source as the planner names them; "" if unknown."""
+    if source.upserts is Known.YES:
+        return "upsert"
+    if source.appends is not Known.YES:
+        return ""
+    return {Known.YES: "insert", Known.NO: "all"}.get(appends, "")
 
 
 def _compared_facts(planned: PlannedChange) -> tuple[Any, ...]:

@@ -212,6 +212,7 @@ CONNECTORS = (
         replace(
             _SOURCE,
             appends=Known.NO,
+            upserts=Known.YES,
             options=(
                 replace(_READS, listed=_ALL_FROM_BEGINNING),
                 replace(_PATTERN, listed=_ALL_FROM_BEGINNING),

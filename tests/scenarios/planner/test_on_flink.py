@@ -267,6 +267,27 @@ def test_a_jdbc_dialect_without_a_jar_has_a_stand_in() -> None:
     assert (script.refusal, list(script.stand_ins.values()), script.guessed) == (None, ["jdbc:mysql"], frozenset())
 
 
+@pytest.mark.parametrize(("line", "jar"), [("1.20", "-1.19"), ("2.3", "")])
+@pytest.mark.parametrize(
+    "rates",
+    ["'upsert-kafka', 'key.format' = 'json', 'value.format' = 'json'", "'kafka', 'format' = 'debezium-json'"],
+    ids=["upsert-kafka", "debezium"],
+)
+def test_a_stand_in_of_kafka_is_planned_as_its_connector(line: str, jar: str, rates: str) -> None:
+    """A pushed watermark and a left-out ChangelogNormalize change the OperatorIDs of a temporal join."""
+    flink = install(line)
+    declared = (
+        "CREATE TABLE rates (c STRING, r BIGINT, t TIMESTAMP(3), WATERMARK FOR t AS t, PRIMARY KEY (c) NOT ENFORCED) "
+        f"WITH ('connector' = {rates}, 'topic' = 'rates', "
+        "'properties.bootstrap.servers' = 'b:9092', 'properties.group.id' = 'g');\n"
+    )
+    job = "INSERT INTO totals SELECT o.k, r FROM orders AS o LEFT JOIN rates FOR SYSTEM_TIME AS OF o.t ON o.k = rates.c"
+    whole = replace(flink, jars=(jars.fetch(f"flink-sql-connector-kafka{jar}"),))
+    script, by_connector = (plan(side(flink, job, TABLES + declared), each) for each in (flink, whole))
+    assert (script.refusal, script.guessed, by_connector.stand_ins) == (None, frozenset(), {})
+    assert [each.id for each in script.jobs[0].operators] == [each.id for each in by_connector.jobs[0].operators]
+
+
 def test_stand_ins_are_asked_in_variants_only_where_those_may_differ(
     flink: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
