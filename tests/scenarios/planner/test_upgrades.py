@@ -91,6 +91,21 @@ def test_what_only_the_new_line_refuses_is_incompatible() -> None:
     assert "ON CONFLICT" in report.deciding[0].message
 
 
+def test_a_watermark_of_an_upsert_source_is_known_without_its_jar() -> None:
+    """Flink 2.3 plans no normalization of such a source in a temporal join (restored)."""
+    tables = "".join(
+        f"CREATE TABLE {name} (k STRING, v BIGINT, t TIMESTAMP(3), WATERMARK FOR t AS t, PRIMARY KEY (k) NOT ENFORCED) "
+        f"WITH ('connector' = 'upsert-kafka', 'topic' = '{name}', 'properties.bootstrap.servers' = 'b:1', "
+        f"'key.format' = 'json', 'value.format' = 'json');\n"
+        for name in ("o", "rates")
+    )
+    script = f"{tables}SELECT o.k, rates.v FROM o LEFT JOIN rates FOR SYSTEM_TIME AS OF o.t ON o.k = rates.k;\n"
+    old, new = (Side(script, engine="flink", engine_version=each) for each in ("1.20", "2.3"))
+    report = judge(old, new, "always")
+    assert ends(report) == (Outcome.INCOMPATIBLE, {Consequence.REFUSED_AT_SUBMIT})
+    assert "ChangelogNormalize" in {each.operator for each in report.restored if each.effect == "refused at submit"}
+
+
 @pytest.mark.parametrize(
     "query",
     ["SELECT value FROM orders", "INSERT INTO kept SELECT k, d FROM orders ON CONFLICT DO NOTHING"],
