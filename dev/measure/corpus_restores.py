@@ -15,19 +15,19 @@ import re
 import shutil
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from airflow_flinkcompat.compat import InputError, Outcome, Report, check
 from airflow_flinkcompat.compat import Side as JobSide
 from airflow_flinkcompat.deploy import DeployError
 from airflow_flinkcompat.sql import ScriptError, parse_script
+from airflow_flinkcompat.sql.nodes import CreateTable
 from airflow_flinkcompat.sql.statement_parser import Flink
 from dev.measure import corpus, results, services
-from dev.measure.pair_runner import PairRunner
+from dev.measure.pair_runner import PairRunner, Savepoint
 from dev.measure.pairs import CACHE, Pair, Side
 from dev.measure.progress import GENERATED
 from dev.measure.public_jobs import NotRunnable, PublicJob, declarations
@@ -77,6 +77,15 @@ def changes(folder: Path, line: str, more: int) -> Iterator[tuple[Restored, str,
                 yield _named(script["id"], f"{script['repo'].replace('+', '/')}@ {script['path']}", report), old, new
 
 
+def known_tables(folder: Path) -> Mapping[str, Mapping[str, CreateTable]]:
+    """The tables that the scripts of each repository declare."""
+    known: dict[str, dict[str, CreateTable]] = defaultdict(dict)
+    for script in corpus.read(folder / SCRIPTS):
+        if script["kind"] in ("ddl-only", "job"):
+            known[script["repo"].replace("+", "/")] |= {each.this.name: each for each in declarations(script["text"])}
+    return known
+
+
 def _named(name: str, origin: str, report: Report) -> Restored:
     return Restored(name, origin.replace("|", "/"), ", ".join(sorted({each.kind for each in report.operators})))
 
@@ -105,17 +114,19 @@ def _trees(script: str) -> list[object]:
     return [each.tree or each.text for each in parse_script(script, "<public>").statements]
 
 
-def restore(bench: PairRunner, change: Restored, pair: Pair) -> Restored:
-    """Run one pair. Raises MeasureError or another DeployError where it cannot be run."""
-    measured = bench.run(pair)
+def restore(bench: PairRunner, change: Restored, pair: Pair, savepoint: Savepoint | None = None) -> Restored:
+    """Run one pair, perhaps from a savepoint of another line.
+
+    Raises MeasureError or another DeployError where it cannot be run.
+    """
+    measured = bench.restore(pair, savepoint) if savepoint else bench.run(pair)
     if measured.exception is not None:
         return replace(change, outcome=measured.outcome, fault=measured.exception.partition("\n")[0][:300])
-    assert pair.reference is not None
-    reference = bench.complete(pair.reference)
+    reference = bench.complete(pair.reference or pair.new)
     before, expected = map(_lasting, bench.from_scratch(reference))
     restored, outcome = _lasting(measured.restored_rows or ()), measured.outcome
     if outcome != results.RIGHT:
-        outcome = results.judge(restored, expected, _lasting(bench.taken(pair).printed), before)
+        outcome = results.judge(restored, expected, _lasting((savepoint or bench.taken(pair)).printed), before)
     if (not expected and not restored) or (outcome != results.RIGHT and change.by_clock):
         outcome = UNCOMPARED
     elif outcome != results.RIGHT:
@@ -166,10 +177,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(options: argparse.Namespace) -> list[Restored]:
     shutil.rmtree(GENERATED, ignore_errors=True)
-    known: dict[str, dict[str, Any]] = defaultdict(dict)
-    for script in corpus.read(options.corpus / SCRIPTS):
-        if script["kind"] in ("ddl-only", "job"):
-            known[script["repo"].replace("+", "/")] |= {each.this.name: each for each in declarations(script["text"])}
+    known = known_tables(options.corpus)
     found: dict[str, Restored] = {}
     pairs: list[Pair] = []
     for change, old, new in changes(options.corpus, options.flink, options.more):

@@ -67,6 +67,8 @@ _OBJECT_HASH = re.compile(r"(?<=\w)@[0-9a-f]+")
 _PLANNER = re.compile(r"\b(ValidationException|TableException|SqlParserException)\b")
 _FAILS = "the SQL fails from scratch:"
 _TIME_ATTRIBUTE = re.compile(r" \*(ROWTIME|PROCTIME)\*$")
+_NUMBERS = count(1)
+"""Numbers of runs, of all clusters: the folder, the topics and the tables of a run have its number."""
 _Made = TypeVar("_Made")
 
 
@@ -132,7 +134,6 @@ class PairRunner:
         self._cluster = {"execution.target": "remote", "rest.address": str(url.hostname), "rest.port": str(url.port)}
         self._printed = flink.work_dir / "log" / "taskmanager.out"
         self._folder = folder
-        self._numbers = count(1)
         self._made: dict[Hashable, Future[Any]] = {}
         self._fed: dict[Path, set[Feed]] = defaultdict(set)
         self._lock = threading.Lock()
@@ -281,7 +282,7 @@ class PairRunner:
 
     def later(self, earlier: Savepoint) -> str:
         """The savepoint of the same side after it has resumed and read the rows after. Raises MeasureError."""
-        run, side = next(self._numbers), earlier.old
+        run, side = next(_NUMBERS), earlier.old
         with self._job(side, earlier.folder, run, Start(Snapshot(earlier.path))) as job_id:
             wait_running(self._jobs, job_id)
             self._wait_read(side, earlier.folder, job_id, "after", {})
@@ -292,7 +293,7 @@ class PairRunner:
         return self._once(("template", new), lambda: self._template(new))
 
     def _template(self, new: Side) -> str:
-        run = next(self._numbers)
+        run = next(_NUMBERS)
         folder = self._made_folder(new, run)
         for feed in _feeds(new):
             (folder / feed.rows).mkdir(exist_ok=True)
@@ -326,7 +327,7 @@ class PairRunner:
 
     def _compiled(self, side: Side) -> str:
         *setup, job = parse_script(side.script, "<pair>").statements
-        file = self._folder / f"plan-{next(self._numbers)}.json"
+        file = self._folder / f"plan-{next(_NUMBERS)}.json"
 
         def here(text: str) -> str:
             return text.replace("file://DATA", self._folder.as_uri()).replace(_OUT, self._folder.as_uri())
@@ -347,14 +348,14 @@ class PairRunner:
             return before, _without(self._rows(run, folder), before)
 
     def _to_its_end(self, side: Side) -> tuple[str, ...]:
-        folder = self._made_folder(side, next(self._numbers))
+        folder = self._made_folder(side, next(_NUMBERS))
         for phase in ("before", "after"):
             self._arrive(_feeds(side), folder, phase)
         return self.ended(side, folder)
 
     def ended(self, side: Side, folder: Path) -> tuple[str, ...]:
         """Rows that a side that ends by itself prints for the rows in a folder. Raises MeasureError."""
-        run = next(self._numbers)
+        run = next(_NUMBERS)
         try:
             with self._job(side, folder, run, Start()) as job_id:
                 wait_ended(self._jobs, job_id)
@@ -386,7 +387,7 @@ class PairRunner:
 
         Yields its folder, run number, job id and the rows read of each table.
         """
-        run = next(self._numbers)
+        run = next(_NUMBERS)
         folder = self._made_folder(side, run)
         self._arrive(_feeds(side), folder, phase)
         try:
@@ -398,7 +399,7 @@ class PairRunner:
 
     def attempt(self, new: Side, old: Savepoint) -> Restored:
         """Start the side from a savepoint while the later rows arrive."""
-        run = next(self._numbers)
+        run = next(_NUMBERS)
         # Rows of tables that the old SQL did not declare.
         fresh = _feeds(new) - _feeds(old.old) - self._fed[old.folder]
         for phase in ("before", "after"):

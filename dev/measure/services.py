@@ -34,7 +34,7 @@ JARS = {
     "2.3": ("flink-sql-connector-kafka", "flink-connector-jdbc-core", "flink-connector-jdbc-postgres", "postgresql"),
     "1.20": ("flink-sql-connector-kafka-1.19", "flink-connector-jdbc-1.20", "postgresql"),
 }
-"""Flink's connectors of both servers, by line."""
+"""Flink's connectors of both servers, by line; 1.19 has those of 1.20, and 2.0 to 2.2 those of 2.3."""
 COLUMNS = ("a", "b", "c", "d", "ts")
 """Field names of a record for the values of a row in ``dev/measure/data``."""
 SIDES = {
@@ -174,7 +174,7 @@ def services(folder: Path) -> Iterator[Services]:
 
 def jars(line: str = "2.3") -> tuple[Path, ...]:
     """Flink's connectors of both, fetched on first use."""
-    return tuple(map(fetch, JARS[line]))
+    return tuple(map(fetch, JARS["1.20" if line.startswith("1.") else "2.3"]))
 
 
 class Lakes:
