@@ -10,6 +10,8 @@ Parts = tuple[str, ...]
 TIMESTAMP, ROWTIME, PROCTIME = "TIMESTAMP(3)", "rowtime", "proctime"
 NUMBER, TEXT = "BIGINT", "STRING"
 
+_PADDING = ("assumed STRING", "assumed_2 STRING")
+"""Columns of a source with fewer than two: for one column alone, lines of Flink differ in the plan of COUNT(*)."""
 _CONNECTOR = "flinkcompat-assumed"
 
 
@@ -39,14 +41,14 @@ class AssumedTable:
     def ddl(self, name: str, number: str = NUMBER, keyed: bool = False) -> str:
         """CREATE TABLE; ``number`` is the type of columns with a number, ``keyed`` adds a key to a sink."""
         parts = [f"{quoted(each)} {self._type(each, column, number)}" for each, column in self.columns.items()]
+        parts += _PADDING[: max(0, (1 if self.sink else 2) - len(parts))]
         if self.rowtime:
             time = quoted(self.rowtime)
             parts.append(f"WATERMARK FOR {time} AS {time} - INTERVAL '5' SECOND")
         key = self.key or (tuple(self.columns)[:1] if keyed and self.sink else ())
         if key:
             parts.append(f"PRIMARY KEY ({', '.join(map(quoted, key))}) NOT ENFORCED")
-        columns = ", ".join(parts or ("assumed STRING",))
-        return f"CREATE TABLE IF NOT EXISTS {name} ({columns}) WITH ('connector' = '{_CONNECTOR}')"
+        return f"CREATE TABLE IF NOT EXISTS {name} ({', '.join(parts)}) WITH ('connector' = '{_CONNECTOR}')"
 
     def _type(self, name: str, column: AssumedColumn, number: str) -> str:
         if column.type == PROCTIME:

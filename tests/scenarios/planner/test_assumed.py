@@ -31,6 +31,7 @@ def judged(script: str, old: str = "1.20", new: str = "2.3") -> Report:
     ("script", "assumed"),
     [
         ("SELECT k, SUM(v), MAX(w) FROM orders WHERE s LIKE 'a%' GROUP BY k", "orders"),
+        ("SELECT COUNT(*) FROM orders", "orders"),
         ("SELECT a, b, COUNT(*) FROM l JOIN r ON x = y AND l.v > 1 GROUP BY a, b", "l, r"),
         (
             "USE CATALOG hive; USE sales; SELECT k, window_start, AVG(v) FROM TABLE(HOP(TABLE orders, DESCRIPTOR(ts), "
