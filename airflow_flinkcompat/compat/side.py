@@ -69,8 +69,9 @@ class Side(JobSpec):
         Returns:
             False also for equal versions.
         """
-        alike = replace(self, engine_version=other.engine_version, source=other.source)
-        return self.version != other.version and alike == other
+        if self.version == other.version:
+            return False
+        return replace(self, engine_version=other.engine_version, source=other.source) == other
 
     @cached_property
     def parsed(self) -> Script:

@@ -45,7 +45,7 @@ def edited(source: Path, target: Path, change: EntryChange) -> Path:
         if subtask.keyed is None:
             return subtask
         with open_keyed(subtask.keyed, str(source)) as file:
-            header = file.header.uncompressed
+            header = file.header.with_compression(False)
             content, begins = bytearray(header.stored), [0] * len(subtask.keyed.begins)
             for number, group in file.groups():
                 found = (change(header.states[entry.state], entry) for entry in read_entries(group))
