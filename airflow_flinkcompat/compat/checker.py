@@ -162,11 +162,11 @@ def _check(
 ) -> Report:
     sides = (change.old, change.new)
     restore = None if explained is None else RestoreVerdict(explained)
-    upgrade = PlannedUpgrade.of(restore)
+    upgrade = None if restore is None else PlannedUpgrade.of(restore)
     try:
         for side in sides:
             side.require_query()
-        fired = _evaluate(change, restore)
+        fired = _evaluate(change, restore, upgrade)
         findings = one_for_each_column(apply_precedence(fired), change)
         sinks, entries = sink_outcomes(change, fired), operator_reports(change, fired)
     except RecursionError:
@@ -290,7 +290,7 @@ def _planned_report(
     if compared is None and prediction.refusal is None:
         return replace(read, ground=f"{UNDECIDED} {prediction.flink}")
     report = planned()
-    if prediction.refuses_script or PlannedUpgrade.of(compared) is not None:
+    if prediction.refuses_script or (compared is not None and PlannedUpgrade.of(compared) is not None):
         decides = report.outcome is not Outcome.UNKNOWN
     else:
         decides = (compared is None or compared.decides) and not report.is_refused
@@ -375,7 +375,7 @@ def check_engines(old: Side, new: Side) -> Reports:
 def _other(change: Change) -> Outcome:
     """The outcome of a change by the rules alone."""
     try:
-        return _roll_up(apply_precedence(_evaluate(change, None)))
+        return _roll_up(apply_precedence(_evaluate(change)))
     except RecursionError:
         return TOO_DEEP.outcome
 
@@ -384,10 +384,12 @@ def _roll_up(findings: Iterable[Finding]) -> Outcome:
     return Outcome.worst(finding.outcome for finding in findings if not finding.overruled_by)
 
 
-def _evaluate(change: Change, restore: RestoreVerdict | None) -> list[tuple[Level, Finding]]:
+def _evaluate(
+    change: Change, restore: RestoreVerdict | None = None, upgrade: PlannedUpgrade | None = None
+) -> list[tuple[Level, Finding]]:
     """Every finding after the engine's adjusters, with its precedence level."""
     engine = ENGINE_BY_NAME[change.engine]
-    if (upgrade := PlannedUpgrade.of(restore)) is not None:
+    if upgrade is not None:
         return [(engine.level(rule), finding) for rule, finding in upgrade.findings()]
     if change.unchanged:
         found, certain, adjusters = _unchanged(change), set(), engine.unchanged_adjusters

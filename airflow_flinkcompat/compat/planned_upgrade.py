@@ -47,10 +47,10 @@ class PlannedUpgrade:
     prediction: Prediction
 
     @classmethod
-    def of(cls, restore: RestoreVerdict | None) -> PlannedUpgrade | None:
+    def of(cls, restore: RestoreVerdict) -> PlannedUpgrade | None:
         """The upgrade; None if the script changed, or if a planner has no answer."""
-        prediction = None if restore is None else restore.prediction
-        if restore is None or prediction is None or prediction.doubt or not restore.change.is_upgrade:
+        prediction = restore.prediction
+        if prediction is None or prediction.doubt or not restore.change.is_upgrade:
             return None
         return cls(restore, prediction)
 
