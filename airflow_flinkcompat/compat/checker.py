@@ -381,7 +381,7 @@ def _other(change: Change) -> Outcome:
 
 
 def _roll_up(findings: Iterable[Finding]) -> Outcome:
-    return Outcome.worst(finding.outcome for finding in findings if not finding.overruled_by)
+    return Outcome.worst([finding.outcome for finding in findings if not finding.overruled_by])
 
 
 def _evaluate(
