@@ -1,7 +1,8 @@
 """Reader of a topic that parses each record once in a run.
 
-Records are parsed in Arrow batches, and the values are stored on the disks of Spark's workers until the run ends. A
-record that is not plain is stored as it is, and the strict reader parses it.
+JSON records are parsed in Arrow batches. A JSON record that is not plain is stored as it is, and the strict reader
+parses it, as it parses the records of other formats. The values are stored on the disks of Spark's workers until the
+run ends.
 """
 
 from __future__ import annotations
@@ -42,9 +43,14 @@ class ParsedTopicReader(KafkaReader):
     _source: ParsedTopic
 
     def rows(self) -> DataFrame:
-        parser = self._parser
-        if parser is None or not is_pinned(self._session):
+        if not is_pinned(self._session):
             return self._selected(super().rows(), self._decoded)
+        parser, strictly = self._parser, super().rows
+        if parser is None:
+            rows: DataFrame = pin(
+                self._session, self._source, lambda: self._stored(self._selected(strictly(), self._decoded))
+            )
+            return rows
         parsed: DataFrame = pin(self._session, self._source, lambda: self._parsed(parser))
         plain = {place: f"v{i}" for i, place in enumerate(self._decoded)}
         parsed = parsed.selectExpr("value", *self._place(parsed.columns), *plain.values())
@@ -86,8 +92,11 @@ class ParsedTopicReader(KafkaReader):
         place = [name for name in PLACE if kept.get(name, source.stamped)]
         found = numbered_records(self._session, source).where("value IS NOT NULL").select(*place, "value")
         schema = parser.schema(", ".join(f"{name} {_TYPES[name]}" for name in place))
+        return self._stored(found.mapInArrow(parser.read, schema))
+
+    def _stored(self, rows: DataFrame) -> DataFrame:
         with configured(self._session, _UNCOMPRESSED):
-            return found.mapInArrow(parser.read, schema).persist(StorageLevel.DISK_ONLY)
+            return rows.persist(StorageLevel.DISK_ONLY)
 
     def _place(self, stored: Collection[str]) -> Iterator[str]:
         """Columns of metadata, of which the only topic and unused timestamps are not stored."""

@@ -183,6 +183,7 @@ def by_both(spark: SparkSession, table: Table, read: Position) -> tuple[list[obj
     expected = sorted_rows(reader(spark, strict).rows().selectExpr(*decoded, *place))
     with pinned_snapshots(spark):
         found = reader(spark, once).rows().select(*values, *place)
+        assert "InMemoryRelation" in found._jdf.queryExecution().withCachedData().toString()
         assert sorted_rows(found) == sorted_rows(found)
         return expected, sorted_rows(found)
 
@@ -199,6 +200,22 @@ def test_a_topic_has_the_rows_of_the_strict_reader(spark: SparkSession, broker: 
     expected, found = by_both(spark, table_of(ROW, topic, broker.servers, **options), end)
     assert found == expected
     assert len(found) > 20
+
+
+@pytest.mark.slow
+def test_records_of_another_format_are_parsed_once(spark: SparkSession, broker: Broker) -> None:
+    jvm, end = spark._jvm, Position("latest")
+    topic = broker.topic(jvm, 2)
+    records: list[Record] = [
+        (None, each)
+        for each in ("1,x,2020-01-01 00:00:00.1239,1.5", "2,é,2021-01-01 00:00:00,2", None, "3,,1969-12-31 23:59:59,7")
+    ]
+    broker.send(jvm, topic, records)
+    broker.send(jvm, topic, records[::-1], partition=1)
+    table = table_of(ROW, topic, broker.servers, format="csv", scan__startup__mode="earliest-offset")
+    expected, found = by_both(spark, table, end)
+    assert found == expected
+    assert len(found) == 6
 
 
 @pytest.mark.slow
