@@ -11,7 +11,7 @@ TIMESTAMP, ROWTIME, PROCTIME = "TIMESTAMP(3)", "rowtime", "proctime"
 NUMBER, TEXT = "BIGINT", "STRING"
 
 _PADDING = ("assumed STRING", "assumed_2 STRING")
-"""Columns of a source with fewer than two: for one column alone, lines of Flink differ in the plan of COUNT(*)."""
+"""Columns that a small source gets. With one column, lines of Flink plan COUNT(*) differently."""
 _CONNECTOR = "flinkcompat-assumed"
 
 
