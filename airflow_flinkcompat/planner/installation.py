@@ -144,7 +144,9 @@ def home(name: str) -> Path:
         except jars.JarError as error:
             raise LocalFlinkError(f"{error}, or unpack Flink {line.version} and point {HOME_VARIABLE} to it") from error
         with tarfile.open(fetched) as archive:
-            archive.extractall(unpacked, filter="data")
+            # Before 3.11.4, Python has no filters; the archive is the one whose digest is known.
+            archive.extraction_filter = getattr(tarfile, "data_filter", None)
+            archive.extractall(unpacked)
         shutil.rmtree(folder, ignore_errors=True)  # an incomplete folder
         next(Path(unpacked).glob("*/deps")).replace(folder)
         fetched.unlink()
