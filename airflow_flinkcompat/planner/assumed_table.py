@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
+from airflow_flinkcompat.model.text import sql_name
+
 Parts = tuple[str, ...]
 """The parts of a table's name, as a statement writes it."""
 TIMESTAMP, ROWTIME, PROCTIME = "TIMESTAMP(3)", "rowtime", "proctime"
@@ -40,14 +42,14 @@ class AssumedTable:
 
     def ddl(self, name: str, number: str = NUMBER, keyed: bool = False) -> str:
         """CREATE TABLE; ``number`` is the type of columns with a number, ``keyed`` adds a key to a sink."""
-        parts = [f"{quoted(each)} {self._type(each, column, number)}" for each, column in self.columns.items()]
+        parts = [f"{sql_name(each)} {self._type(each, column, number)}" for each, column in self.columns.items()]
         parts += _PADDING[: max(0, (1 if self.sink else 2) - len(parts))]
         if self.rowtime:
-            time = quoted(self.rowtime)
+            time = sql_name(self.rowtime)
             parts.append(f"WATERMARK FOR {time} AS {time} - INTERVAL '5' SECOND")
         key = self.key or (tuple(self.columns)[:1] if keyed and self.sink else ())
         if key:
-            parts.append(f"PRIMARY KEY ({', '.join(map(quoted, key))}) NOT ENFORCED")
+            parts.append(f"PRIMARY KEY ({', '.join(map(sql_name, key))}) NOT ENFORCED")
         return f"CREATE TABLE IF NOT EXISTS {name} ({', '.join(parts)}) WITH ('connector' = '{_CONNECTOR}')"
 
     def _type(self, name: str, column: AssumedColumn, number: str) -> str:
@@ -71,14 +73,9 @@ class AssumedTable:
 
 def _rendered(column: AssumedColumn, number: str) -> str:
     if column.fields:
-        fields = ", ".join(f"{quoted(name)} {_rendered(each, number)}" for name, each in column.fields.items())
+        fields = ", ".join(f"{sql_name(name)} {_rendered(each, number)}" for name, each in column.fields.items())
         return f"ROW<{fields}>"
     return {"": TEXT, ROWTIME: TIMESTAMP, PROCTIME: TIMESTAMP, NUMBER: number}.get(column.type, column.type)
-
-
-def quoted(name: str) -> str:
-    """The name in backticks."""
-    return f"`{name.replace('`', '``')}`"
 
 
 def leaves(name: str, column: AssumedColumn) -> Iterator[tuple[str, AssumedColumn]]:

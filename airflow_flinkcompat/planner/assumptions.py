@@ -12,6 +12,7 @@ from typing import Any
 
 from sqlglot import exp
 
+from airflow_flinkcompat.model.text import sql_name
 from airflow_flinkcompat.planner.assumed_table import (
     NUMBER,
     PROCTIME,
@@ -22,7 +23,6 @@ from airflow_flinkcompat.planner.assumed_table import (
     AssumedTable,
     Parts,
     leaves,
-    quoted,
 )
 from airflow_flinkcompat.planner.column_uses import ColumnUses
 from airflow_flinkcompat.planner.flink_messages import columns_of, named_types, refused_part
@@ -101,7 +101,7 @@ class Assumptions:
         for place, texts in self._namespaces.items():
             before.setdefault(str(place), []).extend(texts)
         for parts, table in self.tables.items():
-            name = ".".join(map(quoted, parts))
+            name = ".".join(map(sql_name, parts))
             before.setdefault(str(table.statement), []).append(table.ddl(name, self.number, keyed))
         functions = {
             name: {**each, "kind": "aggregate"} if name == aggregate else each for name, each in self.functions.items()
@@ -148,10 +148,10 @@ class Assumptions:
         return in_database and self._declare_database(number, found, texts)
 
     def _declare_catalog(self, number: int, found: re.Match[str], texts: Sequence[str]) -> bool:
-        return self._declare_before(number, f"CREATE CATALOG {quoted(found[1])} WITH ('type' = 'assumed')")
+        return self._declare_before(number, f"CREATE CATALOG {sql_name(found[1])} WITH ('type' = 'assumed')")
 
     def _declare_database(self, number: int, found: re.Match[str], texts: Sequence[str]) -> bool:
-        return self._declare_before(number, f"CREATE DATABASE IF NOT EXISTS {quoted(found[1])}")
+        return self._declare_before(number, f"CREATE DATABASE IF NOT EXISTS {sql_name(found[1])}")
 
     def _declare_before(self, number: int, text: str) -> bool:
         known = self._namespaces.setdefault(number, [])
@@ -191,7 +191,7 @@ class Assumptions:
                 fresh = {"kind": "table", "types": {"": "ROW<f0 STRING>"}}
                 function = self.functions.setdefault(_path(each.this), fresh)
                 if (alias := each.args.get("alias")) is not None and alias.columns:
-                    type_ = f"ROW<{', '.join(f'{quoted(one.name)} STRING' for one in alias.columns)}>"
+                    type_ = f"ROW<{', '.join(f'{sql_name(one.name)} STRING' for one in alias.columns)}>"
                     function["types"] |= {str(len(each.expressions)): type_, "": type_}
             elif isinstance(each, exp.Window) and isinstance(each.this, exp.Anonymous) and each.this.name == simple:
                 return False
@@ -384,4 +384,4 @@ def _path(name: exp.Expr) -> str:
     parts: list[str] = []
     while isinstance(name, exp.Dot):
         parts, name = [name.expression.name, *parts], name.this
-    return ".".join(map(quoted, (name.name, *parts))) if parts else name.name
+    return ".".join(map(sql_name, (name.name, *parts))) if parts else name.name

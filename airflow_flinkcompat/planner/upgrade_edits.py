@@ -7,7 +7,7 @@ of the new line finds each place where an edit is needed: it refuses the script 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from airflow_flinkcompat.compat import Side
@@ -20,6 +20,7 @@ from airflow_flinkcompat.planner import questions
 from airflow_flinkcompat.planner.installation import Installation
 from airflow_flinkcompat.sql.base_parser import reserved_words
 from airflow_flinkcompat.sql.nodes import SetOption
+from airflow_flinkcompat.sql.script import Places
 
 _MOST = 200
 """Greatest number of edits of one script."""
@@ -88,7 +89,7 @@ def edit_for(job: JobSpec, old_line: str, installation: Installation) -> EditedJ
         ScriptError: The script contains no statement.
     """
     lines, side = _Lines(old_line, job.version), Side.of(job)
-    edits, ignored = list(_renamed_settings(side, lines)), tuple(_ignored_settings(side, lines))
+    edits, ignored = _settings(side, lines)
     while True:
         edited = replace(job, script=_applied(job.script, edits))
         side = Side.of(edited) if edits else side
@@ -96,7 +97,7 @@ def edit_for(job: JobSpec, old_line: str, installation: Installation) -> EditedJ
         found = None if refusal is None else _edit_after(refusal, side, lines)
         edit = None if found is None else _in_original(found, job, edits)
         if edit is None or len(edits) == _MOST or any((edit.offset, edit.old) == (e.offset, e.old) for e in edits):
-            return EditedJob(edited, tuple(sorted(edits, key=lambda each: each.offset)), ignored, refusal)
+            return EditedJob(edited, tuple(sorted(edits, key=lambda each: each.offset)), tuple(ignored), refusal)
         edits.append(edit)
 
 
@@ -112,42 +113,32 @@ def _in_original(edit: Edit, job: JobSpec, edits: Sequence[Edit]) -> Edit:
     for before in sorted(edits, key=lambda each: each.offset):
         if before.offset < offset:
             offset -= len(before.new) - len(before.old)
-    return replace(edit, offset=offset, place=_span(job.source, job.script, offset, edit.old))
+    return _edit(job, offset, edit.old, edit.new, edit.reason)
 
 
-def _offset(text: str, line: int, column: int) -> int:
-    return sum(map(len, text.splitlines(keepends=True)[: line - 1])) + column - 1
+def _edit(job: JobSpec, offset: int, old: str, new: str, reason: str) -> Edit:
+    place = Places(job.script, job.source).span(offset, offset + len(old))
+    return Edit(offset, place, old, new, reason)
 
 
-def _span(source: str, text: str, offset: int, part: str) -> Span:
-    before = text[:offset].rpartition("\n")[2]
-    line = text.count("\n", 0, offset) + 1
-    return Span(source, line, len(before) + 1, line, len(before) + max(len(part), 1))
-
-
-def _gone_settings(side: Side, lines: _Lines) -> Iterator[tuple[str, Span]]:
-    """Settings that only the old line has, each with the place of its SET statement."""
+def _settings(side: Side, lines: _Lines) -> tuple[list[Edit], list[str]]:
+    """Edits of renamed settings, and sentences about settings without a successor, that only the old line has."""
+    edits, ignored = [], []
+    places = Places(side.script, side.source)
     for statement in side.parsed.statements:
-        tree = statement.tree
-        if isinstance(tree, SetOption) and tree.this is not None and statement.placed:
-            key = tree.this.name
-            if is_declared(key, lines.old) and not is_declared(key, lines.new):
-                yield key, statement.span
-
-
-def _renamed_settings(side: Side, lines: _Lines) -> Iterator[Edit]:
-    for key, span in _gone_settings(side, lines):
+        tree, span = statement.tree, statement.span
+        if not isinstance(tree, SetOption) or tree.this is None or not statement.placed:
+            continue
+        key = tree.this.name
+        if not is_declared(key, lines.old) or is_declared(key, lines.new):
+            continue
         if is_declared(new := current_name(key), lines.new):
-            text = side.script
-            offset = text.index(key, _offset(text, span.line, span.column))
-            place = _span(span.source, text, offset, key)
-            yield Edit(offset, place, key, new, f"Flink {lines.new} has renamed this setting, and ignores {key}")
-
-
-def _ignored_settings(side: Side, lines: _Lines) -> Iterator[str]:
-    for key, span in _gone_settings(side, lines):
-        if not is_declared(current_name(key), lines.new):
-            yield f"{span}: Flink {lines.new} ignores the setting {key}, which it does not have"
+            offset = side.script.index(key, places.offset(span.line, span.column))
+            reason = f"Flink {lines.new} has renamed this setting, and ignores {key}"
+            edits.append(_edit(side, offset, key, new, reason))
+        else:
+            ignored.append(f"{span}: Flink {lines.new} ignores the setting {key}, which it does not have")
+    return edits, ignored
 
 
 def _edit_after(refusal: PlannerRefusal, side: Side, lines: _Lines) -> Edit | None:
@@ -162,7 +153,8 @@ def _quoted_name(message: str, place: Span, side: Side, lines: _Lines) -> Edit |
     if found is None or found[1].upper() not in reserved_words(lines.new) - reserved_words(lines.old):
         return None
     reason = f"{found[1].upper()} is a reserved word in Flink {lines.new}, but not in Flink {lines.old}"
-    return Edit(_offset(side.script, place.line, place.column), place, found[1], f"`{found[1]}`", reason)
+    offset = Places(side.script, side.source).offset(place.line, place.column)
+    return _edit(side, offset, found[1], f"`{found[1]}`", reason)
 
 
 def _resolved_conflict(message: str, place: Span, side: Side, lines: _Lines) -> Edit | None:
@@ -177,14 +169,14 @@ def _resolved_conflict(message: str, place: Span, side: Side, lines: _Lines) -> 
             continue
         if any(name == ON_CONFLICT for name, _ in pipeline.sink.hints):
             continue
-        end = _offset(text, span.end_line, span.end_column) + 1
+        end = Places(text, side.source).offset(span.end_line, span.end_column) + 1
         brackets = _BRACKETS.match(text, end)
         assert brackets is not None
         reason = (
             f"PRIMARY KEY of sink {sink} is not the upsert key of the query, so Flink {lines.new} requires ON "
             f"CONFLICT; DO DEDUPLICATE keeps the latest row of a key, as Flink {lines.old} does"
         )
-        return Edit(brackets.end(), span, "", f"\n{_CLAUSE}", reason)
+        return _edit(side, brackets.end(), "", f"\n{_CLAUSE}", reason)
     return None
 
 

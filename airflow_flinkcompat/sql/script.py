@@ -302,6 +302,10 @@ class Places:
         line = bisect_right(self._starts, offset)
         return line, offset - self._starts[line - 1] + 1
 
+    def offset(self, line: int, column: int) -> int:
+        """The offset of a line and column."""
+        return self._starts[line - 1] + column - 1
+
 
 def _sets_hive(tree: exp.Expr | None, before: bool) -> bool:
     """True if the statements after this statement are in Hive's dialect."""

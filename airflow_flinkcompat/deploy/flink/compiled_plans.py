@@ -26,6 +26,7 @@ from airflow_flinkcompat.deploy.flink.rest import is_loopback
 from airflow_flinkcompat.deploy.flink.statements import Role, planned_sql, role
 from airflow_flinkcompat.exec_graph.exec_node import CompiledPlan, PlanError, read_plan
 from airflow_flinkcompat.exec_graph.from_compiled import QUERY_SINK
+from airflow_flinkcompat.model.text import sql_name
 from airflow_flinkcompat.plan.nodes import Scan
 from airflow_flinkcompat.sql import Statement, parse_script
 
@@ -156,7 +157,7 @@ def _create_query_sink(runner: ScriptRunner, session: Session, query: Statement,
     for name, kind, *_ in _run(runner, session, query, f"DESCRIBE `{_VIEW}`"):
         for attribute in _TIME_ATTRIBUTES:
             kind = kind.replace(attribute, "")
-        columns.append(f"`{name.replace('`', '``')}` {kind}")
+        columns.append(f"{sql_name(name)} {kind}")
     _run(
         runner,
         session,

@@ -18,6 +18,7 @@ from airflow_flinkcompat.compat.rule_builders.table_options import startup_optio
 from airflow_flinkcompat.deploy.errors import CannotRehearse, DeployError
 from airflow_flinkcompat.deploy.flink.gateway import GatewayError, Session
 from airflow_flinkcompat.deploy.target import Sources, SourceTable, TablePath
+from airflow_flinkcompat.model.text import sql_name
 from airflow_flinkcompat.sql import ScriptError, nodes
 from airflow_flinkcompat.sql.statement_parser import Flink, parse_statement
 
@@ -81,7 +82,7 @@ def shadow(session: Session, path: TablePath, ddl: str, *, temporary: bool) -> N
 
 
 def quoted(path: TablePath) -> str:
-    return ".".join("`" + part.replace("`", "``") + "`" for part in path)
+    return ".".join(map(sql_name, path))
 
 
 def _literal(text: str) -> str:

@@ -209,7 +209,7 @@ def test_a_run_can_move_jobs_back_and_nothing_else(fleet: Fleet) -> None:
 
 
 def healthy(fleet: Fleet, monkeypatch: pytest.MonkeyPatch, after: float) -> bool:
-    """Whether the fleet is healthy so many seconds from now."""
+    """True if the fleet is healthy so many seconds from now."""
     clock = SimpleNamespace(time=lambda: time.time() + after)
     monkeypatch.setattr(upgrade, "time", clock)
     monkeypatch.setattr(health, "time", clock)
