@@ -122,7 +122,7 @@ def _edit(job: JobSpec, offset: int, old: str, new: str, reason: str) -> Edit:
 
 
 def _settings(side: Side, lines: _Lines) -> tuple[list[Edit], list[str]]:
-    """Edits of renamed settings, and sentences about settings without a successor, that only the old line has."""
+    """Edits of settings with another name on the new line, and sentences about ignored settings."""
     edits, ignored = [], []
     places = Places(side.script, side.source)
     for statement in side.parsed.statements:

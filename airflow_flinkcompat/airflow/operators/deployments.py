@@ -48,7 +48,7 @@ from airflow_flinkcompat.airflow.tasks.arguments import (
     Template,
 )
 from airflow_flinkcompat.model import InputError
-from airflow_flinkcompat.project.file import DEPLOYMENT_KEYS, flat_options, read_tables, unknown_key
+from airflow_flinkcompat.project.file import DEPLOYMENT_KEYS, ProjectTables, flat_options, read_tables, unknown_key
 from airflow_flinkcompat.project.positions import TomlPositions
 
 # Arguments that a deployment sets once for all tasks, and arguments that the structure of the DAG decides.
@@ -288,9 +288,13 @@ def read_deployments(path: str | os.PathLike[str]) -> Deployments:
         DeploymentsError: The file cannot be read, is not TOML, or ``defaults`` or ``deployments`` is not a table.
     """
     try:
-        tables = read_tables(path)
+        return deployments_of(read_tables(path))
     except InputError as error:
         raise DeploymentsError(str(error)) from None
+
+
+def deployments_of(tables: ProjectTables) -> Deployments:
+    """The deployments in the tables of a file; see :func:`read_deployments`."""
     problems = [*tables.problems, *chain.from_iterable(tables.broken.values())]
     found = []
     for name, table in tables.deployments.items():

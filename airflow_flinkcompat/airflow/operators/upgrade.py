@@ -13,7 +13,7 @@ from airflow.providers.common.compat.sdk import AirflowFailException, AirflowSki
 from airflow.sdk import DAG, BaseOperator, TaskGroup
 
 from airflow_flinkcompat.airflow.hooks.flink import FlinkHook
-from airflow_flinkcompat.airflow.operators.deployments import Deployment, DeploymentsError, read_deployments
+from airflow_flinkcompat.airflow.operators.deployments import Deployment, DeploymentsError, deployments_of
 from airflow_flinkcompat.airflow.operators.gated import gated_redeploy
 from airflow_flinkcompat.airflow.tasks.base import readable_errors, run_name
 from airflow_flinkcompat.airflow.tasks.files import masked
@@ -56,12 +56,12 @@ def upgrade_dag(path: str | os.PathLike[str], *, dag_id: str = "flink_upgrade", 
     Raises:
         DeploymentsError: The file cannot be read, or a value of ``[upgrade]`` is wrong.
     """
-    found = read_deployments(path)
     try:
         tables = read_tables(path)
         upgrade = upgrade_of(tables)
     except InputError as error:
         raise DeploymentsError(str(error)) from None
+    found = deployments_of(tables)
     usable = {each.name for each in found.deployments}
     broken = [name for name in (*tables.deployments, *tables.broken) if name not in usable]
     left = dict.fromkeys(broken, "its table in the project file is unusable") | dict(

@@ -2,24 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from airflow_flinkcompat.compat import Outcome, Report, Side
-from airflow_flinkcompat.planner.daemon import close_all
-from airflow_flinkcompat.planner.installation import install
 from airflow_flinkcompat.planner.judgement import judge
 
-pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(scope="module", autouse=True)
-def planners() -> Iterator[None]:
-    for line in ("1.20", "2.3"):
-        install(line)
-    yield
-    close_all()
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("planners")]
 
 
 def judged(script: str, old: str = "1.20", new: str = "2.3") -> Report:

@@ -10,10 +10,9 @@ from pathlib import Path
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from airflow_flinkcompat.planner.installation import install
 from tests.support.cli.command import Result
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("planners")]
 
 LINES = ("--old-engine-version", "1.20", "--engine-version", "2.3")
 ORDERS = """\
@@ -41,12 +40,6 @@ def run(*arguments: str) -> Result:
     command = [sys.executable, "-m", "airflow_flinkcompat.cli", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "COLUMNS": "100"}, check=False)
     return Result(done.returncode, done.stdout, done.stderr)
-
-
-@pytest.fixture(autouse=True, scope="module")
-def planners() -> None:
-    for line in LINES[1::2]:
-        install(line)
 
 
 def test_each_job_has_a_way_to_the_new_line(

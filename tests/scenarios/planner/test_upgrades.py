@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from airflow_flinkcompat.compat import Consequence, Outcome, Report, Side
 from airflow_flinkcompat.model import InputError
-from airflow_flinkcompat.planner.daemon import close_all
-from airflow_flinkcompat.planner.installation import install
 from airflow_flinkcompat.planner.judgement import judge
 from dev.measure.measured import RIGHT, Restore, connectors
 from tests.support.nightly import sample
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("planners")]
 
 TABLES = """\
 CREATE TABLE orders (k STRING, v BIGINT, d DOUBLE, t TIMESTAMP(3), p AS PROCTIME(), WATERMARK FOR t AS t) WITH (
@@ -27,14 +23,6 @@ UPGRADES = [
     pair for pair in connectors() if pair.old_version and pair.is_unchanged and not pair.id.startswith("up-lookup")
 ]
 """Unchanged scripts, without those that look rows up in a connector of the measurement's own."""
-
-
-@pytest.fixture(scope="module", autouse=True)
-def planners() -> Iterator[None]:
-    for line in ("1.20", "2.3"):
-        install(line)
-    yield
-    close_all()
 
 
 def upgraded(query: str, connector: str = "kafka") -> Report:
