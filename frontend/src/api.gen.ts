@@ -634,10 +634,20 @@ export interface components {
             /** Engine */
             engine: string;
             /**
+             * Failed
+             * @description Number of these deployments whose last redeploy failed.
+             */
+            failed: number;
+            /**
              * Line
              * @description First two numbers of the engine version, or an empty text if unknown.
              */
             line: string;
+            /**
+             * Pending
+             * @description Number of these deployments that wait for a decision.
+             */
+            pending: number;
         };
         /**
          * NextStep

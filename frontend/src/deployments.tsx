@@ -107,7 +107,14 @@ function Lines({ list }: { list: DeploymentList }) {
   return (
     <p className="fc-muted">
       {list.lines
-        .map((each) => `${each.deployments} on ${engine({ engine: each.engine, engine_version: each.line || null })}`)
+        .map((each) => {
+          const attention = [
+            each.pending && `${count(each.pending, "waits", "wait")} for a decision`,
+            each.failed && `${each.failed} failed`,
+          ].filter(Boolean);
+          const on = `${each.deployments} on ${engine({ engine: each.engine, engine_version: each.line || null })}`;
+          return attention.length ? `${on} (${attention.join(", ")})` : on;
+        })
         .join(" · ")}
     </p>
   );

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -123,10 +122,20 @@ def deployment_list(
 
 
 def _lines(listed: Iterable[Listed]) -> list[models.LineCount]:
-    heads = (each.row.head for each in listed if isinstance(each.row, DeploymentRow))
-    found = Counter((head.engine, ".".join((head.engine_version or "").split(".")[:2])) for head in heads if head)
+    found: dict[tuple[str, str], list[Listed]] = {}
+    for each in listed:
+        if isinstance(each.row, DeploymentRow) and (head := each.row.head):
+            line = ".".join((head.engine_version or "").split(".")[:2])
+            found.setdefault((head.engine, line), []).append(each)
     return [
-        models.LineCount(engine=engine, line=line, deployments=jobs) for (engine, line), jobs in sorted(found.items())
+        models.LineCount(
+            engine=engine,
+            line=line,
+            deployments=len(jobs),
+            pending=sum(Attention.PENDING in each.attention for each in jobs),
+            failed=sum(Attention.FAILED in each.attention for each in jobs),
+        )
+        for (engine, line), jobs in sorted(found.items())
     ]
 
 

@@ -127,6 +127,8 @@ class LineCount(_Answer):
     engine: str
     line: str = Field(description="First two numbers of the engine version, or an empty text if unknown.")
     deployments: int
+    pending: int = Field(description="Number of these deployments that wait for a decision.")
+    failed: int = Field(description="Number of these deployments whose last redeploy failed.")
 
 
 class DeploymentList(_Answer):
