@@ -7,6 +7,7 @@ the ledger, someone deployed without the ledger.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -97,6 +98,21 @@ def check_engine(run: Run, engine: EngineInfo) -> None:
         raise DeployRefused(
             f"the change was checked for {run.side.engine} {run.side.engine_version}, but the target is "
             f"{engine.engine} {engine.version}. Check the change again for {engine.version}"
+        )
+
+
+def check_line(run: Run, head: HeadEntry | None, engine: EngineInfo) -> None:
+    """Check that the target is not older than the deployed job. Raises DeployRefused."""
+    if head is None or head.job.engine != engine.engine:
+        return
+    lines = [re.findall(r"\d+", version or "")[:2] for version in (head.job.engine_version, engine.version)]
+    deployed, present = (tuple(map(int, line)) for line in lines)
+    if deployed > present:
+        raise DeployRefused(
+            f"entry {head.number} of the ledger of {run.ledger.deployment} deployed job {head.job_id} on "
+            f"{engine.engine} {head.job.engine_version}, but {run.target} is {engine.engine} {engine.version}, which "
+            "cannot read that job's state. Redeploy with the connection and the engine_version of the cluster that "
+            "runs the job"
         )
 
 

@@ -44,6 +44,7 @@ from airflow_flinkcompat.deploy.redeploy.preconditions import (
     check_hand_over,
     check_head,
     check_languages,
+    check_line,
     check_mode,
     check_read_back,
 )
@@ -180,6 +181,7 @@ def _deploy(run: Run, progress: Progress) -> DeployedEntry:
         raise roll_back(run, head, failed, reached if isinstance(reached, RollingBackEntry) else None)
     engine = run.target.engine()
     check_engine(run, engine)
+    check_line(run, head, engine)
     settings = run.job_settings(run.side.settings)
     taken_up = unfinished_start(run, progress)
     begins = taken_up is None and (head is None or run.mode is StartMode.STATELESS)

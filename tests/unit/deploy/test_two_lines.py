@@ -119,3 +119,25 @@ def test_two_session_clusters_have_their_capabilities() -> None:
         assert not isinstance(both, SourceTables)
     with pytest.raises(DeployRefused, match="jobs move only between session clusters"):
         two_lines(object(), SqlGatewayTarget(gateways[0], jobmanagers[0]))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("mode", ["savepoint", "stateless", "auto-first"])
+def test_the_old_cluster_refuses_to_redeploy_a_moved_job(
+    former: FakeCluster, new: FakeCluster, ledger: Ledger, mode: Any
+) -> None:
+    moved = move(former, new, ledger)
+    entries, running = len(ledger.entries()), dict(new.now)
+    changed = replace(OLD, script=script(size=5))
+    with pytest.raises(DeployRefused) as raised:
+        deploy(
+            former,  # type: ignore[arg-type]
+            ledger,
+            changed,
+            start_mode=mode,
+            checked_old_sha256=moved.sha256,
+            options=replace(OPTIONS, allow_ended=True),
+        )
+    assert str(raised.value).startswith(f"entry {moved.number} of the ledger of orders deployed job job-2 on flink 2.3")
+    assert "is flink 1.20.3, which cannot read that job's state. Redeploy with the connection" in str(raised.value)
+    assert (former.now, new.now) == ({"job-1": "FINISHED"}, running)
+    assert len(ledger.entries()) == entries
