@@ -34,7 +34,8 @@ def read_snapshot(path: str) -> tuple[StoredOperator, ...]:
 class Rehearsal:
     """The result of a rehearsal.
 
-    ``at`` is the phase of a refusal: ``submit``, ``restore``, or ``run`` if the job failed directly after the restore.
+    ``at`` is the phase of a refusal: ``submit``, ``restore``, ``run`` if the job failed directly after the restore, or
+    ``rows`` if two Flink lines computed different state from the same rows.
     ``reason`` is Flink's message, or the reason why the result is unknown.
 
     The following fields contain only stateful operators. A control run restores the old script. ``claimed`` are the
@@ -70,9 +71,8 @@ class Rehearsal:
         """The result of the rehearsal as text for people, with secrets masked."""
         lines = [f"REHEARSAL: {self._headline()}"]
         if self.reason:
-            lines.append(
-                f"  {'reason' if self.finding is RehearsalFinding.INCONCLUSIVE else 'Flink says'}: {self.reason}"
-            )
+            by_flink = self.finding is not RehearsalFinding.INCONCLUSIVE and self.at != "rows"
+            lines.append(f"  {'Flink says' if by_flink else 'reason'}: {self.reason}")
         lines += _state("state restored, as in the control", self.claimed)
         lines += _state("state dropped that the control restored", self.dropped)
         lines += _state("stateful operators that started empty", self.begun)
@@ -90,6 +90,8 @@ class Rehearsal:
         match self.finding:
             case RehearsalFinding.REFUSED if self.at == "run":
                 return "refused: the new script was restored from the live job's state, but failed at its first rows"
+            case RehearsalFinding.REFUSED if self.at == "rows":
+                return "wrong rows: the new line computes other state than the old line from the same rows"
             case RehearsalFinding.REFUSED:
                 return f"refused at {self.at}: the new script does not start from the live job's state"
             case RehearsalFinding.RESTORED if self.begun:

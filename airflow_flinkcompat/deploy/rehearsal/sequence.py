@@ -39,6 +39,7 @@ from airflow_flinkcompat.deploy.rehearsal.restoring import (
     Timeouts,
     Unanswered,
 )
+from airflow_flinkcompat.deploy.rehearsal.rows import compare_rows
 from airflow_flinkcompat.deploy.target import JobRef, Operation, Snapshot, Verb
 from airflow_flinkcompat.model import RehearsalFinding
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
@@ -225,7 +226,21 @@ class _Run:
         elif dropped:
             raise Inconclusive("the control ended before Flink could check the state that the new script dropped")
         own = self._stored_operators(new.savepoint, new.job_id)
-        return with_states(Rehearsal(RehearsalFinding.RESTORED), saved, left_by_control, left_by_new, own)
+        found = Rehearsal(RehearsalFinding.RESTORED)
+        if difference := self._different_rows(control.savepoint, new.savepoint):
+            found = Rehearsal(RehearsalFinding.REFUSED, difference, at="rows")
+        return with_states(found, saved, left_by_control, left_by_new, own)
+
+    def _different_rows(self, control: Snapshot | None, new: Snapshot | None) -> str:
+        """The first different row of the state, if two lines run the same script; "" if no row differs."""
+        lines = [_line(each.engine_version) for each in (self.old, self.new)]
+        same = self.old.script.strip() == self.new.script.strip()
+        if lines[0] == lines[1] or not same or control is None or new is None:
+            return ""
+        places = self.target.location(control), self.target.location(new)
+        difference, basis = self.once("rows compared", lambda: list(compare_rows(self.new.script, *places)))
+        self._add_basis(basis)
+        return difference
 
     def _say(self, line: str) -> None:
         self.once(f"said: {line}", lambda: self.log(line))
@@ -343,6 +358,10 @@ class _Run:
         if status is None:
             return "the cluster no longer lists it"
         return f"{status.state}, {'no restart' if not restarts else f'{restarts} restarts'} meanwhile"
+
+
+def _line(version: str | None) -> list[str]:
+    return (version or "").split(".")[:2]
 
 
 _NAME_OF_QUERY_OPERATOR = re.compile(r"Source: .*|\w+\[\d+\]")

@@ -110,5 +110,6 @@ def test_the_move_is_rehearsed_on_both_clusters(
     where = TargetLocation(addresses=places[1], former={"addresses": places[0]})
     found = rehearse(Cluster(both, where), str(first.job_id), old, new, log=print)
     assert (found.finding, found.left) == ("restored", ()), found
+    assert any(each.endswith("after both lines read the same rows") for each in found.basis), found.basis
     assert former.running(ledger.deployment) == (first.job_id,)
     former.cancel(first.start.job_ref)
