@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any
 
 from airflow_flinkcompat.model import InputError
@@ -21,14 +22,57 @@ _EXAMPLES = {
     "lag": "lag = { pendingRecords = 10000 }",
 }
 """An example of each key."""
+_CONDITIONS = {"tag": '{ tag = "canary" }', "size": '{ size = "1 GB" }', "risk": '{ risk = "none" }'}
+"""An example of each condition of a wave."""
 _REQUIRED = ("from", "to", "flink_conn_id", "wave")
 _LINE = re.compile(r"\d+\.\d+")
-_WAVE = re.compile(r"[A-Za-z0-9_-]+")
+_SIZE = re.compile(r"(\d+) *([KMGT])B")
+_POWERS = " KMGT"
 _DURATION = re.compile(r"(\d+) *(s|min|h|d)")
 _SECONDS = {"s": 1, "min": 60, "h": 3600, "d": 86_400}
 _DEFAULT_HOLD = "10 min"
-_TAKEN = ("audit", "back", "rest")
-"""Names of other tasks and groups in the DAG of an upgrade."""
+
+
+class Risk(StrEnum):
+    """Risk of a move by the audit: an equal script, a changed script, a waiver or a request."""
+
+    NONE = "none"
+    LOW = "low"
+    HIGH = "high"
+
+    @property
+    def rank(self) -> int:
+        """The place of the risk, from 0 for none."""
+        return list(Risk).index(self)
+
+
+@dataclass(frozen=True)
+class Wave:
+    """Conditions on the jobs of a wave. A job of the wave meets all of them.
+
+    Attributes:
+        tag: A tag of the deployment; "" for all tags.
+        size: The largest size of the job's state, such as ``1 GB``; "" for all sizes.
+        risk: The highest risk of the move; None for all risks.
+    """
+
+    tag: str = ""
+    size: str = ""
+    risk: Risk | None = None
+
+    def __str__(self) -> str:
+        if self.tag and not self.size and self.risk is None:
+            return self.tag
+        found = {"tag": self.tag, "size": self.size, "risk": self.risk}
+        return ", ".join(f"{key} {value}" for key, value in found.items() if value) or REST
+
+    def contains(self, tags: Sequence[str], size: int | None, risk: Risk) -> bool:
+        """True if the wave contains a job with these tags, this size in bytes (None: unknown) and this risk."""
+        return (
+            (not self.tag or self.tag in tags)
+            and (not self.size or (size is not None and size <= _bytes(self.size)))
+            and (self.risk is None or risk.rank <= self.risk.rank)
+        )
 
 
 @dataclass(frozen=True)
@@ -38,7 +82,7 @@ class FleetUpgrade:
     Attributes:
         old: The present line, such as ``1.20``.
         new: The next line, such as ``2.3``.
-        waves: Tags of deployments, in the order of their moves; ``*`` for all other deployments.
+        waves: The waves, in the order of their moves.
         hold: Seconds for which the jobs of a wave must be healthy before the next wave.
         connection: The connection of the new line's cluster.
         connections: The connection of the new line's cluster, by the present connection; replaces ``connection``.
@@ -47,7 +91,7 @@ class FleetUpgrade:
 
     old: str
     new: str
-    waves: tuple[str, ...]
+    waves: tuple[Wave, ...]
     hold: float
     connection: str = ""
     connections: Mapping[str, str] = field(default_factory=dict)
@@ -57,9 +101,9 @@ class FleetUpgrade:
         """The connection of the new line for a deployment; None if ``flink_conn_id`` does not name it."""
         return self.connection or self.connections.get(present)
 
-    def wave_of(self, tags: Sequence[str]) -> str | None:
-        """The first wave that contains a deployment with these tags; None if no wave does."""
-        return next((wave for wave in self.waves if wave == REST or wave in tags), None)
+    def wave_of(self, tags: Sequence[str], size: int | None, risk: Risk) -> Wave | None:
+        """The first wave that contains a job with these tags, this size in bytes and this risk, if any."""
+        return next((wave for wave in self.waves if wave.contains(tags, size, risk)), None)
 
 
 def is_of_line(version: str | None, line: str) -> bool:
@@ -82,7 +126,7 @@ def upgrade_of(tables: ProjectTables) -> FleetUpgrade:
     return FleetUpgrade(
         table["from"],
         table["to"],
-        tuple(table["wave"]),
+        tuple(map(_wave, table["wave"])),
         _seconds(table.get("hold", _DEFAULT_HOLD)),
         connection if one else "",
         {} if one else connection,
@@ -135,20 +179,52 @@ def _wrong_lag(lag: Any) -> Iterator[tuple[str, str]]:
 
 
 def _wrong_waves(tables: ProjectTables, waves: Any) -> Iterator[tuple[str, str]]:
-    if not isinstance(waves, list) or not waves or not all(isinstance(each, str) for each in waves):
-        yield "wave", f"is not a list of tags; write {_EXAMPLES['wave']}"
+    if not isinstance(waves, list) or not waves or not all(isinstance(each, str | Mapping) for each in waves):
+        yield "wave", f"is not a list of tags and tables; write {_EXAMPLES['wave']}"
         return
     tags = {tag for table in tables.deployments.values() for tag in _tags(table)}
     for number, wave in enumerate(waves, start=1):
-        key = f"wave.{number}"
-        if wave in waves[: number - 1]:
+        key, earlier = f"wave.{number}", waves[: number - 1]
+        if wave in earlier:
             yield key, f"{wave!r} is listed twice; remove one"
-        elif REST in waves[: number - 1]:
+        elif REST in earlier:
             yield key, f"{wave!r} follows {REST!r}, which contains all remaining deployments; move {REST!r} to the end"
-        elif wave != REST and (not _WAVE.fullmatch(wave) or wave in _TAKEN):
-            yield key, f"{wave!r} names no wave; use letters, digits, - and _, but not {', '.join(_TAKEN)}"
+        elif isinstance(wave, Mapping):
+            yield from ((f"{key}.{part}", words) for part, words in _wrong_conditions(wave, tags))
+            if not wave:
+                yield key, f"has no condition; write {_CONDITIONS['size']}, or {REST!r} for all deployments"
         elif wave != REST and wave not in tags:
-            yield key, f"no deployment has the tag {wave!r}; the tags are {', '.join(sorted(tags)) or 'missing'}"
+            yield key, _unknown_tag(wave, tags)
+
+
+def _wrong_conditions(wave: Mapping[str, Any], tags: Collection[str]) -> Iterator[tuple[str, str]]:
+    for key, value in wave.items():
+        if key not in _CONDITIONS:
+            yield key, unknown_key(key, tuple(_CONDITIONS))
+        elif key == "tag" and value not in tags:
+            yield key, _unknown_tag(value, tags)
+        elif key == "size" and not (isinstance(value, str) and _SIZE.fullmatch(value)):
+            yield key, f"{value!r} is not a size; write a number and KB, MB, GB or TB, such as {_CONDITIONS['size']}"
+        elif key == "risk" and value not in (Risk.NONE, Risk.LOW):
+            yield key, f"{value!r} is not the highest risk of a wave; write none or low, such as {_CONDITIONS['risk']}"
+
+
+def _unknown_tag(tag: Any, tags: Collection[str]) -> str:
+    return f"no deployment has the tag {tag!r}; the tags are {', '.join(sorted(tags)) or 'missing'}"
+
+
+def _wave(written: str | Mapping[str, str]) -> Wave:
+    if isinstance(written, str):
+        return Wave("" if written == REST else written)
+    risk = written.get("risk")
+    return Wave(written.get("tag", ""), written.get("size", ""), None if risk is None else Risk(risk))
+
+
+def _bytes(size: str) -> int:
+    """The bytes of a size such as ``1 GB``."""
+    found = _SIZE.fullmatch(size)
+    assert found is not None
+    return int(int(found[1]) * 1000 ** _POWERS.index(found[2]))
 
 
 def _tags(table: Mapping[str, Any]) -> Sequence[str]:

@@ -40,13 +40,17 @@ def tags(jobs: int) -> dict[str, str]:
     return found
 
 
-def kill_tasks(fleet: UpgradeFleet, run: str, kills: int, pause: float) -> int:
-    """Kill random processes of tasks until the run ends, at most ``kills``. Return the number of kills."""
+def kill_tasks(fleet: UpgradeFleet, run: str, kills: int, pause: float) -> tuple[int, str]:
+    """Kill random processes of tasks until the upgrade ends. Return their number and the last run."""
     done, next_kill = 0, time.monotonic() + pause
     deadline = time.monotonic() + _SECONDS
-    while fleet.airflow.client.run_state(DAG_ID, run) in ("queued", "running"):
+    while True:
+        if fleet.airflow.client.run_state(DAG_ID, run) not in ("queued", "running"):
+            if (following := fleet.next_run(run)) is None:
+                return done, run
+            run = following
         if time.monotonic() > deadline:
-            raise TimeoutError(f"the run did not end: {fleet.states(run)}")
+            raise TimeoutError(f"the run {run} did not end")
         if done < kills and time.monotonic() >= next_kill and (found := _task_processes(fleet)):
             with suppress(psutil.Error):
                 random.choice(found).kill()
@@ -54,7 +58,6 @@ def kill_tasks(fleet: UpgradeFleet, run: str, kills: int, pause: float) -> int:
             next_kill = time.monotonic() + random.uniform(0.2, 2) * pause
             print(f"kill {done} of {kills}; moved: {len(moved(fleet))}", file=sys.stderr, flush=True)
         time.sleep(0.2)
-    return done
 
 
 def _task_processes(fleet: UpgradeFleet) -> list[psutil.Process]:
@@ -77,10 +80,10 @@ def measure(root: Path, jobs: int, kills: int, pause: float, hold: str) -> Itera
     with upgrade_fleet(root, tags(jobs), _UPGRADE.format(hold=hold), retries=_RETRIES, interval="5 s") as fleet:
         client, began = fleet.airflow.client, time.monotonic()
         run = client.trigger(DAG_ID)
-        done = kill_tasks(fleet, run, kills, pause)
+        done, run = kill_tasks(fleet, run, kills, pause)
         took = time.monotonic() - began
         state = client.run_state(DAG_ID, run)
-        failed = [task for task, ended in fleet.states(run).items() if ended == "failed"]
+        failed = [task for task, ended in client.task_states(DAG_ID, run).items() if ended == "failed"]
         for task in failed:
             print("\n".join(client.log(DAG_ID, run, task)[-40:]), file=sys.stderr, flush=True)
         for name in fleet.names:

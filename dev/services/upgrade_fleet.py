@@ -14,7 +14,7 @@ from airflow_flinkcompat.deploy.targets.gateway import SqlGatewayTarget
 from airflow_flinkcompat.local_flink import LocalFlink
 from dev.demo.airflow_instance import AirflowStandalone
 from dev.measure.pairs import home
-from dev.services.csv_job import SETTINGS, Files, Side
+from dev.services.csv_job import SETTINGS, Files, Side, wait_for
 
 DAG_ID = "flink_upgrade"
 _DAG = """\
@@ -80,8 +80,21 @@ class UpgradeFleet:
                 found.append(sorted(job.name for job in jobmanager.jobs().values() if not job.terminal))
         return found[0], found[1]
 
-    def states(self, run: str) -> dict[str, str | None]:
-        return self.airflow.client.task_states(DAG_ID, run)
+    def next_run(self, run: str) -> str | None:
+        """The run that an ended run has triggered for the next wave, if any, after its begin."""
+        following, client = f"{run}__next", self.airflow.client
+        if following not in client.runs(DAG_ID):
+            return None
+        wait_for(lambda: client.run_state(DAG_ID, following) != "queued", f"{following} begins", 120)
+        return following
+
+    def finish(self, run: str, timeout: float) -> tuple[str, str]:
+        """Wait for the last run of an upgrade, and return it with its state; ``timeout``: seconds of each run."""
+        while True:
+            state = self.airflow.client.wait_for_run(DAG_ID, run, timeout=timeout)
+            if state != "success" or (following := self.next_run(run)) is None:
+                return run, state
+            run = following
 
 
 @contextmanager

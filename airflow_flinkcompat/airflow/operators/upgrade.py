@@ -1,4 +1,7 @@
-"""The DAG of an upgrade: an audit, waves of moving jobs, and the health of the moved jobs."""
+"""The DAG of an upgrade, each run of which moves the jobs of one wave.
+
+The audit decides which jobs a wave contains, because their sizes and risks are unknown when Airflow parses the DAG.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,12 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import AirflowFailException, AirflowSkipException
+from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
+from airflow.providers.standard.utils.skipmixin import SkipMixin
 from airflow.sdk import DAG, BaseOperator, TaskGroup
 
 from airflow_flinkcompat.airflow.hooks.flink import FlinkHook
+from airflow_flinkcompat.airflow.operators.compatibility import FlinkSqlCompatibilityOperator
 from airflow_flinkcompat.airflow.operators.deployments import Deployment, DeploymentsError, deployments_of
 from airflow_flinkcompat.airflow.operators.gated import gated_redeploy
 from airflow_flinkcompat.airflow.tasks.base import readable_errors, run_name
@@ -20,18 +26,18 @@ from airflow_flinkcompat.airflow.tasks.files import masked
 from airflow_flinkcompat.airflow.triggers.health import FlinkHealthTrigger
 from airflow_flinkcompat.model import InputError
 from airflow_flinkcompat.project.file import read_tables
-from airflow_flinkcompat.project.upgrade import REST, FleetUpgrade, is_of_line, upgrade_of
+from airflow_flinkcompat.project.upgrade import REST, FleetUpgrade, Risk, is_of_line, upgrade_of
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
+    from airflow_flinkcompat.deploy import Ledger
     from airflow_flinkcompat.deploy.ledger.entries import HeadEntry
     from airflow_flinkcompat.fleet.audit.values import AuditRow
     from airflow_flinkcompat.project.settings import ProjectFile
 
-AUDIT = "audit"
-MOVES, MOVED, HELD = "moves", "moved", "held"
-"""Decisions of the audit: the job moves, has already moved, or is held back."""
+MOVES, WAITS, MOVED, HELD = "moves", "waits", "moved", "held"
+"""Decisions of the audit; a job waits for a later wave, and is held back in all waves."""
 _LEAST_SECONDS, _MOST_SECONDS, _LOOKS = 1.0, 60.0, 20
 _BEGINNING = datetime(2026, 1, 1)
 _UNLESS_FAILED = {"trigger_rule": "none_failed"}
@@ -41,14 +47,15 @@ _UNLESS_FAILED = {"trigger_rule": "none_failed"}
 def upgrade_dag(path: str | os.PathLike[str], *, dag_id: str = "flink_upgrade", **dag: Any) -> DAG:
     """Create the DAG that moves the jobs of a project file to another Flink line, in waves.
 
-    Assign the DAG to a global variable of the DAG file: ``upgrade = upgrade_dag("flinkcompat.toml")``. A run audits
-    all jobs, then moves the compatible jobs one after another, wave by wave. After each wave, all moved jobs must be
-    healthy for ``hold``. The first failure stops all later moves. A later run skips jobs that have moved.
+    Assign the DAG to a global variable of the DAG file: ``upgrade = upgrade_dag("flinkcompat.toml")``. Each run moves
+    one wave: the jobs of the first wave of which the audit finds a compatible job. They move one after another. Before
+    that, all moved jobs must be healthy for ``hold``. Afterwards, the run triggers the run of the next wave. The first
+    failure stops all later moves.
 
     Args:
         path: The project file, with a table ``[upgrade]``.
         dag_id: The id of the DAG.
-        **dag: Additional arguments of the DAG. The default schedule is None: a person triggers each run.
+        **dag: Additional arguments of the DAG. The default schedule is None: a person triggers the first run.
 
     Returns:
         The DAG.
@@ -80,48 +87,45 @@ def upgrade_dag(path: str | os.PathLike[str], *, dag_id: str = "flink_upgrade", 
         **dag,
     }
     with DAG(dag_id, max_active_runs=1, **arguments) as whole:
+        FlinkUpgradeBackOperator(task_id="back", deployments=moved)
+        healthy = FlinkUpgradeHealthOperator(task_id="healthy", deployments=moved, upgrade=upgrade)
         audit = FlinkUpgradeAuditOperator(
-            task_id=AUDIT, project=str(found.path), upgrade=upgrade, deployments=moved, left=left
+            task_id="audit",
+            project=str(found.path),
+            upgrade=upgrade,
+            deployments=moved,
+            left=left,
+            **_UNLESS_FAILED,
         )
-        audit >> FlinkUpgradeBackOperator(task_id="back", deployments=moved)
-        last: Any = audit
-        begun: list[Deployment] = []
-        for wave in upgrade.waves:
-            jobs = [each for each in moved if upgrade.wave_of(each.tags) == wave]
-            begun += jobs
-            with TaskGroup("rest" if wave == REST else wave):
-                for each in jobs:
-                    last = _move(each, last)
-                healthy = FlinkUpgradeHealthOperator(
-                    task_id="healthy", deployments=begun, upgrade=upgrade, **_UNLESS_FAILED
-                )
-            last >> healthy
-            last = healthy
+        last: Any = healthy >> audit
+        with TaskGroup("jobs"):
+            for each in moved:
+                last = _move(each, audit, last)
+        last >> FlinkUpgradeNextOperator(task_id="next_wave", deployments=moved, upgrade=upgrade, **_UNLESS_FAILED)
     return whole
 
 
-def _move(deployment: Deployment, after: Any) -> TaskGroup:
+def _move(deployment: Deployment, audit: Any, last: Any) -> TaskGroup:
     """Create the tasks that move one job after other jobs."""
     with TaskGroup(deployment.name.replace(".", "__")) as group:
-        turn = FlinkUpgradeTurnOperator(task_id="turn", deployment=deployment.name, **_UNLESS_FAILED)
         gated_redeploy(deployment, watch=False)
-    after >> turn >> group.children[f"{group.group_id}.check"]
+    check = group.children[f"{group.group_id}.check"]
+    audit >> check  # the audit can skip only tasks that follow it directly
+    last >> check
     return group
 
 
 def _on_new_line(deployment: Deployment, upgrade: FleetUpgrade) -> Deployment:
-    """The deployment with the new line's connection and version."""
+    """The deployment with the new line's connection and version, whose check may follow skipped jobs."""
     connection = upgrade.connection_of(deployment.flink_conn_id)
-    check = {**deployment.check, "engine_version": upgrade.new}
+    check = {**deployment.check, "engine_version": upgrade.new, **_UNLESS_FAILED}
     return deployment.model_copy(update={"flink_conn_id": connection, "check": check})
 
 
 def _without_tasks(deployments: Sequence[Deployment], upgrade: FleetUpgrade) -> Iterator[tuple[str, str]]:
     """Name and reason of each deployment that the DAG does not move."""
     for each in deployments:
-        if upgrade.wave_of(each.tags) is None:
-            yield each.name, f"no wave contains it: add one of its tags or {REST!r} to wave"
-        elif upgrade.connection_of(each.flink_conn_id) is None:
+        if upgrade.connection_of(each.flink_conn_id) is None:
             yield each.name, f"upgrade.flink_conn_id names no connection of the new line for {each.flink_conn_id!r}"
         elif each.ledger and masked(each.ledger) != each.ledger:
             yield (
@@ -141,15 +145,17 @@ class MoveDecision:
     deployment: str
     decision: str
     reason: str
+    wave: str = ""
 
 
-class FlinkUpgradeAuditOperator(BaseOperator):
-    """Judge all deployed jobs on the next Flink line, and let only compatible jobs move.
+class FlinkUpgradeAuditOperator(BaseOperator, SkipMixin):
+    """Judge all deployed jobs on the next Flink line, and skip the jobs that do not move in this run.
 
-    The task compares the deployed version of each job, on the present line, with its script on the next line. The
-    return value contains a decision for each deployment: ``moves``, ``moved`` (the next line already runs the job), or
-    ``held``. A run with the conf ``{"move": ["orders"]}`` does not hold back ``orders``; the job's own check and
-    approval then decide. A run that moves jobs back (``{"back": ["orders"]}``) holds all jobs.
+    The task compares the deployed version of each job, on the present line, with its script on the next line. A job
+    may move if it is compatible, or if waivers cover all other findings. The return value contains a decision for each
+    deployment: ``moves``, ``waits`` (for a later wave), ``moved`` (the next line already runs the job), or ``held``. A
+    run with the conf ``{"move": ["orders"]}`` does not hold back ``orders``; the job's own check and approval then
+    decide. A run that moves jobs back (``{"back": ["orders"]}``) holds all jobs.
 
     Args:
         project: Path of the project file.
@@ -158,6 +164,7 @@ class FlinkUpgradeAuditOperator(BaseOperator):
         left: The reason why a deployment has no tasks, by name.
     """
 
+    inherits_from_skipmixin = True
     ui_color = "#e8f0fe"
 
     def __init__(
@@ -189,12 +196,30 @@ class FlinkUpgradeAuditOperator(BaseOperator):
             else:
                 found = [self._decided(each, project, params.get("move", ())) for each in self.deployments]
         found += [MoveDecision(name, HELD, why) for name, why in self.left.items()]
-        for decision in (MOVES, MOVED, HELD):
+        found = [replace(each, reason=masked(each.reason)) for each in self._of_one_wave(found)]
+        decisions = {each.deployment: asdict(each) for each in found}
+        # A task that skips tasks pushes no return value.
+        context["ti"].xcom_push(key="return_value", value=decisions)
+        checks = (each for each in self.downstream_list if isinstance(each, FlinkSqlCompatibilityOperator))
+        self.skip(context["ti"], [each for each in checks if decisions[each.deployment]["decision"] != MOVES])
+        return decisions
+
+    def _of_one_wave(self, found: Sequence[MoveDecision]) -> list[MoveDecision]:
+        """The decisions, of which only those of the first wave remain ``moves``; log all."""
+        waves = [str(each) for each in self.upgrade.waves]
+        now = min((waves.index(each.wave) for each in found if each.decision == MOVES), default=0)
+        found = [
+            replace(each, decision=WAITS) if each.decision == MOVES and each.wave != waves[now] else each
+            for each in found
+        ]
+        self.log.info("wave %d of %d: %s", now + 1, len(waves), waves[now])
+        for decision in (MOVES, WAITS, HELD, MOVED):
             rows = [each for each in found if each.decision == decision]
             self.log.info("%s: %d of %d jobs", decision, len(rows), len(found))
             for row in rows:
-                self.log.info("  %s: %s", row.deployment, masked(row.reason))
-        return {each.deployment: asdict(replace(each, reason=masked(each.reason))) for each in found}
+                wave = f" for wave {waves.index(row.wave) + 1} ({row.wave})" if decision == WAITS else ""
+                self.log.info("  %s%s: %s", row.deployment, wave, masked(row.reason))
+        return found
 
     def _check_connections(self) -> None:
         """Check that the connections of the new line run it. Raises AirflowFailException."""
@@ -214,7 +239,7 @@ class FlinkUpgradeAuditOperator(BaseOperator):
 
     def _decided(self, deployment: Deployment, project: ProjectFile, asked: Sequence[str]) -> MoveDecision:
         name, new = deployment.name, self.upgrade.new
-        head = _head(deployment)
+        head = _ledger(deployment).head()
         if head is None:
             return MoveDecision(name, HELD, "was never deployed: deploy it on the new line with its own DAG")
         version = head.job.engine_version
@@ -223,20 +248,54 @@ class FlinkUpgradeAuditOperator(BaseOperator):
         if not is_of_line(version, self.upgrade.old):
             runs = f"runs {head.job.engine} {version or 'of an unknown version'}"
             return MoveDecision(name, HELD, f"{runs}, not Flink {self.upgrade.old}")
-        row = self._judged(deployment, head, project)
+        row, changed = self._judged(deployment, head, project)
         words = "; ".join(each.message for each in row.causes) or str(row.result)
         if str(row.result) == "compatible":
-            return MoveDecision(name, MOVES, words)
-        if name in asked:
-            return MoveDecision(name, MOVES, f"{row.result}, but moves at the request of this run: {words}")
-        return MoveDecision(name, HELD, f"{row.result}: {words}")
+            risk = Risk.LOW if changed else Risk.NONE
+        elif row.gate == "compatible":
+            risk, words = Risk.HIGH, f"{row.result}, but all findings are waived: {words}"
+        elif name in asked:
+            risk, words = Risk.HIGH, f"{row.result}, but moves at the request of this run: {words}"
+        else:
+            return MoveDecision(name, HELD, f"{row.result}: {words}")
+        if name not in asked and (why := self._rejected(deployment)):
+            return MoveDecision(name, HELD, f'{why}. To ask again, trigger a run with the conf {{"move": ["{name}"]}}')
+        size = self._size(deployment, head)
+        wave = self.upgrade.wave_of(deployment.tags, size, risk)
+        if wave is None:
+            return MoveDecision(name, HELD, f"no wave contains it: add one of its tags or {REST!r} to wave")
+        return MoveDecision(name, MOVES, words, str(wave))
 
-    def _judged(self, deployment: Deployment, head: HeadEntry, project: ProjectFile) -> AuditRow:
-        """The audit's row for the deployed version and the script of the project on the next line."""
+    def _rejected(self, deployment: Deployment) -> str:
+        """The rejection of the move since the last start, if any."""
+        from airflow_flinkcompat.deploy.ledger.entries import RejectedEntry
+
+        for entry in reversed(_ledger(deployment).entries()):
+            if entry.is_head:
+                break
+            if isinstance(entry, RejectedEntry) and is_of_line(entry.version.engine_version, self.upgrade.new):
+                return f"rejected at {entry.at}: {entry.message}".rstrip(".")
+        return ""
+
+    def _size(self, deployment: Deployment, head: HeadEntry) -> int | None:
+        """Bytes of the job's state, if a wave depends on the size and the size is known."""
+        from airflow_flinkcompat.deploy.target import CheckpointStatistics
+
+        if not any(wave.size for wave in self.upgrade.waves):
+            return None
+        with _hook(deployment).get_conn() as target:
+            found = None
+            if isinstance(target, CheckpointStatistics):
+                found = target.snapshot_stats(head.start.job_ref, "completed")
+        return head.start.savepoint_bytes if found is None else found.bytes
+
+    def _judged(self, deployment: Deployment, head: HeadEntry, project: ProjectFile) -> tuple[AuditRow, bool]:
+        """The audit's row for the deployed version and the present script, and True if the script changed."""
+        from airflow_flinkcompat.compat.gate import ChangeIdentity
         from airflow_flinkcompat.fleet.audit.judging import audit_pair, failed_row
         from airflow_flinkcompat.fleet.audit.sources import plain_job
         from airflow_flinkcompat.fleet.audit.values import AuditPair
-        from airflow_flinkcompat.fleet.sides import side_of_deployment
+        from airflow_flinkcompat.fleet.sides import side_of_deployment, waivers_of
         from airflow_flinkcompat.project.settings import TEMPLATE
         from airflow_flinkcompat.sql import ScriptError
 
@@ -245,41 +304,52 @@ class FlinkUpgradeAuditOperator(BaseOperator):
         if own is None:
             return failed_row(
                 name, "cannot-be-read", "; ".join(project.broken.get(name, ("is not in the project file",)))
-            )
+            ), True
         try:
             side = side_of_deployment(own, project.folder, project.folder)
-        except ScriptError as error:
-            return failed_row(name, "cannot-be-read", str(error))
+            waivers = waivers_of(project.folder / own.script, project.folder)
+        except (ScriptError, InputError) as error:
+            return failed_row(name, "cannot-be-read", str(error)), True
         if side is None:
-            return failed_row(name, "cannot-be-read", f"{own.script}: there is no such file")
+            return failed_row(name, "cannot-be-read", f"{own.script}: there is no such file"), True
         # Only a task renders templates. A script with templates is judged in its deployed version.
         proposed = head.job if any(mark in side.script for mark in TEMPLATE) else plain_job(side)
         new = replace(proposed, engine=head.job.engine, engine_version=self.upgrade.new)
-        planner = own.options.planner or "auto"
-        return audit_pair(AuditPair(name, head.job, new, planner=planner, jars=own.options.jars))
+        pair = AuditPair(
+            name, head.job, new, planner=own.options.planner or "auto", jars=own.options.jars, waivers=waivers
+        )
+        change = ChangeIdentity.of(head.job, new)
+        return audit_pair(pair), change.deployed != change.proposed
 
 
-class FlinkUpgradeTurnOperator(BaseOperator):
-    """Begin the move of one job, or skip the job if the audit does not let it move.
+class FlinkUpgradeNextOperator(TriggerDagRunOperator):
+    """Trigger the run of the next wave, if a job of this run has moved.
 
     Args:
-        deployment: Name of the Flink job.
+        deployments: The deployments of all waves, each with the connection of the new line.
+        upgrade: The table ``[upgrade]`` of the project file.
     """
 
-    ui_color = "#e8f0fe"
+    def __init__(self, *, deployments: Sequence[Deployment], upgrade: FleetUpgrade, **kwargs: Any) -> None:
+        super().__init__(
+            trigger_dag_id="{{ dag.dag_id }}",
+            trigger_run_id="{{ run_id }}__next",
+            skip_when_already_exists=True,  # a repeated task triggers no second run
+            **kwargs,
+        )
+        self.deployments = tuple(deployments)
+        self.upgrade = upgrade
 
-    def __init__(self, *, deployment: str, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.deployment = deployment
-
-    def execute(self, context: Context) -> str:
-        """Return the audit's reason; raises AirflowSkipException if the job does not move."""
-        row = (context["ti"].xcom_pull(task_ids=AUDIT) or {}).get(self.deployment)
-        if row is None:
-            raise AirflowFailException(f"the audit of this run has no decision on {self.deployment}: clear the audit")
-        if row["decision"] != MOVES:
-            raise AirflowSkipException(f"{self.deployment}: {row['decision']}: {row['reason']}")
-        return str(row["reason"])
+    def execute(self, context: Context) -> None:
+        """Trigger the run, with the requests for later waves; raises AirflowSkipException if no job has moved."""
+        found = context["ti"].xcom_pull(task_ids="audit")
+        of_this_run = [each for each in self.deployments if found[each.name]["decision"] == MOVES]
+        with readable_errors():
+            if not any(_has_moved(each, self.upgrade) for each in of_this_run):
+                raise AirflowSkipException("no job has moved: trigger a new run to continue with later waves")
+        asked = {each.name for each in of_this_run}
+        self.conf = {"move": [name for name in context["params"].get("move", ()) if name not in asked]}
+        super().execute(context)
 
 
 class FlinkUpgradeBackOperator(BaseOperator):
@@ -311,7 +381,7 @@ class FlinkUpgradeBackOperator(BaseOperator):
         from airflow_flinkcompat.deploy.redeploy.way_back import move_back
 
         hook = _hook(deployment)
-        ledger = hook.ledger(deployment.name, deployment.ledger)
+        ledger = _ledger(deployment)
         with hook.get_conn() as target:
             entry = move_back(target, ledger, owner=owner, log=lambda words: self.log.info("%s", masked(words)))
         self.log.info("%s: %s", deployment.name, masked(entry.message))
@@ -371,8 +441,13 @@ class FlinkUpgradeHealthOperator(BaseOperator):
         self.execute(context)
 
 
-def _head(deployment: Deployment) -> HeadEntry | None:
-    return _hook(deployment).ledger(deployment.name, deployment.ledger).head()
+def _has_moved(deployment: Deployment, upgrade: FleetUpgrade) -> bool:
+    head = _ledger(deployment).head()
+    return head is not None and is_of_line(head.job.engine_version, upgrade.new)
+
+
+def _ledger(deployment: Deployment) -> Ledger:
+    return _hook(deployment).ledger(deployment.name, deployment.ledger)
 
 
 def _hook(deployment: Deployment) -> FlinkHook:

@@ -13,6 +13,7 @@ from itertools import islice
 
 from airflow_flinkcompat.compat import Report, Side, check_engines
 from airflow_flinkcompat.compat.deployable import UNREADABLE, bad_input, obstacles
+from airflow_flinkcompat.compat.gate import ChangeIdentity, apply_waivers, utc_day
 from airflow_flinkcompat.compat.reports.sections import format_inline
 from airflow_flinkcompat.exec_graph.migration import MigrationExtent
 from airflow_flinkcompat.fleet.audit.changed_tables import NotReplacedError, ReplacementTable, with_changed_tables
@@ -89,14 +90,16 @@ def _judged(pair: AuditPair, tables: tuple[ReplacementTable, ...]) -> AuditRow:
         reports, notice = check_engines(old, new).each, ""
     if malformed and not any(report.is_planned for report in reports):
         raise _NoVerdictError("syntax", malformed[0])  # Flink's planner accepted no version of the script either
+    change = ChangeIdentity.of(pair.old, pair.new)
+    reports = apply_waivers(reports, pair.waivers, change, utc_day(), (pair.name, pair.name)).reports
     worst = Outcome.worst(report.outcome for report in reports)
     outcomes = tuple(_outcome(report, pair.old) for report in reports)
     causes = _causes(reports, worst)
     restored = tuple(each for report in reports for each in report.restored)
     kept = _kept(reports[0]) if len(reports) == 1 else MigrationExtent.NONE
-    return AuditRow(
-        _one_line(pair.name), AuditResult(worst.value), causes, outcomes, touched, len(found), notice, restored, kept
-    )
+    gate = Outcome.worst(report.gate_outcome for report in reports)
+    result = AuditResult(worst.value)
+    return AuditRow(_one_line(pair.name), result, causes, outcomes, touched, len(found), notice, restored, kept, gate)
 
 
 def _kept(report: Report) -> MigrationExtent:

@@ -11,7 +11,7 @@ from pathlib import Path
 from airflow_flinkcompat.compat.report import RestoredOperator
 from airflow_flinkcompat.exec_graph.migration import MigrationExtent
 from airflow_flinkcompat.fleet.values import BAD_INPUT, FAILED, PASSED
-from airflow_flinkcompat.model import JobSpec, Outcome, PlannerMode
+from airflow_flinkcompat.model import JobSpec, Outcome, PlannerMode, Waiver
 from airflow_flinkcompat.project.job_options import FAIL_ON
 
 MOST_KEPT = 200
@@ -40,6 +40,7 @@ class AuditPair:
         old: The present job; None if it cannot be read.
         new: The future job. The engine and version of the future job decide the verdict.
         engine_named: True if an engine is set for the job; otherwise, each engine judges the job.
+        waivers: The waivers of the script. They leave the result unchanged.
         fault: The reason why the pair cannot be judged; "" if it can be judged.
     """
 
@@ -51,6 +52,7 @@ class AuditPair:
     reason: str = "cannot-be-read"
     planner: PlannerMode = "never"
     jars: tuple[Path, ...] = ()
+    waivers: tuple[Waiver, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -99,6 +101,7 @@ class AuditRow:
         notice: The notice that no planner is installed; "" if no planner is missing.
         operators: The effect of an upgrade on each stateful operator and connector; empty if no planner decided.
         kept: The share of the state that a migration keeps.
+        gate: The worst outcome without waived findings; None without an outcome.
     """
 
     name: str
@@ -110,6 +113,7 @@ class AuditRow:
     notice: str = ""
     operators: tuple[RestoredOperator, ...] = ()
     kept: MigrationExtent = MigrationExtent.NONE
+    gate: Outcome | None = None
 
     def exit_code(self, fail_on: str) -> int:
         """The row's exit code under the gate ``fail_on``."""

@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.nightly, pytest.mark.timeout(1800)]
 
 TAGS = {"orders": "canary", "clicks": "small", "views": "other"}
 UPGRADE = """\
-wave = ["canary", "small", "*"]
+wave = ["canary", "small", { size = "1 GB", risk = "none" }]
 hold = "20 s"
 lag = { numRecordsIn = 10000 }
 """
@@ -30,35 +30,43 @@ def fleet(tmp_path: Path) -> Iterator[UpgradeFleet]:
 def test_waves_stop_at_lag_and_go_on_after_it(fleet: UpgradeFleet) -> None:
     client = fleet.airflow.client
     run = client.trigger(DAG_ID)
-    client.wait_for_task(DAG_ID, run, "canary.healthy", ("success",), timeout=600)
-    assert fleet.lines()["orders"] == "2.3"
-    assert client.xcom(DAG_ID, run, "audit")["views"]["decision"] == "moves"
+    assert client.wait_for_run(DAG_ID, run, timeout=600) == "success"
+    assert fleet.running() == (["clicks", "views"], ["orders"])
+    decisions = client.xcom(DAG_ID, run, "audit")
+    assert {name: (row["decision"], row["wave"]) for name, row in decisions.items()} == {
+        "orders": ("moves", "canary"),
+        "clicks": ("waits", "small"),
+        "views": ("waits", "size 1 GB, risk none"),
+    }
 
-    # The second job has much to read once it has moved: its wave fails, and the third job does not move.
-    client.wait_for_task(DAG_ID, run, "small.clicks.resume", ("success",), timeout=300)
+    # The second job has much to read once it has moved: the next run fails, and the third job does not move.
+    second = fleet.next_run(run)
+    assert second is not None
+    client.wait_for_task(DAG_ID, second, "jobs.clicks.resume", ("success",), timeout=600)
     fleet.files("clicks").arrive("many.csv", MANY)
-    assert client.wait_for_run(DAG_ID, run, timeout=600) == "failed"
-    states = fleet.states(run)
-    assert (states["small.healthy"], states["rest.views.turn"]) == ("failed", "upstream_failed")
-    assert "clicks: numRecordsIn is " in "\n".join(client.log(DAG_ID, run, "small.healthy"))
+    third, state = fleet.finish(second, timeout=600)
+    assert (third, state) == (f"{second}__next", "failed")
+    states = client.task_states(DAG_ID, third)
+    assert (states["healthy"], states["audit"], states["jobs.views.check"]) == (
+        "failed",
+        "upstream_failed",
+        "upstream_failed",
+    )
+    assert "clicks: numRecordsIn is " in "\n".join(client.log(DAG_ID, third, "healthy"))
     assert fleet.running() == (["views"], ["clicks", "orders"])
 
     # It moves back, from the savepoint with which it had left.
     run = client.trigger(DAG_ID, {"back": ["clicks"]})
-    assert client.wait_for_run(DAG_ID, run, timeout=300) == "success", fleet.states(run)
+    assert fleet.finish(run, timeout=300) == (run, "success")
     assert fleet.running() == (["clicks", "views"], ["orders"])
 
     # A later run leaves the job that has moved alone.
     for name in fleet.names:
         fleet.files(name).arrive("2.csv", SECOND)
     run = client.trigger(DAG_ID)
-    assert client.wait_for_run(DAG_ID, run, timeout=900) == "success", fleet.states(run)
-    states = fleet.states(run)
-    assert (states["canary.orders.turn"], states["small.clicks.resume"], states["rest.views.resume"]) == (
-        "skipped",
-        "success",
-        "success",
-    )
+    last, state = fleet.finish(run, timeout=900)
+    assert (last, state) == (f"{run}__next__next", "success")
+    assert client.task(DAG_ID, run, "jobs.orders.check")["state"] == "skipped"
     assert fleet.running() == ([], sorted(fleet.names))
     assert set(fleet.lines().values()) == {"2.3"}
     for name in fleet.names:

@@ -9,7 +9,7 @@ import pytest
 from airflow_flinkcompat.model import InputError
 from airflow_flinkcompat.project.file import read_tables
 from airflow_flinkcompat.project.settings import load_project
-from airflow_flinkcompat.project.upgrade import FleetUpgrade, upgrade_of
+from airflow_flinkcompat.project.upgrade import FleetUpgrade, Risk, Wave, upgrade_of
 
 DEPLOYMENTS = """
 [deployments.orders]
@@ -38,11 +38,36 @@ def read(folder: Path, table: str) -> FleetUpgrade:
 def test_waves_take_deployments_by_tag(tmp_path: Path) -> None:
     upgrade = read(tmp_path, TABLE + 'hold = "1 h"\nlag = { pendingRecords = 10000 }\n')
     assert (upgrade.old, upgrade.new, upgrade.hold, upgrade.lag) == ("1.20", "2.3", 3600, {"pendingRecords": 10000})
-    assert [upgrade.wave_of(tags) for tags in (["shop", "canary"], ["shop"], [])] == ["canary", "*", "*"]
+    found = [upgrade.wave_of(tags, None, Risk.HIGH) for tags in (["shop", "canary"], ["shop"], [])]
+    assert [str(each) for each in found] == ["canary", "*", "*"]
     assert upgrade.connection_of("flink_120") == "flink_23"
     few = read(tmp_path, TABLE.replace(', "*"', "").replace('"flink_23"', '{ eu = "eu_23" }'))
-    assert (few.wave_of([]), few.hold) == (None, 600)
+    assert (few.wave_of([], 0, Risk.NONE), few.hold) == (None, 600)
     assert (few.connection_of("eu"), few.connection_of("us")) == ("eu_23", None)
+
+
+def test_waves_take_jobs_by_size_and_risk(tmp_path: Path) -> None:
+    waves = '["canary", { size = "1 GB", risk = "none" }, { tag = "shop", risk = "low" }, { size = "20GB" }, "*"]'
+    upgrade = read(tmp_path, TABLE.replace('["canary", "*"]', waves))
+    assert [str(each) for each in upgrade.waves] == [
+        "canary",
+        "size 1 GB, risk none",
+        "tag shop, risk low",
+        "size 20GB",
+        "*",
+    ]
+    jobs: dict[tuple[str, int | None, Risk], int] = {
+        ("canary", None, Risk.HIGH): 0,
+        ("other", 1_000_000_000, Risk.NONE): 1,
+        ("shop", 1_000_000_001, Risk.NONE): 2,
+        ("shop", 0, Risk.LOW): 2,
+        ("other", 0, Risk.LOW): 3,
+        ("shop", 20_000_000_000, Risk.HIGH): 3,
+        ("shop", 20_000_000_001, Risk.HIGH): 4,
+        ("other", None, Risk.NONE): 4,
+    }
+    found = {job: upgrade.wave_of([job[0]], *job[1:]) for job in jobs}
+    assert {job: upgrade.waves.index(wave or Wave()) for job, wave in found.items()} == jobs
 
 
 @pytest.mark.parametrize(
@@ -54,11 +79,19 @@ def test_waves_take_deployments_by_tag(tmp_path: Path) -> None:
         ('"2.3"', '"1.19"', "3:1: upgrade.to: 1.19 is not later than 1.20: an older line cannot read"),
         ('"flink_23"', "true", "4:1: upgrade.flink_conn_id: is not the id of a connection, or a table of ids; write"),
         ('"flink_23"', "{ eu = 1 }", "4:19: upgrade.flink_conn_id.eu: is not the id of a connection; write"),
-        ('["canary", "*"]', '"canary"', '5:1: upgrade.wave: is not a list of tags; write wave = ["canary", "*"]'),
+        (
+            '["canary", "*"]',
+            '"canary"',
+            '5:1: upgrade.wave: is not a list of tags and tables; write wave = ["canary", "*"]',
+        ),
         ('"canary", "*"', '"cannary"', "5:9: upgrade.wave.1: no deployment has the tag 'cannary'; the tags are canary"),
         ('"canary", "*"', '"*", "shop"', "5:14: upgrade.wave.2: 'shop' follows '*', which contains all remaining"),
         ('"canary", "*"', '"shop", "shop"', "5:17: upgrade.wave.2: 'shop' is listed twice; remove one"),
-        ('"canary", "*"', '"a b"', "5:9: upgrade.wave.1: 'a b' names no wave; use letters, digits, - and _, but"),
+        ('"canary"', "{}", "5:9: upgrade.wave.1: has no condition; write { size = \"1 GB\" }, or '*' for all"),
+        ('"canary"', '{ bytes = "1" }', "5:11: upgrade.wave.1.bytes: is unknown"),
+        ('"canary"', '{ tag = "can" }', "5:11: upgrade.wave.1.tag: no deployment has the tag 'can'; the tags are"),
+        ('"canary"', "{ size = 10 }", "5:11: upgrade.wave.1.size: 10 is not a size; write a number and KB, MB, GB"),
+        ('"canary"', '{ risk = "high" }', "5:11: upgrade.wave.1.risk: 'high' is not the highest risk of a wave;"),
         ("wave =", "hold = 3600\nwave =", "5:1: upgrade.hold: 3600 is not a duration; write a number and s, min, h"),
         ("wave =", "lag = 1\nwave =", "5:1: upgrade.lag: is not a table of metrics; write lag = { pendingRecords"),
         ("wave =", 'lag = { a = "1" }\nwave =', "5:9: upgrade.lag.a: '1' is not a number; write the largest healthy"),

@@ -48,7 +48,7 @@ class Run:
         ti.xcom_push.side_effect = lambda key, value: self.pushed.__setitem__((task.task_id, key), value)
         ti.xcom_pull.side_effect = lambda task_ids, key="return_value": self.pushed.get((task_ids, key))
         about = {"ti": ti, "task_instance": ti, "task": task, "run_id": self.run_id, "params": dict(self.conf)}
-        return {**about, "outlet_events": self.events[task.task_id]}
+        return {**about, "dag": task.dag, "outlet_events": self.events[task.task_id]}
 
     def render(self, task: Any) -> dict[str, Any]:
         """As the task runner does before ``execute``."""

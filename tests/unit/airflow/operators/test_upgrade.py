@@ -4,23 +4,28 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import date
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException, AirflowSkipException, TaskDeferred
+from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
 from airflow.sdk import Connection
 
 from airflow_flinkcompat.airflow.hooks.flink import FlinkHook
 from airflow_flinkcompat.airflow.operators import DeploymentsError, upgrade, upgrade_dag
 from airflow_flinkcompat.airflow.triggers import health
-from airflow_flinkcompat.compat import Side
+from airflow_flinkcompat.compat import Side, check
+from airflow_flinkcompat.compat.gate import ChangeIdentity, finding_digest, is_waivable
 from airflow_flinkcompat.deploy import Ledger
-from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry, JobStart
-from airflow_flinkcompat.deploy.target import JobHistory
+from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry, JobStart, JobVersion, RejectedEntry
+from airflow_flinkcompat.deploy.target import JobHistory, Snapshot, SnapshotStats, VertexState
 from airflow_flinkcompat.deploy.two_lines import TwoLines
+from airflow_flinkcompat.model import Waiver
+from airflow_flinkcompat.project.waivers import with_waiver
 from tests.support.airflow.operators.fakes import Run, script
 from tests.support.airflow.operators.versions import DagSerialization
 from tests.support.deploy.fake_cluster import FakeCluster
@@ -76,6 +81,8 @@ class Fleet:
     former: FakeCluster = field(default_factory=lambda: FakeCluster("1.20.3"))
     new: Metered = field(default_factory=lambda: Metered("2.3.0"))
     run: Run = field(default_factory=lambda: Run("run-1"))
+    both: Any = None
+    skipped: list[str] = field(default_factory=list)
 
     def dag(self, **changes: str) -> Any:
         text = FILE
@@ -90,10 +97,10 @@ class Fleet:
         side = Side(text, engine="flink", engine_version=version)
         Ledger(self.folder / "ledger", name).append(DeployedEntry(job=side, start=JobStart(job_id=job)))
 
-    def audit(self, **conf: Any) -> dict[str, tuple[str, str]]:
+    def audit(self, wave: str = '["canary", "*"]', **conf: Any) -> dict[str, tuple[str, str]]:
         self.run.conf = conf
-        found = self.run.execute(self.dag().get_task("audit"))
-        self.run.pushed["audit", "return_value"] = found
+        self.skipped = self.run.execute(self.dag(**{'["canary", "*"]': wave}).get_task("audit"))
+        found = self.run.pushed["audit", "return_value"]
         return {name: (row["decision"], row["reason"]) for name, row in found.items()}
 
 
@@ -105,31 +112,33 @@ def fleet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fleet:
         name: Connection(conn_id=name, conn_type="flink", extra=json.dumps(extra)) for name, extra in extras.items()
     }
     monkeypatch.setattr(FlinkHook, "get_connection", staticmethod(made.__getitem__))
-    both = TwoLines(fleet.former, fleet.new)
-    both.highest_metric = fleet.new.highest_metric  # type: ignore[attr-defined]
-    monkeypatch.setattr(FlinkHook, "get_conn", lambda self: both if self.has_former else fleet.former)
+    fleet.both = TwoLines(fleet.former, fleet.new)
+    fleet.both.highest_metric = fleet.new.highest_metric
+    monkeypatch.setattr(FlinkHook, "get_conn", lambda self: fleet.both if self.has_former else fleet.former)
     for name in NAMES.values():
         (tmp_path / name).write_text(STATELESS, encoding="utf-8")
     return fleet
 
 
-def test_waves_follow_each_other_and_jobs_too(fleet: Fleet) -> None:
+def test_jobs_follow_each_other_after_the_audit(fleet: Fleet) -> None:
     dag = fleet.dag()
-    tasks = [task for task in dag.tasks if task.task_id.endswith(("turn", "healthy"))]
+    tasks = [task for task in dag.tasks if task.task_id.endswith("check") or "." not in task.task_id]
     above = {task.task_id: sorted(task.upstream_task_ids) for task in tasks}
     ends = ["deploy_first", "restart", "resume"]
     assert above == {
-        "canary.shop__clicks.turn": ["audit"],
-        "canary.healthy": [f"canary.shop__clicks.{each}" for each in ends],
-        "rest.orders.turn": ["canary.healthy"],
-        "rest.views.turn": [f"rest.orders.{each}" for each in ends],
-        "rest.healthy": [f"rest.views.{each}" for each in ends],
+        "back": [],
+        "healthy": [],
+        "audit": ["healthy"],
+        "jobs.orders.check": ["audit"],
+        "jobs.shop__clicks.check": ["audit", *(f"jobs.orders.{each}" for each in ends)],
+        "jobs.views.check": ["audit", *(f"jobs.shop__clicks.{each}" for each in ends)],
+        "next_wave": [f"jobs.views.{each}" for each in ends],
     }
-    check, rehearse = dag.get_task("canary.shop__clicks.check"), dag.get_task("rest.views.rehearse")
-    assert check.upstream_task_ids == {"canary.shop__clicks.turn"}
+    check, rehearse = dag.get_task("jobs.shop__clicks.check"), dag.get_task("jobs.views.rehearse")
     assert (check.flink_conn_id, check.engine_version, rehearse.flink_conn_id) == ("flink_23", "2.3", "flink_23")
-    assert [each.name for each in dag.get_task("rest.healthy").deployments] == ["shop.clicks", "orders", "views"]
-    assert {task.trigger_rule for task in tasks} == {"none_failed"}
+    assert [each.name for each in dag.get_task("healthy").deployments] == ["orders", "shop.clicks", "views"]
+    following = [task for task in tasks if task.upstream_task_ids]
+    assert {task.trigger_rule for task in following} == {"none_failed"}
     assert DagSerialization.serialize_dag(dag)["max_active_runs"] == 1
 
 
@@ -139,32 +148,113 @@ def test_a_mistake_is_an_import_error_with_its_place(fleet: Fleet) -> None:
 
 
 def test_deployments_without_tasks_are_listed_by_the_audit(fleet: Fleet) -> None:
-    dag = fleet.dag(**{'["canary", "*"]': '["canary"]', 'script = "orders.sql"': 'skript = "orders.sql"'})
+    dag = fleet.dag(**{'script = "orders.sql"': 'skript = "orders.sql"', 'script = "views.sql"': 'script = "views.py"'})
     assert dag.get_task("audit").left == {
         "orders": "its table in the project file is unusable",
-        "views": "no wave contains it: add one of its tags or '*' to wave",
+        "views": "views.py is a program, and targets run only SQL scripts",
     }
+    dag = fleet.dag(script="skript")
+    fleet.run.execute(dag.get_task("audit"))
+    decisions = fleet.run.pushed["audit", "return_value"]
+    assert [each["decision"] for each in decisions.values()] == ["held"] * 3
+    with pytest.raises(AirflowSkipException, match="no job has moved"):
+        fleet.run.execute(dag.get_task("next_wave"))
 
 
-def test_the_audit_lets_compatible_jobs_move(fleet: Fleet) -> None:
+def test_the_audit_lets_compatible_jobs_of_one_wave_move(fleet: Fleet) -> None:
     fleet.deployed("orders", text=script())
     (fleet.folder / "orders.sql").write_text(script(size=5), encoding="utf-8")
     fleet.deployed("shop.clicks")
-    fleet.deployed("views", "2.3.0")
+    fleet.deployed("views")
     found = fleet.audit()
-    assert {name: decision for name, (decision, _) in found.items()} == {
-        "orders": "held",
-        "shop.clicks": "moves",
-        "views": "moved",
-    }
+    assert {name: row[0] for name, row in found.items()} == {"orders": "held", "shop.clicks": "moves", "views": "waits"}
     assert found["orders"][1].startswith("incompatible: ")
-    assert found["views"][1] == "Flink 2.3 already runs job views-2.3.0"
-    dag = fleet.dag()
-    assert fleet.run.execute(dag.get_task("canary.shop__clicks.turn"))
-    for name, words in (("orders", "orders: held: incompatible"), ("views", "views: moved: Flink 2.3 already runs")):
-        with pytest.raises(AirflowSkipException, match=words):
-            fleet.run.execute(dag.get_task(f"rest.{name}.turn"))
+    assert fleet.skipped == ["jobs.orders.check", "jobs.views.check"]
     assert fleet.audit(move=["orders"])["orders"][1].startswith("incompatible, but moves at the request of this run")
+
+    fleet.deployed("shop.clicks", "2.3.0")
+    found = fleet.audit()
+    assert {name: row[0] for name, row in found.items()} == {"orders": "held", "shop.clicks": "moved", "views": "moves"}
+    assert found["shop.clicks"][1] == "Flink 2.3 already runs job shop.clicks-2.3.0"
+    assert fleet.skipped == ["jobs.orders.check", "jobs.shop__clicks.check"]
+
+    fleet.deployed("views", "2.3.0")
+    fleet.audit()
+    assert fleet.skipped == ["jobs.orders.check", "jobs.shop__clicks.check", "jobs.views.check"]
+
+
+def test_a_run_triggers_the_next_run_if_a_job_has_moved(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    triggered = []
+    monkeypatch.setattr(TriggerDagRunOperator, "execute", lambda self, context: triggered.append(self))
+    fleet.deployed("shop.clicks")
+    fleet.audit(move=["orders", "shop.clicks"])
+    with pytest.raises(AirflowSkipException, match="no job has moved: trigger a new run to continue with later waves"):
+        fleet.run.execute(fleet.dag().get_task("next_wave"))
+    fleet.deployed("shop.clicks", "2.3.0")
+    fleet.run.execute(fleet.dag().get_task("next_wave"))
+    (task,) = triggered
+    assert (task.trigger_dag_id, task.trigger_run_id) == ("flink_upgrade", "run-1__next")
+    assert (task.conf, task.skip_when_already_exists) == ({"move": ["orders"]}, True)
+
+
+def test_a_rejected_job_is_not_asked_again(fleet: Fleet) -> None:
+    fleet.deployed("orders")
+    ledger = Ledger(fleet.folder / "ledger", "orders")
+    version = JobVersion("flink", "2.3", "1" * 64)
+    ledger.append(RejectedEntry(version=version, message="ann: after the sale."))
+    decision, reason = fleet.audit()["orders"]
+    assert (decision, reason.partition(" at ")[0]) == ("held", "rejected")
+    assert reason.endswith(': ann: after the sale. To ask again, trigger a run with the conf {"move": ["orders"]}')
+    assert fleet.audit(move=["orders"])["orders"][0] == "moves"
+    fleet.deployed("orders")
+    assert fleet.audit()["orders"][0] == "moves"
+
+
+@pytest.mark.parametrize(
+    ("wave", "moves"),
+    [
+        ('[{ size = "1 KB" }, "*"]', ["orders", "views"]),
+        ('[{ risk = "none" }, "*"]', ["shop.clicks", "views"]),
+        ('[{ risk = "low" }, "*"]', ["orders", "shop.clicks", "views"]),
+        ('[{ tag = "canary", size = "1 KB" }, { size = "2 KB", risk = "none" }]', ["shop.clicks", "views"]),
+    ],
+)
+def test_waves_contain_jobs_by_size_and_risk(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch, wave: str, moves: list[str]
+) -> None:
+    for name in NAMES:
+        fleet.deployed(name)
+    (fleet.folder / "orders.sql").write_text(STATELESS.replace("SELECT price", "SELECT price + 1"), encoding="utf-8")
+    sizes = {"orders-1.20.3": 1000, "shop.clicks-1.20.3": 1001, "views-1.20.3": 0}
+    stats = {job: SnapshotStats(Snapshot("file:/c"), {"": VertexState("", 1, size)}) for job, size in sizes.items()}
+    monkeypatch.setattr(fleet.both, "snapshot_stats", lambda job, kind: stats[job] if kind == "completed" else None)
+    found = fleet.audit(wave)
+    assert [name for name, row in found.items() if row[0] == "moves"] == moves
+
+
+def test_a_job_without_a_wave_is_held_back(fleet: Fleet) -> None:
+    fleet.deployed("orders")
+    found = fleet.audit('["canary"]')["orders"]
+    assert found == ("held", "no wave contains it: add one of its tags or '*' to wave")
+
+
+def test_the_audit_honours_waivers_like_the_check_of_the_job(fleet: Fleet) -> None:
+    fleet.deployed("orders", text=script())
+    changed = script().replace("SUM(price)", "SUM(price), COUNT(*)").replace("total DOUBLE", "total DOUBLE, n BIGINT")
+    (fleet.folder / "orders.sql").write_text(changed, encoding="utf-8")
+    old, new = Side(script(), engine="flink", engine_version="1.20.3"), Side(changed.rstrip(), engine_version="2.3")
+    report = check(old, replace(new, engine="flink"))
+    assert fleet.audit()["orders"][0] == "held"
+    change = ChangeIdentity.of(old, new)
+    text = ""
+    for each in report.findings:
+        if is_waivable(each):
+            about = (each.rule, each.subject, "flink", str(each.outcome), each.message, "agreed", "ann")
+            digests = change.deployed, finding_digest(each, "flink", change)
+            text = with_waiver(text, Waiver(*about, date(2999, 1, 1), *digests, "orders", True), "orders.sql")
+    (fleet.folder / "orders.sql.waivers.toml").write_text(text, encoding="utf-8")
+    decision, reason = fleet.audit('[{ risk = "low" }, "*"]')["orders"]
+    assert (decision, reason.partition(":")[0]) == ("moves", f"{report.outcome}, but all findings are waived")
 
 
 def test_other_lines_and_unreadable_scripts_are_held_back(fleet: Fleet) -> None:
@@ -199,7 +289,7 @@ def test_a_run_can_move_jobs_back_and_nothing_else(fleet: Fleet) -> None:
     assert (head.kind, head.job.engine_version, head.start.savepoint) == ("rolled-back", "1.20.3", "file:/sp/1")
     assert (fleet.former.now[str(head.job_id)], fleet.new.now) == ("RUNNING", {"moved": "CANCELED"})
     with pytest.raises(AirflowSkipException, match="only moves jobs back"):
-        fleet.run.execute(dag.get_task("rest.healthy"))
+        fleet.run.execute(dag.get_task("healthy"))
     fleet.run.conf = {"back": ["order"]}
     with pytest.raises(AirflowFailException, match=r"back: 'order' is not one of orders, shop\.clicks, views"):
         fleet.run.execute(dag.get_task("back"))
@@ -214,7 +304,7 @@ def healthy(fleet: Fleet, monkeypatch: pytest.MonkeyPatch, after: float) -> bool
     monkeypatch.setattr(upgrade, "time", clock)
     monkeypatch.setattr(health, "time", clock)
     try:
-        fleet.run.execute(fleet.dag().get_task("rest.healthy"))
+        fleet.run.execute(fleet.dag().get_task("healthy"))
     except TaskDeferred as deferred:
         place, arguments = deferred.trigger.serialize()
         assert (place, arguments["hold"], arguments["poll_interval"]) == (
