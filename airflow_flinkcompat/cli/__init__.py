@@ -39,6 +39,7 @@ _COMMANDS = {
     "planner": ("planner", "Install Flink's own planner for checks."),
     "rehearse": ("rehearse", "Rehearse a restore of a script next to the running job."),
     "rules": ("rules", "List all rules, or explain one rule."),
+    "shadow": ("rehearse", "Compare the rows of two scripts next to the running job."),
     "state": ("state", "Show and query the state in a savepoint."),
     "upgrade": ("upgrade", "Edit scripts for a newer Flink, and report how each job moves."),
 }
@@ -49,6 +50,7 @@ _LEFT = {
     "ledger": "`flinkcompat ledger show` prints the recorded steps",
     "migrate": "the unfinished folder of --to is removed, and the old savepoint is unchanged; run the command again",
     "rehearse": "the jobs of the rehearsal are stopped, and the live job was not touched; run the command again",
+    "shadow": "the jobs of the shadow run are stopped, and the live job was not touched; run the command again",
 }
 """State of the system after an interrupted command. Commands that are not listed change nothing."""
 

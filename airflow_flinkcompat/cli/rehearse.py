@@ -1,4 +1,4 @@
-"""``flinkcompat rehearse``, which restores a changed script next to the running job."""
+"""``flinkcompat rehearse`` and ``shadow``, which run a changed script next to the running job."""
 
 from __future__ import annotations
 
@@ -6,24 +6,56 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import reduce
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from airflow_flinkcompat.cli.arguments import command_errors, format_option, job_options, print_json, print_progress
+from airflow_flinkcompat.cli.arguments import (
+    Decorated,
+    command_errors,
+    format_option,
+    job_options,
+    output_option,
+    parse_outputs,
+    print_json,
+    print_progress,
+)
 from airflow_flinkcompat.cli.project import Given, judging_flink
 from airflow_flinkcompat.cli.scripts import path_of, read_named, require_one_stdin, required_side
 from airflow_flinkcompat.cli.targets import location, target_option
+from airflow_flinkcompat.model import InputError
+
+if TYPE_CHECKING:
+    from airflow_flinkcompat.deploy.rehearsal.restoring import RunnableSide
+
+
+def _next_to_the_job(command: Decorated) -> Decorated:
+    """Add the arguments and options of a command that runs scripts next to the live job."""
+    options = (
+        click.argument("old"),
+        click.argument("new"),
+        click.option("--job-id", required=True, metavar="ID", help="Id of the running job, whose script is OLD."),
+        target_option("sql-gateway"),
+        click.option("--gateway", metavar="URL", help="SQL Gateway, http://host:8083."),
+        click.option("--jobmanager", metavar="URL", help="JobManager's REST API, http://host:8081."),
+        job_options("settings", "old_settings", "config", "deployment", where="on both sides"),
+        click.option(
+            "--savepoint-directory", metavar="URI", help="Folder for savepoints (default: the cluster's folder)."
+        ),
+    )
+    return reduce(lambda made, option: option(made), reversed(options), command)
+
+
+def _sides(command: str, old: str, new: str, given: Given) -> tuple[RunnableSide, RunnableSide]:
+    require_one_stdin(old, new)
+    by = judging_flink(command, path_of(new) or path_of(old), given)
+    return required_side(read_named(old), given.old_side(by)), required_side(read_named(new), by)
 
 
 @click.command("rehearse")
-@click.argument("old")
-@click.argument("new")
-@click.option("--job-id", required=True, metavar="ID", help="Id of the running job, whose script is OLD.")
-@target_option("sql-gateway")
-@click.option("--gateway", metavar="URL", help="SQL Gateway, http://host:8083.")
-@click.option("--jobmanager", metavar="URL", help="JobManager's REST API, http://host:8081.")
-@job_options("settings", "old_settings", "config", "deployment", where="on both sides")
-@click.option("--savepoint-directory", metavar="URI", help="Folder for savepoints (default: the cluster's folder).")
+@_next_to_the_job
 @click.option(
     "--settle",
     type=click.FloatRange(min=0),
@@ -59,9 +91,7 @@ def rehearse_command(
         from airflow_flinkcompat.deploy.rehearsal.restoring import Timeouts
         from airflow_flinkcompat.deploy.rehearsal.sequence import RehearsalOptions, rehearse
         from airflow_flinkcompat.model import RehearsalFinding
-    require_one_stdin(old, new)
-    by = judging_flink("rehearse", path_of(new) or path_of(old), given)
-    sides = required_side(read_named(old), given.old_side(by)), required_side(read_named(new), by)
+    sides = _sides("rehearse", old, new, given)
     options = RehearsalOptions(savepoint_directory, Timeouts(settle=settle, start=timeout))
     with command_errors("rehearse", "deploy"), _term_as_interrupt():
         where = location(target, gateway, jobmanager)
@@ -73,6 +103,91 @@ def rehearse_command(
         click.echo("\n".join(found.lines()))
     if found.finding is not RehearsalFinding.RESTORED:
         sys.exit(1)
+
+
+@click.command("shadow")
+@_next_to_the_job
+@click.option(
+    "--for",
+    "length",
+    default="5min",
+    show_default=True,
+    metavar="DURATION",
+    help="Time whose rows both scripts read, such as 30s, 10min or 1h.",
+)
+@click.option(
+    "--expect",
+    "expected",
+    multiple=True,
+    metavar="COLUMN",
+    help="Column, or SINK.COLUMN, in which the rows may differ; may be repeated.",
+)
+@click.option("--rows", type=click.Path(path_type=Path), help="Folder for all differing rows, as Parquet files.")
+@click.option(
+    "--timeout",
+    default="30min",
+    show_default=True,
+    metavar="DURATION",
+    help="Longest time in which each script must read the rows.",
+)
+@format_option("text", "json", "html")
+@output_option("html=shadow.html")
+def shadow_command(
+    old: str,
+    new: str,
+    job_id: str,
+    target: str,
+    gateway: str | None,
+    jobmanager: str | None,
+    given: Given,
+    savepoint_directory: str | None,
+    length: str,
+    expected: tuple[str, ...],
+    rows: Path | None,
+    timeout: str,
+    style: str,
+    outputs: tuple[str, ...],
+) -> None:
+    """Compare the rows of OLD and NEW, which run next to OLD's job from the same state and input.
+
+    The running job takes two savepoints, and keeps running. From the first savepoint, OLD and then NEW read the rows
+    up to the second savepoint. Their sinks write into files, which are compared and then deleted. OLD and NEW may each
+    be a file, - for standard input, or REV:path for a file of a Git revision. Progress is printed to standard error.
+    Exit code 0: the rows are equal, or differ only in the columns of --expect; 1: the rows differ, NEW is refused, or
+    no conclusion; 2: bad input; 3: Gateway or JobManager out of reach.
+    """
+    with command_errors("shadow", "deploy", "state"):
+        from airflow_flinkcompat.deploy.rehearsal.place import Cluster
+        from airflow_flinkcompat.deploy.shadow.report import RENDERERS
+        from airflow_flinkcompat.deploy.shadow.rows import ShadowFinding
+        from airflow_flinkcompat.deploy.shadow.sequence import ShadowOptions, shadow
+    files = parse_outputs(outputs, tuple(RENDERERS))
+    sides = _sides("shadow", old, new, given)
+    if rows is not None:
+        rows.mkdir(parents=True, exist_ok=True)
+    options = ShadowOptions(
+        _seconds("--for", length), _seconds("--timeout", timeout), expected, savepoint_directory, rows
+    )
+    with command_errors("shadow", "deploy"), _term_as_interrupt():
+        where = location(target, gateway, jobmanager)
+        with where.open() as opened:
+            found = shadow(Cluster(opened, where), job_id, *sides, options, print_progress)
+    for name, path in files:
+        path.write_text(RENDERERS[name](found), encoding="utf-8")
+    click.echo(RENDERERS[style](found), nl=False)
+    if found.finding not in (ShadowFinding.EQUAL, ShadowFinding.EXPECTED):
+        sys.exit(1)
+
+
+def _seconds(option: str, text: str) -> float:
+    """Parse a duration. Raises InputError."""
+    from airflow_flinkcompat.backfill.request import parse_duration
+    from airflow_flinkcompat.backfill.result import BackfillError
+
+    try:
+        return parse_duration(text).total_seconds()
+    except BackfillError as error:
+        raise InputError(f"{option}: {error}") from None
 
 
 @contextmanager

@@ -173,7 +173,7 @@ class TwoLines:
             each.register_secrets(job)
 
 
-@_by_version("sources", "compile_plans", "restore_test")
+@_by_version("sources", "compile_plans", "restore_test", "shadow_run")
 class GatewaysOfTwoLines(TwoLines):
     """Two clusters with a SQL Gateway each."""
 

@@ -7,8 +7,9 @@ savepoints of both Flink versions (``tests/fixtures/savepoints``).
 
 from __future__ import annotations
 
+import re
 import struct
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from airflow_flinkcompat.savepoint.binary import DataReader, SavepointUnreadable, write_int, write_long, write_text
@@ -22,8 +23,12 @@ _FILES = struct.pack("<I", _MAGIC)
 _COORDINATOR_VERSIONS = (0, 1)
 _PARTITIONS, _SPLITS = 2, 3
 """Versions of Kafka's enumerator state: it stores partitions, or splits, each with its status."""
+_FILE_SPLIT_VERSION = 1
 _SPLIT_VERSION, _ASSIGNED, _DISCOVERED = 0, 0, b"\x01"
 _NO_STOP = -(1 << 63)
+_NO_PARTITION = (1 << 31) - 1
+_URI = re.compile(r"(?:([^:/]+):)?(?://([^/:]*)(?::(\d+))?)?(.*)", re.DOTALL)
+"""Scheme, host, port and path of a file, as Flink writes them."""
 
 
 class UnknownForm(SavepointUnreadable):
@@ -34,12 +39,14 @@ class UnknownForm(SavepointUnreadable):
 class PartitionRead:
     """Position in one partition of a topic.
 
-    ``offset``: the offset of the first record that has not been read; negative if no record has been read.
+    ``offset``: the offset of the first record that has not been read; negative if no record has been read. ``stop``:
+    the offset at which the source stops reading; None without an end.
     """
 
     topic: str
     partition: int
     offset: int
+    stop: int | None = None
 
 
 @dataclass(frozen=True)
@@ -80,15 +87,19 @@ def kafka_positions(operator: OperatorState, path: str) -> tuple[PartitionRead, 
         if version not in (0, 1):
             raise UnknownForm(f"Kafka's splits have version {version}, which is not supported")
         reader = DataReader(split)
-        found.append(PartitionRead(reader.text(), reader.int32(), reader.int64()))
+        topic, partition, offset, stop = reader.text(), reader.int32(), reader.int64(), reader.int64()
+        found.append(PartitionRead(topic, partition, offset, None if stop == _NO_STOP else stop))
     return tuple(sorted(found, key=lambda each: (each.topic, each.partition)))
 
 
 def file_positions(operator: OperatorState, path: str) -> FilesRead:
     """Progress of a file source, according to the state of its enumerator and its readers."""
     waiting, seen = _enumerated(_Coordinator.read(operator, path))
-    in_progress = tuple(_file_split(DataReader(split), version) for version, split in _splits(operator, path))
-    return FilesRead(seen, waiting, in_progress)
+    in_progress = []
+    for version, split in _splits(operator, path):
+        _require_split_version(version)
+        in_progress.append(_file_split(DataReader(split)))
+    return FilesRead(seen, waiting, tuple(in_progress))
 
 
 def positions(operator: OperatorState, path: str) -> tuple[PartitionRead, ...] | FilesRead | None:
@@ -128,25 +139,53 @@ def with_partitions(operator: OperatorState, path: str, partitions: Sequence[Par
         raise SavepointUnreadable(f"Kafka's enumerator state has version {coordinator.own}, which is not supported")
     names = [write_text(each.topic) + write_int(each.partition) for each in partitions]
     splits = [
-        name + write_long(each.offset) + write_long(_NO_STOP) for name, each in zip(names, partitions, strict=True)
+        name + write_long(each.offset) + write_long(_NO_STOP if each.stop is None else each.stop)
+        for name, each in zip(names, partitions, strict=True)
     ]
-    count, assigned = write_int(len(splits)), write_int(_ASSIGNED)
+    known = splits
+    if any(each.stop is not None for each in partitions):
+        # With the bounded mode, a restored enumerator ends its readers only if partitions have changed. So add a
+        # partition that does not exist.
+        names = [*names, write_text(partitions[0].topic) + write_int(_NO_PARTITION)]
+        known = [*splits, names[-1] + write_long(0) + write_long(0)]
+    count, assigned = write_int(len(known)), write_int(_ASSIGNED)
     if coordinator.own == _PARTITIONS:
         parts = [count, *(name + assigned for name in names)]
     else:
-        parts = [count, write_int(_SPLIT_VERSION), *(write_int(len(split)) + split + assigned for split in splits)]
-    known = coordinator.of(operator, b"".join((*parts, _DISCOVERED)))
-    return _with_splits(known, path, [(_SPLIT_VERSION, split) for split in splits])
+        parts = [count, write_int(_SPLIT_VERSION), *(write_int(len(split)) + split + assigned for split in known)]
+    advanced = coordinator.of(operator, b"".join((*parts, _DISCOVERED)))
+    return _with_splits(advanced, path, [(_SPLIT_VERSION, split) for split in splits])
 
 
 def with_files(operator: OperatorState, path: str, files: Collection[str]) -> OperatorState:
     """A file source that has completely read the files with these Flink URIs, and waits for other files."""
     coordinator = _Coordinator.read(operator, path)
     _enumerated(coordinator)
-    named = [each.encode() for each in sorted(files)]
-    head = struct.pack("<Iiii", _MAGIC, 1, 0, len(named))
-    content = head + b"".join(struct.pack("<i", len(each)) + each for each in named)
-    return _with_splits(coordinator.of(operator, content), path, [])
+    return _with_splits(coordinator.of(operator, _enumerator((), files)), path, [])
+
+
+def with_waiting_files(operator: OperatorState, path: str, files: Mapping[str, int]) -> OperatorState:
+    """A file source that also has to read these files; ``files``: size in bytes by Flink URI."""
+    coordinator = _Coordinator.read(operator, path)
+    waiting, seen = _enumerator_parts(coordinator)
+    added = [_new_split(number, uri, size) for number, (uri, size) in enumerate(sorted(files.items()))]
+    return coordinator.of(operator, _enumerator((*waiting, *added), {*seen, *files}))
+
+
+def _enumerator(splits: Sequence[bytes], files: Collection[str]) -> bytes:
+    """State of the enumerator of a file source: its unassigned splits, and the files that it found."""
+    parts = [*splits, *(each.encode() for each in sorted(files))]
+    head = struct.pack("<Iiii", _MAGIC, _FILE_SPLIT_VERSION, len(splits), len(files))
+    return head + b"".join(struct.pack("<i", len(part)) + part for part in parts)
+
+
+def _new_split(number: int, uri: str, size: int) -> bytes:
+    """A split with a whole file; its id must differ from the ids of all other splits."""
+    scheme, host, port, path = _URI.fullmatch(uri).groups()  # type: ignore[union-attr]
+    place = _stored_text(scheme) + _stored_text(None) + _stored_text(host or None) + write_int(int(port or -1))
+    stored = b"\x01" + place + _stored_text(path) + _stored_text(None) * 2
+    numbers = b"".join(map(write_long, (0, size, 0, size)))
+    return write_text(f"added-{number}") + stored + numbers + write_int(0) + b"\x00"
 
 
 def _with_splits(operator: OperatorState, path: str, splits: Sequence[tuple[int, bytes]]) -> OperatorState:
@@ -202,7 +241,13 @@ class _Coordinator:
 
 
 def _enumerated(coordinator: _Coordinator) -> tuple[tuple[FileSplit, ...], frozenset[str]]:
-    """Parse the unassigned splits and the files that a file source found; lengths are little-endian."""
+    """Parse the unassigned splits and the files that a file source found."""
+    splits, files = _enumerator_parts(coordinator)
+    return tuple(_file_split(DataReader(each)) for each in splits), files
+
+
+def _enumerator_parts(coordinator: _Coordinator) -> tuple[tuple[bytes, ...], frozenset[str]]:
+    """The unassigned splits as bytes, and the files that a file source found; lengths are little-endian."""
     reader = DataReader(coordinator.state)
     magic, splits_version, splits, paths = struct.unpack("<Iiii", reader.take(16))
     if magic != _MAGIC or coordinator.own != 1:
@@ -212,16 +257,20 @@ def _enumerated(coordinator: _Coordinator) -> tuple[tuple[FileSplit, ...], froze
         for _ in range(count):
             yield reader.take(struct.unpack("<i", reader.take(4))[0])
 
-    waiting = tuple(_file_split(DataReader(each), splits_version) for each in parts(splits))
+    _require_split_version(splits_version)
+    waiting = tuple(parts(splits))
     try:
         return waiting, frozenset(each.decode("utf-8") for each in parts(paths))
     except UnicodeDecodeError:
         raise SavepointUnreadable("the path of a file is not valid UTF-8: the savepoint is damaged") from None
 
 
-def _file_split(reader: DataReader, version: int) -> FileSplit:
-    if version != 1:
+def _require_split_version(version: int) -> None:
+    if version != _FILE_SPLIT_VERSION:
         raise UnknownForm(f"file splits have version {version}, which is not supported")
+
+
+def _file_split(reader: DataReader) -> FileSplit:
     reader.text()  # its id
     path = _path(reader)
     offset, length, _, size = (reader.int64() for _ in range(4))
@@ -263,6 +312,23 @@ def _text(reader: DataReader) -> str | None:
         return b"".join(_seven_bits(reader).to_bytes(2, "big") for _ in range(length - 1)).decode("utf-16-be")
     except (OverflowError, UnicodeDecodeError):
         raise SavepointUnreadable("the path of a file is not valid text: the savepoint is damaged") from None
+
+
+def _stored_text(text: str | None) -> bytes:
+    """The bytes that :func:`_text` reads."""
+    if text is None:
+        return b"\x00"
+    units = text.encode("utf-16-be")
+    characters = [int.from_bytes(units[at : at + 2], "big") for at in range(0, len(units), 2)]
+    return b"\x01" + b"".join(map(_in_seven_bits, (len(characters) + 1, *characters)))
+
+
+def _in_seven_bits(number: int) -> bytes:
+    out = bytearray()
+    while number >= 0x80:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    return bytes([*out, number])
 
 
 def _seven_bits(reader: DataReader) -> int:

@@ -74,7 +74,7 @@ def open_handle(handle: Handle | None, path: str) -> Iterator[StoredContent]:
         return
     name = f"{path}/{handle.path}" if handle.relative else handle.path
     with reading(name):
-        file = _place(name)
+        file = place(name)
         size = file.stat().st_size
         opened = file.open("rb")
     with opened:
@@ -98,7 +98,7 @@ def copy_savepoint(source: str, folder: Path) -> None:
     with naming_file(f"{source}/{METADATA}"):
         parse_metadata(stored)
     folder.mkdir(parents=True)
-    for file in _place(source).iterdir():
+    for file in place(source).iterdir():
         if file.name != METADATA:
             (folder / file.name).write_bytes(_read(str(file)))
     (folder / METADATA).write_bytes(stored)
@@ -106,11 +106,11 @@ def copy_savepoint(source: str, folder: Path) -> None:
 
 def _read(path: str) -> bytes:
     with reading(path):
-        content: bytes = _place(path).read_bytes()
+        content: bytes = place(path).read_bytes()
         return content
 
 
-def _place(path: str) -> UPath:
+def place(path: str) -> UPath:
     return UPath(re.sub(r"^file:/+", "file:///", path))  # Flink writes file:/x for file:///x
 
 

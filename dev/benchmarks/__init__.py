@@ -12,6 +12,7 @@ PROGRAMS = (
     "migrate",
     "migration_downtime",
     "rehearsal",
+    "shadow",
     "start",
     "upgrade",
 )

@@ -10,14 +10,15 @@ unchanged.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 from airflow_flinkcompat.compat.rule_builders.table_options import startup_options
 from airflow_flinkcompat.deploy.errors import CannotRehearse, DeployError
 from airflow_flinkcompat.deploy.flink.gateway import GatewayError, Session
-from airflow_flinkcompat.deploy.target import Sources, SourceTable, TablePath
+from airflow_flinkcompat.deploy.target import SinkTable, Sources, SourceTable, TablePath
 from airflow_flinkcompat.model.text import sql_name
 from airflow_flinkcompat.sql import ScriptError, nodes
 from airflow_flinkcompat.sql.statement_parser import Flink, parse_statement
@@ -65,12 +66,22 @@ def options_of(declared: nodes.CreateTable) -> dict[str, str]:
     return {option.this.name: option.expression.name for option in declared.args.get("options") or ()}
 
 
-def overlay(session: Session, path: TablePath, options: Mapping[str, str], private: str) -> None:
-    """Override options of a table in this session; ``private`` is the name prefix of an auxiliary table."""
+def overlay(
+    session: Session, path: TablePath, options: Mapping[str, str], private: str, without: Collection[str] = ()
+) -> None:
+    """Override options of a table in this session; ``private`` is the name prefix of an auxiliary table.
+
+    ``without``: options to remove.
+    """
     stage = quoted((path[0], path[1], f"{private} {path[2]}"))
+    present = declaration(session, path)
+    like = "OVERWRITING OPTIONS"
+    if removed := {*without} & {*options_of(present)}:
+        options = {key: value for key, value in {**options_of(present), **options}.items() if key not in removed}
+        like = "EXCLUDING OPTIONS"
     declared = ", ".join(f"{_literal(key)} = {_literal(value)}" for key, value in options.items())
-    temporary = bool(declaration(session, path).args.get("temporary"))
-    session.execute(f"CREATE TEMPORARY TABLE {stage} WITH ({declared}) LIKE {quoted(path)} (OVERWRITING OPTIONS)")
+    temporary = bool(present.args.get("temporary"))
+    session.execute(f"CREATE TEMPORARY TABLE {stage} WITH ({declared}) LIKE {quoted(path)} ({like})")
     shadow(session, path, f"CREATE TEMPORARY TABLE {quoted(path)} LIKE {stage}", temporary=temporary)
 
 
@@ -172,8 +183,11 @@ class Substitutes:
         self._session = session
         self._private = private
 
-    def check(self, tables: Tables) -> None:
-        """Raise CannotRehearse if a source allows only one reader, or a table is both read and written."""
+    def check(self, tables: Tables, *, bounded: bool = False) -> None:
+        """Raise CannotRehearse if a source allows only one reader, or a table is both read and written.
+
+        ``bounded``: also if a source cannot end at a position.
+        """
         if both := [path for path in tables.sinks if path in tables.sources]:
             raise CannotRehearse(
                 f"this job both reads and writes {_names_of(both)}, but a stand-in can only replace a source or a sink"
@@ -185,26 +199,41 @@ class Substitutes:
                 named = connector or "no connector is named"
                 raise CannotRehearse(f"source {path[2]} ({named}) cannot be read next to the live job: {why}")
             reader = ADMITTED[connector]
+            if bounded and reader.bounded is None:
+                raise CannotRehearse(f"source {path[2]} ({connector}) cannot end at the same row in two runs")
+            if bounded and (unending := sorted({*reader.unending} & hinted)):
+                raise CannotRehearse(f"source {path[2]}: a hint in the script sets {', '.join(unending)}")
             if shared := sorted({*reader.forbidden} & {*options, *hinted} | {*reader.options} & hinted):
                 raise CannotRehearse(
                     f"source {path[2]} ({connector}) would share {', '.join(shared)} with the live job"
                 )
 
-    def put(self, tables: Tables, *, empty: bool = False) -> None:
+    def put(self, tables: Tables, *, empty: bool = False, rows: str | None = None) -> None:
         """Shadow every sink, and sources that need private options; ``empty``: sources skip existing rows.
 
-        Raises CannotRehearse.
+        If ``rows`` is a folder (URI), the sinks write all changes into it, and the sources end at the positions in the
+        job's savepoint. Otherwise the sinks discard their rows. Raises CannotRehearse.
         """
-        for path in tables.sinks:
+        for number, path in enumerate(tables.sinks):
             declared = self._declaration(path)
             temporary = bool(declared.args.get("temporary"))
+            options = DISCARD if rows is None else {**_CHANGES, "path": f"{rows}/{number}"}
             with _as_cannot_rehearse():
-                shadow(self._session, path, sink_ddl(declared, self._materialized(declared)), temporary=temporary)
+                ddl = sink_ddl(declared, self._materialized(declared), options)
+                shadow(self._session, path, ddl, temporary=temporary)
         for path in tables.sources:
             reader = ADMITTED[options_of(self._declaration(path))["connector"]]
-            if own := reader.own_options(self._private, empty=empty):
+            own = reader.own_options(self._private, empty=empty)
+            if rows is not None:
+                own |= reader.bounded or {}
+            without = () if rows is None else reader.unending
+            if own or without:
                 with _as_cannot_rehearse():
-                    overlay(self._session, path, own, self._private)
+                    overlay(self._session, path, own, self._private, without)
+
+    def sinks(self, tables: Tables) -> tuple[SinkTable, ...]:
+        """Columns and keys of the sinks. Raises CannotRehearse."""
+        return tuple(_sink_table(path, self._declaration(path)) for path in tables.sinks)
 
     def _materialized(self, sink: nodes.CreateTable) -> bool:
         """True if the sink has a primary key and option ``table.exec.sink.upsert-materialize`` is FORCE."""
@@ -228,30 +257,51 @@ def _as_cannot_rehearse() -> Iterator[None]:
         raise CannotRehearse(f"no stand-in could be created: {error}") from None
 
 
-def sink_ddl(declared: nodes.CreateTable, materialized: bool = False) -> str:
-    """DDL of a table that discards its rows, with the sink's path, columns, partitions and primary key.
+DISCARD = {"connector": "blackhole"}
+_CHANGES = {
+    "connector": "filesystem",
+    "format": "debezium-json",
+    "debezium-json.map-null-key.mode": "LITERAL",
+    "debezium-json.encode.decimal-as-plain-number": "true",
+}
+"""Options of a table that stores its changes as rows, with the former row of each update."""
 
-    Writable metadata becomes a plain column. If the real sink accepts retractions (print), its stand-in has no
+
+def _sink_table(path: TablePath, declared: nodes.CreateTable) -> SinkTable:
+    columns = {column.this.name: column.args["kind"].sql(dialect=Flink) for column in _sink_columns(declared)}
+    keys = (names for each in declared.args.get("constraints") or () for names in (each.expressions,))
+    return SinkTable(path, columns, tuple(name.name for names in keys for name in names))
+
+
+def _sink_columns(declared: nodes.CreateTable) -> Iterator[nodes.PhysicalColumn]:
+    """The columns that an INSERT writes. Writable metadata becomes a plain column."""
+    for column in declared.args["columns"]:
+        if isinstance(column, nodes.PhysicalColumn):
+            yield column
+        elif isinstance(column, nodes.MetadataColumn) and not column.args.get("virtual"):
+            yield nodes.PhysicalColumn(this=column.this, kind=column.args["kind"])
+
+
+def sink_ddl(
+    declared: nodes.CreateTable, materialized: bool = False, options: Mapping[str, str] = MappingProxyType(DISCARD)
+) -> str:
+    """DDL of a stand-in with the sink's path, columns, partitions and primary key, but ``options``.
+
+    If the real sink accepts retractions (print), its stand-in has no
     primary key. A stand-in sink with a key would accept upserts, and the planner would add a stateful operator
     directly upstream of it. If the planner also adds this operator for the real sink (``materialized``), the stand-in
     sink keeps the key.
     """
     tree = declared.copy()
-    columns = []
-    for column in tree.args["columns"]:
-        if isinstance(column, nodes.PhysicalColumn):
-            columns.append(column)
-        elif isinstance(column, nodes.MetadataColumn) and not column.args.get("virtual"):
-            columns.append(nodes.PhysicalColumn(this=column.this, kind=column.args["kind"]))
     keys = tree.args.get("constraints")
     if options_of(declared).get("connector") in _SINK_CONNECTORS_OF_ROWS and not materialized:
         keys = None
     ddl = nodes.CreateTable(
         this=tree.this,
-        columns=columns,
+        columns=list(_sink_columns(tree)),
         constraints=keys,
         partitioned_by=tree.args.get("partitioned_by"),
-        options=[_option("connector", "blackhole")],
+        options=[_option(key, value) for key, value in options.items()],
         temporary=True,
     )
     return ddl.sql(dialect=Flink)
@@ -276,12 +326,16 @@ class SecondReader:
     """A source connector that allows a second reader next to the live job.
 
     ``options`` override table options. ``forbidden`` lists options that would share a resource with the live job. With
-    the ``empty`` options, the source reads no existing rows and does not end.
+    the ``empty`` options, the source reads no existing rows and does not end. With the ``bounded`` options and without
+    the ``unending`` options, the source ends at the end positions of its state. If ``bounded`` is None, two runs of the
+    source read different rows.
     """
 
     options: Mapping[str, str] = field(default_factory=dict)
     forbidden: tuple[str, ...] = ()
     empty: Mapping[str, str] = field(default_factory=dict)
+    bounded: Mapping[str, str] | None = None
+    unending: tuple[str, ...] = ()
 
     def own_options(self, private: str, *, empty: bool = False) -> dict[str, str]:
         declared = {**self.options, **self.empty} if empty else self.options
@@ -290,7 +344,11 @@ class SecondReader:
 
 _ALONE = SecondReader()
 # The pattern (?!) matches no path, so the source reads no file.
-_FILES = SecondReader(empty={"source.path.regex-pattern": "(?!)", "source.monitor-interval": "1 h"})
+_FILES = SecondReader(
+    empty={"source.path.regex-pattern": "(?!)", "source.monitor-interval": "1 h"},
+    bounded={},
+    unending=("source.monitor-interval",),
+)
 # The upsert-kafka source assigns partitions itself, so its consumer group only stores committed positions.
 _UPSERT_KAFKA = SecondReader(
     {
@@ -298,7 +356,8 @@ _UPSERT_KAFKA = SecondReader(
         "properties.client.id.prefix": PRIVATE,
         "properties.commit.offsets.on.checkpoint": "false",
         "properties.enable.auto.commit": "false",
-    }
+    },
+    bounded={"scan.bounded.mode": "latest-offset"},
 )
 _KAFKA = replace(_UPSERT_KAFKA, empty={"scan.startup.mode": "latest-offset", "scan.bounded.mode": "unbounded"})
 
@@ -308,7 +367,7 @@ ADMITTED: Mapping[str, SecondReader] = {
     "faker": _ALONE,
     "kafka": _KAFKA,
     "upsert-kafka": _UPSERT_KAFKA,
-    "jdbc": _ALONE,
+    "jdbc": SecondReader(bounded={}),
     "iceberg": _ALONE,
     # Paimon retains snapshots for a consumer id.
     "paimon": SecondReader(forbidden=("consumer-id",)),

@@ -1,10 +1,10 @@
 """The cluster of a rehearsal, and cleanup of its jobs and savepoints, even if the owner process dies.
 
 The watcher is a child process. The watcher's standard input has one JSON object on each line. The first object
-describes how to open the target. Each later object announces an operation, and ``{"done": true}`` ends the watcher.
-If the input ends without ``{"done": true}``, the owner has died. The watcher then cancels all announced jobs and
-deletes all announced savepoints. The watcher also waits for jobs whose submission was in progress when the owner
-died.
+describes how to open the target. Each later object announces an operation or a folder, and ``{"done": true}`` ends the
+watcher. If the input ends without ``{"done": true}``, the owner has died. The watcher then cancels all announced jobs,
+and deletes all announced savepoints and folders. The watcher also waits for jobs whose submission was in progress when
+the owner died.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ from airflow_flinkcompat.deploy.target import (
 )
 from airflow_flinkcompat.deploy.targets import TargetLocation
 from airflow_flinkcompat.deploy.two_lines import open_target
+from airflow_flinkcompat.savepoint.store import place
 
 _ELASTIC = ("kubernetes.", "yarn.")
 
@@ -248,6 +249,11 @@ class Watcher:
         with contextlib.suppress(OSError):
             self._send(operation.to_dict())
 
+    def announce_folder(self, folder: str) -> None:
+        """Announce a folder (path or URI) to the watcher, which deletes it if the owner dies."""
+        with contextlib.suppress(OSError):
+            self._send({"folder": folder})
+
     def end(self, target: RestoreTestTarget, timeout: float, coming: float = 0.0) -> list[str]:
         """Clean up with :func:`clean_up`. The child process keeps trying to remove what remains."""
         left = ["?"]
@@ -300,8 +306,20 @@ def main() -> int:
         if message.get("done"):
             return 0
         messages.append(message)
+    started = Started.announced(each for each in messages if "folder" not in each)
     with open_target(TargetLocation(**json.loads(first))) as target:
-        return 1 if clean_up(Cluster(target).restore_test_target, Started.announced(messages)) else 0
+        left = clean_up(Cluster(target).restore_test_target, started)
+    for message in messages:
+        if "folder" in message:
+            remove_folder(message["folder"])
+    return 1 if left else 0
+
+
+def remove_folder(folder: str) -> None:
+    """Delete a folder (path or URI) with its content, if it exists."""
+    path = place(folder)
+    if path.exists():
+        path.fs.rm(path.path, recursive=True)
 
 
 if __name__ == "__main__":

@@ -167,6 +167,16 @@ class RestoreRunner:
         """
         self._target.cancel(JobRef(self._submit(watcher, checked, name, savepoint, ignore=False)))
 
+    def run_to_end(self, watcher: Watcher, checked: Checked, name: str, savepoint: Snapshot, timeout: float) -> JobRef:
+        """Run the script from a savepoint until the job ends by itself; ``timeout`` in seconds.
+
+        Raises RestoreRefused, Inconclusive.
+        """
+        job_id = JobRef(self._submit(watcher, checked, name, savepoint, ignore=True))
+        self._come_up(job_id)
+        self._watched(job_id, lambda _seen: True, timeout, "end", ran=True)
+        return job_id
+
     def _submit(self, watcher: Watcher, checked: Checked, name: str, savepoint: Snapshot | None, ignore: bool) -> str:
         """Announce a job to the watcher and submit it. Raises RestoreRefused and Inconclusive."""
         start = Operation(Verb.START, new_id())

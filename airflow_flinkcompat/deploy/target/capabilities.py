@@ -14,6 +14,7 @@ from airflow_flinkcompat.deploy.target.values import (
     JobRef,
     JobStatus,
     Operation,
+    SinkTable,
     Slots,
     Snapshot,
     SnapshotStats,
@@ -411,6 +412,40 @@ class RestoreTests(Protocol):
 
         Raises:
             CannotRehearse: A source allows only one reader, or a table cannot be replaced.
+            TargetError, ScriptRefused: The script would not run.
+        """
+
+
+class ShadowRun(RestoreTest, Protocol):
+    """A test job whose sinks write all of their changes into a folder, and whose sources end."""
+
+    @property
+    def sinks(self) -> tuple[SinkTable, ...]:
+        """The sinks, in the order of their folders, whose names are numbers from 0.
+
+        Returns:
+            Path, columns and key of each sink.
+        """
+
+
+@runtime_checkable
+class ShadowRuns(Protocol):
+    """A target that can run a script next to the live job, and store the rows that the script would write."""
+
+    def shadow_run(self, job: JobSpec, private: str, rows: str) -> ShadowRun:
+        """Find stand-ins for a job's sinks, which store their changes. Nothing is started.
+
+        Args:
+            job: The job.
+            private: Name for private resources of the run, such as a consumer group.
+            rows: URI of a folder, in which each sink has a folder for its files. A line of a file is a change in the
+                format ``debezium-json``.
+
+        Returns:
+            The run. A source ends at the end position in its state, or after all existing rows.
+
+        Raises:
+            CannotRehearse: A source allows only one reader, or cannot end, or a table cannot be replaced.
             TargetError, ScriptRefused: The script would not run.
         """
 

@@ -219,6 +219,19 @@ class SourceTable:
 
 
 @dataclass(frozen=True)
+class SinkTable:
+    """A table that a job writes; ``columns``: Flink's type by column, ``key``: columns of the primary key."""
+
+    path: TablePath
+    columns: Mapping[str, str] = field(default_factory=dict)
+    key: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return self.path[2]
+
+
+@dataclass(frozen=True)
 class Sources:
     """The tables that a job reads; ``unknown`` is the reason if they could not be determined."""
 

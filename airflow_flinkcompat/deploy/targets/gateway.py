@@ -20,6 +20,8 @@ from airflow_flinkcompat.deploy.target import (
     EngineInfo,
     Operation,
     RestoreTest,
+    ShadowRun,
+    SinkTable,
     Snapshot,
     Sources,
     Start,
@@ -125,17 +127,26 @@ class SqlGatewayTarget(SqlGatewayPlanner, JobManagerJobs):
 
     def restore_test(self, job: JobSpec, private: str, *, empty: bool = False) -> RestoreTest:
         """Shadow shared tables with temporary tables, which exist only in the sessions of the test."""
+        return self._test(job, private, empty=empty)
+
+    def shadow_run(self, job: JobSpec, private: str, rows: str) -> ShadowRun:
+        """Shadow shared tables with temporary tables, as in a restore test."""
+        return self._test(job, private, rows=rows)
+
+    def _test(self, job: JobSpec, private: str, *, empty: bool = False, rows: str | None = None) -> _SessionRestoreTest:
         prepared = prepare_job(job)
         with self._gateway.session(self._runner.settings(job.settings)) as session:
             self._run_setup(session, prepared)
             tables = tables_of(self._explain(session, prepared))
-            Substitutes(session, private).check(tables)
+            substitutes = Substitutes(session, private)
+            substitutes.check(tables, bounded=rows is not None)
+            sinks = () if rows is None else substitutes.sinks(tables)
 
         def set_up(session: Session) -> None:
             self._run_setup(session, prepared)
-            Substitutes(session, private).put(tables, empty=empty)
+            Substitutes(session, private).put(tables, empty=empty, rows=rows)
 
-        return _SessionRestoreTest(partial(self._submitted, job, prepared, set_up))
+        return _SessionRestoreTest(partial(self._submitted, job, prepared, set_up), sinks)
 
     def _submitted(
         self,
@@ -204,6 +215,7 @@ class _SessionRestoreTest:
     """A restore test; ``submit`` starts the job with options and a request id."""
 
     submit: Callable[[Mapping[str, str], str], Operation]
+    sinks: tuple[SinkTable, ...] = ()
 
     def start(self, name: str, savepoint: Snapshot | None, request_id: str, *, ignore_unclaimed: bool) -> Operation:
         options = {

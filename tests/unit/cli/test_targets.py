@@ -30,6 +30,7 @@ INSERT INTO k SELECT x FROM s;
 """
 COMMANDS = {
     "rehearse": ("rehearse", "a.sql", "a.sql", "--job-id", JOB),
+    "shadow": ("shadow", "a.sql", "a.sql", "--job-id", JOB),
     "adopt": ("ledger", "adopt", "orders", "--job-id", JOB, "--script", "a.sql", "--ledger", "ledger"),
     "check": ("check", "a.sql", "a.sql", "--engine", "flink", "--explain-plan"),
 }
@@ -84,7 +85,7 @@ def test_an_address_that_is_missing_is_named(
     assert run(command, "--target", "sql-gateway") == snapshot
 
 
-@pytest.mark.parametrize("command", ["rehearse", "check"])
+@pytest.mark.parametrize("command", ["rehearse", "shadow", "check"])
 def test_what_a_target_cannot_do_is_refused_by_its_name(
     command: str, run: Callable[..., str], snapshot: SnapshotAssertion
 ) -> None:

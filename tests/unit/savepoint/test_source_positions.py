@@ -17,6 +17,7 @@ from airflow_flinkcompat.savepoint.source_positions import (
     kafka_positions,
     with_files,
     with_partitions,
+    with_waiting_files,
 )
 from airflow_flinkcompat.savepoint.store import read_metadata
 from tests.support.savepoint.savepoints import FOLDER
@@ -159,6 +160,25 @@ def test_files_are_written_as_read_to_their_end() -> None:
     made = with_files(found, "nowhere", {"file:/t/ü.csv", "file:/t/b.csv"})
     assert file_positions(made, "nowhere") == FilesRead(frozenset({"file:/t/ü.csv", "file:/t/b.csv"}), (), ())
     assert made.coordinator == Inline("coordinator", enumerator(paths=("file:/t/b.csv", "file:/t/ü.csv")))
+
+
+def test_a_partition_ends_at_its_stop() -> None:
+    partitions = tuple(replace(each, stop=each.offset + 5) for each in PARTITIONS)
+    assert kafka_positions(with_partitions(reading(3), "nowhere", partitions), "nowhere") == partitions
+
+
+def test_files_are_added_to_those_that_wait() -> None:
+    found = source(enumerator(file_split("/t/waits.csv"), paths=("file:/t/a.csv", "file:/t/waits.csv")))
+    added = {"file:/t/ü.csv": 7, "hdfs://name:8020/t/b.csv": 9, "s3://bucket/t/c d.csv": 0}
+    made = with_waiting_files(found, "nowhere", added)
+    assert file_positions(made, "nowhere") == FilesRead(
+        frozenset({"file:/t/a.csv", "file:/t/waits.csv", *added}),
+        (
+            FileSplit("file:/t/waits.csv", 0, 10, 10),
+            *(FileSplit(uri, 0, size, size) for uri, size in sorted(added.items())),
+        ),
+        (),
+    )
 
 
 def test_positions_of_a_form_that_is_not_known_are_not_written() -> None:

@@ -1,0 +1,201 @@
+"""Result of a shadow run, as text and as data."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from html import escape
+from typing import Any
+
+from airflow_flinkcompat.deploy.errors import redact
+from airflow_flinkcompat.deploy.rehearsal.report import StoredOperator
+from airflow_flinkcompat.deploy.shadow.rows import ShadowFinding, SinkDifference
+from airflow_flinkcompat.state.output import text_table
+
+SCHEMA = "flinkcompat-shadow/1"
+
+
+@dataclass(frozen=True)
+class ShadowReport:
+    """The result of a shadow run.
+
+    Attributes:
+        finding: The worst finding of all sinks, or ``refused``, or ``could not tell``.
+        reason: Flink's message for ``refused``, or the reason why there is no result.
+        at: Phase of a refusal: ``submit``, ``restore`` or ``run``.
+        job_id: The live job.
+        seconds: Time between both savepoints, and the run time of the old and of the new script.
+        sinks: The difference of each sink.
+        dropped: Operators whose state only the old script restored.
+        left: Jobs and savepoints that could not be removed.
+    """
+
+    finding: ShadowFinding
+    reason: str = ""
+    at: str = ""
+    job_id: str = ""
+    seconds: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    sinks: tuple[SinkDifference, ...] = ()
+    dropped: tuple[StoredOperator, ...] = ()
+    left: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as JSON values.
+
+        Returns:
+            One key for each field. ``sinks`` contains the shown rows.
+        """
+        return {
+            "schema": SCHEMA,
+            "finding": str(self.finding),
+            "reason": redact(self.reason),
+            "at": self.at,
+            "job_id": self.job_id,
+            "seconds": dict(zip(("live", "old", "new"), self.seconds, strict=True)),
+            "sinks": [_sink_row(each) for each in self.sinks],
+            "dropped": [{"id": each.id, "name": each.name} for each in self.dropped],
+            "left": [redact(each) for each in self.left],
+        }
+
+    def lines(self) -> tuple[str, ...]:
+        """The report as text for people.
+
+        Returns:
+            The lines.
+        """
+        return tuple(map(redact, self._lines()))
+
+    def _lines(self) -> Iterator[str]:
+        yield f"SHADOW: {self._headline()}"
+        if self.reason:
+            yield f"  reason: {self.reason}"
+        for each in self.sinks:
+            yield from _sink_lines(each)
+        if self.dropped:
+            yield "state that only the old script restored:"
+            yield from (f"  {each.name or 'operator'} ({each.id[:8]})" for each in self.dropped)
+        if self.sinks:
+            live, old, new = self.seconds
+            yield f"rows of {live:.0f} s, read again in {old:.0f} s (old) and {new:.0f} s (new)"
+        yield from (f"LEFT BEHIND: {each}" for each in self.left)
+
+    def _headline(self) -> str:
+        match self.finding:
+            case ShadowFinding.EQUAL:
+                return "equal: both scripts write the same rows"
+            case ShadowFinding.EXPECTED:
+                return "differs as expected: only in the columns of --expect"
+            case ShadowFinding.DIFFERS:
+                return "differs: the new script writes other rows"
+            case ShadowFinding.REFUSED:
+                return f"refused at {self.at}: the new script does not start from the live job's state"
+            case _:
+                return "could not tell"
+
+
+def _sink_lines(sink: SinkDifference) -> Iterator[str]:
+    old, new = sink.compared
+    yield f"{sink.sink}: {sink.finding} ({old} changes by the old script, {new} by the new script)"
+    if sink.not_compared:
+        yield f"  columns of only one script: {', '.join(sink.not_compared)}"
+    if sink.differing:
+        columns = ", ".join(f"{name} {count}" for name, count in sink.columns.items())
+        what = "keys" if sink.by_key else "rows"
+        yield f"  differing {what}: {sink.differing}{f' (by column: {columns})' if columns else ''}"
+    if sink.rows is not None:
+        yield from (f"    {line}" for line in text_table(sink.rows).splitlines())
+
+
+def _sink_row(sink: SinkDifference) -> dict[str, Any]:
+    return {
+        "sink": sink.sink,
+        "finding": str(sink.finding),
+        "old_changes": sink.compared[0],
+        "new_changes": sink.compared[1],
+        "by_key": sink.by_key,
+        "differing": sink.differing,
+        "columns": dict(sink.columns),
+        "not_compared": list(sink.not_compared),
+        "rows": [] if sink.rows is None else sink.rows.to_pylist(),
+    }
+
+
+def render_text(report: ShadowReport) -> str:
+    """Render the report for a terminal.
+
+    Args:
+        report: The report.
+
+    Returns:
+        The lines.
+    """
+    return "\n".join(report.lines()) + "\n"
+
+
+def render_json(report: ShadowReport) -> str:
+    """Render the report as JSON.
+
+    Args:
+        report: The report.
+
+    Returns:
+        One object in the format ``flinkcompat-shadow/1``.
+    """
+    return json.dumps(report.to_dict(), indent=2, ensure_ascii=False) + "\n"
+
+
+_STYLE = """body { font-family: sans-serif; margin: 2em auto; max-width: 72em; padding: 0 1em; color: #222 }
+table { border-collapse: collapse; margin: .5em 0 1.5em; font-variant-numeric: tabular-nums }
+th, td { border-bottom: 1px solid #ddd; padding: .3em .8em; text-align: left }
+.equal { color: #176b2c } .differs, .refused { color: #a31515 } .differs-as-expected, .could-not-tell { color: #8a5a00 }
+"""
+
+
+def render_html(report: ShadowReport) -> str:
+    """Render the report as a page that contains all of its styles.
+
+    Args:
+        report: The report.
+
+    Returns:
+        The page.
+    """
+    head, *rest = report.lines()
+    parts = [f"<h1 class={_class(report.finding)}>{escape(head)}</h1>"]
+    if not report.sinks:
+        parts += [f"<p>{escape(line.strip())}</p>" for line in rest]
+    for sink in report.sinks:
+        lead, *lines = (line for line in _sink_lines(replace(sink, rows=None)))
+        parts.append(f"<h2 class={_class(sink.finding)}>{escape(redact(lead))}</h2>")
+        parts += [f"<p>{escape(redact(line.strip()))}</p>" for line in lines]
+        if sink.rows is not None:
+            parts.append(_html_table(sink.rows.schema.names, sink.rows.to_pylist()))
+    if report.dropped:
+        names = ", ".join(each.name or each.id for each in report.dropped)
+        parts.append(f"<p>State that only the old script restored: {escape(names)}</p>")
+    return (
+        f'<!doctype html>\n<html lang="en"><meta charset="utf-8"><title>Shadow run of job {escape(report.job_id)}'
+        f"</title><style>{_STYLE}</style>\n{chr(10).join(parts)}\n</html>\n"
+    )
+
+
+def _class(finding: ShadowFinding) -> str:
+    return finding.value.replace(" ", "-")
+
+
+def _html_table(names: list[str], rows: list[dict[str, Any]]) -> str:
+    head = "".join(f"<th>{escape(name)}" for name in names)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{escape(redact('NULL' if row[name] is None else str(row[name])))}" for name in names)
+        for row in rows
+    )
+    return f"<table><tr>{head}{body}</table>"
+
+
+RENDERERS: Mapping[str, Callable[[ShadowReport], str]] = {
+    "text": render_text,
+    "json": render_json,
+    "html": render_html,
+}
+"""Function that renders a report, by format."""

@@ -1,0 +1,294 @@
+"""Comparison of the rows that two versions of a script wrote, in DuckDB.
+
+Each sink has a folder with its changes in the format ``debezium-json``. The latest row of each key is compared if the
+sink has a primary key. Otherwise the added rows minus the deleted rows are compared.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+from upath import UPath
+
+from airflow_flinkcompat.deploy.target import SinkTable
+from airflow_flinkcompat.savepoint.store import place
+
+SHOWN = 20
+"""Number of differing rows that are shown of each sink."""
+_NUMERIC = re.compile(r"(TINYINT|SMALLINT|INT|INTEGER|BIGINT|DECIMAL|NUMERIC|FLOAT|DOUBLE)\b")
+_FLOATING = re.compile(r"(FLOAT|DOUBLE)\b")
+_TOLERANCE = 1e-9
+"""Relative difference of equal floating-point numbers, because sums depend on the order of rows."""
+_PART = re.compile(r"part-.*-(\d+)-(\d+)")
+_SIDES = ("old", "new")
+
+
+class ShadowFinding(StrEnum):
+    """Result of a shadow run, or of the comparison of one sink."""
+
+    EQUAL = "equal"
+    EXPECTED = "differs as expected"
+    DIFFERS = "differs"
+    REFUSED = "refused"
+    INCONCLUSIVE = "could not tell"
+
+
+@dataclass(frozen=True)
+class SinkDifference:
+    """The difference between the rows of both scripts for one sink.
+
+    Attributes:
+        sink: Name of the sink.
+        finding: Result of the comparison.
+        compared: Number of rows that the old script wrote, and that the new script wrote.
+        by_key: True if the latest rows by key were compared, False if all rows were compared.
+        differing: Number of keys, or of rows without a key, that differ.
+        columns: Number of differing keys by column; empty without a key.
+        not_compared: Columns that only one script writes.
+        rows: The first differing rows, with the values of both scripts.
+    """
+
+    sink: str
+    finding: ShadowFinding
+    compared: tuple[int, int]
+    by_key: bool
+    differing: int = 0
+    columns: Mapping[str, int] = field(default_factory=dict)
+    not_compared: tuple[str, ...] = ()
+    rows: pa.Table | None = field(default=None, repr=False)
+
+
+def compare_rows(
+    old: Sequence[tuple[SinkTable, str]],
+    new: Sequence[tuple[SinkTable, str]],
+    *,
+    expected: Collection[str] = (),
+    shown: int = SHOWN,
+    store: Path | None = None,
+) -> tuple[SinkDifference, ...]:
+    """Compare the rows of two scripts, sink by sink.
+
+    Args:
+        old: Each sink of the old script with its folder, as a path or URI.
+        new: Each sink of the new script with its folder.
+        expected: Columns that may differ, as ``column`` or ``sink.column``.
+        shown: Number of differing rows to return for each sink.
+        store: Local folder for all differing rows, as a Parquet file for each sink.
+
+    Returns:
+        The difference of each sink, in the order of the old script. A sink that only one script writes differs.
+    """
+    written = {sink.path: (sink, folder) for sink, folder in new}
+    found = []
+    with duckdb.connect() as connection:
+        for sink, folder in old:
+            other, other_folder = written.pop(sink.path, (None, ""))
+            counts = [_read(connection, "old", sink, folder), 0]
+            if other is None:
+                finding = ShadowFinding.DIFFERS if counts[0] else ShadowFinding.EQUAL
+                found.append(SinkDifference(sink.name, finding, (counts[0], 0), False, counts[0]))
+                continue
+            counts[1] = _read(connection, "new", other, other_folder)
+            comparison = _Comparison(connection, sink, other, expected, shown, store)
+            found.append(comparison.difference((counts[0], counts[1])))
+        for sink, folder in written.values():
+            count = _read(connection, "new", sink, folder)
+            found.append(
+                SinkDifference(
+                    sink.name, ShadowFinding.DIFFERS if count else ShadowFinding.EQUAL, (0, count), False, count
+                )
+            )
+    return tuple(found)
+
+
+def _read(connection: duckdb.DuckDBPyConnection, side: str, sink: SinkTable, folder: str) -> int:
+    """Read a sink's changes into the table ``side``, in their order. Return their number."""
+    files = _files(folder)
+    names = ", ".join(f"{_quoted(name)} VARCHAR" for name in sink.columns)
+    connection.execute(f"CREATE OR REPLACE TEMP TABLE {side} ({names}, deleted BOOLEAN, number BIGINT)")
+    if not files:
+        return 0
+    if files[0].protocol not in ("", "file"):
+        connection.register_filesystem(files[0].fs)
+    # a partition's value is only in the path of its files
+    values = ", ".join(
+        f"coalesce(row ->> {_literal(f'$.{_quoted(name)}')}, "
+        f"nullif(regexp_extract(filename, {_literal(f'/{re.escape(name)}=([^/]*)/')}, 1), ''))"
+        for name in sink.columns
+    )
+    connection.execute(
+        f"INSERT INTO {side} SELECT {values}, op = 'd', row_number() OVER () FROM ("
+        "SELECT CASE op WHEN 'd' THEN before ELSE after END AS row, op, filename FROM read_json(?, "
+        "format = 'newline_delimited', columns = {before: 'JSON', after: 'JSON', op: 'VARCHAR'}, filename = true, "
+        "maximum_object_size = 134217728))",
+        [[_in_duckdb(file) for file in files]],
+    )
+    ((count,),) = connection.execute(f"SELECT count(*) FROM {side}").fetchall()
+    return int(count)
+
+
+def _files(folder: str) -> list[UPath]:
+    """The files of a sink in the order in which each subtask wrote them."""
+    root = place(folder)
+    if not root.exists():
+        return []
+    numbered = [(match, file) for file in root.glob("**/*") if (match := _PART.fullmatch(file.name))]
+    return [file for _, file in sorted(numbered, key=lambda each: (int(each[0][1]), int(each[0][2]), str(each[1])))]
+
+
+def _in_duckdb(file: UPath) -> str:
+    return file.path if file.protocol in ("", "file") else str(file)
+
+
+class _Comparison:
+    """The comparison of one sink; the tables ``old`` and ``new`` contain its changes."""
+
+    def __init__(
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        old: SinkTable,
+        new: SinkTable,
+        expected: Collection[str],
+        shown: int,
+        store: Path | None,
+    ) -> None:
+        self._connection, self._shown, self._store = connection, shown, store
+        self._name = old.name
+        common = [name for name in old.columns if name in new.columns]
+        self._expected = {name for name in common if name in expected or f"{old.name}.{name}" in expected}
+        self._key = old.key if old.key == new.key and set(old.key) <= {*common} - self._expected else ()
+        self._columns = common
+        self._values = [name for name in common if name not in self._key]
+        self._not_compared = tuple(name for name in {**old.columns, **new.columns} if name not in common)
+        self._inexact = {name for name in self._values if _is_inexact(old.columns[name], new.columns[name])}
+
+    def difference(self, compared: tuple[int, int]) -> SinkDifference:
+        columns, unexpected = self._by_key() if self._key else self._of_all_rows()
+        ((differing,),) = self._connection.execute("SELECT count(*) FROM difference").fetchall()
+        finding = ShadowFinding.DIFFERS if unexpected else ShadowFinding.EXPECTED if differing else ShadowFinding.EQUAL
+        rows = None
+        if differing:
+            hidden = ", ".join(_quoted(f"{name} differs") for name in (self._values if self._key else ()))
+            selected = f"SELECT *{f' EXCLUDE ({hidden})' if hidden else ''} FROM difference ORDER BY ALL"
+            if self._store is not None:
+                path = _literal(str(self._store / f"{self._name}.parquet"))
+                self._connection.execute(f"COPY ({selected}) TO {path} (FORMAT parquet)")
+            rows = self._connection.sql(f"{selected} LIMIT {self._shown}").to_arrow_table()
+        return SinkDifference(
+            self._name, finding, compared, bool(self._key), differing, columns, self._not_compared, rows
+        )
+
+    def _by_key(self) -> tuple[dict[str, int], bool]:
+        """Compare the latest row of each key.
+
+        Return the number of differing keys by column, and True if a difference is not expected.
+        """
+        keys = ", ".join(map(_quoted, self._key))
+        for side in _SIDES:
+            # a struct, because arg_max ignores NULL
+            values = "".join(
+                f", CASE WHEN arg_max(deleted, number) THEN NULL ELSE arg_max(struct_pack(v := {_quoted(name)}), "
+                f"number).v END AS {_quoted(name)}"
+                for name in self._values
+            )
+            self._connection.execute(
+                f"CREATE OR REPLACE TEMP TABLE last_{side} AS SELECT {keys}, "
+                f"CASE WHEN arg_max(deleted, number) THEN 'deleted' ELSE 'written' END AS state{values} "
+                f"FROM {side} GROUP BY {keys}"
+            )
+        o, n = (f"coalesce({side}.state, 'not written')" for side in ("o", "n"))
+        selected = [
+            *(f"coalesce(o.{_quoted(name)}, n.{_quoted(name)}) AS {_quoted(name)}" for name in self._key),
+            f"CASE WHEN {o} = {n} THEN 'changed' ELSE {o} || ' → ' || {n} END AS change",
+            *(
+                f"{side}.{_quoted(name)} AS {_quoted(f'{name} ({words})')}"
+                for name in self._values
+                for side, words in (("o", "old"), ("n", "new"))
+            ),
+            *(f"{self._differs(name)} AS {_quoted(f'{name} differs')}" for name in self._values),
+        ]
+        same = " AND ".join(f"o.{_quoted(name)} IS NOT DISTINCT FROM n.{_quoted(name)}" for name in self._key)
+        conditions = " OR ".join(["o.state IS DISTINCT FROM n.state", *map(self._differs, self._values)])
+        self._connection.execute(
+            f"CREATE OR REPLACE TEMP TABLE difference AS SELECT {', '.join(selected)} "
+            f"FROM last_old AS o FULL JOIN last_new AS n ON {same} WHERE {conditions}"
+        )
+        counted = [f"count(*) FILTER (WHERE {_quoted(f'{name} differs')})" for name in self._values]
+        counted.insert(0, "count(*) FILTER (WHERE change <> 'changed')")
+        ((changed, *counts),) = self._connection.execute(f"SELECT {', '.join(counted)} FROM difference").fetchall()
+        columns = {name: count for name, count in zip(self._values, counts, strict=True) if count}
+        return columns, bool(changed or columns.keys() - self._expected)
+
+    def _differs(self, name: str) -> str:
+        old, new = f"o.{_quoted(name)}", f"n.{_quoted(name)}"
+        different = f"{old} IS DISTINCT FROM {new}"
+        return f"({different} AND NOT {_close(old, new)})" if name in self._inexact else f"({different})"
+
+    def _net(self, names: str) -> None:
+        """Rows that one script wrote more often than the other; ``times`` is positive for the new script."""
+        sign = "CASE WHEN deleted THEN -1 ELSE 1 END"
+        self._connection.execute(
+            f"CREATE OR REPLACE TEMP TABLE net AS SELECT {names}, sum(times)::BIGINT AS times FROM ("
+            f"SELECT {names}, -({sign}) AS times FROM old UNION ALL SELECT {names}, {sign} FROM new"
+            f") GROUP BY {names} HAVING sum(times) <> 0"
+        )
+
+    def _of_all_rows(self) -> tuple[dict[str, int], bool]:
+        """Compare all rows. Return no columns, and True if rows differ in other than expected columns."""
+        unexpected = self._expected and self._unequal([name for name in self._columns if name not in self._expected])
+        differing = self._unequal(self._columns)
+        self._connection.execute(
+            "CREATE OR REPLACE TEMP TABLE difference AS SELECT CASE WHEN times > 0 THEN 'new' ELSE 'old' END "
+            'AS "only in", abs(times) AS times, * EXCLUDE (times) FROM net'
+        )
+        return {}, bool(unexpected if self._expected else differing)
+
+    def _unequal(self, columns: Sequence[str]) -> int:
+        """Find the rows that differ by more than the tolerance of floating-point numbers. Return their number."""
+        exact = [_quoted(name) for name in columns if name not in self._inexact]
+        floats = [_quoted(name) for name in columns if name in self._inexact]
+        self._net(", ".join((*exact, *floats)))
+        if floats:
+            part = ", ".join([*exact, "abs(times)", "sign(times)"])
+            order = ", ".join(f"try_cast({name} AS DOUBLE)" for name in floats)
+            same = [
+                *(f"a.{name} IS NOT DISTINCT FROM b.{name}" for name in exact),
+                *("a.times = -b.times", "a.rank = b.rank"),
+                *(_close(f"a.{name}", f"b.{name}") for name in floats),
+            ]
+            self._connection.execute(
+                "CREATE OR REPLACE TEMP TABLE ranked AS "
+                f"SELECT *, row_number() OVER (PARTITION BY {part} ORDER BY {order}) AS rank FROM net"
+            )
+            self._connection.execute(
+                "CREATE OR REPLACE TEMP TABLE net AS SELECT * EXCLUDE (rank) FROM ranked AS a "
+                f"WHERE NOT EXISTS (SELECT 1 FROM ranked AS b WHERE {' AND '.join(same)})"
+            )
+        ((count,),) = self._connection.execute("SELECT count(*) FROM net").fetchall()
+        return int(count)
+
+
+def _is_inexact(old: str, new: str) -> bool:
+    """True if a column is compared as a number with a tolerance."""
+    numeric = all(map(_NUMERIC.match, (old, new)))
+    return numeric and (old != new or _FLOATING.match(old) is not None)
+
+
+def _close(first: str, second: str) -> str:
+    """SQL that is True for two numbers in text whose relative difference is small."""
+    a, b = (f"try_cast({each} AS DOUBLE)" for each in (first, second))
+    return f"coalesce({a} = {b} OR abs({a} - {b}) <= {_TOLERANCE} * greatest(abs({a}), abs({b})), false)"
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"

@@ -1,0 +1,295 @@
+"""Shadow run: old and new script read the same rows again, and their output is compared.
+
+The live job takes a savepoint, runs on, and takes another savepoint. From the first savepoint, the old script and then
+the new script read the rows up to the second savepoint, and end there. Their sinks write into a folder.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from airflow_flinkcompat.deploy.errors import CannotRehearse, DeployError, DeployRefused
+from airflow_flinkcompat.deploy.flink.polling import Overdue, poll
+from airflow_flinkcompat.deploy.flink.statements import prepare
+from airflow_flinkcompat.deploy.redeploy.run import new_id
+from airflow_flinkcompat.deploy.rehearsal.place import (
+    COMING_SECONDS,
+    Cluster,
+    RestoreTestTarget,
+    Watcher,
+    missing_slots,
+    remove_folder,
+    slots_of,
+)
+from airflow_flinkcompat.deploy.rehearsal.report import StoredOperator, read_snapshot
+from airflow_flinkcompat.deploy.rehearsal.restoring import (
+    Checked,
+    Inconclusive,
+    Journal,
+    RestoreRefused,
+    RestoreRunner,
+    RunnableSide,
+    Timeouts,
+    Unanswered,
+)
+from airflow_flinkcompat.deploy.rehearsal.sequence import is_of_the_query
+from airflow_flinkcompat.deploy.shadow.report import ShadowReport
+from airflow_flinkcompat.deploy.shadow.rows import ShadowFinding, SinkDifference, compare_rows
+from airflow_flinkcompat.deploy.target import JobRef, Operation, ShadowRun, ShadowRuns, SinkTable, Snapshot, Verb
+from airflow_flinkcompat.model import JobSpec
+from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
+from airflow_flinkcompat.savepoint.replay import write_replay
+
+_log = logging.getLogger(__name__)
+_EVERY = 2.0
+"""Seconds between two looks at the live job."""
+
+
+@dataclass(frozen=True)
+class ShadowOptions:
+    """Options of a shadow run.
+
+    Attributes:
+        seconds: Time between both savepoints of the live job. The scripts are compared by the rows of this time.
+        run_seconds: Longest time in which a script must read these rows.
+        expected: Columns that may differ, as ``column`` or ``sink.column``.
+        savepoint_directory: Path or URI of a folder that the cluster and this machine share. If None, the cluster's
+            folder for savepoints is used.
+        store: Local folder for the differing rows.
+        timeouts: Time limits of single steps.
+    """
+
+    seconds: float = 300.0
+    run_seconds: float = 1800.0
+    expected: Sequence[str] = ()
+    savepoint_directory: str | None = None
+    store: Path | None = None
+    timeouts: Timeouts = field(default_factory=Timeouts)
+
+
+def shadow(
+    cluster: Cluster,
+    job_id: str,
+    old: RunnableSide,
+    new: RunnableSide,
+    options: ShadowOptions | None = None,
+    log: Callable[[str], None] = _log.info,
+) -> ShadowReport:
+    """Compare the output of two scripts for the rows that a running job reads in some time.
+
+    The live job takes two savepoints, and does not change otherwise. All jobs, savepoints and files of the run are
+    removed, even if this process is killed.
+
+    Args:
+        cluster: The cluster of the live job.
+        job_id: The live job.
+        old: Script of the live job.
+        new: Script to compare.
+        options: Duration, folders and time limits.
+        log: Function that receives lines about the progress.
+
+    Returns:
+        The differences by sink, or the reason why there is no result.
+
+    Raises:
+        DeployRefused: The target cannot run scripts next to the live job, or has no such job.
+        ScriptRefused: A script cannot be deployed.
+        DeployError: The target does not answer before the run has started.
+    """
+    options = options or ShadowOptions()
+    for version in (old, new):
+        prepare(version.script, version.source)
+    target = cluster.restore_test_target
+    if not isinstance(target, ShadowRuns):
+        raise DeployRefused(
+            f"shadow runs are not possible on {target}, because it cannot replace the sinks of a job. If the same "
+            "cluster has a SQL Gateway, use the target sql-gateway"
+        )
+    live = target.status(JobRef(job_id))
+    if live is None:
+        raise DeployRefused(f"{target} has no job {job_id}")
+    root = options.savepoint_directory or target.savepoint_root()
+    if root is None:
+        raise DeployRefused(
+            f"{target} has no folder for savepoints: pass --savepoint-directory, or set execution.checkpointing."
+            "savepoint-dir on the cluster"
+        )
+    run = _ShadowRun(cluster, target, target, live.job_id, live.name, options, root, log)
+    try:
+        sides = run.check(old, new)
+    except (Inconclusive, CannotRehearse) as error:
+        return ShadowReport(ShadowFinding.INCONCLUSIVE, str(error), job_id=job_id)
+    return run.compare(*sides)
+
+
+@dataclass
+class _Version:
+    """A version of the script; ``rows``: folder of its output."""
+
+    checked: Checked
+    sinks: tuple[SinkTable, ...]
+    rows: str
+    seconds: float = 0.0
+
+    @property
+    def written(self) -> list[tuple[SinkTable, str]]:
+        return [(sink, f"{self.rows}/{number}") for number, sink in enumerate(self.sinks)]
+
+
+@dataclass
+class _ShadowRun:
+    cluster: Cluster
+    target: RestoreTestTarget
+    runs: ShadowRuns
+    job_id: JobRef
+    name: str
+    options: ShadowOptions
+    root: str
+    log: Callable[[str], None]
+    token: str = field(default_factory=lambda: uuid.uuid4().hex)
+
+    def __post_init__(self) -> None:
+        self.folder = f"{self.root.rstrip('/')}/flinkcompat-shadow-{self.token}"
+        private = f"flinkcompat-shadow-{self.token}"
+        self.private, self.runner = private, RestoreRunner(self.target, private, self.options.timeouts, Journal())
+
+    def check(self, old: RunnableSide, new: RunnableSide) -> tuple[_Version, _Version]:
+        """Check that both versions can run next to the live job. Raises Inconclusive and CannotRehearse."""
+        self._require_running()
+        sides = self._version(old, "old"), self._version(new, "new")
+        slots = slots_of(self.target.describe(self.job_id))
+        if missing := missing_slots(self.target, slots):
+            raise Inconclusive(f"no task slots for a second job: {missing}")
+        self.log(
+            f"the live job takes two savepoints, {self.options.seconds:.0f} s apart. Then old and new script read the "
+            f"rows of this time again, one after the other, each with {slots} slot{'s' * (slots != 1)} and with "
+            "consumer groups of its own"
+        )
+        return sides
+
+    def _require_running(self) -> None:
+        live = self.target.status(self.job_id)
+        if live is None or not live.tasks_running or live.state != "RUNNING":
+            raise Inconclusive(
+                f"job {self.job_id} is {live.state if live else 'unknown to the cluster'}, and not all of its tasks run"
+            )
+
+    def _version(self, side: RunnableSide, role: str) -> _Version:
+        self.log(f"checking the sources and sinks of {side.source}")
+        rows = f"{self.folder}/rows-{role}"
+        job = JobSpec(side.script, side.settings, engine_version=side.engine_version, source=side.source)
+        try:
+            run: ShadowRun = self.runs.shadow_run(job, f"{self.private}-{role}", rows)
+        except CannotRehearse:
+            raise
+        except DeployError as error:
+            raise Inconclusive(f"{side.source} cannot be planned: {error}") from None
+        return _Version(Checked(side, run), run.sinks, rows)
+
+    def compare(self, old: _Version, new: _Version) -> ShadowReport:
+        try:
+            watcher = Watcher(self.cluster.location)
+        except OSError as error:
+            why = f"nothing was started, because the watcher process, which cleans up, cannot run: {error}"
+            return ShadowReport(ShadowFinding.INCONCLUSIVE, why, job_id=self.job_id)
+        watcher.announce_folder(self.folder)
+        coming = COMING_SECONDS  # an interruption may leave a submission in progress
+        left: list[str] = []
+        try:
+            try:
+                found = self._compare(watcher, old, new)
+            except Unanswered as error:
+                found = ShadowReport(ShadowFinding.INCONCLUSIVE, str(error))
+            except (DeployError, SavepointUnreadable) as error:
+                found, coming = ShadowReport(ShadowFinding.INCONCLUSIVE, str(error)), 0.0
+            else:
+                coming = 0.0
+        finally:
+            self.log("cleaning up")
+            with suppress(Exception):  # the watcher repeats the removal if it fails
+                remove_folder(self.folder)
+            left = watcher.end(self.target, self.options.timeouts.clean_up, coming)
+        return replace(
+            found, job_id=self.job_id, seconds=(self.options.seconds, old.seconds, new.seconds), left=tuple(left)
+        )
+
+    def _compare(self, watcher: Watcher, old: _Version, new: _Version) -> ShadowReport:
+        first = self._savepoint(watcher)
+        self._wait()
+        last = self._savepoint(watcher)
+        begin, end = (self.target.location(each) for each in (first, last))
+        replay = f"{self.folder}/savepoint"
+        write_replay(begin, end, replay)
+        stored = {each.id: each for each in self._stored(begin)}
+        try:
+            control = self._run(watcher, old, "old", replay)
+        except RestoreRefused as refused:
+            raise Inconclusive(
+                f"the old script was refused at {refused.at}. Make sure that job {self.job_id} runs this script with "
+                f"the same settings. {refused}"
+            ) from None
+        skipped = self._skipped(control)
+        if strange := [each for key, each in stored.items() if key in skipped and _has_rows_of_the_query(each)]:
+            names = ", ".join(each.name or each.id for each in strange)
+            raise Inconclusive(
+                f"with stand-ins for the sinks, even the old script does not restore all state of the query ({names}). "
+                f"Make sure that {old.checked.version.source} is the script of job {self.job_id}, with the settings of "
+                "its start"
+            )
+        try:
+            proposed = self._run(watcher, new, "new", replay)
+        except RestoreRefused as refused:
+            return ShadowReport(ShadowFinding.REFUSED, str(refused), at=refused.at)
+        dropped = [stored[key] for key in sorted(self._skipped(proposed) - skipped) if key in stored]
+        sinks = compare_rows(old.written, new.written, expected=self.options.expected, store=self.options.store)
+        return ShadowReport(_worst(sinks), sinks=sinks, dropped=tuple(each for each in dropped if each.has_state))
+
+    def _savepoint(self, watcher: Watcher) -> Snapshot:
+        self.log(f"taking a savepoint of {self.job_id}, which keeps running")
+        asked = Operation(Verb.SAVEPOINT, new_id(), self.job_id)
+        watcher.announce(asked)
+        self.target.savepoint(self.job_id, asked.request_id, self.options.savepoint_directory)
+        return self.runner.savepoint(watcher, asked)
+
+    def _wait(self) -> None:
+        """Let the live job run for the requested time. Raises Inconclusive if it stops running."""
+        self.log(f"waiting for {self.options.seconds:.0f} s, in which the live job reads rows")
+        end = time.monotonic() + self.options.seconds
+        with suppress(Overdue):
+            poll(self._require_running, lambda _: time.monotonic() < end, timeout=self.options.seconds, every=_EVERY)
+
+    def _run(self, watcher: Watcher, version: _Version, role: str, savepoint: str) -> JobRef:
+        self.log(f"{version.checked.version.source} reads the rows again")
+        begin = time.monotonic()
+        name = f"{self.name} shadow {role} {self.token}"
+        start = self.target.savepoint_at(savepoint)
+        job = self.runner.run_to_end(watcher, version.checked, name, start, self.options.run_seconds)
+        version.seconds = time.monotonic() - begin
+        return job
+
+    def _stored(self, savepoint: str) -> tuple[StoredOperator, ...]:
+        # Flink 1.20 stores no operator names. Use the names of vertices, which begin with their first operator.
+        described = self.target.describe(self.job_id)
+        heads = {each.id: each.name.partition(" -> ")[0] for each in (described.vertices if described else ())}
+        return tuple(replace(each, name=each.name or heads.get(each.id, "")) for each in read_snapshot(savepoint))
+
+    def _skipped(self, job: JobRef) -> frozenset[str]:
+        found = self.target.left_aside(job)
+        if found is None:
+            raise Inconclusive(f"the log of {self.target} does not show which state job {job} restored")
+        return found
+
+
+def _has_rows_of_the_query(operator: StoredOperator) -> bool:
+    return operator.has_state and is_of_the_query(operator.name)
+
+
+def _worst(sinks: Sequence[SinkDifference]) -> ShadowFinding:
+    order = list(ShadowFinding)
+    return max((each.finding for each in sinks), key=order.index, default=ShadowFinding.EQUAL)

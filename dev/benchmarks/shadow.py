@@ -1,0 +1,136 @@
+"""Run shadow runs over measured restores, and compare their findings with the measured outcomes.
+
+The old script of each pair runs as the live job. The later rows of the measured run arrive between the savepoints of
+the shadow run.
+``results/shadow-<date>.json`` and ``.md`` contain the findings. ``--only PATTERN`` limits the pairs by id, and
+``--minutes`` the time. Pairs in the result of the same day are not run again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Mapping
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from airflow_flinkcompat.deploy import DeployError
+from airflow_flinkcompat.deploy.flink.gateway import SqlGateway
+from airflow_flinkcompat.deploy.flink.jobmanager import JobManager
+from airflow_flinkcompat.deploy.rehearsal.restoring import Timeouts
+from airflow_flinkcompat.deploy.shadow.report import ShadowReport
+from airflow_flinkcompat.deploy.shadow.rows import ShadowFinding
+from airflow_flinkcompat.deploy.shadow.sequence import ShadowOptions, shadow
+from airflow_flinkcompat.local_flink import LocalFlink
+from dev.benchmarks.rehearsal import RESULTS, ROWS, SLOTS, Feed, cluster, live
+from dev.measure import measured
+from dev.measure.measured import Restore
+from dev.measure.progress import Arrival, wait_read
+
+_WRONG = "restored_WRONG"
+LATER: Mapping[str, list[str]] = json.loads((measured.FOLDER / "later-rows.json").read_text(encoding="utf-8"))
+"""Input rows of each table after the savepoint, as in the measured runs."""
+OUTCOMES = (_WRONG, measured.RIGHT)
+QUICK = ShadowOptions(
+    seconds=0.5, run_seconds=120.0, timeouts=Timeouts(settle=0.3, start=90, savepoint=60, clean_up=60)
+)
+
+
+def pairs() -> list[Restore]:
+    """The measured restores on 2.3 that Flink accepts; the wrong ones first."""
+    files = ("flink-2.3-restores.json", measured.WIDE)
+    found = [pair for file in files for pair in measured.load(file, wrap=True) if pair.outcome in OUTCOMES]
+    return sorted(found, key=lambda pair: OUTCOMES.index(pair.outcome))
+
+
+def shadowed(gateway: SqlGateway, jobs: JobManager, pair: Restore, folder: Path) -> ShadowReport:
+    """Compare the rows of a pair's scripts next to the old script's job."""
+    with live(gateway, jobs, pair, folder) as (feed, old, new):
+
+        def log(line: str) -> None:
+            if line.startswith("waiting"):
+                _arrive_later(feed)
+
+        return shadow(cluster(gateway, jobs), feed.job_id, old, new, QUICK, log)
+
+
+def _arrive_later(feed: Feed) -> None:
+    """Add the rows that were read after the restart in the measured runs, and wait for the live job."""
+    for name in set(feed.tables.values()):
+        hidden = feed.folder / name / ".later.csv"
+        hidden.write_text("\n".join(LATER[name]) + "\n", encoding="utf-8")
+        hidden.rename(hidden.with_name("later.csv"))
+    due = {table: len(ROWS[rows]) + len(LATER[rows]) for table, rows in feed.tables.items()}
+    wait_read(feed.jobs, feed.job_id, Arrival(due, {}))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", default="", metavar="PATTERN")
+    parser.add_argument("--minutes", type=float, default=240.0)
+    options = parser.parse_args()
+    path = RESULTS / f"shadow-{datetime.now(UTC).date().isoformat()}.json"
+    rows: dict[str, dict[str, Any]] = json.loads(path.read_text("utf-8")) if path.exists() else {}
+    end = time.monotonic() + options.minutes * 60
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="flinkcompat-shadow-")))
+        flink = stack.enter_context(LocalFlink(folder / "flink", slots=SLOTS))
+        gateway = stack.enter_context(SqlGateway(flink.gateway_url))
+        jobs = stack.enter_context(JobManager(flink.jobmanager_url))
+        for number, pair in enumerate(pairs()):
+            if pair.id in rows or not re.match(options.only, pair.id) or time.monotonic() > end:
+                continue
+            begin = time.monotonic()
+            try:
+                found = shadowed(gateway, jobs, pair, folder / f"run{number}")
+                row: dict[str, Any] = {"finding": str(found.finding), "reason": found.reason, "left": list(found.left)}
+                row["sinks"] = [[str(each.finding), *each.compared, each.differing] for each in found.sinks]
+            except (DeployError, OSError) as error:
+                row = {"finding": "not run", "reason": str(error), "left": [], "sinks": []}
+            left = [each.name for each in (flink.work_dir / "savepoints").iterdir()]
+            row["left"] = [*row["left"], *left, *(job.name for job in jobs.jobs().values() if not job.terminal)]
+            rows[pair.id] = {"measured": pair.outcome, **row, "seconds": round(time.monotonic() - begin, 1)}
+            print(f"{pair.id}: {pair.outcome}, {row['finding']} {row['sinks']} {row['reason'][:200]}", flush=True)
+            path.write_text(json.dumps(rows, indent=1, ensure_ascii=False) + "\n", "utf-8")
+            path.with_suffix(".md").write_text(report(rows, path.stem[-10:]), "utf-8")
+    return int(any(row["left"] for row in rows.values()))
+
+
+def report(rows: Mapping[str, Mapping[str, Any]], date: str) -> str:
+    """The results as Markdown."""
+    lines = [
+        f"# Shadow runs over measured restores, {date}",
+        "",
+        "Flink 2.3.0 with one TaskManager, `python -m dev.benchmarks shadow`. The old script of each pair runs as the",
+        "live job. The table counts the findings by the outcome that was measured with a restart.",
+        "",
+        "| measured | finding | pairs |",
+        "|---|---|---|",
+    ]
+    counts = Counter((row["measured"], row["finding"]) for row in rows.values())
+    lines += [f"| {outcome} | {finding} | {count} |" for (outcome, finding), count in sorted(counts.items())]
+    wrong = [row for row in rows.values() if row["measured"] == _WRONG]
+    caught = sum(row["finding"] == ShadowFinding.DIFFERS for row in wrong)
+    lines += [
+        "",
+        f"* wrong restores with different rows: {caught} of {len(wrong)}",
+        f"* nothing remained: {sum(not row['left'] for row in rows.values())} of {len(rows)}",
+        "",
+        "## Wrong restores without a difference",
+        "",
+    ]
+    for name, row in rows.items():
+        if row["measured"] == _WRONG and row["finding"] != ShadowFinding.DIFFERS:
+            lines.append(f"* `{name}`: {row['finding']} {row['reason'].partition(chr(10))[0][:200]}".rstrip())
+    return "\n".join([*lines, ""])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

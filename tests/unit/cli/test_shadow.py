@@ -1,0 +1,80 @@
+"""The command ``shadow``: its report in each format, its exit codes, and its bad input."""
+
+from __future__ import annotations
+
+import json
+from contextlib import nullcontext
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from syrupy.assertion import SnapshotAssertion
+
+from airflow_flinkcompat.deploy.rehearsal.report import StoredOperator
+from airflow_flinkcompat.deploy.shadow import sequence
+from airflow_flinkcompat.deploy.shadow.report import RENDERERS, ShadowReport
+from airflow_flinkcompat.deploy.shadow.rows import ShadowFinding, SinkDifference
+from airflow_flinkcompat.deploy.targets import TargetLocation
+from tests.support.cli.command import Run
+
+ROWS = pa.table(
+    {"who": ["ann", None], "change": ["changed", "changed"], "total (old)": ["1", "<b>"], "total (new)": ["2", None]}
+)
+DIFFERS = ShadowReport(
+    ShadowFinding.DIFFERS,
+    job_id="a" * 32,
+    seconds=(600.0, 31.0, 29.4),
+    sinks=(
+        SinkDifference("totals", ShadowFinding.DIFFERS, (7, 6), True, 2, {"total": 2}, ("extra",), ROWS),
+        SinkDifference("copies", ShadowFinding.EQUAL, (3, 3), False),
+    ),
+    dropped=(StoredOperator("b" * 32, "GroupAggregate[3]", True),),
+)
+REPORTS = {
+    "differs": DIFFERS,
+    "equal": ShadowReport(ShadowFinding.EQUAL, sinks=DIFFERS.sinks[1:], seconds=(1.0, 1.0, 1.0)),
+    "expected": ShadowReport(ShadowFinding.EXPECTED, sinks=DIFFERS.sinks[1:], seconds=(1.0, 1.0, 1.0)),
+    "refused": ShadowReport(ShadowFinding.REFUSED, "StateMigrationException: <state>", "restore"),
+    "could not tell": ShadowReport(ShadowFinding.INCONCLUSIVE, "no task slots", left=("job x may still start",)),
+}
+
+
+@pytest.mark.parametrize("style", RENDERERS)
+@pytest.mark.parametrize("name", REPORTS)
+def test_reports(name: str, style: str, snapshot: SnapshotAssertion) -> None:
+    assert RENDERERS[style](REPORTS[name]) == snapshot
+
+
+@pytest.mark.parametrize(("name", "code"), [("differs", 1), ("equal", 0), ("expected", 0), ("refused", 1)])
+def test_exit_codes_and_files(name: str, code: int, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+
+    def shadow(_cluster: Any, job_id: str, old: Any, new: Any, options: Any, _log: Any) -> ShadowReport:
+        asked.append((job_id, old.source, new.source, options))
+        return REPORTS[name]
+
+    monkeypatch.setattr(sequence, "shadow", shadow)
+    monkeypatch.setattr(TargetLocation, "open", lambda *_: nullcontext(SimpleNamespace()))
+    for each in ("old.sql", "new.sql"):
+        Path(each).write_text("SELECT 1;", encoding="utf-8")
+    page, rows = tmp_path / "shadow.html", tmp_path / "rows"
+    result = run(
+        "shadow", "old.sql", "new.sql", "--job-id", "j", "--gateway", "http://g", "--jobmanager", "http://j",
+        "--format", "json", "--for", "90s", "--timeout", "1h", "--expect", "total", "--output", f"html={page}",
+        "--rows", str(rows),
+    )  # fmt: skip
+    assert result.code == code, result.err
+    assert json.loads(result.out)["finding"] == REPORTS[name].finding
+    assert page.read_text(encoding="utf-8") == RENDERERS["html"](REPORTS[name])
+    ((job_id, old, new, options),) = asked
+    assert (job_id, old, new, rows.is_dir()) == ("j", "old.sql", "new.sql", True)
+    assert (options.seconds, options.run_seconds, options.expected) == (90.0, 3600.0, ("total",))
+
+
+def test_a_duration_is_read_before_anything_runs(run: Run) -> None:
+    Path("a.sql").write_text("SELECT 1;", encoding="utf-8")
+    result = run("shadow", "a.sql", "a.sql", "--job-id", "j", "--for", "soon")
+    assert (result.code, result.out) == (2, "")
+    assert "--for: 'soon' is not a duration. Write a duration such as" in result.err
