@@ -387,7 +387,10 @@ def _offer_filter(made: Migration, accepting: Callable[[Accept], Migration]) -> 
 def _accepted(made: Migration, unseen: bool, accepted: Collection[str]) -> bool:
     """True if every effect that needs ``--accept`` is accepted; otherwise, the missing values are printed."""
     asked = {
-        Accept.DROPPED: (any(each.effect is RestoreEffect.DROPPED for each in made.operators), "state is dropped"),
+        Accept.DROPPED: (
+            any(each.effect is RestoreEffect.DROPPED and not each.loses_nothing for each in made.operators),
+            "state is dropped",
+        ),
         Accept.UNSEEN: (unseen, "a change that plans do not show may affect the state"),
     }
     missing = {kind: words for kind, (there, words) in asked.items() if there and kind not in accepted}

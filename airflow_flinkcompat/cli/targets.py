@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import reduce, wraps
 from pathlib import Path
@@ -180,6 +180,11 @@ def compiled_plans(what: str, old: Side, new: Side, planner: Planner, savepoint:
             )
         job = DeployedJob() if savepoint is None else deployed_job(what, Planner(), savepoint)
         return compile_plans(old, new, planner.jars, job)
+    if old.version != new.version:
+        raise InputError(
+            f"{what}: a cluster plans scripts for its own version only. Add --planner always, so that this machine "
+            "plans each side for its version (flinkcompat planner install VERSION)"
+        )
     with command_errors(what, planner.extra, *others, prefix=f"{what}: "), ExitStack() as stack:
         from airflow_flinkcompat.deploy import explain_plans
         from airflow_flinkcompat.deploy.flink.access import endpoint_from_environment
@@ -221,14 +226,14 @@ def template_of(new: Side, savepoint: str | None, place: TargetLocation | None, 
         side = replace(side, settings={**_limit(savepoint), **side.settings})
     try:
         with ExitStack() as stack:
-            cluster = None if place is None else stack.enter_context(_opened(place, ()))
+            cluster = None if place is None else stack.enter_context(_opened(place))
             folder = kept_template(
                 side,
                 place,
                 {f"jar {jar.name}": str(jar.stat().st_size) for jar in jars}
                 if cluster is None
                 else options_of(cluster),
-                lambda: cluster or stack.enter_context(_opened(None, jars)),
+                lambda: cluster or stack.enter_context(_local_flink(side.version, jars)),
                 print_progress,
             )
             return str(folder)
@@ -237,16 +242,19 @@ def template_of(new: Side, savepoint: str | None, place: TargetLocation | None, 
 
 
 @contextmanager
-def _opened(place: TargetLocation | None, jars: Sequence[Path]) -> Iterator[Cluster]:
+def _opened(place: TargetLocation) -> Iterator[Cluster]:
     from airflow_flinkcompat.deploy.rehearsal.place import Cluster
-    from airflow_flinkcompat.local_flink import local_cluster
 
-    if place is None:
-        with local_cluster(extra_jars=jars) as started:
-            yield started
-    else:
-        with place.open() as opened:
-            yield Cluster(opened, place)
+    with place.open() as opened:
+        yield Cluster(opened, place)
+
+
+def _local_flink(version: str, jars: Sequence[Path]) -> AbstractContextManager[Cluster]:
+    """A Flink of this version on this machine. Raises LocalFlinkError."""
+    from airflow_flinkcompat.local_flink import local_cluster
+    from airflow_flinkcompat.planner.installation import find
+
+    return local_cluster(extra_jars=jars, home=find(version).home)
 
 
 def _limit(savepoint: str) -> Mapping[str, str]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from airflow_flinkcompat.exec_graph.layout import StateLayout
 from airflow_flinkcompat.exec_graph.migration import (
+    NEEDLESS,
     UNREMARKABLE,
     Migration,
     MigrationExtent,
@@ -110,7 +111,7 @@ class MigratedOperator:
     @property
     def loses(self) -> bool:
         """True if stored state is lost."""
-        return self.effect in _LOST or bool(self.gone)
+        return (self.effect in _LOST and self.reason != NEEDLESS) or bool(self.gone)
 
     @property
     def state(self) -> str:

@@ -391,6 +391,12 @@ class SavepointMigration(SavepointWriting):
         """The migration of the job. Raises DeployRefused and DeployError."""
         self._log(f"{self._trials.target} compiles both scripts to find the state that can be kept")
         plans = explain_plans(*self._sides, self._trials.target, folder=self._plan_dir)
+        for side, each in zip(self._sides, plans, strict=True):
+            if other := next((plan.version for plan in each if plan.version != side.version), ""):
+                raise DeployRefused(
+                    f"{side.source} is for Flink {side.version}, but was planned for Flink {other}, so its state is "
+                    "unknown. To migrate state to another version, use the SQL Gateways of both (former_conn_id)"
+                )
         if [len(each) for each in plans] != [1, 1]:
             raise DeployRefused(
                 "a migration rewrites the savepoint of a single job, but one of the scripts defines several jobs. "

@@ -59,11 +59,13 @@ class CallPart:
         function: The function's name in compiled plans, without version and special characters.
         over: The arguments, DISTINCT and filter of the call.
         part: The part, such as ``sum`` or ``count`` of an average.
+        square_of: For a call over the squares of an expression, the call's input without the squaring; else None.
     """
 
     function: str
     over: Hashable
     part: str
+    square_of: Hashable = field(default=None, compare=False)
 
     @property
     def call(self) -> Hashable:
@@ -96,6 +98,7 @@ class StateField:
         sources: The columns from which the field is computed, if known.
         hidden: True if Flink stores the field in addition to everything that the script requests.
         composition: The table columns from which the field is computed, and how; None if unknown.
+        constant: The integer that the query stores in each row of this column; None for other columns.
     """
 
     type: str
@@ -106,6 +109,7 @@ class StateField:
     sources: frozenset[Hashable] = field(default=frozenset(), compare=False)
     hidden: bool = field(default=False, compare=False)
     composition: Composition | None = field(default=None, compare=False)
+    constant: int | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 
 from airflow_flinkcompat.exec_graph.exec_node import CompiledPlan, ExecNode, last_name
+from airflow_flinkcompat.exec_graph.facets import rows_about
 from airflow_flinkcompat.exec_graph.kinds import ExecKind, Trait
 from airflow_flinkcompat.exec_graph.layout import StateLayout, Unknown
-from airflow_flinkcompat.exec_graph.model import StateKind, StateSpec
+from airflow_flinkcompat.exec_graph.model import UNSURE, RestoreEffect, StateKind, StateSpec
 from airflow_flinkcompat.exec_graph.nodes.aggregate import KINDS
 from airflow_flinkcompat.exec_graph.nodes.join import JOINS
 from airflow_flinkcompat.exec_graph.nodes.sink import sink_identifier
@@ -43,6 +44,24 @@ def family(spec: StateSpec) -> str:
 def aggregates(spec: StateSpec) -> bool:
     """True if an operator stores accumulators by key in a known layout."""
     return _has(spec, Trait.AGGREGATES) and isinstance(spec.layout, StateLayout)
+
+
+def same_properties(old: StateSpec, new: StateSpec) -> bool:
+    """True if no unmeasured property differs.
+
+    A property that the plans of only one version of Flink contain does not differ if restores across versions were
+    right.
+    """
+    if old.unmeasured_properties == new.unmeasured_properties:
+        return True
+    if not (old.compiled and new.compiled) or old.compiled[0].version == new.compiled[0].version:
+        return False
+    differing = {name for name, _ in set(old.facets.items()) ^ set(new.facets.items()) if name[0] is UNSURE}
+    return all(
+        (name in old.facets) != (name in new.facets)
+        and any(row.effect is RestoreEffect.RIGHT for row in rows_about(new.operator, name[1]))
+        for name in differing
+    )
 
 
 def holds_rows(spec: StateSpec) -> bool:
@@ -96,11 +115,7 @@ def matching_operators(
     if not (aggregates(new) or holds_rows(new)):
         return []
     found = [old for old in left if family(old) == family(new) and old.meaning == new.meaning]
-    found = [
-        old
-        for old in found
-        if aggregates(old) or (holds_rows(old) and old.unmeasured_properties == new.unmeasured_properties)
-    ]
+    found = [old for old in found if aggregates(old) or (holds_rows(old) and same_properties(old, new))]
     found = [old for old in found if keys(key_meanings(new), key_meanings(old))]
     return sorted(found, key=lambda old: -shared_fields(old, new))
 

@@ -22,6 +22,7 @@ from airflow_flinkcompat.exec_graph.matching import (
     matching_operators,
     only_windows_differ,
     other_condition,
+    same_properties,
     shared_fields,
     states_for,
 )
@@ -61,6 +62,8 @@ class Accept(StrEnum):
 _EQUAL, _SAME = "its meaning and layout are unchanged", "it has the same rows, windows and keys"
 UNREMARKABLE = frozenset({_EQUAL, _SAME})
 """Reasons to keep state. Reports do not mention these reasons."""
+NEEDLESS = "the new version plans the temporal join after it directly after the source, with equal results"
+"""Reason to drop state without a loss."""
 OTHER_CONDITION = "its condition changed, but the stored state comes from rows that met the former condition"
 """Reason to keep state, if the user accepts :attr:`Accept.FILTER`."""
 
@@ -100,6 +103,11 @@ class OperatorMigration:
         if self.effect is RestoreEffect.REWRITTEN:
             return any(source is not None for state in self.states for source in state.fields)
         return self.effect in (RestoreEffect.RIGHT, RestoreEffect.MOVED, RestoreEffect.COMPUTED)
+
+    @property
+    def loses_nothing(self) -> bool:
+        """True if the results of the new job do not depend on any state that is lost."""
+        return self.reason == NEEDLESS or (self.keeps and not (self.new_fields or self.dropped_fields or self.accepted))
 
     @property
     def new_fields(self) -> tuple[str, ...]:
@@ -237,7 +245,7 @@ class Migration:
         """
         if self.refused:
             return MigrationExtent.NONE
-        if all(each.keeps and not (each.new_fields or each.dropped_fields or each.accepted) for each in self.operators):
+        if all(each.loses_nothing for each in self.operators):
             return MigrationExtent.WHOLE
         kept: dict[StateKind, list[bool]] = {kind: [] for kind in StateKind}
         for each in self.operators:
@@ -294,11 +302,32 @@ def migration(
         else line
         for line in begun
     ]
-    dropped = (
-        OperatorMigration(RestoreEffect.DROPPED, spec, None, "no state of the new job has the same meaning")
-        for spec in left
-    )
+    dropped = (OperatorMigration(RestoreEffect.DROPPED, spec, None, _reason_to_drop(spec, begun)) for spec in left)
     return Migration((*begun, *dropped))
+
+
+def _reason_to_drop(spec: StateSpec, lines: Iterable[OperatorMigration]) -> str:
+    """Reason to drop a state: a temporal join resumes without it, or no new operator uses it."""
+    joins = (line for line in lines if line.keeps and line.old is not None)
+    if any(_completes_versions(spec, line.old) for line in joins if line.old is not None):
+        return NEEDLESS
+    return "no state of the new job has the same meaning"
+
+
+def _completes_versions(spec: StateSpec, join: StateSpec) -> bool:
+    """True if a ChangelogNormalize is read only by the versioned side of a temporal join."""
+    if (spec.name, join.name) != (ExecKind.CHANGELOG_NORMALIZE, ExecKind.TEMPORAL_JOIN):
+        return False
+    if spec.compiled is None or join.compiled is None:
+        return False
+    plan, place = join.compiled
+    below = plan.nodes[place].inputs[1]
+    while below != spec.compiled[1]:
+        node = plan.nodes[below]
+        if len(node.inputs) != 1 or len(plan.readers[below]) != 1 or Trait.STATELESS not in node.kind.traits:
+            return False
+        below = node.inputs[0]
+    return len(plan.readers[below]) == 1
 
 
 def with_history(found: Migration, computable: Callable[[StateSpec], bool]) -> Migration:
@@ -454,10 +483,7 @@ def _carried(new: StateSpec, left: Sequence[StateSpec], *, declared: DdlEffects)
         if old.kind is not new.kind or family(old) != family(new):
             continue
         if (old.layout, old.meaning) == (new.layout, new.meaning) and (
-            old.unmeasured_properties == new.unmeasured_properties
-            or aggregates(new)
-            or new.kind is StateKind.POSITIONS
-            or written
+            same_properties(old, new) or aggregates(new) or new.kind is StateKind.POSITIONS or written
         ):
             moved = old.id != new.id
             yield OperatorMigration(RestoreEffect.MOVED if moved else RestoreEffect.RIGHT, old, new, _EQUAL)

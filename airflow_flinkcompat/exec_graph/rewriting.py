@@ -26,21 +26,26 @@ class StateRewrite:
 
     @property
     def new_fields(self) -> Iterator[StateField]:
-        """The fields of the new state without an old value."""
-        return (self.new.row[place] for place, source in enumerate(self.fields) if source is None)
+        """The fields of the new state without an old value, except constants that are added to whole old rows."""
+        fields = (self.new.row[place] for place, source in enumerate(self.fields) if source is None)
+        whole = self.old is not None and self.used == {*self.old.row}
+        return (field for field in fields if not (whole and field.begins is None and field.constant is not None))
 
     @property
     def used(self) -> frozenset[StateField]:
         """The fields of the old state that the new state reuses."""
         fields = self.old.row if self.old is not None else ()
-        return frozenset(fields[place] for place in self.fields if place is not None)
+        spreads = (spread_places(field, fields) for field in self.new.row) if fields else ()
+        places = {*self.fields, *(place for found in spreads if found for place in found)} - {None}
+        return frozenset(fields[place] for place in places if place is not None)
 
     @property
     def dropped_fields(self) -> Iterator[StateField]:
-        """The fields of the old state that the new state does not reuse, except hidden fields."""
+        """The fields of the old state whose content the new state does not reuse, except hidden fields."""
         fields = self.old.row if self.old is not None else ()
         used = self.used
-        return (field for field in fields if field not in used and not field.hidden)
+        contents = {_content(field) for field in used} - {None}
+        return (field for field in fields if not (field in used or field.hidden or _content(field) in contents))
 
     @property
     def adds_counts(self) -> bool:
@@ -101,7 +106,7 @@ def as_it_is(new: NamedState, old: NamedState | None) -> StateRewrite:
 
 _SIZED = re.compile(r"(?P<name>\w+)(?:\((?P<size>\d+)(?:, (?P<scale>\d+))?\))?(?P<end>(?: NOT NULL)?)")
 _INTEGERS = ("TINYINT", "SMALLINT", "INT", "BIGINT")
-_GROWING = frozenset({"VARCHAR", "VARBINARY", "DECIMAL"})
+_GROWING = frozenset({"VARCHAR", "VARBINARY", "DECIMAL", "TIME"})
 """Types whose values stay the same when the length or precision grows."""
 
 
@@ -111,6 +116,8 @@ def source_of(field: StateField, old: Sequence[StateField]) -> int | None:
     if same is None:
         alike = (place for place, each in enumerate(old) if each.meaning == field.meaning)
         same = next((place for place in alike if widens(old[place].type, field.type)), None)
+    if same is None and (spread := spread_places(field, old)):
+        return spread[0]
     if same is not None or _content(field) is None:
         return same
     holding = (each for each in enumerate(old) if _content(each[1]) == _content(field) and each[1].type == field.type)
@@ -151,6 +158,28 @@ def widens(old: str, new: str) -> bool:
         return _INTEGERS.index(names[0]) <= _INTEGERS.index(names[1])
     sized = names[0] == names[1] and names[0] in _GROWING and before["scale"] == after["scale"]
     return sized and int(before["size"] or 0) <= int(after["size"] or 0)
+
+
+_SUMMED_EXACTLY = frozenset({"BIGINT", "DOUBLE"})
+"""Types of sums from which a spread is computed. Squares of narrower integers may have overflowed."""
+
+
+def spread_places(field: StateField, old: Sequence[StateField]) -> tuple[int, int, int] | None:
+    """The positions of the sum of squares, the sum and the count from which a spread is computed.
+
+    Flink 2.3 stores number, mean and spread for STDDEV and VAR functions; earlier versions store the three others.
+    """
+    meaning = field.meaning
+    if not isinstance(meaning, CallPart) or meaning.part != "spread":
+        return None
+    parts = [(place, each, each.meaning) for place, each in enumerate(old) if isinstance(each.meaning, CallPart)]
+    squares = [place for place, each, of in parts if of.part == "sum" and of.square_of == meaning.over]
+    sums = [place for place, each, of in parts if of.part == "sum" and of.over == meaning.over]
+    counts = [place for place, each, of in parts if of.part == "count" and of.over == meaning.over]
+    if not (squares and sums and counts):
+        return None
+    types = {nullable(old[place].type) for place in (squares[0], sums[0])}
+    return (squares[0], sums[0], counts[0]) if len(types) == 1 and types <= _SUMMED_EXACTLY else None
 
 
 def count_position(field: StateField, fields: Sequence[StateField]) -> int | None:

@@ -94,6 +94,9 @@ _COLUMNS = frozenset(("aggregates", "stored columns"))
 def _output_columns(
     node: ExecNode, inputs: Sequence[ColumnMeanings], facets: Facets, symbols: Symbols
 ) -> ColumnMeanings:
+    if node.kind is ExecKind.CHANGELOG_NORMALIZE and not node.config.get("filterCondition"):
+        rows = symbols.normalized(inputs[0].rows, rows_meaning(node.kind, facets, symbols, _COLUMNS))
+        return replace(inputs[0], names=node.names, types=node.types, rows=rows)
     if Trait.AGGREGATES in node.kind.traits:
         op = rows_meaning("aggregate", facets, symbols, _COLUMNS)
         keys, calls = facets[MEANING, "keys"], facets[MEANING, "aggregates"]

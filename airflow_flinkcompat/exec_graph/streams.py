@@ -23,7 +23,7 @@ UNMEANT = frozenset(("inputProperties", "localAggInputRowType", "namedWindowProp
 """Configuration fields that repeat the input, or describe output that is not stored."""
 ASIDE = frozenset(("configuration", "state", "generateUpdateBefore"))
 """Configuration fields for settings, time to live and emission, which this module does not compare."""
-_SAME_ROWS = ASIDE | {"argument types"}
+_SAME_ROWS = ASIDE | {"argument types", "unboundedOverVersion"}
 """Facets that do not change the output rows."""
 
 

@@ -134,6 +134,32 @@ class Symbols:
                 return self.of("filtered", below, earlier | conditions)
         return self.of("filtered", rows, conditions) if conditions else rows
 
+    def normalized(self, rows: Symbol, operator: Symbol) -> Symbol:
+        """The rows with complete updates and deletions, without repeated rows."""
+        return self.of("normalized", rows, operator)
+
+    def before_normalization(self, rows: Symbol) -> Symbol:
+        """The rows of the source, if a ChangelogNormalize completes them."""
+        match self._values[rows]:
+            case ("normalized", int(below), _):
+                return below
+        return rows
+
+    def root(self, value: Symbol) -> Symbol | None:
+        """The expression that a product multiplies by itself; None for other expressions."""
+        match self._values[value]:
+            case ("call", "$*$1", ((int(one), str()), (int(other), str())), *_) if one == other:
+                return one
+        return None
+
+    def integer(self, value: Symbol) -> int | None:
+        """The value of an integer literal; None for other expressions."""
+        match self._values[value]:
+            case ("literal", str() as written, str() as kind, *_) if kind in _INTEGERS:
+                found = json.loads(written)
+                return found if isinstance(found, int) else None
+        return None
+
     def narrowed(self, rows: Symbol, below: Symbol) -> frozenset[Symbol] | None:
         """The conditions that reduce ``below`` to ``rows``; None if no filter relates them."""
         match self._values[rows], self._values[below]:

@@ -347,12 +347,15 @@ def _command(java: Path, name: str, class_path: str, conf: Path, work_dir: Path)
 
 
 @contextlib.contextmanager
-def local_cluster(lookup: Lookup | None = None, extra_jars: Sequence[Path] = ()) -> Iterator[Cluster]:
+def local_cluster(
+    lookup: Lookup | None = None, extra_jars: Sequence[Path] = (), home: Path | None = None
+) -> Iterator[Cluster]:
     """A local Flink that plans scripts and runs jobs that belong to no deployment.
 
     Args:
         lookup: Returns the value of a placeholder. If None, no connections are known.
         extra_jars: Jars, such as connectors, that are added to the class path.
+        home: The folder of Flink. If None, the default folder is used.
 
     Yields: The target and its location, until the context ends.
 
@@ -361,7 +364,7 @@ def local_cluster(lookup: Lookup | None = None, extra_jars: Sequence[Path] = ())
     """
     with (
         tempfile.TemporaryDirectory(prefix="flinkcompat-cluster-") as folder,
-        LocalFlink(folder, extra_jars=extra_jars) as flink,
+        LocalFlink(folder, home=home, extra_jars=extra_jars) as flink,
     ):
         where = TargetLocation(DEFAULT, {"gateway": flink.gateway_url, "jobmanager": flink.jobmanager_url})
         with where.open(lookup) as target:

@@ -7,7 +7,7 @@ import struct
 from collections.abc import Sequence
 
 from airflow_flinkcompat.exec_graph.layout import Begins, CallPart, Merges, StateField
-from airflow_flinkcompat.exec_graph.rewriting import count_position, sum_changes
+from airflow_flinkcompat.exec_graph.rewriting import count_position, spread_places, sum_changes
 from airflow_flinkcompat.migration.uniting import (
     ADD_DECIMALS,
     ADD_INTEGERS,
@@ -28,6 +28,7 @@ from airflow_flinkcompat.savepoint.binary_row import (
     Field,
     FieldForm,
     field_form,
+    field_writer,
     null_bytes,
     zero,
 )
@@ -59,6 +60,8 @@ def begin(field: StateField) -> Field:
             return NULL
         case Begins.ZERO:
             return zero(field.type)
+        case None if field.constant is not None:
+            return field_writer(field.type)(field.constant)
         case Begins.EMPTY_VIEW:
             return EMPTY_VIEW
         case Begins.NO_SPREAD:
@@ -69,6 +72,8 @@ def begin(field: StateField) -> Field:
 def _converted(new: StateField, place: int, old: Sequence[StateField]) -> int | Converted:
     """Return the position of the old field that becomes a new field, or the conversion of the old field."""
     before, after = old[place].type, new.type
+    if (spread := spread_places(new, old)) is not None and place == spread[0]:
+        return Converted(place, spread=(spread[1], spread[2], real_size(before) > 0))
     if sum_changes(old[place], new):
         # A sum of no values is NULL in one job and 0 in the other.
         if isinstance(new.meaning, CallPart) and not new.meaning.null_at_first:

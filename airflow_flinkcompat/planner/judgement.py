@@ -41,10 +41,6 @@ class PlannerUnavailable(InputError):
         self.ground, self.doubt = ground, doubt
 
 
-class NoJob(InputError):
-    """Neither script of a change runs a job, as Flink's planner shows."""
-
-
 @dataclass(frozen=True)
 class DeployedJob:
     """Facts about the deployed job, from its cluster or its savepoint.
@@ -105,9 +101,6 @@ def judge(
     if not planned.prediction.refuses_script:
         _require_planned(new, planned.new)
     refusal = planned.old.refusal
-    scripts = (planned.old, planned.new)
-    if not planned.prediction.unproven and not any(each.jobs or each.refusal for each in scripts):
-        raise NoJob(f"{new.source}: contains no INSERT and no SELECT")
     if refusal is not None and refusal.conclusive:
         if new.upgrades(old):
             raise InputError(_not_deployed(old, refusal, planned.old.flink))
@@ -142,7 +135,7 @@ def plan_alone(side: Side, mode: PlannerMode = "auto", jars: Sequence[Path] = ()
 
 
 def compile_plans(old: Side, new: Side, jars: Sequence[Path] = (), job: DeployedJob | None = None) -> Plans:
-    """Compile every job of both sides with the planner for the version of the new side.
+    """Compile every job of each side with the planner for the version of that side.
 
     Pass the same side twice to compile a single script. Raises InputError if Flink refuses a script, if a jar is
     missing, or if the job's operators are not those of the old script. Raises PlannerUnavailable without a planner or
@@ -154,7 +147,7 @@ def compile_plans(old: Side, new: Side, jars: Sequence[Path] = (), job: Deployed
         old = new = _on_cluster(new, known)
     else:
         old, new = _on_cluster(old, known), _on_cluster(new, known)
-    before = _answer_to(lambda: _questions().plan_of_job(old, installation, known.operators))
+    before = _plan_of_old_side(old, known.operators, jars, other_version=old.version != new.version)
     if before is None:
         fault = _questions().OTHER_SETTINGS_OF_SCRIPT if old is new else _questions().OTHER_SETTINGS
         raise InputError(f"{old.source}: {fault}")
@@ -165,6 +158,19 @@ def compile_plans(old: Side, new: Side, jars: Sequence[Path] = (), job: Deployed
     if plans is None:
         raise InputError(f"{new.source}: Flink {after.flink} cannot compile a plan of it")
     return plans
+
+
+def _plan_of_old_side(
+    old: Side, operators: Collection[str], jars: Sequence[Path], *, other_version: bool
+) -> PlannedScript | None:
+    """The plan of the deployed script, without jars that only another version of Flink can load."""
+    found: PlannedScript | None = _answer_to(lambda: _questions().plan_of_job(old, _installed(old, jars), operators))
+    refused = found is not None and found.refusal is not None and not found.refusal.conclusive
+    if refused and other_version and jars:
+        alone = _plan_of_old_side(old, operators, (), other_version=False)
+        if alone is not None and alone.refusal is None and (operators or not alone.guessed):
+            return replace(alone, stand_ins={})
+    return found
 
 
 def without_notice(report: Report) -> tuple[Report, str]:

@@ -24,7 +24,11 @@ from airflow_flinkcompat.savepoint.compiled import (
     little32,
     numbers,
     put_little32,
+    put_real,
+    put_signed,
     readable,
+    real,
+    signed,
     writable,
 )
 
@@ -33,7 +37,9 @@ _INLINE, _TOP_BIT = 1 << 31, 0x80
 IN_WORD, BY_WORD = -1, 0
 ROOM = {FieldForm.WORD: IN_WORD, FieldForm.DECIMAL: DECIMAL_ROOM, FieldForm.TIMESTAMP: TIMESTAMP_ROOM}
 
-_COPIED, _NULL_REPLACED, _NULL_IF_ZERO, _WIDENED, _TO_DECIMAL = range(5)
+_COPIED, _NULL_REPLACED, _NULL_IF_ZERO, _WIDENED, _TO_DECIMAL, _SPREAD = range(6)
+_SPREAD_ROOM = 32
+"""Size of a row of three numbers."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +52,8 @@ class Converted:
         null_if_zero: Position of an old field in eight bytes; if it is 0, the new field is NULL.
         widened: Sizes in bytes of the old and the new integer; None if the integer keeps its size.
         to_decimal: True if a decimal of at most eighteen digits becomes a decimal of more digits.
+        spread: For a row of number, mean and spread that is computed from a sum of squares, the positions of the sum
+            and of the count, and True if the sums are DOUBLE values rather than BIGINT values.
     """
 
     source: int
@@ -53,6 +61,7 @@ class Converted:
     null_if_zero: int | None = None
     widened: tuple[int, int] | None = None
     to_decimal: bool = False
+    spread: tuple[int, int, bool] | None = None
 
 
 # A plan is a single list of numbers, because tuples of lists make a compiled loop slow. The plan contains a head, then
@@ -61,10 +70,11 @@ _STEP = 7
 _SOURCE, _CHANGE, _ARGUMENT, _SPACE, _NULL, _CONSTANT, _PART = range(_STEP)
 _FIELDS, _OLD_HEAD, OLD_END, _SIZED, _NEW_HEAD, NEW_END, _WHOLE, _STEPS = range(8)
 
-ROW_TOO_SHORT, FIELD_OUTSIDE = -1, -2
+ROW_TOO_SHORT, FIELD_OUTSIDE, OVERFLOWN = -1, -2, -3
 _ERRORS = {
     ROW_TOO_SHORT: "a row is too short for its fields",
     FIELD_OUTSIDE: "a field of a row begins or ends after the row",
+    OVERFLOWN: "a sum of squares is less than its values require: it exceeded BIGINT, and its results are wrong",
 }
 
 
@@ -123,7 +133,7 @@ def row_mapping(forms: Sequence[FieldForm], fields: Sequence[int | Field | Conve
         ]
         if constant is not None:
             constants += constant.word + (part or b"")
-        if space != IN_WORD or part is not None or code == _TO_DECIMAL:
+        if space != IN_WORD or part is not None or code in (_TO_DECIMAL, _SPREAD):
             variable.append(place)
             sources.append(change.source if change else -len(variable))
             in_order = in_order and code == _COPIED
@@ -134,7 +144,7 @@ def row_mapping(forms: Sequence[FieldForm], fields: Sequence[int | Field | Conve
     head = (
         len(fields), null_bytes(len(forms)), old_end, not parts, null_bytes(len(fields)), new_end, whole,
     )  # fmt: skip
-    growth = max(0, new_end - old_end) + len(constants) + DECIMAL_ROOM * len(fields)
+    growth = max(0, new_end - old_end) + len(constants) + _SPREAD_ROOM * len(fields)
     return RowMapping(
         numbers([*head, *steps, *variable]),
         readable(bytes(constants or 1)),
@@ -153,6 +163,9 @@ def _change(change: Converted | None) -> tuple[int, int]:
         return _NULL_IF_ZERO, change.null_if_zero
     if change.widened is not None:
         return _WIDENED, change.widened[0] << 4 | change.widened[1]
+    if change.spread is not None:
+        total, count, reals = change.spread
+        return _SPREAD, total << 17 | count << 1 | reals
     return (_TO_DECIMAL if change.to_decimal else _COPIED), 0
 
 
@@ -174,6 +187,8 @@ def map_row(
             begin = plan[step + _CONSTANT]
             copy(constants, begin, begin + 8, out, word)
             null = plan[step + _NULL] > 0
+        elif code == _SPREAD:
+            null = False  # Flink stores a row of zeros before the first value
         elif code == _NULL_IF_ZERO and _is_zero(source, at, old_words, plan[step + _ARGUMENT]):
             clear(out, word, word + 8)
             null = True
@@ -256,6 +271,11 @@ def _add_part(
         digits = _put_decimal(out, word, end)
         put_little32(out, word, digits)
         length = DECIMAL_ROOM
+    elif code == _SPREAD:
+        if not _put_spread(source, at + plan[_OLD_HEAD], old, plan[step + _ARGUMENT], out, end):
+            return OVERFLOWN
+        length = _SPREAD_ROOM
+        put_little32(out, word, length)
     else:
         return add_stored_part(source, at, size, out, to, end, word, plan[step + _SPACE])
     put_little32(out, word + 4, end - to)
@@ -291,6 +311,32 @@ def add_stored_part(
     copy(source, at + begin, at + begin + length, out, end)
     put_little32(out, word + 4, end - to)
     return end + length
+
+
+@compiled
+def _put_spread(source: memoryview, words: int, squares: int, argument: int, out: memoryview, to: int) -> bool:
+    """Write number, mean and spread of stored sums; False if the sums contradict each other."""
+    total = words + 8 * (argument >> 17)
+    count = signed(source, words + 8 * (argument >> 1 & 0xFFFF), 8)
+    clear(out, to, to + _SPREAD_ROOM)
+    put_signed(out, to + 8, 8, count)
+    if count == 0:
+        return True
+    if argument & 1:
+        summed = real(source, total, 8)
+        spread = real(source, words + 8 * squares, 8) - summed * summed / count
+        put_real(out, to + 16, 8, summed / count)
+        put_real(out, to + 24, 8, 0.0 if spread < 0.0 else spread)
+        return True
+    # Squares of large integers exceed the exact range of DOUBLE, so whole means are subtracted as integers.
+    whole = signed(source, total, 8)
+    mean = whole // count
+    rest = whole - mean * count
+    square = signed(source, words + 8 * squares, 8) - mean * (whole + rest)
+    spread = square - rest * (rest / count)
+    put_real(out, to + 16, 8, whole / count)
+    put_real(out, to + 24, 8, spread)
+    return spread >= 0.0
 
 
 @compiled

@@ -2,7 +2,7 @@
 
 * restores measured elsewhere that were refused or wrong, whose compiled plans
   (``dev/measure/measured.py``) say that a migration keeps something, over rows of ours
-* pairs of ``dev/measure/pairs`` that were refused or wrong on that line
+* pairs of ``dev/measure/pairs`` that were refused or wrong on that line, or for two lines of ``dev/measure/upgrades``
 * ``tests/fixtures/migrations.sql``, and ``dev/measure/migrations/*.sql`` in the form of ``dev/measure/pairs``
 * variants of these (``dev/measure/migrations/variants.toml``): other settings or rows for every pair that a pattern
   names
@@ -25,7 +25,7 @@ from airflow_flinkcompat.testing.fixture_cases import FixtureError
 from dev.measure import results
 from dev.measure.measured import AS_RUN, Restore, planned
 from dev.measure.measured import pairs as measured_pairs
-from dev.measure.pairs import Pair, Side, load_connector_pairs, load_pairs
+from dev.measure.pairs import UPGRADES, Pair, Side, load_connector_pairs, load_pairs
 from dev.measure.progress import HELD_BACK
 from dev.measure.savepoint_fixtures import load_changes
 
@@ -65,7 +65,9 @@ def load(line: str, only: str = "", old_line: str = "") -> list[Migrated]:
     """Changes to migrate on a line, or from ``old_line`` to it, by id. Raises FixtureError."""
     own = list(own_pairs(line))
     every = [*map(Migrated, own), *variants(own)]
-    if not old_line:
+    if old_line:
+        every += _not_taken(load_pairs(line, folder=UPGRADES), f"{old_line}-to-{line}", results.UPGRADE)
+    else:
         every += _not_taken(load_pairs(line), line, "flink")
     # Mix the kinds of changes, so that a run that ends early contains some of each.
     every.sort(key=lambda each: sha256(each.pair.id.encode()).digest())

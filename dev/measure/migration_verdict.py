@@ -34,6 +34,7 @@ from dev.measure.results import net, parts
 _NOTHING = frozenset({"null", "NULL", "", "None", "0"})
 """Printed form of a metric without rows."""
 _FILLER = "f"
+_ROUNDED = re.compile(r"-?\d+\.\d{13,}(?:E-?\d+)?")
 PRINTED = "Printed"
 """Name for the rows of a bare query."""
 
@@ -383,9 +384,9 @@ def _taken(values: Sequence[str], places: Iterable[int]) -> list[str]:
 
 
 def _read(row: str) -> tuple[str, list[str]]:
-    """The kind of a change and its values."""
+    """The kind of a change and its values, without the last digits of a DOUBLE, which depend on the order of sums."""
     _, kind, values = parts(row)
-    return kind, list(_values(values[1:-1]))
+    return kind, [_ROUNDED.sub(lambda match: f"{float(match[0]):.13g}", each) for each in _values(values[1:-1])]
 
 
 def _values(text: str) -> Iterator[str]:

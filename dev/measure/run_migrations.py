@@ -1,7 +1,7 @@
 """Migrate the state of changes on a real Flink; compare with runs from scratch.
 
 Each change: the old SQL runs over ``before.csv`` and is stopped with a canonical savepoint; the savepoint is rewritten
-for the new SQL as the plans that Flink compiles of both tell, read back, and the new SQL starts from it beside
+for the new SQL as the plans tell that the Flink of each side compiles, read back, and the new SQL starts from it beside
 ``after.csv``. Columns that the old SQL had too must equal those of the new SQL over all rows, others those of the new
 SQL over the rows after alone.
 
@@ -59,8 +59,8 @@ OUTCOMES = {
     NOT_WRITTEN: "the migration was promised, and then no savepoint was written or it did not pass reading back",
 }
 HOW = (
-    "As `pairs`; the savepoint is rewritten by what the plans tell that this Flink compiles of both sides, with "
-    "a template that it took of the new side. kept: what was promised; alone: what Flink made of the savepoint as it "
+    "As `pairs`; the savepoint is rewritten by what the plans tell that the Flink of each side compiles, with a "
+    "template that Flink took of the new side. kept: what was promised; alone: what Flink made of the savepoint as it "
     "was; restored_rows: what the new SQL printed from the rewritten savepoint, expected_rows: from scratch over all "
     "rows, both of the rows after the savepoint; printed_rows, before_rows: what the old SQL and the new one printed "
     "before it; alone_rows: from scratch over the rows after alone. keys: how many came out; told: whether rows of "
@@ -116,12 +116,19 @@ def judged_again(entry: results.Entry, version: str) -> results.Entry:
 
 
 def migrated(
-    bench: PairRunner, change: Migrated, taken: Callable[[Pair], Savepoint], versions: tuple[str, str]
+    bench: PairRunner,
+    change: Migrated,
+    taken: Callable[[Pair], Savepoint],
+    versions: tuple[str, str],
+    old_plan: str | None = None,
 ) -> Ending:
-    """Migrate the state of one change, between ``versions`` of Flink. Raises DeployError if this fails."""
+    """Migrate the state of one change, between ``versions`` of Flink. Raises DeployError if this fails.
+
+    ``old_plan`` is the compiled plan of the old side, if another Flink runs it.
+    """
     pair = change.pair
     old, new = bench.complete(pair.old), bench.complete(pair.new)
-    made, scripts = migration_of_plans(bench, old, new, versions)
+    made, scripts = migration_of_plans((old_plan or bench.compiled(old), bench.compiled(new)), (old, new), versions)
     states = {name: line.effect for line, name in zip(made.operators, _names(made), strict=True)}
     ending = Ending(pair, change.alone, NOT_MIGRATABLE, made.kept, states)
     if made.kept is MigrationExtent.NONE:
@@ -185,18 +192,18 @@ def lost_state(made: Migration) -> str:
 
 
 def migration_of_plans(
-    bench: PairRunner, old: Side, new: Side, versions: tuple[str, str]
+    plans: tuple[str, str], sides: tuple[Side, Side], versions: tuple[str, str]
 ) -> tuple[Migration, tuple[Script, Script]]:
-    """State kept by the plans that a Flink compiles of both sides, and the scripts. Raises MeasureError."""
+    """State kept by the compiled plans of both sides, and the scripts. Raises MeasureError."""
 
     def script(side: Side, name: str, version: str) -> Script:
         settings = {**AS_RUN, **dict(side.settings)}
         return Script(side.script, settings, engine="flink", engine_version=version, source=name)
 
-    scripts = script(old, "old.sql", versions[0]), script(new, "new.sql", versions[1])
+    scripts = script(sides[0], "old.sql", versions[0]), script(sides[1], "new.sql", versions[1])
     try:
-        plans = (read_plan(bench.compiled(old)),), (read_plan(bench.compiled(new)),)
-        (made,) = migrations(*scripts, plans)
+        old, new = map(read_plan, plans)
+        (made,) = migrations(*scripts, ((old,), (new,)))
     except InputError as error:
         raise MeasureError(str(error)) from None
     return made, scripts
@@ -297,10 +304,12 @@ def _run(options: argparse.Namespace) -> tuple[Path, list[str]]:
     folder = CACHE / f"migrating-{lines}"
     shutil.rmtree(folder, ignore_errors=True)
     failures: list[str] = []
+    old_plans: dict[str, str] = {}
     pairs = [each.pair for each in wanted.values()]
     with ExitStack() as stack:
         if options.flink_old:
             with bench_of(options.flink_old, folder / "old") as bench:
+                old_plans = {pair.id: bench.compiled(bench.complete(pair.old)) for pair in pairs}
                 twice = [*pairs, *(replace(pair, id=f"{pair.id} migrated") for pair in pairs)]
                 savepoints, failures = bench.take(twice, options.threads, say)
             pairs = [pair for pair in pairs if f"{pair.id} migrated" in savepoints and pair.id in savepoints]
@@ -318,7 +327,12 @@ def _run(options: argparse.Namespace) -> tuple[Path, list[str]]:
 
         late = deadline(options.minutes)  # of the runs: what starts on a busy machine may take as long
         failures += bench.measure(
-            pairs, options.threads, say, late, add, lambda pair: migrated(bench, wanted[pair.id], taken, versions)
+            pairs,
+            options.threads,
+            say,
+            late,
+            add,
+            lambda pair: migrated(bench, wanted[pair.id], taken, versions, old_plans.get(pair.id)),
         )
     return path, failures
 

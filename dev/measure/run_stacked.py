@@ -88,7 +88,9 @@ class _Bench:
     def run(self, pair: Pair) -> Stacked:
         """Migrate one pair both ways. Raises MeasureError or another DeployError where it cannot be run."""
         old, new = self.flink.complete(pair.old), self.flink.complete(pair.new)
-        made, _ = migration_of_plans(self.flink, old, new, (self.version, self.version))
+        made, _ = migration_of_plans(
+            (self.flink.compiled(old), self.flink.compiled(new)), (old, new), (self.version, self.version)
+        )
         savepoint = self.flink.taken(pair)
         scripts = [self._script(side, savepoint) for side in (old, new)]
         alone = self._ended(new, savepoint, made, None)

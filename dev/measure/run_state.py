@@ -85,7 +85,7 @@ class Ending:
 def measured(bench: PairRunner, job: StateJob, version: str) -> Ending:
     """Run a job up to its savepoint, and compare the tables. Raises DeployError if this fails."""
     side = bench.complete(job.side)
-    made, _ = migration_of_plans(bench, side, side, (version, version))
+    made, _ = migration_of_plans((bench.compiled(side),) * 2, (side, side), (version, version))
     specs = [line.old for line in made.operators if line.old is not None]
     savepoint = bench.savepoint(side, {feed.rows for feeds in tables_read(side.script).values() for feed in feeds})
     match job.compared:

@@ -3,9 +3,11 @@
 Each job runs as :mod:`dev.measure.public_jobs` adapts it: on the old line over the first rows, then a canonical
 savepoint, then on the new line from it, without ``allowNonRestoredState``, each with the connectors' jars of its line.
 Rows are compared with those of the new line from scratch. A script that the new line refuses runs again with the edits
-of ``flinkcompat upgrade``. The verdict is that of ``flinkcompat audit`` with the planners of both lines.
+of ``flinkcompat upgrade``. The verdict is that of ``flinkcompat audit`` with the planners of both lines. If the new
+line refuses or loses the state, the savepoint is migrated: by the plan of each line, with a template of the new
+line. ``--refused`` runs only jobs with such a verdict.
 
-Exit status: 0 no job with verdict compatible was refused or wrong, 1 one was, 2 it could not be run.
+Exit status: 0 no job with verdict compatible and no migrated job was refused or wrong, 1 one was, 2 not run.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import argparse
 import re
 import shutil
 import sys
+import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
@@ -23,10 +26,13 @@ from pathlib import Path
 from airflow_flinkcompat.compat import InputError, check
 from airflow_flinkcompat.compat import Side as JobSide
 from airflow_flinkcompat.deploy import DeployError
+from airflow_flinkcompat.exec_graph.migration import MigrationExtent
 from airflow_flinkcompat.fleet.audit.judging import audit_pair
 from airflow_flinkcompat.fleet.audit.values import AuditPair, AuditResult, AuditRow
 from airflow_flinkcompat.fleet.upgrades import upgrades
+from airflow_flinkcompat.migration import MigrationVerificationFailed, NotMigratable, migrate_savepoint
 from airflow_flinkcompat.model import JobSpec
+from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
 from airflow_flinkcompat.sql import ScriptError
 from dev.measure import corpus, results, services
 from dev.measure.corpus_restores import NOT_RUN, SCRIPTS, UNCOMPARED, Restored, known_tables, restore
@@ -34,6 +40,7 @@ from dev.measure.pair_runner import PairRunner
 from dev.measure.pairs import CACHE, Pair, Side
 from dev.measure.progress import GENERATED
 from dev.measure.public_jobs import NotRunnable, PublicJob
+from dev.measure.run_migrations import lost_state, migration_of_plans
 from dev.measure.running import add_arguments, bench_of, deadline, say
 from dev.tools import publish
 
@@ -41,8 +48,12 @@ _KINDS = ("job", "job-query", "dml-only", "query-only")
 """Kinds of scripts in the corpus that hold a whole job, perhaps over tables of their repository."""
 _HEAD = (
     *("id", "script", "stateful operators", "replaced connectors"),
-    *("edits", "verdict", "restore", "rows compared", "agreement"),
+    *("edits", "verdict", "restore", "rows compared", "agreement", "migrated"),
 )
+_NOT_WRITTEN = "not written"
+"""Outcome of a migration that the plans promise, if no savepoint was written."""
+_READ = ("right", "unknown")
+"""Effects of an upgrade on an operator that neither refuse nor lose its state."""
 _CONSEQUENCES = {key: value.value for key, value in results.EXPECTED_CONSEQUENCE.items()} | {
     results.NOT_PLANNED: results.EXPECTED_CONSEQUENCE[results.REFUSED_AT_SUBMIT].value
 }
@@ -57,6 +68,9 @@ class Upgraded:
     consequence: str = ""
     cause: str = ""
     edits: str = ""
+    refused: str = ""
+    kept: str = ""
+    migrated: Restored | None = None
 
     @property
     def agreement(self) -> str:
@@ -109,8 +123,8 @@ def _texts(folder: Path) -> Iterator[tuple[str, str, str, str]]:
 class Upgrades:
     """Upgrades of jobs from one running Flink to another."""
 
-    def __init__(self, old: PairRunner, new: PairRunner, lines: tuple[str, str]) -> None:
-        self._old, self._new, self._lines = old, new, lines
+    def __init__(self, old: PairRunner, new: PairRunner, lines: tuple[str, str], *, refused: bool) -> None:
+        self._old, self._new, self._lines, self._refused = old, new, lines, refused
 
     def of(self, change: Restored, job: PublicJob, script: str) -> Iterator[Upgraded]:
         """The results of a job: as it is, and with edits if the new line asks for some."""
@@ -118,13 +132,17 @@ class Upgrades:
         side = self._old.complete(Side(script, database=job.database()))
         asked = self._asked(change.id, side)
         row = audit_pair(asked)
-        yield self._judged(change, row, Pair(change.id, "public", "", side, side))
+        if self._wanted(row):
+            yield self._judged(change, row, Pair(change.id, "public", "", side, side))
         for upgrade in upgrades((asked,)):
-            if upgrade.edited is not None and upgrade.edited.edits:
+            if upgrade.edited is not None and upgrade.edited.edits and self._wanted(upgrade.row):
                 new = replace(side, script=upgrade.edited.job.script)
                 edits = "; ".join(each.new.strip() for each in upgrade.edited.edits)
                 found = self._judged(change, upgrade.row, Pair(change.id, "public", "", side, new))
                 yield replace(found, edits=edits)
+
+    def _wanted(self, row: AuditRow) -> bool:
+        return not self._refused or row.result is AuditResult.INCOMPATIBLE
 
     def _asked(self, name: str, side: Side) -> AuditPair:
         settings = {**results.SETTINGS, **dict(side.settings)}
@@ -133,17 +151,37 @@ class Upgrades:
 
     def _judged(self, change: Restored, row: AuditRow, pair: Pair) -> Upgraded:
         cause = row.causes[0] if row.causes else None
+        refused = ", ".join(dict.fromkeys(each.operator for each in row.operators if each.effect not in _READ))
         verdict = row.result.value, cause.consequence if cause else "", cause.message if cause else ""
         try:
-            return Upgraded(restore(self._new, change, pair, self._old.taken(pair)), *verdict)
+            found = Upgraded(restore(self._new, change, pair, self._old.taken(pair)), *verdict, refused=refused)
+            if found.restored.outcome in (results.RIGHT, UNCOMPARED, results.NOT_PLANNED):
+                return found
+            return self._migrated(found, change, replace(pair, id=f"{pair.id} migrated"))
         except DeployError as error:
             return Upgraded(replace(change, fault=str(error).partition("\n")[0][:300]), *verdict)
+
+    def _migrated(self, found: Upgraded, change: Restored, pair: Pair) -> Upgraded:
+        """The result with a migrated savepoint. Raises DeployError."""
+        sides = self._old.complete(pair.old), self._new.complete(pair.new)
+        made, _ = migration_of_plans((self._old.compiled(sides[0]), self._new.compiled(sides[1])), sides, self._lines)
+        if made.kept is MigrationExtent.NONE:
+            return replace(found, kept=made.kept, migrated=replace(change, fault=lost_state(made)))
+        savepoint = self._old.taken(pair)
+        target = f"{savepoint.folder}/migrated"
+        try:
+            migrate_savepoint(savepoint.path, self._new.template(sides[1]), target, made, int(time.time() * 1000))
+        except (DeployError, NotMigratable, MigrationVerificationFailed, SavepointUnreadable) as error:
+            return replace(found, kept=made.kept, migrated=replace(change, fault=f"{type(error).__name__}: {error}"))
+        restored = restore(self._new, change, pair, replace(savepoint, path=f"file:{target}"))
+        return replace(found, kept=made.kept, migrated=restored)
 
 
 def table(found: Iterator[Upgraded]) -> Iterator[str]:
     """The results as Markdown, a line as soon as it is measured."""
     yield from corpus.table(_HEAD, ())
     ran: list[Upgraded] = []
+    migrated: list[tuple[str, str]] = []
     faults: list[str] = []
     for each in found:
         of = each.restored
@@ -156,11 +194,24 @@ def table(found: Iterator[Upgraded]) -> Iterator[str]:
             faults.append(f"* {of.id}: {each.verdict}, {each.cause}; {of.outcome} {of.fault}")
         verdict = f"{each.verdict}, {each.consequence}" if each.consequence else each.verdict
         job = of.id, of.origin, of.operators, of.replaced
-        cells = *job, each.edits, verdict, of.outcome, of.compared, each.agreement
+        state = ""
+        if each.migrated is not None:
+            rows = each.migrated
+            outcome = _NOT_WRITTEN if rows.outcome == NOT_RUN else rows.outcome
+            state = each.kept if each.kept == MigrationExtent.NONE else f"{each.kept}, {outcome}"
+            migrated.append((each.refused, state))
+            state += f", {rows.compared} rows" if rows.compared else ""
+            if rows.fault:
+                faults.append(f"* {of.id} migrated: {rows.fault}")
+        cells = *job, each.edits, verdict, of.outcome, of.compared, each.agreement, state
         yield f"| {' | '.join(map(str, cells))} |"
     yield ""
     yield f"{len(ran)} restores: " + ", ".join(f"{n} {of}" for of, n in Counter(e.agreement for e in ran).most_common())
     yield ""
+    if migrated:
+        counts = ((*of, number) for of, number in sorted(Counter(migrated).items()))
+        yield from corpus.table(("state that is refused or lost", "migrated", "restores"), counts)
+        yield ""
     yield from faults
 
 
@@ -169,6 +220,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add_arguments(parser)
     parser.set_defaults(flink_old="1.20", threads=1)
     parser.add_argument("corpus", type=Path, help="the folder of the corpus")
+    parser.add_argument("--refused", action="store_true", help="only jobs whose state the new line refuses or loses")
     parser.add_argument("--write", type=Path, metavar="FILE", help="write the result into a file, too")
     options = parser.parse_args(arguments)
     found: list[Upgraded] = []
@@ -177,7 +229,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (DeployError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    return int(any(each.agreement == "FALSE COMPATIBLE" and each.restored.outcome != NOT_RUN for each in found))
+    return int(any(map(_is_wrong, found)))
+
+
+def _is_wrong(each: Upgraded) -> bool:
+    """True if a restore that should be right was not, with or without a migration."""
+    wrong = each.migrated is not None and each.migrated.outcome not in (results.RIGHT, UNCOMPARED, NOT_RUN)
+    return wrong or (each.agreement == "FALSE COMPATIBLE" and each.restored.outcome != NOT_RUN)
 
 
 def _run(options: argparse.Namespace, found: list[Upgraded]) -> Iterator[Upgraded]:
@@ -190,7 +248,7 @@ def _run(options: argparse.Namespace, found: list[Upgraded]) -> Iterator[Upgrade
     with ExitStack() as stack:
         servers = stack.enter_context(services.services(folder / "services"))
         old, new = (stack.enter_context(bench_of(x, folder / x, services.jars(x), servers)) for x in lines)
-        upgrading = Upgrades(old, new, lines)
+        upgrading = Upgrades(old, new, lines, refused=options.refused)
         for change, job, script in drawn:
             if late():
                 return

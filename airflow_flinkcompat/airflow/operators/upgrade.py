@@ -152,10 +152,11 @@ class FlinkUpgradeAuditOperator(BaseOperator, SkipMixin):
     """Judge all deployed jobs on the next Flink line, and skip the jobs that do not move in this run.
 
     The task compares the deployed version of each job, on the present line, with its script on the next line. A job
-    may move if it is compatible, or if waivers cover all other findings. The return value contains a decision for each
-    deployment: ``moves``, ``waits`` (for a later wave), ``moved`` (the next line already runs the job), or ``held``. A
-    run with the conf ``{"move": ["orders"]}`` does not hold back ``orders``; the job's own check and approval then
-    decide. A run that moves jobs back (``{"back": ["orders"]}``) holds all jobs.
+    may move if it is compatible, if waivers cover all other findings, or if it has ``migrate`` and a migration keeps
+    all of its state. The return value contains a decision for each deployment: ``moves``, ``waits`` (for a later
+    wave), ``moved`` (the next line already runs the job), or ``held``. A run with the conf ``{"move": ["orders"]}``
+    does not hold back ``orders``; the job's own check and approval then decide. A run that moves jobs back
+    (``{"back": ["orders"]}``) holds all jobs.
 
     Args:
         project: Path of the project file.
@@ -234,8 +235,7 @@ class FlinkUpgradeAuditOperator(BaseOperator, SkipMixin):
             if not hook.has_former:
                 raise AirflowFailException(
                     f"connection {conn_id!r} does not know from where jobs move: set former_conn_id in its extra to "
-                    "the connection of the present cluster, or on Kubernetes former_manifest, on AWS "
-                    "former_runtime_environment, on Realtime Compute former_engine_version"
+                    "the connection of the present cluster (on Kubernetes, former_manifest to the present manifest)"
                 )
 
     def _decided(self, deployment: Deployment, project: ProjectFile, asked: Sequence[str]) -> MoveDecision:
@@ -255,6 +255,8 @@ class FlinkUpgradeAuditOperator(BaseOperator, SkipMixin):
             risk = Risk.LOW if changed else Risk.NONE
         elif row.gate == "compatible":
             risk, words = Risk.HIGH, f"{row.result}, but all findings are waived: {words}"
+        elif str(row.kept) == "whole" and deployment.migrate is not None:
+            risk, words = Risk.HIGH, f"{row.result}, but moves with migrated state: {words}"
         elif name in asked:
             risk, words = Risk.HIGH, f"{row.result}, but moves at the request of this run: {words}"
         else:

@@ -194,7 +194,7 @@ def _if_migrated(report: Report, known: ReportContext) -> str:
         return ""
     operators = report.migration.operators
     empty = [_with_numbers(each) for each in operators if each.effect is RestoreEffect.EMPTY]
-    dropped = [_with_numbers(each) for each in operators if each.effect is RestoreEffect.DROPPED]
+    dropped = [_with_numbers(each) for each in operators if each.effect is RestoreEffect.DROPPED and each.loses]
     parts = (
         ("kept", [name for each in operators for name in each.keeps]),
         ("computed from history", [name for each in operators for name in each.computed]),

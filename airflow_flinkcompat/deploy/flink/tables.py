@@ -212,10 +212,13 @@ class Substitutes:
         """Shadow every sink, and sources that need private options; ``empty``: sources skip existing rows.
 
         If ``rows`` is a folder (URI), the sinks write all changes into it, and the sources end at the positions in the
-        job's savepoint. Otherwise the sinks discard their rows. Raises CannotRehearse.
+        job's savepoint. Otherwise the sinks discard their rows. A ``print`` sink without rows stays, because Flink
+        plans other operators before its stand-in. Raises CannotRehearse.
         """
         for number, path in enumerate(tables.sinks):
             declared = self._declaration(path)
+            if empty and options_of(declared).get("connector") in _SINK_CONNECTORS_OF_ROWS:
+                continue
             temporary = bool(declared.args.get("temporary"))
             options = DISCARD if rows is None else {**_CHANGES, "path": f"{rows}/{number}"}
             with _as_cannot_rehearse():

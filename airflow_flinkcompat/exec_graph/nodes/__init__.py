@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from airflow_flinkcompat.exec_graph.exec_node import ExecNode
 from airflow_flinkcompat.exec_graph.kinds import ExecKind, Trait
-from airflow_flinkcompat.exec_graph.layout import NamedState, StateLayout, Unknown
+from airflow_flinkcompat.exec_graph.layout import NamedState, StateField, StateLayout, Unknown
 from airflow_flinkcompat.exec_graph.lowering import NodeFamily
 from airflow_flinkcompat.exec_graph.nodes import (
     aggregate,
@@ -66,7 +66,7 @@ def layout(node: ExecNode, inputs: Sequence[ColumnMeanings], symbols: Symbols) -
     made = family.layout(node, inputs, symbols)
     if isinstance(made, Unknown):
         return made.at(node.description)
-    return made and _with_time_to_live(node, made)
+    return made and _with_constants(_with_time_to_live(node, made), symbols)
 
 
 def _keeps_nothing_by_key(node: ExecNode) -> bool:
@@ -85,6 +85,22 @@ def _with_time_to_live(node: ExecNode, made: StateLayout) -> StateLayout:
     of = expires if len(expires) == len(made.states) else [expires[0]] * len(made.states)
     states = (_expiring(state) if lives else state for state, lives in zip(made.states, of, strict=True))
     return replace(made, states=tuple(states))
+
+
+def _with_constants(made: StateLayout, symbols: Symbols) -> StateLayout:
+    """Add their value to the columns of stored rows that the query computes as a constant."""
+
+    def known(field: StateField) -> StateField:
+        value = symbols.integer(field.meaning) if isinstance(field.meaning, int) else None
+        return field if value is None else replace(field, constant=value)
+
+    return replace(
+        made,
+        states=tuple(
+            replace(state, value=replace(state.value, fields=tuple(map(known, state.value.fields))))
+            for state in made.states
+        ),
+    )
 
 
 def _expiring(state: NamedState) -> NamedState:

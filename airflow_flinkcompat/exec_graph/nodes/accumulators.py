@@ -16,6 +16,7 @@ from airflow_flinkcompat.exec_graph.layout import (
     StateField,
     Stored,
     Unknown,
+    call_parts,
     nullable,
     stored_type,
 )
@@ -243,6 +244,7 @@ class PlannedCall:
         value_words: The name of the first argument column, for messages.
         sources: The columns from which the call is computed, if known.
         hidden: True if Flink adds the call to the calls of the script.
+        square_of: For a call over the squares of an expression, the call's input without the squaring; else None.
     """
 
     function: str
@@ -255,6 +257,7 @@ class PlannedCall:
     value_words: str = ""
     sources: frozenset[Hashable] = frozenset()
     hidden: bool = False
+    square_of: Hashable = None
 
 
 def accumulated(
@@ -289,7 +292,7 @@ def _call_fields(made: Accumulator, call: PlannedCall) -> Iterator[StateField]:
         if first is Begins.NULL and nullable(call.result) != call.result:
             first = None  # a NOT NULL result cannot begin as NULL
         merged = merges(call.function, part, type, call.distinct is not None)
-        meaning = CallPart(call.function, call.over, part)
+        meaning = CallPart(call.function, call.over, part, call.square_of)
         yield StateField(type, meaning, call.words, first, merged, call.sources, call.hidden)
 
 
@@ -316,12 +319,12 @@ def compiled_calls(
     made = []
     for call, retracts in zip(calls, retracting, strict=True):
         places = [place for place in call["argList"] if place < len(read.types)]
-        function = call_function(call)
+        function, over = call_function(call), call_over(call, read, symbols)
         of = [place for place in (*call["argList"], call.get("filterArg", -1)) if place >= 0]
         made.append(
             PlannedCall(
                 function,
-                call_over(call, read, symbols),
+                over,
                 call_words(function, call, read),
                 stored_type(call.get("type", "BIGINT")),
                 stored_type(read.types[places[0]]) if places else "",
@@ -330,9 +333,20 @@ def compiled_calls(
                 read.names[places[0]] if places else "",
                 frozenset().union(*(symbols.columns_of(read.at(place)) for place in of)),
                 call is _HIDDEN_COUNTER,
+                _without_square(over, symbols),
             )
         )
     return made
+
+
+def _without_square(over: Hashable, symbols: Symbols) -> Hashable:
+    """The input of a call without the squaring of its only argument; None if the argument is no square."""
+    arguments, _, _ = call_parts(over)
+    root = symbols.root(arguments[0]) if len(arguments) == 1 and isinstance(arguments[0], int) else None
+    if root is None:
+        return None
+    assert isinstance(over, tuple)
+    return tuple((name, (root,)) if name == "argList" else (name, part) for name, part in over)
 
 
 def call_over(call: Mapping[str, Any], read: ColumnMeanings, symbols: Symbols) -> Any:

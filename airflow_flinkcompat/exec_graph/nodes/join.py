@@ -21,6 +21,7 @@ from airflow_flinkcompat.exec_graph.layout import (
     nullable,
 )
 from airflow_flinkcompat.exec_graph.lowering import LIVES, Lowered, NodeFamily, require_certain_columns, stored_columns
+from airflow_flinkcompat.exec_graph.model import Facets
 from airflow_flinkcompat.exec_graph.nodes.kept_rows import kept_row_facets, row_states
 from airflow_flinkcompat.exec_graph.symbols import ColumnMeanings, Symbols, columns, row
 from airflow_flinkcompat.plan.expressions import Expression
@@ -205,6 +206,13 @@ def interval_join_layout(node: ExecNode, inputs: Sequence[ColumnMeanings], symbo
     return StateLayout(key, states, "user-timers", carried_only=not bounds.get("isEventTime"))
 
 
+def temporal_join_facets(node: ExecNode, inputs: Sequence[ColumnMeanings], symbols: Symbols) -> Facets:
+    """The facets of a temporal join, which stores the latest change at each time, normalized or not."""
+    left, *right = inputs
+    versions = (replace(each, rows=symbols.before_normalization(each.rows)) for each in right)
+    return kept_row_facets(node, (left, *versions), symbols)
+
+
 def temporal_join_layout(node: ExecNode, inputs: Sequence[ColumnMeanings], symbols: Symbols) -> StateLayout | Unknown:
     """The layout of an event-time temporal join: rows that wait for a watermark, and versions."""
     left, right = inputs
@@ -227,5 +235,5 @@ FAMILIES = (
     NodeFamily((ExecKind.WINDOW_JOIN,), kept_row_facets, window_join_layout, row_states, lower_join),
     NodeFamily((ExecKind.MULTI_JOIN,), kept_row_facets, multi_join_layout),
     NodeFamily((ExecKind.INTERVAL_JOIN,), kept_row_facets, interval_join_layout, row_states, lower_join),
-    NodeFamily((ExecKind.TEMPORAL_JOIN,), kept_row_facets, temporal_join_layout, row_states),
+    NodeFamily((ExecKind.TEMPORAL_JOIN,), temporal_join_facets, temporal_join_layout, row_states),
 )

@@ -24,17 +24,7 @@ class Result:
     wrong: str = ""
 
 
-_COLUMNS = ("Scenario", "Fault", "What the retry came to", "Seconds")
-
-
-def write(
-    name: str,
-    title: str,
-    results: Sequence[Result],
-    notes: Sequence[str] = (),
-    left: int = 0,
-    columns: Sequence[str] = _COLUMNS,
-) -> None:
+def write(name: str, title: str, results: Sequence[Result], notes: Sequence[str] = (), left: int = 0) -> None:
     """The results of a matrix, as ``NAME-DATE.json`` and ``.md``; ``left`` cases of it were not run (yet)."""
     today = datetime.now(UTC).date().isoformat()
     rows = [asdict(result) for result in results]
@@ -43,7 +33,7 @@ def write(
     lines = [f"# {title}, {today}", "", *notes, ""]
     missing = f" At least {left} more cases were not run: the run was cut." if left else ""
     lines += [f"{len(results)} cases, {len(wrong)} of them wrong.{missing}{_commit()}", ""]
-    lines += [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
+    lines += ["| Scenario | Fault | What the retry came to | Seconds |", "|---|---|---|---|"]
     for result in results:
         outcome = f"**{result.wrong}**" if result.wrong else result.outcome
         fault, outcome = (text.replace("|", "\\|").replace("\n", " ") for text in (result.fault, outcome))

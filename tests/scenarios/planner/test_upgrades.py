@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_flinkcompat.compat import Consequence, Outcome, Report, Side
+from airflow_flinkcompat.exec_graph.migration import MigrationExtent
 from airflow_flinkcompat.model import InputError
 from airflow_flinkcompat.planner.judgement import judge
 from dev.measure.measured import RIGHT, Restore, connectors
@@ -18,6 +19,11 @@ CREATE TABLE orders (k STRING, v BIGINT, d DOUBLE, t TIMESTAMP(3), p AS PROCTIME
 CREATE TABLE totals (k STRING, x DOUBLE) WITH ('connector' = 'print');
 CREATE TABLE kept (k STRING, x DOUBLE, PRIMARY KEY (k) NOT ENFORCED) WITH (
   'connector' = 'jdbc', 'url' = 'jdbc:postgresql://h/d', 'table-name' = 'kept');
+CREATE TABLE rates (k STRING, v BIGINT, t TIMESTAMP(3), WATERMARK FOR t AS t, PRIMARY KEY (k) NOT ENFORCED) WITH (
+  'connector' = 'upsert-kafka', 'topic' = 'r', 'properties.bootstrap.servers' = 'b:1', 'key.format' = 'json',
+  'value.format' = 'json');
+CREATE TABLE calls (k STRING, clock TIME(3)) WITH (
+  'connector' = 'kafka', 'topic' = 'c', 'properties.bootstrap.servers' = 'b:1', 'format' = 'json');
 """
 UPGRADES = [
     pair for pair in connectors() if pair.old_version and pair.is_unchanged and not pair.id.startswith("up-lookup")
@@ -70,6 +76,57 @@ def test_state_that_the_new_line_does_not_read(
     report = upgraded(query)
     assert ends(report) == (Outcome.INCOMPATIBLE, {consequence})
     assert (operator, effect) in {(each.operator, each.effect) for each in report.restored}
+
+
+@pytest.mark.parametrize(
+    ("query", "operator", "keeps"),
+    [
+        (
+            "INSERT INTO totals SELECT k, STDDEV_POP(d) FROM orders GROUP BY k",
+            "group-aggregate", ("WELFORD_M2(d)", "COUNT(d)"),
+        ),
+        (
+            "SELECT k, VAR_SAMP(v), SUM(v), AVG(v) FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(t), INTERVAL '1' HOUR)) "
+            "GROUP BY k, window_start, window_end",
+            "global-window-aggregate", ("WELFORD_M2(v)", "COUNT(v)", "SUM(v)"),
+        ),
+        (
+            "SELECT k, d, place FROM (SELECT k, d, ROW_NUMBER() OVER (ORDER BY d DESC, k) AS place "
+            "FROM (SELECT k, d FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY t DESC) AS n FROM "
+            "orders) WHERE n = 1)) WHERE place <= 3",
+            "rank", ("k", "d"),
+        ),
+        (
+            "SELECT o.k, r.v FROM orders AS o JOIN rates FOR SYSTEM_TIME AS OF o.t AS r ON o.k = r.k",
+            "temporal-join",
+            ("left.k", "left.t", "right.k", "right.v", "right.t"),
+        ),
+        ("SELECT k, MAX(clock) FROM calls GROUP BY k", "group-aggregate", ("MAX(clock)",)),
+    ],
+)  # fmt: skip
+def test_state_that_the_new_line_does_not_read_is_migrated_whole(
+    query: str, operator: str, keeps: tuple[str, ...]
+) -> None:
+    report = upgraded(query)
+    assert report.outcome is Outcome.INCOMPATIBLE
+    assert report.migration is not None
+    assert report.migration.kept is MigrationExtent.WHOLE, report.migration.lines()
+    assert [each.keeps for each in report.migration.operators if each.operator == operator] == [keeps]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT k, VAR_POP(CAST(v AS INT)) FROM orders GROUP BY k",
+        "SELECT k, VAR_POP(CAST(v AS DECIMAL(10, 2))) FROM orders GROUP BY k",
+        "SELECT k, d FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY t) AS n FROM orders) WHERE n = 1",
+    ],
+)
+def test_state_that_no_migration_keeps(query: str) -> None:
+    report = upgraded(query)
+    assert report.outcome is Outcome.INCOMPATIBLE
+    assert report.migration is not None
+    assert report.migration.kept is MigrationExtent.NONE
 
 
 def test_what_only_the_new_line_refuses_is_incompatible() -> None:

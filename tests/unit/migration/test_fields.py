@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from decimal import Decimal
+from fractions import Fraction
 
 import pytest
 from hypothesis import given
@@ -13,7 +14,7 @@ from airflow_flinkcompat.exec_graph.layout import CallPart, Merges, NamedState, 
 from airflow_flinkcompat.migration.entries import EntryUnion, scattered_entries
 from airflow_flinkcompat.migration.fields import NotMigratable, row_change
 from airflow_flinkcompat.migration.uniting import MERGE_ROWS
-from airflow_flinkcompat.savepoint.binary import KeyedStateKind
+from airflow_flinkcompat.savepoint.binary import KeyedStateKind, SavepointUnreadable
 from airflow_flinkcompat.savepoint.binary_row import NULL, Field, decimal_field, field_form, read_row, write_row
 from airflow_flinkcompat.savepoint.keyed_state import Entry
 from dev.stored_rows import StoredRow, pack_entry, stored_rows, write_rows
@@ -118,3 +119,58 @@ def test_a_sum_of_no_values_is_null_or_zero_by_its_function(total: int | None, c
     assert to_null is not None
     assert to_zero(write_row([long_field(total)])) == write_row([long_field(total or 0)])
     assert to_null(write_row([long_field(total or 0), long_field(count)])) == write_row([long_field(as_sum)])
+
+
+SPREAD = StateField("ROW<`n` BIGINT, `mean` DOUBLE, `m2` DOUBLE>", CallPart("WELFORD_M2", "b", "spread"), "VAR(b)")
+BEGUN = StateField("BIGINT NOT NULL", 7, "n", constant=1)
+
+
+def spread(values: list[int] | list[float], type: str) -> tuple[int, float, float]:
+    """Number, mean and spread that are computed from stored sums."""
+    number = struct.Struct("<q" if type == "BIGINT" else "<d")
+    sums = [sum(value * value for value in values), sum(values)]
+    old = (
+        StateField(type, CallPart("SUM", "b * b", "sum", square_of="b")),
+        StateField(type, CallPart("SUM", "b", "sum")),
+        StateField("BIGINT", CallPart("COUNT", "b", "count")),
+    )
+    stored = [Field(False, number.pack(each)) if values else NULL for each in sums]
+    change = row_change(old, (BEGUN, SPREAD), (None, 0))
+    assert change is not None
+    one, made = read_row(change(write_row([*stored, long_field(len(values))])), [*map(field_form, ("BIGINT", "ROW"))])
+    assert (one, made.null, made.variable_part and made.variable_part[:8]) == (long_field(1), False, bytes(8))
+    assert made.variable_part is not None
+    found: tuple[int, float, float] = struct.unpack("<qdd", made.variable_part[8:])
+    return found
+
+
+@given(st.lists(st.integers(-(10**6), 10**6), max_size=50))
+def test_a_spread_of_integers_is_exact(values: list[int]) -> None:
+    number, mean, square = spread(values, "BIGINT")
+    assert number == len(values)
+    if not values:
+        assert (mean, square) == (0, 0)
+        return
+    exact = sum(Fraction(value) ** 2 for value in values) - Fraction(sum(values)) ** 2 / len(values)
+    assert mean == sum(values) / len(values)
+    assert square == pytest.approx(float(exact), rel=1e-12)
+
+
+@given(st.lists(st.floats(-1000, 1000), min_size=1, max_size=50))
+def test_a_spread_of_reals_is_that_of_the_sums(values: list[float]) -> None:
+    number, mean, square = spread(values, "DOUBLE")
+    assert (number, mean) == (len(values), sum(values) / len(values))
+    assert square >= 0
+    assert square == pytest.approx(sum((value - mean) ** 2 for value in values), abs=1e-6)
+
+
+def test_a_sum_of_squares_that_overflowed_is_an_error() -> None:
+    old = (
+        StateField("BIGINT", CallPart("SUM", "b * b", "sum", square_of="b")),
+        StateField("BIGINT", CallPart("SUM", "b", "sum")),
+        StateField("BIGINT", CallPart("COUNT", "b", "count")),
+    )
+    change = row_change(old, (SPREAD,), (0,))
+    assert change is not None
+    with pytest.raises(SavepointUnreadable, match="it exceeded BIGINT"):
+        change(write_row([*map(long_field, (3, 10, 2))]))

@@ -47,13 +47,11 @@ class Judged:
         message: The sentence.
         verdict: The outcome with its restores.
         refused: True if the new line refuses the job even without state.
-        conditional: True if the upgrade is compatible on a condition, which the sentence names.
     """
 
     message: str
     verdict: Verdict
     refused: bool = False
-    conditional: bool = False
 
 
 def judged(change: Change) -> tuple[Judged, ...]:
@@ -99,18 +97,13 @@ def judged_by_planners(
             *failures(change),
         )
     doubts = [each.message or each.operator for each in (*prediction.restore.differences, *compiled)]
-    doubts += prediction.contradicted
-    untried = [each for each in connectors if each.effect is RestoreEffect.UNKNOWN]
+    doubts += [*prediction.contradicted, *_unknown_states(connectors)]
     if doubts:
-        doubts += [each.message for each in untried]
         return (_unknown(f"{lines}: {'; '.join(dict.fromkeys(doubts))}", change),)
     planned = "the new line plans the same operators and reads the state of each"
     old, new = (tuple(map(int, line.split("."))) for line in (change.old.version, change.new.version))
     if new < old:
         return (_unknown(f"{lines}: {planned}; no restore on an older line was measured", change),)
-    if untried:
-        verdict = unknown("the connector's release for the new line decides", Reason.VERSION)
-        return tuple(Judged(f"{lines}: {_condition(each, change)}", verdict, conditional=True) for each in untried)
     rows = frozenset(each.row for each in connectors if each.row)
     ids = tuple(_fewest(rows, {name: each for run in upgrades().values() for name, each in run.items()}))
     assumed = sorted({each.table for each in connectors if not each.connector})
@@ -129,12 +122,8 @@ def failures(change: Change) -> tuple[Judged, ...]:
     return tuple(each for each in judged(change) if each.verdict.outcome is Outcome.INCOMPATIBLE)
 
 
-def _condition(each: ConnectorEffect, change: Change) -> str:
-    old, new = change.versions
-    return (
-        f"compatible if the connector {each.connector} of table {each.table} has a release for Flink {new} that reads "
-        f"the state of its release for Flink {old}: {each.message}"
-    )
+def _unknown_states(connectors: Iterable[ConnectorEffect]) -> Iterator[str]:
+    yield from (each.message for each in connectors if each.effect is RestoreEffect.UNKNOWN)
 
 
 def _unknown(message: str, change: Change) -> Judged:

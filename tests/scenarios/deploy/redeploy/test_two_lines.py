@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from airflow_flinkcompat.compat import Side as Script
 from airflow_flinkcompat.deploy import Ledger, Options, RolledBack, deploy
-from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry
+from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry, Review
+from airflow_flinkcompat.deploy.migration import SavepointMigration
 from airflow_flinkcompat.deploy.rehearsal.place import Cluster
 from airflow_flinkcompat.deploy.rehearsal.sequence import rehearse
 from airflow_flinkcompat.deploy.target import Target
 from airflow_flinkcompat.deploy.targets import TargetLocation
 from airflow_flinkcompat.deploy.targets.gateway import SqlGatewayTarget
 from airflow_flinkcompat.deploy.two_lines import two_lines
+from airflow_flinkcompat.exec_graph.migration import MigrationExtent
 from airflow_flinkcompat.local_flink import LocalFlink
+from airflow_flinkcompat.model import JobSpec
 from dev.measure.pairs import home
 from dev.services.csv_job import Files, Side, wait_for
 
@@ -44,7 +49,7 @@ def both(former: SqlGatewayTarget, target: SqlGatewayTarget) -> Target:
     return two_lines(former, target).__enter__()
 
 
-def resume(target: Target, ledger: Ledger, side: Side) -> DeployedEntry:
+def resume(target: Target, ledger: Ledger, side: JobSpec) -> DeployedEntry:
     head = ledger.head()
     given = {"checked_old_sha256": head.sha256 if head else None, "options": OPTIONS, "log": print}
     return deploy(target, ledger, side, start_mode="savepoint" if head else "auto-first", **given)
@@ -91,6 +96,35 @@ def test_a_refused_job_runs_again_where_it_was(
     wait_for(lambda: len(files.rows()) >= 2, "minute 1 is written")
     assert files.rows() == [MINUTE_1, MINUTE_0]
     former.cancel(head.start.job_ref)
+
+
+def test_a_job_moves_with_migrated_state(
+    both: Target,
+    former: SqlGatewayTarget,
+    target: SqlGatewayTarget,
+    flink_of_1_20: LocalFlink,
+    local_flink: LocalFlink,
+    ledger: Ledger,
+    tmp_path: Path,
+) -> None:
+    files = Files(tmp_path)
+    script = files.script(select="customer, VAR_POP(amount) * COUNT(*), window_start")
+    old, new = (Script(script, {}, engine="flink", engine_version=each) for each in ("1.20.3", "2.3.0"))
+    files.arrive("1.csv", FIRST)
+    first = resume(former, ledger, old)
+    wait_for(lambda: files.rows() == ['ann,0,"2026-01-01 00:00:00"'], "minute 0 is written")
+    places = [{"gateway": each.gateway_url, "jobmanager": each.jobmanager_url} for each in (flink_of_1_20, local_flink)]
+    cluster = Cluster(both, TargetLocation(addresses=places[1], former={"addresses": places[0]}))
+    given: dict[str, Any] = {"at_least": MigrationExtent.WHOLE, "plan_dir": None, "rehearsed": True, "log": print}
+    moved = deploy(
+        both, ledger, new, start_mode="migrated", checked_old_sha256=first.sha256, review=Review("incompatible"),
+        migration=SavepointMigration(old, new, cluster, first.job_id, **given), options=OPTIONS, log=print,
+    )  # fmt: skip
+    assert (former.running(ledger.deployment), target.running(ledger.deployment)) == ((), (moved.job_id,))
+    files.arrive("2.csv", SECOND)
+    wait_for(lambda: len(files.rows()) >= 2, "minute 1 is written")
+    assert files.rows() == ['ann,0,"2026-01-01 00:00:00"', 'ann,2,"2026-01-01 00:01:00"']
+    target.cancel(moved.start.job_ref)
 
 
 def test_the_move_is_rehearsed_on_both_clusters(

@@ -96,7 +96,6 @@ class Lost(Exception):
 class FlinkJob:
     """A job of the cluster; ``restored``: the savepoint it began with, or its checkpoint since a failure.
 
-    ``session_cluster``: the only session cluster that knows the job. None: the job has a cluster of its own.
     ``failed_at``: when it failed (seconds). ``checkpoints``: when those that are shown were complete, by their number.
     """
 
@@ -108,7 +107,6 @@ class FlinkJob:
     savepoint: dict[str, Any] | None = None
     failed_at: float = 0.001
     checkpoints: dict[int, float] = field(default_factory=dict)
-    session_cluster: str | None = None
 
 
 @dataclass
@@ -138,7 +136,7 @@ class Flink:
         name = prepared.job_name or spec.get("flinkConfiguration", {}).get(JOB_NAME, "insert-into")
         if savepoint is not None and savepoint not in self.savepoints:
             raise DeployError(f"java.io.FileNotFoundException: no savepoint at {savepoint}")
-        job = FlinkJob(uuid.uuid4().hex, name, restored=savepoint, session_cluster=spec.get("deploymentName"))
+        job = FlinkJob(uuid.uuid4().hex, name, restored=savepoint)
         if savepoint is not None and name in self.misfits:
             self.misfits.discard(name)
             job.state, job.restored, job.failure = "FAILED", None, _MISFIT.format(path=savepoint)
@@ -181,9 +179,8 @@ class Flink:
             self.operations[trigger] = {"location": self.savepoints[-1]}
         return trigger
 
-    def page(self, path: str, cluster: str) -> Any:
-        """A page of a JobManager's REST API; None: it has none such."""
-        jobs = {id_: each for id_, each in self.jobs.items() if each.session_cluster in (None, cluster)}
+    def page(self, path: str) -> Any:
+        """A page of the JobManager's REST API; None: it has none such."""
         if operation := re.fullmatch(r"/(?:savepoint-disposal|jobs/\w{32}/savepoints)/(\w+)", path):
             known = self.operations.get(operation[1])
             return None if known is None else {"status": {"id": "COMPLETED"}, "operation": known}
@@ -192,9 +189,9 @@ class Flink:
         if path == "/jobmanager/config":
             return []
         if path == "/jobs/overview":
-            return {"jobs": [{"jid": each.id, "name": each.name, "state": each.state} for each in jobs.values()]}
+            return {"jobs": [{"jid": each.id, "name": each.name, "state": each.state} for each in self.jobs.values()]}
         found = re.fullmatch(r"/jobs/([0-9a-f]{32})(/.*)?", path)
-        job = jobs.get(found[1]) if found else None
+        job = self.jobs.get(found[1]) if found else None
         if found is None or job is None:
             return None
         entries = [{"timestamp": job.failed_at * 1000, "stacktrace": job.failure}] if job.failure else []
@@ -341,8 +338,6 @@ class KubernetesStandIn:
         kept = _merged(known, {key: value for key, value in patch.items() if key != "status"})
         if refused := self._invalid(plural, kept):
             return refused
-        if kept["spec"].get("deploymentName") != known["spec"].get("deploymentName"):  # the operator's own webhook
-            return _status(403, "admission webhook denied the request: The deploymentName can't be changed")
         kept["metadata"] |= {"uid": known["metadata"]["uid"], "resourceVersion": self._version()}
         kept["metadata"]["generation"] = known["metadata"]["generation"] + (kept["spec"] != known["spec"])
         if not dry:
@@ -400,7 +395,7 @@ class KubernetesStandIn:
             return _json({}, 202)
         if request.method == "POST":
             return _json({"request-id": self.flink.asked(at["path"], request.get_json())}, 202)
-        page = self.flink.page(at["path"], at["service"])
+        page = self.flink.page(at["path"])
         unknown = "org.apache.flink.runtime.messages.FlinkJobNotFoundException: Could not find Flink job"
         return _json({"errors": [unknown]}, 404) if page is None else _json(page)
 

@@ -24,6 +24,8 @@ from airflow_flinkcompat.deploy import Ledger
 from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry, JobStart, JobVersion, RejectedEntry
 from airflow_flinkcompat.deploy.target import JobHistory, Snapshot, SnapshotStats, VertexState
 from airflow_flinkcompat.deploy.two_lines import TwoLines
+from airflow_flinkcompat.exec_graph.migration import MigrationExtent
+from airflow_flinkcompat.fleet.audit.values import AuditResult, AuditRow, Cause
 from airflow_flinkcompat.model import Waiver
 from airflow_flinkcompat.project.waivers import with_waiver
 from tests.support.airflow.operators.fakes import Run, script
@@ -255,6 +257,24 @@ def test_the_audit_honours_waivers_like_the_check_of_the_job(fleet: Fleet) -> No
     (fleet.folder / "orders.sql.waivers.toml").write_text(text, encoding="utf-8")
     decision, reason = fleet.audit('[{ risk = "low" }, "*"]')["orders"]
     assert (decision, reason.partition(":")[0]) == ("moves", f"{report.outcome}, but all findings are waived")
+
+
+@pytest.mark.parametrize(
+    ("migrate", "kept", "decision"),
+    [("migrate = true", "whole", "moves"), ("migrate = true", "partial", "held"), ("", "whole", "held")],
+)
+def test_a_job_moves_if_a_migration_keeps_all_of_its_state(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch, migrate: str, kept: str, decision: str
+) -> None:
+    fleet.deployed("orders")
+    cause = Cause("plan-differs", "the stored state of GroupAggregate has a different layout")
+    row = AuditRow("orders", AuditResult.INCOMPATIBLE, (cause,), kept=MigrationExtent(kept))
+    monkeypatch.setattr(upgrade.FlinkUpgradeAuditOperator, "_judged", lambda *_: (row, False))
+    dag = fleet.dag(**{'script = "orders.sql"': f'script = "orders.sql"\n{migrate}'})
+    fleet.run.execute(dag.get_task("audit"))
+    found = fleet.run.pushed["audit", "return_value"]["orders"]
+    begin = "incompatible, but moves with migrated state: " if decision == "moves" else "incompatible: "
+    assert (found["decision"], found["reason"]) == (decision, f"{begin}{cause.message}")
 
 
 def test_other_lines_and_unreadable_scripts_are_held_back(fleet: Fleet) -> None:

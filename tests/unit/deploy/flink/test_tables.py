@@ -148,6 +148,12 @@ def test_a_stand_in_is_keyed_where_rows_are_kept_in_front_of_the_sink(mode: dict
     assert [("PRIMARY KEY" in each) for each in session.told if each.startswith("CREATE")] == [keyed]
 
 
+def test_a_print_sink_without_rows_has_no_stand_in() -> None:
+    session = FakeCluster(p=table("p", "print"))
+    Substitutes(session, "private").put(Tables((path("p"),), {}), empty=True)  # type: ignore[arg-type]
+    assert not [each for each in session.told if each.startswith("CREATE")]
+
+
 @pytest.mark.parametrize(
     ("tables", "declaration", "words"),
     [
