@@ -384,7 +384,7 @@ def _taken(values: Sequence[str], places: Iterable[int]) -> list[str]:
 
 
 def _read(row: str) -> tuple[str, list[str]]:
-    """The kind of a change and its values, without the last digits of a DOUBLE, which depend on the order of sums."""
+    """The kind of a change and its values, with 13 digits of a DOUBLE: the others depend on an order."""
     _, kind, values = parts(row)
     return kind, [_ROUNDED.sub(lambda match: f"{float(match[0]):.13g}", each) for each in _values(values[1:-1])]
 
