@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import AirflowFailException, AirflowSkipException
+from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
 from airflow.providers.standard.utils.skipmixin import SkipMixin
 from airflow.sdk import DAG, BaseOperator, TaskGroup
@@ -97,22 +98,30 @@ def upgrade_dag(path: str | os.PathLike[str], *, dag_id: str = "flink_upgrade", 
             left=left,
             **_UNLESS_FAILED,
         )
-        last: Any = healthy >> audit
+        earlier: list[Any] = [healthy >> audit]
         with TaskGroup("jobs"):
             for each in moved:
-                last = _move(each, audit, last)
-        last >> FlinkUpgradeNextOperator(task_id="next_wave", deployments=moved, upgrade=upgrade, **_UNLESS_FAILED)
+                earlier = _move(each, audit, earlier)
+        following = FlinkUpgradeNextOperator(task_id="next_wave", deployments=moved, upgrade=upgrade, **_UNLESS_FAILED)
+        for task in earlier:
+            task >> following
     return whole
 
 
-def _move(deployment: Deployment, audit: Any, last: Any) -> TaskGroup:
-    """Create the tasks that move one job after other jobs."""
+def _move(deployment: Deployment, audit: Any, earlier: Sequence[Any]) -> list[Any]:
+    """Create the tasks that move one job, and return the nodes that the next job follows.
+
+    The audit skips a job before the turn of the job. So the next turn also follows the turn of this job, which follows
+    all earlier jobs. The scheduler runs a turn without a worker.
+    """
     with TaskGroup(deployment.name.replace(".", "__")) as group:
+        turn = EmptyOperator(task_id="turn", **_UNLESS_FAILED)
         gated_redeploy(deployment, watch=False)
     check = group.children[f"{group.group_id}.check"]
-    audit >> check  # the audit can skip only tasks that follow it directly
-    last >> check
-    return group
+    for task in earlier:
+        task >> turn
+    [turn, audit] >> check  # the audit can skip only tasks that follow it directly
+    return [turn, group]
 
 
 def _on_new_line(deployment: Deployment, upgrade: FleetUpgrade) -> Deployment:
@@ -214,7 +223,7 @@ class FlinkUpgradeAuditOperator(BaseOperator, SkipMixin):
             for each in found
         ]
         self.log.info("wave %d of %d: %s", now + 1, len(waves), waves[now])
-        for decision in (MOVES, WAITS, HELD, MOVED):
+        for decision in (HELD, MOVES, WAITS, MOVED):
             rows = [each for each in found if each.decision == decision]
             self.log.info("%s: %d of %d jobs", decision, len(rows), len(found))
             for row in rows:

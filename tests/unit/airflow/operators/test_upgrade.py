@@ -124,17 +124,20 @@ def fleet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fleet:
 
 def test_jobs_follow_each_other_after_the_audit(fleet: Fleet) -> None:
     dag = fleet.dag()
-    tasks = [task for task in dag.tasks if task.task_id.endswith("check") or "." not in task.task_id]
+    tasks = [task for task in dag.tasks if task.task_id.endswith(("turn", "check")) or "." not in task.task_id]
     above = {task.task_id: sorted(task.upstream_task_ids) for task in tasks}
     ends = ["deploy_first", "restart", "resume"]
     assert above == {
         "back": [],
         "healthy": [],
         "audit": ["healthy"],
-        "jobs.orders.check": ["audit"],
-        "jobs.shop__clicks.check": ["audit", *(f"jobs.orders.{each}" for each in ends)],
-        "jobs.views.check": ["audit", *(f"jobs.shop__clicks.{each}" for each in ends)],
-        "next_wave": [f"jobs.views.{each}" for each in ends],
+        "jobs.orders.turn": ["audit"],
+        "jobs.orders.check": ["audit", "jobs.orders.turn"],
+        "jobs.shop__clicks.turn": [f"jobs.orders.{each}" for each in (*ends, "turn")],
+        "jobs.shop__clicks.check": ["audit", "jobs.shop__clicks.turn"],
+        "jobs.views.turn": [f"jobs.shop__clicks.{each}" for each in (*ends, "turn")],
+        "jobs.views.check": ["audit", "jobs.views.turn"],
+        "next_wave": [f"jobs.views.{each}" for each in (*ends, "turn")],
     }
     check, rehearse = dag.get_task("jobs.shop__clicks.check"), dag.get_task("jobs.views.rehearse")
     assert (check.flink_conn_id, check.engine_version, rehearse.flink_conn_id) == ("flink_23", "2.3", "flink_23")
