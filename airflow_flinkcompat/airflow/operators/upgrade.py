@@ -41,7 +41,7 @@ MOVES, WAITS, MOVED, HELD = "moves", "waits", "moved", "held"
 """Decisions of the audit; a job waits for a later wave, and is held back in all waves."""
 _LEAST_SECONDS, _MOST_SECONDS, _LOOKS = 1.0, 60.0, 20
 _BEGINNING = datetime(2026, 1, 1)
-_UNLESS_FAILED = {"trigger_rule": "none_failed"}
+_UNLESS_FAILED: Mapping[str, Any] = {"trigger_rule": "none_failed"}
 """For a task that follows jobs that may be skipped, but must not follow a failure."""
 
 
