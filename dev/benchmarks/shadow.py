@@ -116,7 +116,7 @@ def report(rows: Mapping[str, Mapping[str, Any]], date: str) -> str:
     ]
     counts = Counter((row["measured"], row["finding"]) for row in rows.values())
     lines += [f"| {outcome} | {finding} | {count} |" for (outcome, finding), count in sorted(counts.items())]
-    wrong = [row for row in rows.values() if row["measured"] == _WRONG]
+    wrong = [row for row in rows.values() if row["measured"] == _WRONG and row["finding"] != "not run"]
     caught = sum(row["finding"] == ShadowFinding.DIFFERS for row in wrong)
     lines += [
         "",
