@@ -115,7 +115,7 @@ def stored_state(savepoint: str, operators: Container[str] | None = None, most_b
     except ImportError:
         return StoredState(sizes, f"Keys are not counted, because an extra is missing: {install_command('state')}.")
     try:
-        counted = summarize(open_savepoint(savepoint), sizes)
+        counted = summarize(open_savepoint(savepoint, metadata=metadata), sizes)
     except SavepointUnreadable as error:
         return StoredState(sizes, mask_secrets(f"Keys are not counted: {error}."))
     except Exception as error:  # missing numbers must stop neither a decision nor a migration

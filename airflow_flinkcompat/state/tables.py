@@ -14,7 +14,7 @@ from airflow_flinkcompat.exec_graph.model import StateSpec
 from airflow_flinkcompat.savepoint.batches import EntryForm, EntryPart, StoredColumn
 from airflow_flinkcompat.savepoint.binary import KeyedStateKind, SavepointUnreadable
 from airflow_flinkcompat.savepoint.keyed_state import KeyedFile, KeyedHeader, open_keyed, prefix_length
-from airflow_flinkcompat.savepoint.metadata import KeyGroups, OperatorState
+from airflow_flinkcompat.savepoint.metadata import KeyGroups, OperatorState, SavepointMetadata
 from airflow_flinkcompat.savepoint.store import read_metadata
 from airflow_flinkcompat.state.columns import distinct, entry_form, shown_type, slug, timer_form, window_begin
 
@@ -152,13 +152,16 @@ class OpenSavepoint:
     unnamed: tuple[str, ...] = ()
 
 
-def open_savepoint(path: str, specs: Iterable[StateSpec] = ()) -> OpenSavepoint:
+def open_savepoint(
+    path: str, specs: Iterable[StateSpec] = (), metadata: SavepointMetadata | None = None
+) -> OpenSavepoint:
     """Open a canonical savepoint, which is only read.
 
     Args:
         path: Path or URI of its folder, on any store that universal-pathlib supports.
         specs: States that the job's exec graph predicts, which give tables and columns their names in SQL. Without a
             spec, or if the stored layout differs from it, names state the position of a column.
+        metadata: The metadata of the savepoint, if it was already read.
 
     Returns:
         The savepoint. Only its metadata and the headers of its files are read.
@@ -166,7 +169,7 @@ def open_savepoint(path: str, specs: Iterable[StateSpec] = ()) -> OpenSavepoint:
     Raises:
         SavepointUnreadable: The savepoint is out of reach, damaged or of an unknown form.
     """
-    metadata = read_metadata(path)
+    metadata = metadata or read_metadata(path)
     known = {spec.id: spec for spec in specs}
     tables: list[StateTable] = []
     unreadable: dict[str, str] = {}
