@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import os
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import wraps
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 from zipfile import is_zipfile
 
 import click
@@ -30,13 +31,23 @@ from airflow_flinkcompat.model import (
     missing_packages,
 )
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
-from airflow_flinkcompat.model.options import ENGINE_VARIABLE
+from airflow_flinkcompat.model.options import ENGINE_VARIABLE, LEDGER_VARIABLE
 from airflow_flinkcompat.project.file import FILE_NAME
 from airflow_flinkcompat.project.job_options import FAIL_ON, GATE, JobOptions, declarations
 from airflow_flinkcompat.secrets import mask_secrets
 
 Decorated = Callable[..., Any]
 master_option = click.option("--master", metavar="URL", help="Spark master (default: all cores of this machine).")
+
+
+jobs_ledger_option = click.option(
+    "--ledger",
+    metavar="[URI]",
+    is_flag=False,
+    flag_value="",
+    help=f"Judge the deployed versions in this ledger (without URI: the ledger of {LEDGER_VARIABLE} or the project "
+    "file).",
+)
 
 
 def job_options(*names: str, where: str = "before the script's own", **words: str) -> Callable[[Decorated], Decorated]:
@@ -90,6 +101,26 @@ def output_option(example: str) -> Callable[[Decorated], Decorated]:
     """Add the option ``--output``, which also writes other formats to files."""
     words = f"Also write this format to a file, such as {example}; may be repeated."
     return click.option("--output", "outputs", multiple=True, metavar="FORMAT=FILE", help=words)
+
+
+@contextmanager
+def output_files(style: str, outputs: Iterable[str], formats: Sequence[str]) -> Iterator[list[tuple[str, IO[str]]]]:
+    """Open the standard output and each file of ``--output``, with their formats.
+
+    The files appear when all are complete; after an error, former files remain as they are.
+    """
+    places = parse_outputs(outputs, formats)
+    partial = {path: path.with_name(f".{path.name}.partial") for _, path in places}
+    try:
+        with ExitStack() as files:
+            opened = [(name, files.enter_context(partial[path].open("w", encoding="utf-8"))) for name, path in places]
+            yield [(style, sys.stdout), *opened]
+    except BaseException:
+        for each in partial.values():
+            each.unlink(missing_ok=True)
+        raise
+    for path, each in partial.items():
+        each.replace(path)
 
 
 def parse_outputs(outputs: Iterable[str], formats: Sequence[str]) -> list[tuple[str, Path]]:

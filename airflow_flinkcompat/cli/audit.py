@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 import click
 
@@ -15,22 +14,22 @@ from airflow_flinkcompat.cli.arguments import (
     command_errors,
     format_option,
     job_options,
+    jobs_ledger_option,
+    output_files,
     output_option,
-    parse_outputs,
     require_engine,
 )
 from airflow_flinkcompat.cli.jobs import AskedJobs, read_jobs
 from airflow_flinkcompat.cli.project import Given, project_for, with_catalogs
 from airflow_flinkcompat.model import InputError, JobSpec
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
-from airflow_flinkcompat.model.options import LEDGER_VARIABLE
 from airflow_flinkcompat.project.file import FILE_NAME
 from airflow_flinkcompat.project.job_options import DEFAULT_GATE
 from airflow_flinkcompat.project.revisions import repository_of
 
 if TYPE_CHECKING:
     from airflow_flinkcompat.fleet.audit.changed_tables import ReplacementTable
-    from airflow_flinkcompat.fleet.audit.values import AuditPair, AuditRow, AuditSummary
+    from airflow_flinkcompat.fleet.audit.values import AuditPair, AuditRow
 
 FORMAT_NAMES = ("text", "markdown", "json", "html")
 
@@ -43,14 +42,7 @@ FORMAT_NAMES = ("text", "markdown", "json", "html")
     metavar="RANGE",
     help="Judge each change of a script in these commits, such as v1..main, or HEAD for the whole history.",
 )
-@click.option(
-    "--ledger",
-    metavar="[URI]",
-    is_flag=False,
-    flag_value="",
-    help=f"Judge the deployed versions in this ledger (without URI: the ledger of {LEDGER_VARIABLE} or the project "
-    "file).",
-)
+@jobs_ledger_option
 @click.option(
     "--change-table",
     "changed",
@@ -124,6 +116,7 @@ def audit_command(
     """  # noqa: D301  # click looks for the character itself
     with command_errors("audit", "deploy"):
         from airflow_flinkcompat.fleet.audit.changed_tables import read_changed_tables
+        from airflow_flinkcompat.fleet.audit.document import writer
         from airflow_flinkcompat.fleet.audit.values import AuditSubject, AuditSummary
 
     engine, versions = given.options.engine, (given.options.engine_version, given.old_engine_version)
@@ -150,12 +143,15 @@ def audit_command(
         jobs = read_jobs(asked)
     subject = AuditSubject(jobs.words, _question(asked, tables), gate, tuple(table.name for table in tables))
     summary = AuditSummary(subject)
-    with _Outputs(style, outputs) as written:
+    with output_files(style, outputs, FORMAT_NAMES) as files:
+        writers = [writer(name, file) for name, file in files]
         for row in _rows(jobs, tables, processes, master):
             summary.add(row)
-            written.add(row)
+            for each in writers:
+                each.add(row)
         summary.notes += jobs.notes
-        written.end(summary)
+        for each in writers:
+            each.end(summary)
     sys.exit(summary.exit_code)
 
 
@@ -208,40 +204,3 @@ def _rows(
     from airflow_flinkcompat.fleet.audit.judging import audit_here, audit_in_processes
 
     return audit_here(pairs, tables) if processes == 1 else audit_in_processes(pairs, tables, processes)
-
-
-class _Outputs:
-    """Writer of all requested formats. A file appears only when it is complete."""
-
-    def __init__(self, style: str, outputs: Iterable[str]) -> None:
-        self._places: list[tuple[str, Path | None]] = [(style, None), *parse_outputs(outputs, FORMAT_NAMES)]
-        self._files = ExitStack()
-
-    def __enter__(self) -> _Outputs:
-        from airflow_flinkcompat.fleet.audit.document import writer
-
-        self._writers = [writer(name, self._open(path)) for name, path in self._places]
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        self._files.close()
-        for _name, path in self._places:
-            if path is not None and kind is None:
-                _partial(path).replace(path)
-            elif path is not None:
-                _partial(path).unlink(missing_ok=True)
-
-    def add(self, row: AuditRow) -> None:
-        for each in self._writers:
-            each.add(row)
-
-    def end(self, summary: AuditSummary) -> None:
-        for each in self._writers:
-            each.end(summary)
-
-    def _open(self, path: Path | None) -> IO[str]:
-        return sys.stdout if path is None else self._files.enter_context(_partial(path).open("w", encoding="utf-8"))
-
-
-def _partial(path: Path) -> Path:
-    return path.with_name(f".{path.name}.partial")

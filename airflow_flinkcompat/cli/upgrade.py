@@ -13,8 +13,9 @@ from airflow_flinkcompat.cli.arguments import (
     command_errors,
     format_option,
     job_options,
+    jobs_ledger_option,
+    output_files,
     output_option,
-    parse_outputs,
 )
 from airflow_flinkcompat.cli.jobs import AskedJobs, read_jobs
 from airflow_flinkcompat.cli.project import Given, project_for, with_catalogs
@@ -30,13 +31,7 @@ FORMAT_NAMES = ("text", "markdown", "json", "html")
 
 @click.command("upgrade")
 @click.argument("paths", nargs=-1, metavar="[PATH]...", type=click.Path(path_type=Path))
-@click.option(
-    "--ledger",
-    metavar="[URI]",
-    is_flag=False,
-    flag_value="",
-    help="Read the deployed versions in this ledger (without URI: the ledger of the project file).",
-)
+@jobs_ledger_option
 @click.option(
     "--write",
     "folder",
@@ -87,7 +82,6 @@ def upgrade_command(
         from airflow_flinkcompat.fleet.upgrade_report import RENDERERS
         from airflow_flinkcompat.fleet.upgrades import UpgradeSummary, upgrades
 
-    files = parse_outputs(outputs, FORMAT_NAMES)
     project = with_catalogs(project_for(given.config, paths[0] if paths else Path()))
     planned = None if project is None else project.upgrade
     new_version = given.options.engine_version or (planned.new if planned else None)
@@ -106,16 +100,16 @@ def upgrade_command(
     with command_errors("upgrade", "deploy"):
         jobs = read_jobs(asked)
     fleet = UpgradeSummary(jobs.words, (old_version or "", new_version))
-    for job in upgrades(jobs):
-        if folder is not None and job.edited is not None and job.edited.edits:
-            _write(folder, job, asked.root)
-        fleet.add(job)
-    fleet.notes += jobs.notes
-    if not fleet.jobs:
-        raise InputError(f"no job was found in {jobs.words}")
-    for name, path in files:
-        path.write_text(RENDERERS[name](fleet), encoding="utf-8")
-    click.echo(RENDERERS[style](fleet), nl=False)
+    with output_files(style, outputs, FORMAT_NAMES) as files:
+        for job in upgrades(jobs):
+            if folder is not None and job.edited is not None and job.edited.edits:
+                _write(folder, job, asked.root)
+            fleet.add(job)
+        fleet.notes += jobs.notes
+        if not fleet.jobs:
+            raise InputError(f"no job was found in {jobs.words}")
+        for name, file in files:
+            file.write(RENDERERS[name](fleet))
     sys.exit(fleet.exit_code)
 
 
