@@ -9,6 +9,7 @@ the members are included.
 from __future__ import annotations
 
 import inspect
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Set
 from functools import cache
@@ -20,12 +21,13 @@ import click
 import griffe
 
 from airflow_flinkcompat.cli import cli
-from airflow_flinkcompat.compat.engines.flink.upgraded_state import is_known
-from airflow_flinkcompat.compat.evidence import RIGHT, Upgrade, upgrades
+from airflow_flinkcompat.compat.evidence import RIGHT
 from airflow_flinkcompat.connectors.artifacts import ARTIFACTS, LINES, artifacts, counts, stored
 from airflow_flinkcompat.project.job_options import KEYS, JobOption
 
 PAGES = Path(__file__).resolve().parents[1] / "docs" / "reference"
+UPGRADED_PARTS = PAGES.parents[1] / "dev" / "measure" / "results" / "upgrades" / "stored-parts-2026-11-29.json"
+"""The stored parts of each job that was restored on a different version of Flink."""
 _PACKAGE = "airflow_flinkcompat"
 _MARKED = re.compile(r"(<!-- ([\w.]+)( members)? -->\n).*?(<!-- end -->)", re.DOTALL)
 _LITERAL = re.compile(r"``([^`]+)``|:\w+:`~?(?:[\w.]+\.)?(\w+)`")
@@ -140,9 +142,10 @@ _EFFECTS = {
 
 def _upgrades() -> Iterator[str]:
     """One table for each group of stored parts, with a column for each pair of versions that was measured."""
-    runs = upgrades()
+    runs: Mapping[str, Mapping[str, Any]] = json.loads(UPGRADED_PARTS.read_text(encoding="utf-8"))
     types = {row for run in runs.values() for row in _right(run) if row.startswith("serializer: ")}
-    rows = sorted({row for run in runs.values() for each in run.values() for row in each.stored if is_known(row)})
+    every = {row for run in runs.values() for each in run.values() for row in each["stored"]}
+    rows = sorted(row for row in every if not row.startswith("not known: "))
     others = tuple(prefix for prefixes in _KINDS.values() for prefix in prefixes.split("|") if prefix)
     for heading, prefixes in _KINDS.items():
         starts = tuple(prefixes.split("|")) if prefixes else ()
@@ -154,17 +157,17 @@ def _upgrades() -> Iterator[str]:
         yield ""
 
 
-def _right(run: Mapping[str, Upgrade]) -> frozenset[str]:
-    return frozenset(row for each in run.values() if each.outcome == RIGHT for row in each.stored)
+def _right(run: Mapping[str, Any]) -> Set[str]:
+    return {row for each in run.values() if each["outcome"] == RIGHT for row in each["stored"]}
 
 
-def _restored(row: str, run: Mapping[str, Upgrade], types: Set[str]) -> str:
+def _restored(row: str, run: Mapping[str, Any], types: Set[str]) -> str:
     """Count the right restores with a part, or else the failures that only this part explains."""
-    if right := sum(row in each.stored for each in run.values() if each.outcome == RIGHT):
+    if right := sum(row in each["stored"] for each in run.values() if each["outcome"] == RIGHT):
         return f"right ({right})"
     explained = _right(run) | types
-    failed = [each for each in run.values() if each.outcome in _EFFECTS and each.stored - explained == {row}]
-    return f"**{_EFFECTS[failed[0].outcome]}** ({len(failed)})" if failed else ""
+    failed = [each for each in run.values() if each["outcome"] in _EFFECTS and {*each["stored"]} - explained == {row}]
+    return f"**{_EFFECTS[failed[0]['outcome']]}** ({len(failed)})" if failed else ""
 
 
 @cache

@@ -24,7 +24,7 @@ from airflow_flinkcompat.compat.findings import (
 )
 from airflow_flinkcompat.compat.migration_report import MigrationReport
 from airflow_flinkcompat.compat.plan_comparison import ComparedPlans, Plans, UnknownPlan
-from airflow_flinkcompat.compat.planned_upgrade import PlannedUpgrade
+from airflow_flinkcompat.compat.planned_upgrade import PlannedUpgrade, restored_operators
 from airflow_flinkcompat.compat.refusals import notes
 from airflow_flinkcompat.compat.report import (
     PLANNED,
@@ -197,7 +197,7 @@ def _check(
         operators=entries,
         sources=startup_positions(change.new),
         sinks_begin_empty=tuple(dict.fromkeys([pair.sink for pair in change.pipelines if begins_empty(pair)])),
-        restored=() if upgrade is None else upgrade.operators,
+        restored=() if restore is None else restored_operators(restore),
     )
     return _with_migration(report, change, explained, accepted, history)
 

@@ -11,8 +11,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from airflow_flinkcompat.compat.changes.change import Change
-from airflow_flinkcompat.compat.engines.flink.upgrade import Judged, failures, judged_by_planners
-from airflow_flinkcompat.compat.engines.flink.upgraded_connectors import ConnectorEffect, connector_effects
+from airflow_flinkcompat.compat.engines.flink.upgrade import (
+    Judged,
+    connector_effects,
+    judged_by_planners,
+)
 from airflow_flinkcompat.compat.report import Finding, RestoredOperator
 from airflow_flinkcompat.compat.restore_verdict import EQUAL, RestoreVerdict
 from airflow_flinkcompat.compat.rule import Rule
@@ -20,7 +23,6 @@ from airflow_flinkcompat.compat.rules import script, statements
 from airflow_flinkcompat.compat.verdict import expected
 from airflow_flinkcompat.exec_graph.model import RestoreEffect, StateEffect
 from airflow_flinkcompat.exec_graph.prediction import Prediction
-from airflow_flinkcompat.lazy import cached_property
 
 _EFFECTS: Mapping[RestoreEffect, str] = {
     RestoreEffect.REFUSED_AT_SUBMIT: "refused at submit",
@@ -58,10 +60,6 @@ class PlannedUpgrade:
     def _change(self) -> Change:
         return self.restore.change
 
-    @cached_property
-    def _connectors(self) -> tuple[ConnectorEffect, ...]:
-        return connector_effects(self._change, self.restore.compared.plans[1])
-
     def findings(self) -> Iterator[tuple[Rule, Finding]]:
         """Yield the findings of both planners, each with the rule that explains it."""
         refusal = self.prediction.refusal
@@ -78,20 +76,27 @@ class PlannedUpgrade:
     def _judged(self) -> tuple[Judged, ...]:
         differences = self.restore.compared.restore.differences
         if self.prediction.refusal is not None or any(each.effect.consequence for each in differences):
-            return failures(self._change)  # the findings name the refusal, and these name a way out
+            return ()  # the findings name the effect
         doubts = [each for each in differences if not (self.prediction.alike and _is_only_in_one_plan(each))]
-        return judged_by_planners(self._change, self.prediction, doubts, self._connectors)
+        connectors = connector_effects(self._change, self.restore.compared.plans[1])
+        return judged_by_planners(self._change, self.prediction, doubts, connectors)
 
-    @property
-    def operators(self) -> tuple[RestoredOperator, ...]:
-        """The effect on each stateful operator and each connector."""
-        planned = [
-            RestoredOperator(each.operator, _EFFECTS[each.effect], each.message)
-            for each in self.prediction.operators
-            if each.effect is not RestoreEffect.RIGHT or not each.is_of_connector
-        ]
-        connectors = (RestoredOperator(each.name, _EFFECTS[each.effect], each.message) for each in self._connectors)
-        return (*planned, *connectors)
+
+def restored_operators(restore: RestoreVerdict) -> tuple[RestoredOperator, ...]:
+    """The effect of a new version on each stateful operator and connector; empty without planners."""
+    change, prediction = restore.change, restore.prediction
+    if prediction is None or prediction.doubt or change.old.version == change.new.version:
+        return ()
+    planned = [
+        RestoredOperator(
+            each.operator, _EFFECTS[each.effect], each.message,
+            prediction.serializers.get(each.old.id, ()) if each.old is not None else (),
+        )
+        for each in prediction.operators
+        if each.effect is not RestoreEffect.RIGHT or not each.is_of_connector
+    ]  # fmt: skip
+    connectors = connector_effects(change, restore.compared.plans[1])
+    return (*planned, *(RestoredOperator(each.name, _EFFECTS[each.effect], each.message) for each in connectors))
 
 
 def _is_only_in_one_plan(effect: StateEffect) -> bool:

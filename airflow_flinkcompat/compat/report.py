@@ -280,12 +280,18 @@ class RestoredOperator:
     """The effect of an upgrade on a stateful operator or a connector, by the planners of both versions.
 
     ``effect`` is ``right``, ``begins empty``, ``silently wrong``, ``refused at submit``, ``refused at restore`` or
-    ``unknown``. ``reason`` is "" for ``right``.
+    ``unknown``. ``reason`` is "" for ``right``. ``serializers`` are the names of the serializers of keyed state.
     """
 
     operator: str
     effect: str
     reason: str = ""
+    serializers: tuple[str, ...] = ()
+
+    @property
+    def is_right(self) -> bool:
+        """True if the new version reads the state."""
+        return self.effect == "right"
 
 
 _NOT_READ = "statement-not-read"

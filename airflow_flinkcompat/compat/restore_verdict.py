@@ -14,8 +14,7 @@ from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.changes.differences import Difference
 from airflow_flinkcompat.compat.changes.respelling import may_be_same_query
 from airflow_flinkcompat.compat.changes.settings import TTL
-from airflow_flinkcompat.compat.engines.flink.upgrade import judged_by_planners
-from airflow_flinkcompat.compat.engines.flink.upgraded_connectors import connector_effects
+from airflow_flinkcompat.compat.engines.flink.upgrade import UPGRADE_FIRST, connector_effects, judged_by_planners
 from airflow_flinkcompat.compat.plan_comparison import ComparedPlans, positions, sinks_elsewhere
 from airflow_flinkcompat.compat.report import REFUSALS, Finding
 from airflow_flinkcompat.compat.rule import Example, Rule, RuleScope, windowed
@@ -264,14 +263,8 @@ class RestoreVerdict:
             return replace(finding, outcome=Outcome.COMPATIBLE, reason=None, consequence=None, message=message)
         versions = {self.change.old.version, self.change.new.version}
         proven = self._is_right if prediction is None else self.is_proven
-        if prediction is not None and proven and finding.rule == UPGRADE and finding.outcome is Outcome.UNKNOWN:
-            upgraded = judged_by_planners(
-                self.change, prediction, (), connector_effects(self.change, self.compared.plans[1])
-            )[0]
-            return Finding.of(
-                rule, upgraded.verdict, upgraded.message,
-                before=finding.before, after=finding.after, claims=finding.claims,
-            )  # fmt: skip
+        if prediction is not None and finding.rule == UPGRADE:
+            return self._upgraded(finding, rule, prediction)
         verdict = EQUAL.flink
         if not (self._may_overrule(finding) and proven and versions <= set(verdict.versions)):
             return finding
@@ -280,6 +273,17 @@ class RestoreVerdict:
             finding, outcome=Outcome.COMPATIBLE, reason=None, remedy=None, consequence=None,
             message=f"{alone}: {finding.message}", basis=verdict.basis, source=verdict.grounds,
             evidence=verdict.evidence,
+        )  # fmt: skip
+
+    def _upgraded(self, finding: Finding, rule: Rule, prediction: Prediction) -> Finding:
+        """The finding on an upgrade together with a change, by the planners of both versions."""
+        if not self.is_proven:
+            return replace(finding, message=f"the planners of both versions plan different jobs: {UPGRADE_FIRST}")
+        connectors = connector_effects(self.change, self.compared.plans[1])
+        upgraded = judged_by_planners(self.change, prediction, (), connectors)[0]
+        return Finding.of(
+            rule, upgraded.verdict, upgraded.message,
+            before=finding.before, after=finding.after, claims=finding.claims,
         )  # fmt: skip
 
     def _is_refuted(self, finding: Finding) -> bool:

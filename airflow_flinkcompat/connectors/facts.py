@@ -292,8 +292,8 @@ class ConnectorFacts:
         formats: The options for the format of values; the first option that is set applies.
         not_on_flink_2: Uses of a table for which no release of the connector runs on Flink 2.
         releases: The release for Flink 2, or the document that lists none; "" if neither is known.
-        reads_older_state: The classes by which a release for a later Flink reads the state that an earlier release
-            stored; "" if unknown.
+        reads_older_state: The classes or measured restores that show that a release for a later Flink reads the state
+            that an earlier release stored; "" if unknown.
     """
 
     names: tuple[str, ...]

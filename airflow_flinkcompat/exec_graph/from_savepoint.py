@@ -21,7 +21,7 @@ from airflow_flinkcompat.savepoint.metadata import (
     SubtaskState,
     parse_metadata,
 )
-from airflow_flinkcompat.savepoint.serializers import Serializer
+from airflow_flinkcompat.savepoint.serializers import Serializer, serializer_names
 from airflow_flinkcompat.savepoint.store import open_handle, read_metadata
 
 _NAMESPACES = {
@@ -164,6 +164,17 @@ def _unplanned(operator: OperatorState) -> PlannedOperator:
     return PlannedOperator(
         operator.id, _name(operator), "", "no", "savepoint", "", operator.max_parallelism, operator.uid, None
     )
+
+
+def planned_serializers(script: PlannedScript) -> Mapping[str, tuple[str, ...]]:
+    """Names of the serializers of keyed state, by OperatorID, from the savepoints of planned jobs."""
+    found: dict[str, tuple[str, ...]] = {}
+    for job in script.jobs:
+        for operator in parse_metadata(b64decode(job.savepoint), headers=True).operators if job.savepoint else ():
+            headers = (each.keyed.handle for each in operator.subtasks or () if each.keyed is not None)
+            names = [name for each in headers if isinstance(each, Inline) for name in serializer_names(each.content)]
+            found[operator.id] = tuple(sorted({*names}))
+    return found
 
 
 def shown_name(operator: OperatorState) -> str:

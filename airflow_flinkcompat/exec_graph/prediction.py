@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 from airflow_flinkcompat.exec_graph.diff import diff, operator_effects
 from airflow_flinkcompat.exec_graph.from_planner import PlannedScript, SubmittedJob
@@ -52,6 +52,7 @@ class Prediction:
         conditions: The cases in which the new version refuses the script, because of tables that are not declared.
         contradicted: Differences between the deployed job's savepoint and the plan of its script.
         operators: The worst effect on each stateful operator of either script, also if Flink refuses another operator.
+        serializers: The names of the serializers of each operator's keyed state, by OperatorID; only for an upgrade.
     """
 
     flink: str
@@ -67,6 +68,7 @@ class Prediction:
     operators: tuple[StateEffect, ...] = ()
     assumed: tuple[str, ...] = ()
     conditions: tuple[str, ...] = ()
+    serializers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def refusal(self) -> StateEffect | None:

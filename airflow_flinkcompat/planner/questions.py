@@ -17,6 +17,7 @@ from airflow_flinkcompat.deploy.flink.statements import as_one_statement
 from airflow_flinkcompat.exec_graph.exec_node import PlanError, read_plan
 from airflow_flinkcompat.exec_graph.from_compiled import QUERY_SINK
 from airflow_flinkcompat.exec_graph.from_planner import PlannedScript, changes_what_lasts
+from airflow_flinkcompat.exec_graph.from_savepoint import planned_serializers
 from airflow_flinkcompat.exec_graph.model import NOTHING, RestoreEffect
 from airflow_flinkcompat.exec_graph.prediction import Prediction, predicted
 from airflow_flinkcompat.planner.assumptions import DECIMAL, DECLARE, OF_DECLARATIONS, Variant, assume
@@ -91,6 +92,9 @@ def predict(
         planned = _assuming(old, new, (before, after), frozenset(operators), stored) or planned
     if planned.prediction.doubt or planned.prediction.refuses_script:
         return planned
+    if old.version != new.version:
+        serializers = planned_serializers(planned.old)
+        planned = replace(planned, prediction=replace(planned.prediction, serializers=serializers))
     return replace(planned, plans=compiled(old, new, planned))
 
 

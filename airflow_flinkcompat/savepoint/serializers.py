@@ -60,6 +60,9 @@ _READ: Mapping[str, tuple[int, int | None]] = {
 Only composite snapshots have an own part, which precedes the snapshots of their nested serializers.
 """
 _SHORT = re.compile(r"(Serializer)?Snapshot$")
+_SNAPSHOT = re.compile(rb"[\w.$]+Snapshot\b")
+_OF_FLINK_ITSELF = frozenset({"Timer", "VoidNamespace"})
+"""Serializers of values that contain no column."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +86,12 @@ class Serializer:
     def __str__(self) -> str:
         parts = self.types or tuple(map(str, self.nested))
         return f"{self.name}<{', '.join(parts)}>" if parts else self.name
+
+
+def serializer_names(header: bytes) -> frozenset[str]:
+    """Names of the serializers in a header of state, also of unknown ones such as ``Kryo``."""
+    classes = (found.decode() for found in _SNAPSHOT.findall(header))
+    return frozenset(_SHORT.sub("", re.split(r"[.$]", name)[-1]) for name in classes) - _OF_FLINK_ITSELF
 
 
 def read_serializer(reader: DataReader) -> Serializer:

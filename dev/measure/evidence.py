@@ -9,15 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from airflow_flinkcompat.compat import evidence
-from airflow_flinkcompat.compat.engines.flink.upgraded_state import stored
 from airflow_flinkcompat.testing.fixture_cases import FixtureError
-from dev.measure import measured, results
-from dev.measure.measured import CONNECTORS, Restore
+from dev.measure import results
+from dev.measure.measured import CONNECTORS
 from dev.measure.measured import FOLDER as MEASURED
 from dev.measure.pairs import RELEASES
 
 TABLE = Path(evidence.__file__).parent / evidence.FILE
-UPGRADES = TABLE.with_name(evidence.UPGRADES)
 
 
 def sources() -> tuple[Path, ...]:
@@ -50,17 +48,6 @@ def _outcomes(path: Path) -> Iterator[tuple[str, str, str]]:
         yield pair["id"], f"{_line(taken)} to {line}" if taken else line, pair["outcome"]
 
 
-def upgrades(restores: Iterable[Restore]) -> dict[str, dict[str, Any]]:
-    """Restores on a line other than the savepoint's, with their rows of the table of upgrades."""
-    found: dict[str, dict[str, Any]] = {}
-    for each in restores:
-        if each.old_version:
-            lines = f"{_line(each.old_version)} to {_line(each.version)}"
-            rows = sorted(stored(*each.sides()))
-            found.setdefault(lines, {})[each.id] = {"outcome": each.outcome, "stored": rows}
-    return {lines: dict(sorted(found[lines].items())) for lines in sorted(found)}
-
-
 def text(table: Mapping[str, Mapping[str, str]]) -> str:
     """The shipped table."""
     return "{\n" + ",\n".join(f" {json.dumps(name)}: {json.dumps(table[name])}" for name in table) + "\n}\n"
@@ -69,17 +56,7 @@ def text(table: Mapping[str, Mapping[str, str]]) -> str:
 def write() -> Path:
     """Write the shipped table again."""
     TABLE.write_text(text(build(sources())), encoding="utf-8")
-    UPGRADES.write_text(upgrades_text(), encoding="utf-8")
     return TABLE
-
-
-def upgrades_text() -> str:
-    """The shipped table of upgrades."""
-    # A bad outcome is attributed to the stored contents only if nothing but the line changed.
-    ours = (each for path in results.upgrades() for each in measured.load(str(path)) if each.is_unchanged)
-    table = upgrades((*measured.connectors(), *ours))
-    parts = (f" {json.dumps(lines)}: {text(table[lines]).rstrip()}" for lines in table)
-    return "{\n" + ",\n".join(parts) + "\n}\n"
 
 
 def _line(version: str) -> str:

@@ -12,6 +12,7 @@ from airflow_flinkcompat.deploy import Ledger, Options, deploy
 from airflow_flinkcompat.deploy.flink.jobmanager import JobManager
 from airflow_flinkcompat.deploy.targets.gateway import SqlGatewayTarget
 from airflow_flinkcompat.local_flink import LocalFlink
+from airflow_flinkcompat.planner.installation import install
 from dev.demo.airflow_instance import AirflowStandalone
 from dev.measure.pairs import home
 from dev.services.csv_job import SETTINGS, Files, Side, wait_for
@@ -28,7 +29,6 @@ _FILE = """\
 engine = "flink"
 engine_version = "1.20"
 ledger = "ledger"
-planner = "never"
 
 [upgrade]
 from = "1.20"
@@ -106,6 +106,8 @@ def upgrade_fleet(
     ``tags`` contains the tag of each job by name. ``upgrade`` contains further lines of the table ``[upgrade]``.
     ``retries`` is the number of retries of a task, ``interval`` the interval of checkpoints.
     """
+    for line in ("1.20", "2.3"):
+        install(line)
     (root / "dags").mkdir()
     settings = {**SETTINGS, "execution.checkpointing.interval": interval}
     written = ", ".join(f'"{key}" = "{value}"' for key, value in settings.items())

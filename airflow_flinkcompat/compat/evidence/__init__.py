@@ -1,60 +1,31 @@
 """Measured restores, as data: the id of each change, and its outcome on each line of Flink.
 
 ``python -m dev.measure pairs --evidence`` generates ``restores.json`` from the committed results; do not edit the file
-manually. A line is ``major.minor``. A restore from one line to another line has a key such as ``1.20 to 2.3``. The
-command also generates ``upgrades.json`` with the stored parts of jobs that were restored on a different line.
+manually. A line is ``major.minor``. A restore from one line to another line has a key such as ``1.20 to 2.3``.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
 __all__ = [
     "FILE",
     "RIGHT",
-    "UPGRADES",
     "Restores",
-    "Upgrade",
     "lines_restored_right",
     "measured_lines",
     "restores",
     "unknown_ids",
-    "upgrades",
 ]
 
 RIGHT = "restored_right"
 """The only outcome that is safe; ``restored_right_on_this_data`` and ``…_upsert_only`` are not."""
 FILE = "restores.json"
-UPGRADES = "upgrades.json"
 Restores = Mapping[str, Mapping[str, str]]
 """The outcome of each restore by id, then by line."""
-
-
-@dataclass(frozen=True)
-class Upgrade:
-    """A job that was restored on another line of Flink.
-
-    Attributes:
-        outcome: The outcome of the restore.
-        stored: The stored parts that the new line restored: exec nodes, accumulators, serializers and connectors.
-    """
-
-    outcome: str
-    stored: frozenset[str]
-
-
-@cache
-def upgrades() -> Mapping[str, Mapping[str, Upgrade]]:
-    """Restores on a newer line than the savepoint's, by both lines (``1.20 to 2.3``), then by id."""
-    table = json.loads(files(__package__).joinpath(UPGRADES).read_text(encoding="utf-8"))
-    return {
-        lines: {name: Upgrade(each["outcome"], frozenset(each["stored"])) for name, each in found.items()}
-        for lines, found in table.items()
-    }
 
 
 @cache

@@ -10,7 +10,6 @@ from airflow_flinkcompat.compat.changes.pairs import OperatorPair, PipelinePair
 from airflow_flinkcompat.compat.engines.flink import lookups, sinks
 from airflow_flinkcompat.compat.engines.flink.lookups import LookupMode
 from airflow_flinkcompat.compat.engines.flink.sinks import surely_projected
-from airflow_flinkcompat.compat.engines.flink.upgrade import ENDINGS
 from airflow_flinkcompat.compat.evidence import restores
 from airflow_flinkcompat.compat.rule_builders.part_rules import has_state_above
 from airflow_flinkcompat.compat.rule_builders.table_options import (
@@ -30,7 +29,7 @@ from airflow_flinkcompat.compat.verdict import combined, inferred, right, unknow
 from airflow_flinkcompat.connectors import registry
 from airflow_flinkcompat.connectors.facts import OptionEffect, OptionFact, SinkState, TableUse
 from airflow_flinkcompat.connectors.registry import format_option
-from airflow_flinkcompat.model import Outcome
+from airflow_flinkcompat.model import Consequence, Outcome
 from airflow_flinkcompat.plan.operators import Source
 
 NOTHING_KEPT = ("sk-stateless-jdbc-table", "sk-stateless-jdbc-buffer", "sk-group-jdbc-retries", "sinks-print-option")
@@ -65,7 +64,7 @@ def judge_sink_option(change: OptionChange, fact: OptionFact, pair: PipelinePair
         return _judge_parallelism(pair) if nothing else parallelism(change, fact, pair, facts.ids)
     if fact.effect is OptionEffect.STATE and fact.ids:
         (outcome, *_) = restores()[fact.ids[0]].values()
-        return OptionVerdict(fact.note, wrong(*fact.ids, consequence=ENDINGS.get(outcome)))
+        return OptionVerdict(fact.note, wrong(*fact.ids, consequence=_ENDINGS.get(outcome)))
     if fact.effect in (OptionEffect.STATE, OptionEffect.KEY):
         return not_measured(
             change, fact, f"{fact.note or effect_clause(fact)}; no restore shows the effect of a different value"
@@ -144,6 +143,13 @@ GATHERED_FROM_ELSEWHERE = ("sk-group-lookup-table",)
 ASKED_AGAIN = ("al-stateless-pending-capacity", "al-stateless-idle-lookup-column")
 BECAME_ASYNCHRONOUS = ("al-stateless-idle-from-sync", "al-stateless-pending-from-sync", "al-group-pending-from-sync")
 BECAME_SYNCHRONOUS = ("al-stateless-pending-hint-sync", "al-group-pending-hint-sync")
+_ENDINGS = {
+    "not_planned": Consequence.REFUSED_AT_SUBMIT,
+    "refused_at_submit": Consequence.REFUSED_AT_SUBMIT,
+    "refused_at_restore": Consequence.REFUSED_AT_RESTORE,
+    "restored_WRONG": Consequence.SILENTLY_WRONG,
+}
+"""The consequence of a changed option, by the outcome of its failed restore."""
 _FUNCTIONS = "LookupFunction, AsyncLookupFunction: Flink stores neither in a savepoint"
 _EITHER_WAY = "a lookup stores at most the input rows that wait for an answer, and looks them up again"
 _PURPOSES: Mapping[OptionEffect, frozenset[str]] = {

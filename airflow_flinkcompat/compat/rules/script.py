@@ -10,7 +10,7 @@ from airflow_flinkcompat.compat.changes.differences import Difference
 from airflow_flinkcompat.compat.changes.format import format_operator, format_setting, format_value
 from airflow_flinkcompat.compat.changes.settings import enabled_fires
 from airflow_flinkcompat.compat.engines.flink import settings as flink_settings
-from airflow_flinkcompat.compat.engines.flink.upgrade import judged
+from airflow_flinkcompat.compat.engines.flink.upgrade import UPGRADE_FIRST
 from airflow_flinkcompat.compat.rule import Example, Level, Rule, RuleMatch, windowed
 from airflow_flinkcompat.compat.rules.functions import aggregates_in
 from airflow_flinkcompat.compat.verdict import Verdict, documented, inferred, right, unknown
@@ -127,16 +127,13 @@ def setting_changed(change: Change) -> Iterable[RuleMatch]:
     code="engine-version-changed",
     title="Engine or engine version differs",
     vvr=documented(Outcome.UNKNOWN, "Overview: versions must match", Reason.VERSION),
-    flink=unknown("the verdict needs restores between these Flink versions", Reason.VERSION),
+    flink=unknown("the verdict needs the planners of both versions", Reason.VERSION),
     rationale=(
-        "A different version may plan different operators for the same SQL, or read their state differently. If "
-        "Flink's planners of both versions are installed, the planners decide. They check that the new version plans "
-        "the same operators and that its serializers can read their state. Without the planners, every part of the "
-        "job needs a measured restore with correct results between exactly these versions. Parts are exec nodes, "
-        "accumulators, stored types, stateful connectors and settings that affect operators. The report names every "
-        "part without such a restore. If the script changes with the upgrade, two steps are judged: the upgrade of "
-        "the deployed script, and then the change on the new version. A changed setting, hint or table must be "
-        "compatible on both versions."
+        "A different version may plan different operators for the same SQL, or read their state differently. Only "
+        "Flink's planners of both versions show this. They check that the new version plans the same operators and "
+        "that its serializers can read their state. Without the planners, the verdict is unknown. If the script "
+        "changes with the upgrade, the planners compare the deployed script on the old version with the new script on "
+        "the new version. A changed setting, hint or table must be compatible on both versions."
     ),
     example=Example(windowed("customer, SUM(amount)"), windowed("customer, SUM(amount)"), versions=("2.3", "1.20")),
     parts=("engine",),
@@ -150,8 +147,16 @@ def engine_version_changed(change: Change) -> Iterable[RuleMatch]:
         if change.old.engine != change.new.engine or not of_flink:
             yield RuleMatch("the engine or its version differs", (difference.key,), *sides)
             continue
-        for each in judged(change):
-            yield RuleMatch(each.message, (difference.key,), *sides, verdicts={"flink": each.verdict})
+        yield RuleMatch(_needs_planners(change), (difference.key,), *sides)
+
+
+def _needs_planners(change: Change) -> str:
+    old, new = change.versions
+    message = (
+        f"Flink {old} to {new}: only the planners of both versions show whether the new one reads the state: "
+        f"flinkcompat planner install {old}, flinkcompat planner install {new}"
+    )
+    return f"{message}; or {UPGRADE_FIRST}" if len(change.differences) > 1 else message
 
 
 KIND = "ResourceStatement"

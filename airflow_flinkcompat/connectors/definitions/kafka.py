@@ -204,9 +204,20 @@ _UPSERT_SINK = SinkFacts(
 )
 
 _RELEASE = "flink-sql-connector-kafka 5.0.0-2.2"
+_READS_OLDER = (
+    "restores of up-kafka-tumble, up-kafka-sink-exactly-once, up-upsert-kafka-source and up-upsert-kafka-sink-group "
+    "from Flink 1.20 to 2.3"
+)
 
 CONNECTORS = (
-    ConnectorFacts(("kafka",), _SOURCE, _SINK, formats=("value.format", "format"), releases=_RELEASE),
+    ConnectorFacts(
+        ("kafka",),
+        _SOURCE,
+        _SINK,
+        formats=("value.format", "format"),
+        releases=_RELEASE,
+        reads_older_state=_READS_OLDER,
+    ),
     ConnectorFacts(
         ("upsert-kafka",),
         replace(
@@ -231,5 +242,6 @@ CONNECTORS = (
         _UPSERT_SINK,
         formats=("value.format",),
         releases=_RELEASE,
+        reads_older_state=_READS_OLDER,
     ),
 )

@@ -73,9 +73,9 @@ def consequence_adjuster(verdict: Verdict, target: Any, change: Change) -> Verdi
 def measured_line_adjuster(verdict: Verdict, target: Any, change: Change) -> Verdict:
     """Lower a safe verdict that was not measured on the job's line of Flink.
 
-    An upgrade with an edit consists of two restores on the new line: the unchanged script, which the upgrade rule
-    judges, and the edit. A safe edit of a query keeps id, layout and meaning of all state, so both restores can happen
-    as one. A setting or a hint may make Flink convert stored values, so its change must be safe on both lines.
+    An upgrade with an edit consists of two restores on the new line: the unchanged script, which the planners of both
+    lines judge, and the edit. A safe edit of a query keeps id, layout and meaning of all state, so both restores can
+    happen as one. A setting or a hint may make Flink convert stored values, so its change must be safe on both lines.
     """
     old, new = change.versions
     if old == new or change.old.engine != change.new.engine:

@@ -1,4 +1,8 @@
-"""Verdict on an upgrade of Flink's line, by measured restores of the same kinds of state."""
+"""Verdict on an upgrade of Flink, by the planners of both versions and the catalogue of connectors.
+
+A connector's own jar reads its state. So the connector needs a release for the new version, and this release must read
+the state that an earlier release stored. The catalogue of connectors contains both facts.
+"""
 
 from __future__ import annotations
 
@@ -6,37 +10,27 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from airflow_flinkcompat.compat.changes.change import Change
-from airflow_flinkcompat.compat.engines.flink.sinks import lack_clause, materializer_verdict
-from airflow_flinkcompat.compat.engines.flink.upgraded_connectors import (
-    ConnectorEffect,
-    restored_connectors,
-)
-from airflow_flinkcompat.compat.engines.flink.upgraded_state import JUDGED_APART, is_known, stored
-from airflow_flinkcompat.compat.evidence import RIGHT, Upgrade, upgrades
-from airflow_flinkcompat.compat.verdict import Verdict, expected, inferred, measured, right, unknown
+from airflow_flinkcompat.compat.side import Side
+from airflow_flinkcompat.compat.verdict import Verdict, expected, inferred, unknown
+from airflow_flinkcompat.connectors import registry
+from airflow_flinkcompat.connectors.facts import PART_OF_FLINK, ConnectorFacts, SinkState, SourceState, TableUse
+from airflow_flinkcompat.connectors.flink_options import current_name, is_declared
+from airflow_flinkcompat.exec_graph.exec_node import CompiledPlan, last_name
+from airflow_flinkcompat.exec_graph.from_compiled import QUERY_SINK, lookups_of, sinks_of, sources_of
 from airflow_flinkcompat.exec_graph.model import RestoreEffect, StateEffect
 from airflow_flinkcompat.exec_graph.prediction import Prediction
 from airflow_flinkcompat.model import Consequence, Outcome, Reason
+from airflow_flinkcompat.plan.catalog import options
+from airflow_flinkcompat.plan.nodes import Table
+from airflow_flinkcompat.sql import Statement
+from airflow_flinkcompat.sql.nodes import CreateNamespace, SetOption
 
-ENDINGS = {
-    "not_planned": Consequence.REFUSED_AT_SUBMIT,
-    "refused_at_submit": Consequence.REFUSED_AT_SUBMIT,
-    "refused_at_restore": Consequence.REFUSED_AT_RESTORE,
-    "restored_WRONG": Consequence.SILENTLY_WRONG,
-}
-"""The consequence for a job with the same kind of state, by the outcome of a failed restore."""
-_WORST = tuple(ENDINGS)
-_WAYS_OUT: Mapping[str, str] = {
-    "deduplicate: event time, keeps the first row": (
-        "the new line does not find the stored keys, so the first row of each key is emitted again; start without "
-        "state, or accept an empty deduplication if consumers tolerate duplicate rows"
-    ),
-    "accumulator": (
-        "the layout of its stored value differs on the new line; start without state, or remove this function before "
-        "the upgrade and add it again afterwards"
-    ),
-}
-"""Clauses with a cause and a remedy, by the prefix of the failed kind of state."""
+_OF_FLINK = "datagen"
+_ENDED = (SourceState.NOTHING, SourceState.ENDED)
+"""Sources without stored positions; Flink itself stores the mark of a source that has read everything."""
+UPGRADE_FIRST = "upgrade the unchanged script first, and change the script afterwards"
+"""A remedy if the planners do not decide on a change together with an upgrade."""
+_PLANNED = "plans of both lines, and a dry restore"
 
 
 @dataclass(frozen=True)
@@ -45,8 +39,8 @@ class Judged:
 
     Attributes:
         message: The sentence.
-        verdict: The outcome with its restores.
-        refused: True if the new line refuses the job even without state.
+        verdict: The outcome with its grounds.
+        refused: True if the new version refuses the job even without state.
     """
 
     message: str
@@ -54,26 +48,123 @@ class Judged:
     refused: bool = False
 
 
-def judged(change: Change) -> tuple[Judged, ...]:
-    """Judge the change of Flink's line, independent of other changes."""
-    key, run = f"{change.versions[0]} to {change.versions[1]}", upgrades()
-    lines = f"Flink {key}"
-    if key not in run:
-        known = " and ".join(sorted(run))
-        return (_unknown(f"{lines}: no restore between these lines was measured; measured are {known}", change),)
-    asked = stored(change.old, change.new) - JUDGED_APART
-    covered = _restored_right(run[key].values())
-    bad = (*_failing(asked, covered, run[key], lines), *_changed_materializers(change, lines))
-    if bad:
-        return bad
-    if missing := sorted(row for row in asked if row not in covered and row not in restored_connectors()):
-        return (_unknown(f"{lines}: not measured between these lines: {'; '.join(missing)}", change),)
-    ids = tuple(_fewest(asked & covered, run[key]))
-    message = f"{lines}: each operator, function, stored type and connector was restored correctly between these lines"
-    together = right(*ids) if len(ids) == 1 else inferred(
-        Outcome.COMPATIBLE, "each part of the job was restored correctly", ids=ids or tuple(_any_right())
+@dataclass(frozen=True)
+class ConnectorEffect:
+    """The effect of an upgrade on a connector that a job uses.
+
+    Attributes:
+        table: The table; several of its declarations may exist.
+        connector: The connector; "" if no statement names it. The connector is then assumed to read its state.
+        effect: ``RIGHT``, ``REFUSED_AT_SUBMIT`` without a release for the new line, or ``UNKNOWN``.
+        message: A sentence about the cause.
+        release: The release for the new line that replaces the present jar; "" if the present jar may stay.
+    """
+
+    table: str
+    use: TableUse
+    connector: str
+    effect: RestoreEffect
+    message: str = ""
+    release: str = ""
+
+    @property
+    def name(self) -> str:
+        """The use, the table and the connector."""
+        return f"{self.table} ({self.use.value}{f', {self.connector}' if self.connector else ''})"
+
+
+def _is_compacted(table: Table) -> bool:
+    return (table.option("auto-compaction") or "").lower() == "true"
+
+
+def connector_effects(change: Change, plans: Iterable[CompiledPlan]) -> tuple[ConnectorEffect, ...]:
+    """The effect of an upgrade on every table that the new job uses, by the plans of the new side.
+
+    Without a plan, the tables of the queries count.
+    """
+    every, catalogs = list(plans), _catalogs(change.new)
+    found = [(name, TableUse.SOURCE) for name in sources_of(every)]
+    found += [(name, TableUse.LOOKUP) for name in lookups_of(every)]
+    found += [(name, TableUse.SINK) for plan in every for name in sinks_of(plan)]
+    if not every:
+        sinks = {pipeline.sink.name for pipeline in change.new.program.pipelines}
+        used = sorted(change.new.program.used_tables)
+        found = [(name, TableUse.SINK if name in sinks else TableUse.SOURCE) for name in used if name]
+    return tuple(_effect(name, use, change, catalogs) for name, use in dict.fromkeys(found) if QUERY_SINK not in name)
+
+
+def _catalogs(side: Side) -> Mapping[str, str]:
+    """The connector of all tables of a catalog, by name of the catalog that the script creates."""
+    trees = (each.tree for each in side.parsed.statements)
+    created = (tree for tree in trees if isinstance(tree, CreateNamespace) and tree.args["kind"] == "CATALOG")
+    types = ((tree.this.name, dict(options(tree.args.get("options"))).get("type", "")) for tree in created)
+    return {name: kind for name, kind in types if kind in registry.catalogue()}
+
+
+def _effect(identifier: str, use: TableUse, change: Change, catalogs: Mapping[str, str]) -> ConnectorEffect:
+    name = last_name(identifier)
+    of_catalog = catalogs.get(identifier.split("`")[1] if identifier.startswith("`") else "", "")
+    declared = [each for each in change.new.program.tables if each.path[2] == name and each.declared]
+    tables: list[Table | None] = [*declared] or [None]
+    found = [_judged(name, use, table, _connector(table) or of_catalog, change) for table in tables]
+    return min(found, key=lambda each: tuple(RestoreEffect).index(each.effect))
+
+
+def _connector(table: Table | None) -> str:
+    return "" if table is None else table.option("connector") or ""
+
+
+def _judged(name: str, use: TableUse, table: Table | None, connector: str, change: Change) -> ConnectorEffect:
+    if not connector:
+        return ConnectorEffect(name, use, "", RestoreEffect.RIGHT, "no statement names the connector of this table")
+    old, new = change.versions
+    facts, release = registry.catalogue().get(connector, ConnectorFacts((connector,))), ""
+    if old.startswith("1.") and not new.startswith("1."):
+        if use in facts.not_on_flink_2:
+            message = f"no release of the connector {connector} runs on Flink {new} ({facts.releases})"
+            return ConnectorEffect(name, use, connector, RestoreEffect.REFUSED_AT_SUBMIT, message)
+        if not facts.releases:
+            message = f"no release of the connector {connector} of table {name} is known for Flink {new}"
+            return ConnectorEffect(name, use, connector, RestoreEffect.UNKNOWN, message)
+        release = "" if facts.releases == PART_OF_FLINK else facts.releases
+    compacted = table is not None and _is_compacted(table)
+    if (facts.reads_older_state and not compacted) or _is_without_state(connector, use, table):
+        return ConnectorEffect(name, use, connector, RestoreEffect.RIGHT, release=release)
+    return ConnectorEffect(
+        name, use, connector, RestoreEffect.UNKNOWN,
+        f"the state of the connector {connector} of table {name} was not measured between lines of Flink",
     )  # fmt: skip
-    return (Judged(message, together),)
+
+
+def _is_without_state(connector: str, use: TableUse, table: Table | None) -> bool:
+    match use:
+        case TableUse.SOURCE:
+            return connector == _OF_FLINK or registry.source(connector).positions in _ENDED
+        case TableUse.SINK:
+            facts = registry.sink(connector)
+            given = {} if table is None else dict(table.options)
+            return facts.state_with(given) is SinkState.NONE
+    return registry.catalogue().get(connector) is not None  # the exec graph shows the state of a lookup
+
+
+def replaced_settings(side: Side, old: str, new: str) -> Iterator[tuple[Statement, str, str]]:
+    """Yield each SET of a setting that only the old line has, with its key and its new name or ""."""
+    for statement in side.parsed.statements:
+        tree = statement.tree
+        if isinstance(tree, SetOption) and tree.this is not None and statement.placed:
+            key = tree.this.name
+            if is_declared(key, old) and not is_declared(key, new):
+                name = current_name(key)
+                yield statement, key, name if is_declared(name, new) else ""
+
+
+def ignored_settings(side: Side, old: str, new: str) -> tuple[str, ...]:
+    """Sentences about settings without a successor on the new line, which Flink ignores."""
+    return tuple(
+        f"{statement.span}: Flink {new} ignores the setting {key}, which it does not have"
+        for statement, key, name in replaced_settings(side, old, new)
+        if not name
+    )
 
 
 def judged_by_planners(
@@ -82,7 +173,7 @@ def judged_by_planners(
     compiled: Iterable[StateEffect],
     connectors: Sequence[ConnectorEffect],
 ) -> tuple[Judged, ...]:
-    """Judge an upgrade by the jobs that both lines plan, without a refusal of a state by Flink.
+    """Judge an upgrade by the jobs that both versions plan, without a refusal of a state by Flink.
 
     ``compiled`` are the effects by the compiled plans.
     """
@@ -91,92 +182,30 @@ def judged_by_planners(
     lost = prediction.restore.having(RestoreEffect.DROPPED)
     if absent or lost:
         listed = expected("the connector's list of releases")
+        dropped = expected(_PLANNED, Consequence.SILENTLY_WRONG)
         return (
             *(Judged(f"{lines}: {each}", listed, refused=True) for each in dict.fromkeys(absent)),
-            *(Judged(f"{lines}: {each.message}", expected(_PLANNED, Consequence.SILENTLY_WRONG)) for each in lost),
-            *failures(change),
+            *(Judged(f"{lines}: {each.message}; {_BEGINS_EMPTY}", dropped) for each in lost),
         )
     doubts = [each.message or each.operator for each in (*prediction.restore.differences, *compiled)]
-    doubts += [*prediction.contradicted, *_unknown_states(connectors)]
+    doubts += [*prediction.contradicted]
+    doubts += [each.message for each in connectors if each.effect is RestoreEffect.UNKNOWN]
     if doubts:
-        return (_unknown(f"{lines}: {'; '.join(dict.fromkeys(doubts))}", change),)
+        return (_unknown(f"{lines}: {'; '.join(dict.fromkeys(doubts))}"),)
     planned = "the new line plans the same operators and reads the state of each"
     old, new = (tuple(map(int, line.split("."))) for line in (change.old.version, change.new.version))
     if new < old:
-        return (_unknown(f"{lines}: {planned}; no restore on an older line was measured", change),)
-    rows = frozenset(each.row for each in connectors if each.row)
-    ids = tuple(_fewest(rows, {name: each for run in upgrades().values() for name, each in run.items()}))
+        return (_unknown(f"{lines}: {planned}; no restore on an older line was measured"),)
     assumed = sorted({each.table for each in connectors if not each.connector})
     words = f"; assumed for tables without a declared connector: the new line reads its state ({', '.join(assumed)})"
     jars = sorted({f"{each.connector} ({each.release})" for each in connectors if each.release})
     also = f"; replace the jars of these connectors: {', '.join(jars)}"
-    verdict = inferred(Outcome.COMPATIBLE, _PLANNED, ids=ids or tuple(_any_right()))
-    return (Judged(f"{lines}: {planned}{words if assumed else ''}{also if jars else ''}", verdict),)
+    message = f"{lines}: {planned}{words if assumed else ''}{also if jars else ''}"
+    return (Judged(message, inferred(Outcome.COMPATIBLE, _PLANNED)),)
 
 
-_PLANNED = "plans of both lines, and a dry restore"
+_BEGINS_EMPTY = "start without state, or accept that this operator begins empty"
 
 
-def failures(change: Change) -> tuple[Judged, ...]:
-    """Failed restores of the same kinds of state as in an upgraded job, each with a way out."""
-    return tuple(each for each in judged(change) if each.verdict.outcome is Outcome.INCOMPATIBLE)
-
-
-def _unknown_states(connectors: Iterable[ConnectorEffect]) -> Iterator[str]:
-    yield from (each.message for each in connectors if each.effect is RestoreEffect.UNKNOWN)
-
-
-def _unknown(message: str, change: Change) -> Judged:
-    way = (
-        ("; upgrade the unchanged script first, and change the script afterwards")
-        if len(change.differences) > 1
-        else ""
-    )
-    return Judged(f"{message}{way}", unknown("the verdict needs restores between these Flink versions", Reason.VERSION))
-
-
-def _restored_right(run: Iterable[Upgrade]) -> frozenset[str]:
-    return frozenset(row for each in run if each.outcome == RIGHT for row in each.stored if is_known(row))
-
-
-def _any_right() -> Iterator[str]:
-    """A correct restore of any job, as evidence for a job without stored parts."""
-    yield next(name for run in upgrades().values() for name, each in run.items() if each.outcome == RIGHT)
-
-
-def _failing(
-    asked: frozenset[str], covered: frozenset[str], run: Mapping[str, Upgrade], lines: str
-) -> Iterator[Judged]:
-    """Verdicts on the kinds of state that occur in failed restores, but in no correct restore."""
-    blamed: dict[frozenset[str], list[str]] = {}
-    for name, each in run.items():
-        culprits = each.stored - covered
-        if each.outcome in ENDINGS and culprits and culprits <= asked:
-            blamed.setdefault(culprits, []).append(name)
-    for culprits in sorted((c for c in blamed if not any(d < c for d in blamed)), key=sorted):
-        names, what = blamed[culprits], " with ".join(sorted(culprits))
-        worst = max((run[name].outcome for name in names), key=_WORST.index)
-        known = (way for start, way in _WAYS_OUT.items() if what.startswith(start))
-        way = next(known, "its measured restore was not correct; start without state")
-        verdict = measured(Outcome.INCOMPATIBLE, *names, consequence=ENDINGS[worst])
-        yield Judged(f"{lines}: {what}: {way}", verdict)
-
-
-def _changed_materializers(change: Change, lines: str) -> Iterator[Judged]:
-    """Verdicts on sinks for which the new line plans a different materializer for an unchanged clause."""
-    for pair in change.pipelines:
-        if "sink hints" in pair.parts or lack_clause(pair)[1]:
-            continue
-        words, verdict = materializer_verdict(pair)
-        if verdict.outcome is Outcome.INCOMPATIBLE:
-            yield Judged(f"{lines}: {words} for sink {pair.sink}; add ON CONFLICT DO DEDUPLICATE", verdict)
-
-
-def _fewest(asked: frozenset[str], run: Mapping[str, Upgrade]) -> Iterator[str]:
-    """A small set of restores that together cover all kinds of state."""
-    remaining = set(asked)
-    right = {name: each.stored for name, each in run.items() if each.outcome == RIGHT}
-    while remaining:
-        best = max(right, key=lambda name: len(remaining & right[name]))
-        yield best
-        remaining -= right[best]
+def _unknown(message: str) -> Judged:
+    return Judged(message, unknown(_PLANNED, Reason.VERSION))

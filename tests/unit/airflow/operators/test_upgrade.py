@@ -18,13 +18,14 @@ from airflow.sdk import Connection
 from airflow_flinkcompat.airflow.hooks.flink import FlinkHook
 from airflow_flinkcompat.airflow.operators import DeploymentsError, upgrade, upgrade_dag
 from airflow_flinkcompat.airflow.triggers import health
-from airflow_flinkcompat.compat import Side, check
+from airflow_flinkcompat.compat import Report, Side, check
 from airflow_flinkcompat.compat.gate import ChangeIdentity, finding_digest, is_waivable
 from airflow_flinkcompat.deploy import Ledger
 from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry, JobStart, JobVersion, RejectedEntry
 from airflow_flinkcompat.deploy.target import JobHistory, Snapshot, SnapshotStats, VertexState
 from airflow_flinkcompat.deploy.two_lines import TwoLines
 from airflow_flinkcompat.exec_graph.migration import MigrationExtent
+from airflow_flinkcompat.fleet.audit import judging
 from airflow_flinkcompat.fleet.audit.values import AuditResult, AuditRow, Cause
 from airflow_flinkcompat.model import Waiver
 from airflow_flinkcompat.project.waivers import with_waiver
@@ -106,6 +107,11 @@ class Fleet:
         return {name: (row["decision"], row["reason"]) for name, row in found.items()}
 
 
+def judged(old: Side, new: Side, *_: Any) -> Report:
+    """The report of planners that plan the same job for an unchanged script on every version."""
+    return check(*(replace(side, engine_version="2.3") for side in (old, new)))
+
+
 @pytest.fixture
 def fleet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fleet:
     fleet = Fleet(tmp_path)
@@ -117,6 +123,7 @@ def fleet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fleet:
     fleet.both = TwoLines(fleet.former, fleet.new)
     fleet.both.highest_metric = fleet.new.highest_metric
     monkeypatch.setattr(FlinkHook, "get_conn", lambda self: fleet.both if self.has_former else fleet.former)
+    monkeypatch.setattr(judging, "judge", judged)
     for name in NAMES.values():
         (tmp_path / name).write_text(STATELESS, encoding="utf-8")
     return fleet
