@@ -36,6 +36,7 @@ h1 { font-size: 1.4rem; } h2 { font-size: 1.1rem; }
 table { border-collapse: collapse; width: 100%; }
 th, td { text-align: left; vertical-align: top; padding: .25rem .5rem; border-bottom: 1px solid #8886; }
 td { overflow-wrap: anywhere; } .number { text-align: right; } .way { font-weight: 600; white-space: nowrap; }
+.jobs th:nth-child(1) { width: 25%; } .jobs th:nth-child(2) { width: 40%; }
 code, pre { font-family: ui-monospace, monospace; font-size: .9em; white-space: pre-wrap; margin: 0; }
 """
 
@@ -73,7 +74,7 @@ def render_text(fleet: UpgradeSummary) -> str:
     for way, jobs in _in_order(fleet):
         lines.append(f"{way} ({len(jobs):,}): {MEANINGS[way]}")
         for job in jobs:
-            details = list(_edits(job)) if way is Way.EDITED else [job.reason, *_edits(job)]
+            details = [*_why(job), *([f"state: {job.state}"] if job.state else [])]
             lines += [f"  {format_inline(job.row.name)}", *(line for each in details for line in _wrapped(each))]
         lines.append("")
     lines += [f"note: {note}" for note in fleet.notes]
@@ -92,13 +93,17 @@ def render_markdown(fleet: UpgradeSummary) -> str:
     lines = [f"### {plain_words(heading(fleet))}", "", f"{plain_words(sentence(fleet))}.", ""]
     lines += ["| way | jobs | meaning |", "|---|---:|---|"]
     lines += [f"| **{way}** | {len(jobs):,} | {MEANINGS[way]} |" for way, jobs in _in_order(fleet)]
-    lines += ["", "| job | way | why |", "|---|---|---|"]
+    lines += ["", "| job | way | why | state |", "|---|---|---|---|"]
     for way, jobs in _in_order(fleet):
         for job in jobs:
-            why = "<br>".join(plain_words(format_inline(each)) for each in _why(job)).replace("|", "\\|")
-            lines.append(f"| {code_span(job.row.name)} | {way} | {why} |")
+            why = "<br>".join(map(_cell, _why(job)))
+            lines.append(f"| {code_span(job.row.name)} | {way} | {why} | {_cell(job.state)} |")
     lines += ["", *(f"> {plain_words(note)}\n" for note in fleet.notes)]
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _cell(text: str) -> str:
+    return plain_words(format_inline(text)).replace("|", "\\|")
 
 
 def _why(job: JobUpgrade) -> list[str]:
@@ -128,10 +133,14 @@ def render_html(fleet: UpgradeSummary) -> str:
     ]
     for way, jobs in _in_order(fleet):
         lines.append(f'<h2 class="{way.name.lower()}">{way} ({len(jobs):,})</h2>')
-        lines.append('<table><thead><tr><th scope="col">job</th><th scope="col">why</th></tr></thead><tbody>')
+        lines.append(
+            '<table class="jobs"><thead><tr><th scope="col">job</th><th scope="col">why</th><th scope="col">state</th>'
+            "</tr></thead><tbody>"
+        )
         for job in jobs:
             why = "<br>".join(map(_html, _why(job))) or "no edit, and no migration"
-            lines.append(f'<tr><th scope="row"><code>{_html(job.row.name)}</code></th><td>{why}</td></tr>')
+            cells = f"<td>{why}</td><td>{_html(job.state)}</td>"
+            lines.append(f'<tr><th scope="row"><code>{_html(job.row.name)}</code></th>{cells}</tr>')
         lines.append("</tbody></table>")
     lines += [f"<p><small>airflow-flinkcompat {escape(tool_version())}</small></p>", "</main></body></html>"]
     return "\n".join(lines) + "\n"
@@ -161,6 +170,7 @@ def render_json(fleet: UpgradeSummary) -> str:
                 "name": job.row.name,
                 "way": job.way.value,
                 "reason": job.reason or None,
+                "state": job.state or None,
                 "edits": [
                     {
                         "line": each.place.line,

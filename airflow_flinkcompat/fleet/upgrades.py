@@ -53,6 +53,20 @@ class JobUpgrade:
     reason: str
     edited: EditedJob | None = None
 
+    @property
+    def state(self) -> str:
+        """One line on the stored state: the operators that the new line reads, and each that it does not read."""
+        operators = self.row.operators
+        if not operators:
+            return "not compared" if self.way in (Way.REFUSED, Way.UNDECIDED) else ""
+        others = [each for each in operators if not each.is_right]
+        read = len(operators) - len(others) if others else "all"
+        counts = f"{len(operators)} operators and connectors: {read} read"
+        lost = [f"{each.operator}: {each.reason or each.effect}" for each in others]
+        serializers = sorted({name for each in operators for name in each.serializers})
+        stored = [f"serializers {', '.join(serializers)}"] if serializers else []
+        return format_inline("; ".join([counts, *lost, *stored]))
+
 
 @dataclass
 class UpgradeSummary:

@@ -11,15 +11,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from airflow_flinkcompat.compat import Side
+from airflow_flinkcompat.compat.engines.flink.upgrade import ignored_settings, replaced_settings
 from airflow_flinkcompat.compat.engines.flink.validation.conflicts import ON_CONFLICT
-from airflow_flinkcompat.connectors.flink_options import current_name, is_declared
 from airflow_flinkcompat.exec_graph.exec_node import last_name
 from airflow_flinkcompat.exec_graph.from_planner import PlannerRefusal
 from airflow_flinkcompat.model import JobSpec, Span
 from airflow_flinkcompat.planner import questions
 from airflow_flinkcompat.planner.installation import Installation
 from airflow_flinkcompat.sql.base_parser import reserved_words
-from airflow_flinkcompat.sql.nodes import SetOption
 from airflow_flinkcompat.sql.script import Places
 
 _MOST = 200
@@ -89,7 +88,7 @@ def edit_for(job: JobSpec, old_line: str, installation: Installation) -> EditedJ
         ScriptError: The script contains no statement.
     """
     lines, side = _Lines(old_line, job.version), Side.of(job)
-    edits, ignored = _settings(side, lines)
+    edits, ignored = _renamed_settings(side, lines), ignored_settings(side, lines.old, lines.new)
     while True:
         edited = replace(job, script=_applied(job.script, edits))
         side = Side.of(edited) if edits else side
@@ -97,7 +96,7 @@ def edit_for(job: JobSpec, old_line: str, installation: Installation) -> EditedJ
         found = None if refusal is None else _edit_after(refusal, side, lines)
         edit = None if found is None else _in_original(found, job, edits)
         if edit is None or len(edits) == _MOST or any((edit.offset, edit.old) == (e.offset, e.old) for e in edits):
-            return EditedJob(edited, tuple(sorted(edits, key=lambda each: each.offset)), tuple(ignored), refusal)
+            return EditedJob(edited, tuple(sorted(edits, key=lambda each: each.offset)), ignored, refusal)
         edits.append(edit)
 
 
@@ -121,24 +120,17 @@ def _edit(job: JobSpec, offset: int, old: str, new: str, reason: str) -> Edit:
     return Edit(offset, place, old, new, reason)
 
 
-def _settings(side: Side, lines: _Lines) -> tuple[list[Edit], list[str]]:
-    """Edits of settings with another name on the new line, and sentences about ignored settings."""
-    edits, ignored = [], []
+def _renamed_settings(side: Side, lines: _Lines) -> list[Edit]:
+    """Edits of settings with another name on the new line."""
     places = Places(side.script, side.source)
-    for statement in side.parsed.statements:
-        tree, span = statement.tree, statement.span
-        if not isinstance(tree, SetOption) or tree.this is None or not statement.placed:
-            continue
-        key = tree.this.name
-        if not is_declared(key, lines.old) or is_declared(key, lines.new):
-            continue
-        if is_declared(new := current_name(key), lines.new):
-            offset = side.script.index(key, places.offset(span.line, span.column))
-            reason = f"Flink {lines.new} has renamed this setting, and ignores {key}"
-            edits.append(_edit(side, offset, key, new, reason))
-        else:
-            ignored.append(f"{span}: Flink {lines.new} ignores the setting {key}, which it does not have")
-    return edits, ignored
+    return [
+        _edit(
+            side, side.script.index(key, places.offset(statement.span.line, statement.span.column)), key, name,
+            f"Flink {lines.new} has renamed this setting, and ignores {key}",
+        )
+        for statement, key, name in replaced_settings(side, lines.old, lines.new)
+        if name
+    ]  # fmt: skip
 
 
 def _edit_after(refusal: PlannerRefusal, side: Side, lines: _Lines) -> Edit | None:

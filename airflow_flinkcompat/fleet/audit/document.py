@@ -97,10 +97,12 @@ def row_document(row: AuditRow) -> dict[str, Any]:
                 "operator": mask_secrets(each.operator),
                 "effect": each.effect,
                 **({"reason": mask_secrets(each.reason)} if each.reason else {}),
+                **({"serializers": list(each.serializers)} if each.serializers else {}),
             }
             for each in row.operators
         ],
         "tables": list(row.tables),
+        **({"ignored_settings": list(row.ignored)} if row.ignored else {}),
         "secrets": row.secrets,
     }
 

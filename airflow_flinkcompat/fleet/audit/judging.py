@@ -13,12 +13,14 @@ from itertools import islice
 
 from airflow_flinkcompat.compat import Report, Side, check_engines
 from airflow_flinkcompat.compat.deployable import UNREADABLE, bad_input, obstacles
+from airflow_flinkcompat.compat.engines.flink.upgrade import ignored_settings
 from airflow_flinkcompat.compat.gate import ChangeIdentity, apply_waivers, utc_day
 from airflow_flinkcompat.compat.reports.sections import format_inline
 from airflow_flinkcompat.exec_graph.migration import MigrationExtent
 from airflow_flinkcompat.fleet.audit.changed_tables import NotReplacedError, ReplacementTable, with_changed_tables
 from airflow_flinkcompat.fleet.audit.values import AuditPair, AuditResult, AuditRow, Cause, EngineOutcome
 from airflow_flinkcompat.model import InputError, JobSpec, Outcome
+from airflow_flinkcompat.model.engine import ENGINE_FACTS
 from airflow_flinkcompat.planner.judgement import judge, without_notice
 from airflow_flinkcompat.sql import ScriptError
 
@@ -98,8 +100,16 @@ def _judged(pair: AuditPair, tables: tuple[ReplacementTable, ...]) -> AuditRow:
     restored = tuple(each for report in reports for each in report.restored)
     kept = _kept(reports[0]) if len(reports) == 1 else MigrationExtent.NONE
     gate = Outcome.worst(report.gate_outcome for report in reports)
-    result = AuditResult(worst.value)
-    return AuditRow(_one_line(pair.name), result, causes, outcomes, touched, len(found), notice, restored, kept, gate)
+    ignored = tuple(map(_one_line, _ignored(old, new)))
+    return AuditRow(
+        _one_line(pair.name), AuditResult(worst.value), causes, outcomes, touched, len(found), notice, restored, kept,
+        gate, ignored,
+    )  # fmt: skip
+
+
+def _ignored(old: Side, new: Side) -> tuple[str, ...]:
+    flink = all(ENGINE_FACTS[side.engine].compiles_plans for side in (old, new))
+    return ignored_settings(new, old.version, new.version) if flink and new.language == "sql" else ()
 
 
 def _kept(report: Report) -> MigrationExtent:

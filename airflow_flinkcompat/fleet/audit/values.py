@@ -16,6 +16,8 @@ from airflow_flinkcompat.project.job_options import FAIL_ON
 
 MOST_KEPT = 200
 """Number of rows that are shown for each group; only JSON contains all rows."""
+_MOST_IGNORED = 10
+"""Number of ignored settings that are named."""
 _MOST_MESSAGES = 500
 """Maximum number of different messages that are counted in a group, to limit memory use."""
 
@@ -102,6 +104,7 @@ class AuditRow:
         operators: The effect of an upgrade on each stateful operator and connector; empty if no planner decided.
         kept: The share of the state that a migration keeps.
         gate: The worst outcome without waived findings; None without an outcome.
+        ignored: Sentences about settings of the script that the new version of Flink does not have, nor a successor.
     """
 
     name: str
@@ -114,6 +117,7 @@ class AuditRow:
     operators: tuple[RestoredOperator, ...] = ()
     kept: MigrationExtent = MigrationExtent.NONE
     gate: Outcome | None = None
+    ignored: tuple[str, ...] = ()
 
     def exit_code(self, fail_on: str) -> int:
         """The row's exit code under the gate ``fail_on``."""
@@ -178,6 +182,8 @@ class AuditSummary:
         self._notices: dict[str, None] = {}
         self._grounds: Counter[str] = Counter()
         self.operators: Counter[str] = Counter()
+        self._ignored: list[str] = []
+        self._further_ignored = 0
 
     def add(self, row: AuditRow) -> None:
         """Count a row."""
@@ -188,6 +194,8 @@ class AuditSummary:
         self._grounds.update({each.ground for each in row.engines if each.ground})
         self.used.update(row.tables)
         self.operators.update(each.effect for each in row.operators)
+        self._ignored += row.ignored[: (room := _MOST_IGNORED - len(self._ignored))]
+        self._further_ignored += len(row.ignored[room:])
         self._exit_code = max(self._exit_code, row.exit_code(self.subject.fail_on))
         for cause in row.causes:
             self._groups.setdefault((row.result, cause.reason), AuditGroup(row.result, cause.reason)).add(row, cause)
@@ -235,6 +243,9 @@ class AuditSummary:
         found += [f"{name}: no job declares or uses it; check its name" for name in self.unused]
         if self.results[AuditResult.NO_JOB]:
             found.append(f"scripts without INSERT and SELECT: {self.results[AuditResult.NO_JOB]:,}")
+        found += self._ignored
+        if self._further_ignored:
+            found.append(f"further settings that the new version does not have: {self._further_ignored:,}")
         if self.operators:
             effects = ", ".join(f"{count:,} {effect}" for effect, count in self.operators.most_common())
             found.append(f"stateful operators and connectors by the planners of both versions: {effects}")

@@ -19,8 +19,13 @@ from tests.support.fleet.repository import git
 from tests.unit.cli.project import commit
 
 UPGRADE = ("--engine", "flink", "--old-engine-version", "1.20", "--engine-version", "2.3")
-NEVER_RUN = V1.replace("SUM(amount)", "APPROX_COUNT_DISTINCT(amount)")
-"""Holds what was never restored from one line of Flink to another."""
+REFUSED = (
+    TABLES.replace("'kafka', 'topic' = 'orders'", "'datagen'").replace(
+        "total BIGINT", "total BIGINT, PRIMARY KEY (customer) NOT ENFORCED"
+    )
+    + "INSERT INTO totals SELECT MAX(customer), SUM(amount) FROM orders GROUP BY item;\n"
+)
+"""Needs ON CONFLICT from Flink 2.3 on."""
 
 
 @pytest.fixture(autouse=True)
@@ -48,20 +53,33 @@ def deploy(root: Path, name: str, script: str = V1, **job: Any) -> None:
 class TestFiles:
     def test_every_script_below_a_folder(self, run: Run, snapshot: SnapshotAssertion) -> None:
         Path("jobs/deep").mkdir(parents=True)
-        for name, text in (("a", V1), ("deep/b", NEVER_RUN), ("broken", BROKEN), ("ddl", TABLES)):
+        for name, text in (("a", V1), ("deep/b", REFUSED), ("broken", BROKEN), ("ddl", TABLES)):
             Path(f"jobs/{name}.sql").write_text(text, encoding="utf-8")
         Path("jobs/notes.txt").write_text("no script", encoding="utf-8")
         result = run("audit", "jobs", *UPGRADE)
         assert result.code == 2
         assert result.out == snapshot
 
+    def test_settings_that_the_new_version_does_not_have_are_named(self, run: Run) -> None:
+        gone = "SET 'table.exec.shuffle-mode' = 'all-blocking';\n"
+        save(a=gone + V1, b=V1)
+        found = document(run("audit", ".", *UPGRADE, "--format", "json"))
+        sentence = "a.sql:1:1: Flink 2.3 ignores the setting table.exec.shuffle-mode, which it does not have"
+        assert [each.get("ignored_settings") for each in found["rows"]] == [[sentence], None]
+        assert found["notes"] == [sentence]
+        save(a=gone * 12 + V1)
+        notes = document(run("audit", ".", *UPGRADE, "--format", "json"))["notes"]
+        assert len(notes) == 11
+        assert notes[-1] == "further settings that the new version does not have: 2"
+
     def test_the_gate(self, run: Run) -> None:
-        save(orders=V1, other=NEVER_RUN)
-        assert run("audit", "orders.sql", *UPGRADE).code == 0
-        assert run("audit", ".", *UPGRADE).code == 1
+        save(orders=V1, other=REFUSED)
+        assert run("audit", "orders.sql", *UPGRADE).code == 1
+        assert run("audit", "orders.sql", *UPGRADE, "--fail-on", "incompatible").code == 0
         assert run("audit", ".", *UPGRADE, "--fail-on", "never").code == 0
         Path("flinkcompat.toml").write_text('fail_on = "incompatible"\n', encoding="utf-8")
-        assert run("audit", ".", *UPGRADE).code == 0
+        assert run("audit", "orders.sql", *UPGRADE).code == 0
+        assert run("audit", ".", *UPGRADE).code == 1
 
     def test_a_file_that_is_no_text_and_one_that_is_gone_end_nothing(self, run: Run) -> None:
         save(orders=V1)
@@ -70,7 +88,7 @@ class TestFiles:
         assert results(run("audit", ".", *UPGRADE, "--format", "json")) == {
             "bytes.sql": "unreadable",
             "gone.sql": "unreadable",
-            "orders.sql": "compatible",
+            "orders.sql": "unknown",
         }
 
     def test_by_the_options_of_the_project_file(self, run: Run) -> None:
@@ -84,7 +102,7 @@ class TestFiles:
         (row,) = document(
             run("audit", "orders.sql", "--engine", "flink", "--engine-version", "2.3", "--format", "json")
         )["rows"]
-        assert row["result"] == "compatible"
+        assert row["result"] == "unknown"
         assert row["engines"][0]["old_version"] == "1.20"
         (same,) = document(run("audit", "--engine", "flink", "--engine-version", "2.3", "--format", "json"))["rows"]
         assert (same["name"], same["engines"]) == ("orders", row["engines"])
@@ -100,7 +118,7 @@ class TestFiles:
             'catalog = "tables.sql"\n[deployments.c]\nscript = "c.sql"\ncatalog = "gone.sql"\n', encoding="utf-8"
         )
         found = results(run("audit", "a.sql", "b.sql", "c.sql", *UPGRADE, "--format", "json"))
-        assert found == {"a.sql": "compatible", "b.sql": "compatible", "c.sql": "unreadable"}
+        assert found == {"a.sql": "unknown", "b.sql": "unknown", "c.sql": "unreadable"}
         assert read.count("tables.sql") == 1
 
     def test_programs_of_a_folder_are_counted_and_judged_where_they_are_named(self, run: Run) -> None:
@@ -109,7 +127,7 @@ class TestFiles:
             Path(f"jobs/{name}").write_text(text, encoding="utf-8")
         note = "PyFlink programs in folders, which are judged only if they are passed explicitly: 1"
         found = run("audit", "jobs", *UPGRADE, "--format", "json")
-        assert results(found) == {"jobs/orders.sql": "compatible"}
+        assert results(found) == {"jobs/orders.sql": "unknown"}
         assert note in document(found)["notes"]
         found = run("audit", "jobs", "jobs/job.py", *UPGRADE, "--format", "json")
         assert set(results(found)) == {"jobs/job.py", "jobs/orders.sql"}
@@ -150,7 +168,7 @@ class TestProject:
             encoding="utf-8",
         )
         result = run("audit", "--engine", "flink", "--engine-version", "2.3", "--format", "json")
-        assert results(result) == {"orders": "compatible", "odd": "unreadable", "gone": "unreadable"}
+        assert results(result) == {"orders": "unknown", "odd": "unreadable", "gone": "unreadable"}
 
 
 class TestGit:
@@ -198,12 +216,12 @@ class TestLedger:
     def test_what_is_deployed_on_the_version_that_runs_it(self, run: Run, tmp_path: Path) -> None:
         root = tmp_path / "ledger"
         deploy(root, "orders")
-        deploy(root, "odd", NEVER_RUN)
+        deploy(root, "odd", REFUSED)
         deploy(root, "of_vendor", engine="vvr", engine_version="8.0.11")
         deploy(root, "nobody_said", engine_version=None)
         result = run("audit", "--ledger", str(root), "--engine", "flink", "--engine-version", "2.3", "--format", "json")
         found = document(result)
-        assert results(result) == {"nobody_said": "unreadable", "odd": "unknown", "orders": "compatible"}
+        assert results(result) == {"nobody_said": "unreadable", "odd": "incompatible", "orders": "unknown"}
         assert found["notes"] == ["skipped, because a different engine was requested: 1 of engine vvr"]
         (orders,) = (each for each in found["rows"] if each["name"] == "orders")
         assert (orders["engines"][0]["old_version"], orders["engines"][0]["new_version"]) == ("1.20", "2.3")
@@ -215,13 +233,13 @@ class TestLedger:
         asked = ("audit", "--engine", "flink", "--engine-version", "2.3", "--format", "json", "--ledger")
         assert "--ledger: the location of the ledger is unknown" in run(*asked).err
         monkeypatch.setenv("FLINKCOMPAT_LEDGER", str(tmp_path / "ledger"))
-        assert results(run(*asked)) == {"orders": "compatible"}
+        assert results(run(*asked)) == {"orders": "unknown"}
         monkeypatch.delenv("FLINKCOMPAT_LEDGER")
         save(orders=V1)
         Path("flinkcompat.toml").write_text(
             f'ledger = "{tmp_path}/ledger"\n[deployments.orders]\nscript = "orders.sql"\n', encoding="utf-8"
         )
-        assert results(run(*asked)) == {"orders": "compatible"}
+        assert results(run(*asked)) == {"orders": "unknown"}
 
     def test_a_changed_table(self, run: Run, tmp_path: Path) -> None:
         deploy(tmp_path / "ledger", "orders")
@@ -235,7 +253,7 @@ class TestLedger:
         deploy(tmp_path / "ledger", "clicks")
         next((tmp_path / "ledger" / "clicks").glob("*.json")).write_text('{"kind": "deployed"}', encoding="utf-8")
         asked = ("audit", "--ledger", str(tmp_path / "ledger"), "--engine", "flink", "--engine-version", "2.3")
-        assert results(run(*asked, "--format", "json")) == {"clicks": "unreadable", "orders": "compatible"}
+        assert results(run(*asked, "--format", "json")) == {"clicks": "unreadable", "orders": "unknown"}
 
     def test_a_ledger_that_is_not_there(self, run: Run) -> None:
         result = run("audit", "--ledger", "nowhere", "--engine", "flink", "--engine-version", "2.3")

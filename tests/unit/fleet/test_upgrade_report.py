@@ -7,6 +7,7 @@ from html.parser import HTMLParser
 
 from syrupy.assertion import SnapshotAssertion
 
+from airflow_flinkcompat.compat.report import RestoredOperator
 from airflow_flinkcompat.fleet.audit.values import AuditResult, AuditRow, Cause
 from airflow_flinkcompat.fleet.upgrade_report import RENDERERS
 from airflow_flinkcompat.fleet.upgrades import JobUpgrade, UpgradeSummary, Way
@@ -22,6 +23,15 @@ RESULTS = {
     Way.UNDECIDED: AuditResult.UNKNOWN,
     Way.UNREADABLE: AuditResult.UNREADABLE,
 }
+_SUM = RestoredOperator("GroupAggregate", "right", "", ("Double", "RowData"))
+OPERATORS = {
+    Way.EDITED: (_SUM, RestoredOperator("orders (read, kafka)", "right")),
+    Way.RESTARTED: (
+        _SUM,
+        RestoredOperator("OverAggregate", "refused at restore", "its stored state has a different layout", ("Kryo",)),
+        RestoredOperator("t (read, x)", "unknown"),
+    ),
+}
 HOSTILE = "<script>alert(1)</script> | `x` # y"
 
 
@@ -35,7 +45,7 @@ def fleet() -> UpgradeSummary:
     ignored = ("jobs/with edits.sql:1:1: Flink 2.3 ignores the setting old.key, which it does not have",)
     for way, result in RESULTS.items():
         reason = "" if way is Way.UNTOUCHED else f"the reason of a job that moves {way}"
-        row = AuditRow(f"jobs/{way}.sql", result, (Cause("a-rule", reason),))
+        row = AuditRow(f"jobs/{way}.sql", result, (Cause("a-rule", reason),), operators=OPERATORS.get(way, ()))
         edited = EditedJob(JobSpec("SELECT 1"), edits, ignored) if way is Way.EDITED else None
         found.add(JobUpgrade(row, way, reason, edited))
     return found
@@ -71,7 +81,7 @@ def test_names_and_messages_are_text_in_every_format() -> None:
     parser.feed(texts["html"])
     assert "script" not in tags
     table = [line for line in texts["markdown"].splitlines() if "alert" in line]
-    assert [line.replace("\\|", "").count("|") for line in table] == [4]
+    assert [line.replace("\\|", "").count("|") for line in table] == [5]
 
 
 def test_only_jobs_that_keep_their_state_pass() -> None:
