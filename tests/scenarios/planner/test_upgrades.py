@@ -8,7 +8,8 @@ from airflow_flinkcompat.compat import Consequence, Outcome, Report, Side
 from airflow_flinkcompat.exec_graph.migration import MigrationExtent
 from airflow_flinkcompat.model import InputError
 from airflow_flinkcompat.planner.judgement import judge
-from dev.measure.measured import RIGHT, Restore, connectors
+from dev.measure import results
+from dev.measure.measured import RIGHT, Restore, connectors, load
 from tests.support.nightly import sample
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("planners")]
@@ -29,6 +30,12 @@ UPGRADES = [
     pair for pair in connectors() if pair.old_version and pair.is_unchanged and not pair.id.startswith("up-lookup")
 ]
 """Unchanged scripts, without those that look rows up in a connector of the measurement's own."""
+CHANGED = [
+    pair
+    for path in results.upgrades()
+    for pair in load(str(path))
+    if not pair.is_unchanged and (pair.old_version[:4], pair.version[:3]) == ("1.20", "2.3")
+]
 
 
 def upgraded(query: str, connector: str = "kafka") -> Report:
@@ -173,3 +180,10 @@ def test_planners_alone_say_how_measured_restores_ended(pair: Restore) -> None:
     assert report.is_planned
     assert (report.outcome is Outcome.COMPATIBLE) is (pair.outcome == RIGHT)
     assert report.outcome is not Outcome.UNKNOWN
+
+
+@pytest.mark.parametrize("pair", sample(CHANGED, 6), ids=str)
+def test_a_change_with_an_upgrade_is_compatible_only_if_it_restored_right(pair: Restore) -> None:
+    outcome = judge(*pair.sides(), "always").outcome
+    assert outcome is not Outcome.COMPATIBLE or pair.outcome == RIGHT
+    assert outcome is not Outcome.INCOMPATIBLE or pair.outcome != RIGHT

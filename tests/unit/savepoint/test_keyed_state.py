@@ -23,7 +23,7 @@ from airflow_flinkcompat.savepoint.keyed_state import (
     read_header,
 )
 from airflow_flinkcompat.savepoint.metadata import KeyGroups
-from airflow_flinkcompat.savepoint.serializers import Serializer
+from airflow_flinkcompat.savepoint.serializers import Serializer, serializer_names
 from airflow_flinkcompat.savepoint.store import StoredContent
 from dev.stored_rows import write_entries
 from tests.support.savepoint.savepoints import TAKEN, keyed
@@ -167,3 +167,14 @@ def test_groups_that_are_not_in_the_file_are_refused(begins: tuple[int, ...], re
     _, groups, header, _ = next(iter(keyed("2.3/group")))
     with pytest.raises(SavepointUnreadable, match=f"^file: .*{reason}"):
         list(in_memory(replace(groups, begins=begins), header, b"12345").groups())
+
+
+def test_names_of_serializers_include_unknown_classes() -> None:
+    classes = (
+        "org.apache.flink.table.runtime.typeutils.RowDataSerializer$RowDataSerializerSnapshot",
+        "org.apache.flink.api.java.typeutils.runtime.kryo.KryoSerializerSnapshot",
+        "org.apache.flink.api.common.typeutils.base.MapSerializerSnapshot",
+        "org.apache.flink.runtime.state.VoidNamespaceSerializer$VoidNamespaceSerializerSnapshot",
+    )
+    header = b"".join(len(each).to_bytes(2, "big") + each.encode() + b"\0\0\0\3" for each in classes)
+    assert serializer_names(header) == {"RowData", "Kryo", "Map"}
