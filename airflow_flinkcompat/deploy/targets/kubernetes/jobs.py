@@ -78,19 +78,22 @@ class KubernetesJobs(Closing):
 
     def engine(self) -> EngineInfo:
         """Flink in the version of the session cluster or the manifest."""
-        cluster = self._manifest.spec.get("deploymentName")
-        if cluster is not None:
-            found = self._api.find("FlinkDeployment", str(cluster))
-            if found is None:
-                raise TargetError(f"{self} has no FlinkDeployment {cluster!r}, which must run the jobs")
-            version = ((found.get("status") or {}).get("clusterInfo") or {}).get("flink-version")
-            if version:
-                return EngineInfo("flink", str(version))
-            with self._jobmanager(str(cluster)) as jobmanager:
-                return EngineInfo("flink", jobmanager.version())
-        if self._manifest.flink_version is None:
-            raise TargetError("the manifest sets no flinkVersion. Set the version of its image, for example v2_0")
-        return EngineInfo("flink", self._manifest.flink_version)
+        return EngineInfo("flink", self._flink_version(self._manifest))
+
+    def _flink_version(self, manifest: Manifest) -> str:
+        cluster = manifest.session_cluster
+        if cluster is None:
+            if manifest.flink_version is None:
+                raise TargetError("the manifest sets no flinkVersion. Set the version of its image, for example v2_0")
+            return manifest.flink_version
+        found = self._api.find("FlinkDeployment", cluster)
+        if found is None:
+            raise TargetError(f"{self} has no FlinkDeployment {cluster!r}, which must run the jobs")
+        version = ((found.get("status") or {}).get("clusterInfo") or {}).get("flink-version")
+        if version:
+            return str(version)
+        with self._jobmanager(cluster) as jobmanager:
+            return jobmanager.version()
 
     def status(self, job: JobRef) -> JobStatus | None:
         """The job's status from its JobManager, or else from the operator.

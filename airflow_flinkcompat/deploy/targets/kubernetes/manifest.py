@@ -27,8 +27,8 @@ from airflow_flinkcompat.deploy.targets.kubernetes.api import API_VERSION, PLURA
 
 DRIVER = "org.apache.flink.table.runtime.application.SqlDriver"
 SCRIPT_FILE, _STATEMENTS_FILE = "script.sql", "statements"
-_ENGINE = ("image", "flinkVersion")
-"""Fields of a spec that an upgrade to another Flink line changes."""
+_ENGINE = ("image", "flinkVersion", "deploymentName")
+"""Fields of a spec that a move to another Flink line changes."""
 _MOUNT, _VOLUME = "/opt/flink/flinkcompat", "flinkcompat-script"
 _CONTAINER = "flink-main-container"
 _SCRIPTS, _STATEMENTS = ("{script_uri}", "{script_path}"), ("{statements_uri}", "{statements_path}")
@@ -70,12 +70,12 @@ class Manifest:
         if not written:
             return None
         found = cls._read(written, f"{place}: former_manifest")
-        kinds, mounts = {found.kind, new.kind}, {found.mounts, new.mounts}
-        versions = {found.flink_version, new.flink_version}
-        if kinds != {"FlinkDeployment"} or len(mounts) > 1 or len(versions) == 1 or None in versions:
+        engines = {found._engine, new._engine}
+        if found.kind != new.kind or found.mounts != new.mounts or len(engines) == 1 or None in engines:
             raise DeployError(
-                f"{place}: former_manifest and manifest must be FlinkDeployments with different flinkVersion, which "
-                "pass the script in the same way (in arguments, or as a file)"
+                f"{place}: former_manifest and manifest must be of the same kind, pass the script in the same way (in "
+                "arguments, or as a file), and differ in the flinkVersion of a FlinkDeployment or the deploymentName "
+                "of a FlinkSessionJob"
             )
         return found
 
@@ -127,13 +127,23 @@ class Manifest:
         return f"{found[1]}.{found[2]}" if found else None
 
     @property
+    def session_cluster(self) -> str | None:
+        """The session cluster of a ``FlinkSessionJob``, or None for a ``FlinkDeployment``."""
+        cluster = self.spec.get("deploymentName")
+        return None if cluster is None else str(cluster)
+
+    @property
+    def _engine(self) -> str | None:
+        return self.flink_version if self.kind == "FlinkDeployment" else self.session_cluster
+
+    @property
     def needs_sql_driver(self) -> bool:
         """True if Flink's own ``SqlDriver`` runs the script. Flink 1.x has no ``SqlDriver``."""
         return (self.spec.get("job") or {}).get("entryClass") == DRIVER
 
     def differing(self, spec: Mapping[str, Any], *, of_job: bool = False) -> str:
         """Text about engine fields (with ``of_job``, also the program) that differ from this manifest, or ""."""
-        engine = ((*_ENGINE, "deploymentName"), spec, self.spec)
+        engine = (_ENGINE, spec, self.spec)
         runner = (("jarURI", "entryClass"), spec.get("job") or {}, self.spec.get("job") or {})
         found = [
             f"{key} is {there.get(key)!r} in the resource but {here[key]!r} in the manifest"

@@ -73,9 +73,8 @@ class KubernetesSavepoints(SavepointPaths, KubernetesJobs):
 
     def _keeper(self, snapshot: Snapshot) -> JobManagerJobs:
         """A JobManager that can access a savepoint. Raises TargetError if none runs."""
-        cluster = self._manifest.spec.get("deploymentName")
-        if cluster is not None:
-            return self._jobs_at(str(cluster))
+        if self._manifest.session_cluster is not None:
+            return self._jobs_at(self._manifest.session_cluster)
         ready = [each for each in self._resources() if each.status.get("jobManagerDeploymentStatus") == "READY"]
         if not ready:
             raise TargetError(

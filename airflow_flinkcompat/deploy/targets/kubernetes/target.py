@@ -111,6 +111,11 @@ class KubernetesTarget(KubernetesSavepoints):
                 return endpoint_from_environment(url, jobmanager=True)
             return endpoint(url, access.settings, access.place, jobmanager=True)
 
+        if former is not None and former.session_cluster and direct and "{cluster}" not in direct:
+            raise DeployError(
+                f"{access.place}: jobmanager_url {direct!r} is the address of one session cluster, but jobs move "
+                "between two. Write {cluster} in place of the cluster's name"
+            )
         api = KubernetesApi(connect(access), namespace)
         lookup = access.lookup or no_connections
         return cls(api, manifest, former=former, jobmanager=jobmanager if direct else None, lookup=lookup)
@@ -233,7 +238,7 @@ class KubernetesTarget(KubernetesSavepoints):
 
     def _bring_about(self, current: FlinkResource | None, start: Start, body: Mapping[str, Any]) -> None:
         """Change a resource in place to match ``body``, or re-create it."""
-        if current is not None and start.savepoint is not None:
+        if current is not None and start.savepoint is not None and not _moves_cluster(current, body):
             current = self._resume(current, start.savepoint, body)
             if current is None:
                 return
@@ -546,6 +551,10 @@ class KubernetesTarget(KubernetesSavepoints):
 
     def _dry_run(self, current: FlinkResource | None, body: Mapping[str, Any]) -> FlinkResource:
         """The resource as the API server would store it, even if a different run creates it meanwhile."""
+        if current is not None and _moves_cluster(current, body):
+            # The resource will be re-created, because the operator refuses a changed cluster.
+            other = {**body, "metadata": {**body["metadata"], "name": next_of(current.name)}}
+            return FlinkResource(self._api.create(other, dry_run=True))
         if current is None:
             try:
                 return FlinkResource(self._api.create(body, dry_run=True))
@@ -637,9 +646,20 @@ class KubernetesTarget(KubernetesSavepoints):
 
     def _manifest_of(self, job: JobSpec) -> Manifest:
         """The manifest of a job's Flink line: while jobs move, a rollback uses the former line's manifest."""
-        if self._former is not None and job.engine_version and job.version == self._former.flink_version:
-            return self._former
-        return self._manifest
+        if self._former is None or not job.engine_version:
+            return self._manifest
+        lines = [self._flink_version(each).split(".")[:2] for each in (self._former, self._manifest)]
+        if lines[0] == lines[1]:
+            raise TargetError(
+                f"the clusters of manifest and former_manifest both run Flink {job.version}, but jobs move only to "
+                "another line. Remove former_manifest from the connection"
+            )
+        return self._former if job.version.split(".") == lines[0] else self._manifest
+
+
+def _moves_cluster(current: FlinkResource, body: Mapping[str, Any]) -> bool:
+    """True if a session job moves to another session cluster."""
+    return bool(current.spec.get("deploymentName") != body["spec"].get("deploymentName"))
 
 
 def _name(document: Mapping[str, Any]) -> str:

@@ -96,6 +96,7 @@ class Lost(Exception):
 class FlinkJob:
     """A job of the cluster; ``restored``: the savepoint it began with, or its checkpoint since a failure.
 
+    ``session_cluster``: the only session cluster that knows the job. None: the job has a cluster of its own.
     ``failed_at``: when it failed (seconds). ``checkpoints``: when those that are shown were complete, by their number.
     """
 
@@ -107,6 +108,7 @@ class FlinkJob:
     savepoint: dict[str, Any] | None = None
     failed_at: float = 0.001
     checkpoints: dict[int, float] = field(default_factory=dict)
+    session_cluster: str | None = None
 
 
 @dataclass
@@ -136,7 +138,7 @@ class Flink:
         name = prepared.job_name or spec.get("flinkConfiguration", {}).get(JOB_NAME, "insert-into")
         if savepoint is not None and savepoint not in self.savepoints:
             raise DeployError(f"java.io.FileNotFoundException: no savepoint at {savepoint}")
-        job = FlinkJob(uuid.uuid4().hex, name, restored=savepoint)
+        job = FlinkJob(uuid.uuid4().hex, name, restored=savepoint, session_cluster=spec.get("deploymentName"))
         if savepoint is not None and name in self.misfits:
             self.misfits.discard(name)
             job.state, job.restored, job.failure = "FAILED", None, _MISFIT.format(path=savepoint)
@@ -179,8 +181,9 @@ class Flink:
             self.operations[trigger] = {"location": self.savepoints[-1]}
         return trigger
 
-    def page(self, path: str) -> Any:
-        """A page of the JobManager's REST API; None: it has none such."""
+    def page(self, path: str, cluster: str) -> Any:
+        """A page of a JobManager's REST API; None: it has none such."""
+        jobs = {id_: each for id_, each in self.jobs.items() if each.session_cluster in (None, cluster)}
         if operation := re.fullmatch(r"/(?:savepoint-disposal|jobs/\w{32}/savepoints)/(\w+)", path):
             known = self.operations.get(operation[1])
             return None if known is None else {"status": {"id": "COMPLETED"}, "operation": known}
@@ -189,9 +192,9 @@ class Flink:
         if path == "/jobmanager/config":
             return []
         if path == "/jobs/overview":
-            return {"jobs": [{"jid": each.id, "name": each.name, "state": each.state} for each in self.jobs.values()]}
+            return {"jobs": [{"jid": each.id, "name": each.name, "state": each.state} for each in jobs.values()]}
         found = re.fullmatch(r"/jobs/([0-9a-f]{32})(/.*)?", path)
-        job = self.jobs.get(found[1]) if found else None
+        job = jobs.get(found[1]) if found else None
         if found is None or job is None:
             return None
         entries = [{"timestamp": job.failed_at * 1000, "stacktrace": job.failure}] if job.failure else []
@@ -338,6 +341,8 @@ class KubernetesStandIn:
         kept = _merged(known, {key: value for key, value in patch.items() if key != "status"})
         if refused := self._invalid(plural, kept):
             return refused
+        if kept["spec"].get("deploymentName") != known["spec"].get("deploymentName"):  # the operator's own webhook
+            return _status(403, "admission webhook denied the request: The deploymentName can't be changed")
         kept["metadata"] |= {"uid": known["metadata"]["uid"], "resourceVersion": self._version()}
         kept["metadata"]["generation"] = known["metadata"]["generation"] + (kept["spec"] != known["spec"])
         if not dry:
@@ -395,7 +400,7 @@ class KubernetesStandIn:
             return _json({}, 202)
         if request.method == "POST":
             return _json({"request-id": self.flink.asked(at["path"], request.get_json())}, 202)
-        page = self.flink.page(at["path"])
+        page = self.flink.page(at["path"], at["service"])
         unknown = "org.apache.flink.runtime.messages.FlinkJobNotFoundException: Could not find Flink job"
         return _json({"errors": [unknown]}, 404) if page is None else _json(page)
 

@@ -11,16 +11,15 @@ from typing import Any, ClassVar
 import pytest
 
 from airflow_flinkcompat.compat import Side
-from airflow_flinkcompat.deploy import DeployError, DeployRefused, Options, RolledBack, TargetError, deploy
+from airflow_flinkcompat.deploy import DeployError, DeployRefused, Options, RolledBack
 from airflow_flinkcompat.deploy.flink.statements import ScriptRefused
-from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry
 from airflow_flinkcompat.deploy.redeploy.adopt import adopt
 from airflow_flinkcompat.deploy.redeploy.run import new_id
 from airflow_flinkcompat.deploy.target import JobRef, Start, Target
 from airflow_flinkcompat.deploy.targets.kubernetes.manifest import Manifest
 from airflow_flinkcompat.deploy.targets.kubernetes.target import KubernetesTarget
 from airflow_flinkcompat.model import JobSpec
-from airflow_flinkcompat.testing.target_contract import CHANGED, MISFIT, SCRIPT, SETTINGS, Connect, TargetContract
+from airflow_flinkcompat.testing.target_contract import CHANGED, MISFIT, SCRIPT, Connect, TargetContract
 from tests.support.deploy.targets.kubernetes_deployments import (
     APPLICATION,
     WITH_SECRET,
@@ -452,68 +451,3 @@ def test_what_somebody_edited_is_shown(orders: Deployments) -> None:
     assert "-INSERT INTO counts SELECT n, COUNT(*) FROM numbers GROUP BY n;" in shown
     assert "+INSERT INTO counts SELECT n, COUNT(*) + 1 FROM numbers GROUP BY n;" in shown
     assert shown[-2:] == ["-parallelism.default = 1", "+parallelism.default = 3"]
-
-
-NEWER = APPLICATION.replace("1.18", "1.20").replace("v1_18", "v1_20")
-
-
-def moved(stand_in: KubernetesStandIn, orders: Deployments, script: str, former: str = APPLICATION) -> DeployedEntry:
-    """A redeploy to the newer line's manifest."""
-    settings = {"manifest": NEWER, "former_manifest": former}
-    new = Manifest.of(settings, "connection 'new'")
-    target = connected(stand_in, new, former=Manifest.former(settings, "connection 'new'", new))
-    head = orders.ledger.head()
-    assert head is not None
-    job = JobSpec(script, SETTINGS, engine="flink", engine_version="1.20", source="orders.sql")
-    options = Options(settle_seconds=0.0, submit_timeout=3.0, start_timeout=3.0)
-    with closing(target):
-        return deploy(
-            target, orders.ledger, job, start_mode="savepoint", checked_old_sha256=head.sha256, options=options
-        )
-
-
-def test_image_and_version_change_with_the_script(tmp_path: Path) -> None:
-    """And change back if the newer line does not run the job."""
-    with operator("1.10") as stand_in:
-        orders = Deployments(stand_in, tmp_path, {"manifest": APPLICATION})
-        orders.deploy(SCRIPT, engine_version="1.18")
-        assert (orders.resource["spec"]["image"], orders.resource["spec"]["flinkVersion"]) == ("flink:1.18", "v1_18")
-        entry = moved(stand_in, orders, CHANGED)
-        spec = orders.resource["spec"]
-        assert (spec["image"], spec["flinkVersion"], spec["serviceAccount"]) == ("flink:1.20", "v1_20", "flink")
-        (job,) = orders.runs
-        assert (job.restored, entry.start.savepoint) == ("file:/savepoints/savepoint-1",) * 2
-
-
-def test_a_job_that_the_newer_line_refuses_runs_on_the_former_image_again(tmp_path: Path) -> None:
-    with operator("1.10") as stand_in:
-        orders = Deployments(stand_in, tmp_path, {"manifest": APPLICATION})
-        orders.deploy(SCRIPT, engine_version="1.18")
-        stand_in.flink.misfits.add("orders")
-        with pytest.raises(RolledBack):
-            moved(stand_in, orders, MISFIT)
-        spec = orders.resource["spec"]
-        assert (spec["image"], spec["flinkVersion"], len(orders.runs)) == ("flink:1.18", "v1_18", 1)
-
-
-def test_a_resource_of_a_third_line_is_refused(tmp_path: Path) -> None:
-    with operator("1.10") as stand_in:
-        orders = Deployments(stand_in, tmp_path, {"manifest": APPLICATION})
-        orders.deploy(SCRIPT, engine_version="1.18")
-        with pytest.raises(TargetError, match=r"image is 'flink:1\.18' in the resource but 'flink:1\.20' in"):
-            moved(stand_in, orders, CHANGED, APPLICATION.replace("1.18", "1.19").replace("v1_18", "v1_19"))
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("v1_18", "v1_20"),
-        ("FlinkDeployment", "FlinkSessionJob"),
-        ("{script}", "{script_uri}"),
-        ("  flinkVersion: v1_18\n", ""),
-    ],
-)
-def test_manifests_of_two_lines_belong_together(old: str, new: str) -> None:
-    settings = {"manifest": NEWER, "former_manifest": APPLICATION.replace(old, new)}
-    with pytest.raises(DeployError, match="connection 'new': former_manifest"):
-        Manifest.former(settings, "connection 'new'", Manifest.of(settings, "connection 'new'"))
