@@ -32,6 +32,8 @@ _GATEWAY_PORT = 8083
 _JOBMANAGER_PORT = 8081
 # Connection types that belong to one target.
 _TARGET_OF_TYPE = {"alibaba_realtime_compute": "realtime-compute"}
+# Keys of the extra with which a target itself moves jobs from an older Flink line.
+_FORMER = ("former_manifest", "former_runtime_environment", "former_engine_version")
 # Targets whose job ids are Flink's.
 _NAMED_AS_IN_FLINK = ("sql-gateway", "jobmanager")
 
@@ -202,7 +204,7 @@ class FlinkHook(BaseHook):
     @property
     def has_former(self) -> bool:
         """True if redeploys move jobs from an older Flink line to the line of this connection."""
-        return self._former is not None or bool(self._extra.get("former_manifest"))
+        return self._former is not None or any(self._extra.get(key) for key in _FORMER)
 
     @cached_property
     def _former(self) -> FlinkHook | None:

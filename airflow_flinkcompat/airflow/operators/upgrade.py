@@ -244,7 +244,8 @@ class FlinkUpgradeAuditOperator(BaseOperator, SkipMixin):
             if not hook.has_former:
                 raise AirflowFailException(
                     f"connection {conn_id!r} does not know from where jobs move: set former_conn_id in its extra to "
-                    "the connection of the present cluster (on Kubernetes, former_manifest to the present manifest)"
+                    "the connection of the present cluster, or on Kubernetes former_manifest, on AWS "
+                    "former_runtime_environment, on Realtime Compute former_engine_version"
                 )
 
     def _decided(self, deployment: Deployment, project: ProjectFile, asked: Sequence[str]) -> MoveDecision:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -25,6 +24,7 @@ from airflow_flinkcompat.deploy.flink.access import settings_from_environment
 from airflow_flinkcompat.deploy.flink.polling import Overdue, poll
 from airflow_flinkcompat.deploy.targets import Access
 from airflow_flinkcompat.deploy.targets.aws.properties import Groups, groups_of
+from airflow_flinkcompat.deploy.targets.aws.runtimes import Runtime, program_of
 from airflow_flinkcompat.secrets.redact import Redactor
 
 # Timeout of a stop, which may take minutes for its snapshot. The value is the default of the provider's waiter.
@@ -64,7 +64,7 @@ class ManagedApplication:
 
     ``version_since`` is the creation time of the application's current version. ``restore`` and ``snapshot`` describe
     the state that the latest start had to restore. ``drops_state`` is True if the start may ignore state.
-    ``rolled_back_to`` is the version to which the service rolled back, if any.
+    ``rolled_back_to`` is the version to which the service rolled back, if any. ``program`` is the program's URI in S3.
     """
 
     name: str
@@ -81,6 +81,8 @@ class ManagedApplication:
     snapshots_enabled: bool = False
     rolls_back: bool = False
     rolled_back_to: int | None = None
+    program: str | None = None
+    partition: str = "aws"
 
     @classmethod
     def of(cls, detail: Mapping[str, Any]) -> ManagedApplication:
@@ -103,6 +105,8 @@ class ManagedApplication:
             configuration.get("ApplicationSnapshotConfigurationDescription", {}).get("SnapshotsEnabled", False),
             configuration.get("ApplicationSystemRollbackConfigurationDescription", {}).get("RollbackEnabled", False),
             detail.get("ApplicationVersionRolledBackTo"),
+            program_of(configuration),
+            detail["ApplicationARN"].split(":")[1],
         )
 
 
@@ -178,12 +182,17 @@ class ManagedFlink:
         finally:
             self._looked = time.monotonic()
 
-    def versions(self, runtime: str) -> Mapping[str, int]:
-        """The version of every application with this runtime environment, by name."""
+    def versions(self, runtimes: Collection[str]) -> Mapping[str, int]:
+        """The version of every application with one of these runtime environments, by name."""
         rows = self._pages("list_applications", "ApplicationSummaries")
         return {
-            row["ApplicationName"]: row["ApplicationVersionId"] for row in rows if row["RuntimeEnvironment"] == runtime
+            row["ApplicationName"]: row["ApplicationVersionId"] for row in rows if row["RuntimeEnvironment"] in runtimes
         }
+
+    def offered(self) -> list[str]:
+        """Flink's runtime environments in the service's API model of the installed botocore."""
+        found = self._client.meta.service_model.shape_for("RuntimeEnvironment").enum
+        return [each for each in found if each.startswith("FLINK-")]
 
     def operations(self, name: str) -> tuple[ServiceOperation, ...]:
         """All operations of an application that the service remembers, latest first."""
@@ -217,14 +226,17 @@ class ManagedFlink:
     def take_snapshot(self, name: str, snapshot: str) -> None:
         self._call("create_application_snapshot", ApplicationName=name, SnapshotName=snapshot)
 
-    def update(self, application: ManagedApplication, groups: Groups) -> None:
-        """Replace the property groups of an application that has not changed since it was read."""
+    def update(self, application: ManagedApplication, groups: Groups, runtime: Runtime) -> None:
+        """Set property groups and runtime of an application that has not changed since it was read."""
         if application.token is None:
             version: dict[str, Any] = {"CurrentApplicationVersionId": application.version}
         else:
             version = {"ConditionalToken": application.token}
         rows = [{"PropertyGroupId": group, "PropertyMap": dict(row)} for group, row in sorted(groups.items())]
-        configuration = {"EnvironmentPropertyUpdates": {"PropertyGroups": rows}}
+        configuration: dict[str, Any] = {"EnvironmentPropertyUpdates": {"PropertyGroups": rows}}
+        if runtime.differs_from(application.runtime, application.program):
+            more, code = runtime.update_of(application.partition)
+            version, configuration = version | more, configuration | code
         self._call(
             "update_application",
             ApplicationName=application.name,
@@ -325,6 +337,9 @@ _SERVICE = "kinesisanalyticsv2"
 _VARIABLE = "FLINKCOMPAT_AWS_"
 _SETTINGS = (
     "runtime_environment",
+    "program",
+    "former_runtime_environment",
+    "former_program",
     "region_name",
     "endpoint_url",
     "script_property",
@@ -332,7 +347,6 @@ _SETTINGS = (
     "settings_property_group",
     "poll_interval",
 )
-_RUNTIME = re.compile(r"FLINK-\d+_\d+")
 
 
 def settings_of(access: Access) -> Mapping[str, Any]:
@@ -340,17 +354,6 @@ def settings_of(access: Access) -> Mapping[str, Any]:
     if access.settings is not None:
         return access.settings
     return settings_from_environment(_SETTINGS, _VARIABLE)
-
-
-def runtime_of(settings: Mapping[str, Any]) -> str:
-    """The runtime environment (Flink version) of the applications. Raises DeployError if not set."""
-    runtime = str(settings.get("runtime_environment") or "")
-    if not _RUNTIME.fullmatch(runtime):
-        raise DeployError(
-            f"runtime_environment {runtime!r} is not a Flink runtime. Set the runtime of the applications, for "
-            "example FLINK-1_20"
-        )
-    return runtime
 
 
 def opened(settings: Mapping[str, Any], hook: Callable[[str], Any] | None) -> ManagedFlink:

@@ -44,12 +44,13 @@ from airflow_flinkcompat.deploy.targets.aws.properties import (
     object_of,
     with_placeholders,
 )
+from airflow_flinkcompat.deploy.targets.aws.runtimes import Runtime, runtimes_of
 from airflow_flinkcompat.deploy.targets.aws.service import (
+    ManagedApplication,
     ManagedFlink,
     ServiceError,
     ServiceUnanswered,
     opened,
-    runtime_of,
     settings_of,
 )
 from airflow_flinkcompat.deploy.targets.jobmanager_jobs import no_connections
@@ -68,21 +69,25 @@ class ManagedFlinkTarget(Closing):
 
     Args:
         service: The client of the service.
-        runtime: The runtime environment of the applications (``FLINK-1_20``).
+        runtime: The runtime environment of the applications.
         layout: Property groups and keys for script and settings in an application.
+        former: The runtime environment from which applications move to ``runtime``, or None.
         lookup: Returns the value of a placeholder. Only a start calls this function.
     """
 
     def __init__(
         self,
         service: ManagedFlink,
-        runtime: str,
+        runtime: Runtime,
         layout: PropertyLayout | None = None,
         *,
+        former: Runtime | None = None,
         lookup: Lookup = no_connections,
     ) -> None:
         self._service = service
         self._runtime = runtime
+        self._former = former
+        self._runtimes = {each.name for each in (runtime, former) if each is not None}
         self._layout = layout or PropertyLayout()
         self._runner = ScriptRunner(lookup, service)
         self._records: dict[str, tuple[int, RunRecord]] = {}
@@ -92,8 +97,9 @@ class ManagedFlinkTarget(Closing):
         """Open the target with the AWS connection in the settings, or with boto3's search for credentials."""
         settings = settings_of(access)
         try:
-            runtime, layout = runtime_of(settings), PropertyLayout.of(settings)
-            return cls(opened(settings, access.hook), runtime, layout, lookup=access.lookup or no_connections)
+            (runtime, former), layout = runtimes_of(settings), PropertyLayout.of(settings)
+            service, lookup = opened(settings, access.hook), access.lookup or no_connections
+            return cls(service, runtime, layout, former=former, lookup=lookup)
         except DeployError as error:
             raise DeployError(f"{access.place}: {error}") from None
 
@@ -108,8 +114,8 @@ class ManagedFlinkTarget(Closing):
 
     def engine(self) -> EngineInfo:
         """Flink in the version that the connection names. A start checks the version of the application."""
-        self._service.versions(self._runtime)  # raises an error if the connection does not work
-        return EngineInfo("flink", self._runtime.removeprefix("FLINK-").replace("_", "."))
+        self._service.versions(self._runtimes)  # raises an error if the connection does not work
+        return EngineInfo("flink", self._runtime.version)
 
     def validate(self, job: JobSpec, start: Start) -> str:
         """Check that the script can be deployed to the application. Flink does not plan the script.
@@ -142,7 +148,7 @@ class ManagedFlinkTarget(Closing):
         script = self._script_properties(job, name, request_id)
         record = look.next_record(request_id, ended)
         groups = self._layout.groups(look.application.groups, script, job.settings, record)
-        self._configure(look, groups, job.source)
+        self._configure(look, groups, self._runtime_of(job), job.source)
         try:
             self._service.start(name, snapshot)
         except ServiceError as error:
@@ -293,7 +299,7 @@ class ManagedFlinkTarget(Closing):
         A request id does not contain the name of its application. Each start creates a new version of its
         application. So only applications with a new version are described again.
         """
-        for name, version in self._service.versions(self._runtime).items():
+        for name, version in self._service.versions(self._runtimes).items():
             known, record = self._records.get(name, (0, RunRecord()))
             if known != version:
                 record = self._record_of(name)
@@ -349,6 +355,11 @@ class ManagedFlinkTarget(Closing):
         return snapshot_ref(name, found.name) if found.status == "READY" else None
 
     # ----------------------------------------------------------------------------------------------------- starting
+    def _runtime_of(self, job: JobSpec) -> Runtime:
+        """The runtime of a job's Flink version: while applications move, a rollback uses the former runtime."""
+        former = self._former
+        return former if former is not None and job.engine_version and job.version == former.version else self._runtime
+
     def _startable(self, job: JobSpec) -> ApplicationLook:
         """Describe the job's application, and check that the application can start the job.
 
@@ -364,11 +375,17 @@ class ManagedFlinkTarget(Closing):
         if self._layout.s3 is None:
             self._layout.inline(job.script, job.source)
         look = self._look(name)
-        found, wrong = look.application, ""
-        if found.runtime != self._runtime:
+        found, wrong, runtime = look.application, "", self._runtime_of(job)
+        if found.runtime not in self._runtimes:
             wrong = (
-                f"has runtime environment {found.runtime}, but the connection names {self._runtime}. Correct the "
-                "connection"
+                f"has runtime environment {found.runtime}, but the connection names "
+                f"{' and '.join(sorted(self._runtimes))}. Correct the connection"
+            )
+        elif runtime.name != found.runtime and runtime.name not in (offered := self._service.offered()):
+            wrong = (
+                f"cannot move from {found.runtime} to {runtime.name}, because the service offers only "
+                f"{', '.join(offered)}. Correct runtime_environment in the connection, or upgrade botocore if the "
+                "service is newer"
             )
         elif found.mode == "INTERACTIVE":
             wrong = "is a Studio notebook. Create an application of mode STREAMING"
@@ -429,17 +446,21 @@ class ManagedFlinkTarget(Closing):
             self._service.put_object(bucket, key, script)
         return key
 
-    def _configure(self, look: ApplicationLook, groups: Groups, source: str) -> None:
-        """Set an application's properties. Raises TargetError if the service then reports other properties."""
+    def _configure(self, look: ApplicationLook, groups: Groups, runtime: Runtime, source: str) -> None:
+        """Set an application's properties and runtime. Raises TargetError if the service then reports others."""
         name, version = look.application.name, look.application.version
         wanted = self._layout.own(groups)
-        if self._layout.own(look.application.groups) != wanted:
+
+        def differs(seen: ManagedApplication) -> bool:
+            return self._layout.own(seen.groups) != wanted or runtime.differs_from(seen.runtime, seen.program)
+
+        if differs(look.application):
             try:
-                self._service.update(look.application, groups)
+                self._service.update(look.application, groups, runtime)
             except ServiceError as error:
                 again = self._look(name).application
                 # If the client repeats a call after a lost answer, the service answers that the version has changed.
-                if error.code not in _CHANGED or self._layout.own(again.groups) != wanted:
+                if error.code not in _CHANGED or differs(again):
                     changed = f" (version {version}, now {again.version}, {again.status})"
                     raise TargetError(
                         f"{source}: {error}. Someone else may have changed the application{changed}"
@@ -452,11 +473,11 @@ class ManagedFlinkTarget(Closing):
             raise ServiceUnanswered(
                 f"{source}: application {name} is still UPDATING after {_UPDATE_SECONDS:.0f} s"
             ) from None
-        if self._layout.own(seen.application.groups) != wanted:
+        if differs(seen.application):
             raise TargetError(
-                f"{source}: application {name} (version {seen.application.version}) does not have the properties that "
-                "were written. Either someone else changed the application meanwhile, or the service stores "
-                "properties in a different form"
+                f"{source}: application {name} (version {seen.application.version}) does not have the configuration "
+                "that was written. Either someone else changed the application meanwhile, or the service "
+                "stores properties in a different form"
             )
 
     def _object(self, uri: str) -> str:

@@ -109,6 +109,11 @@ class OpenApi(Closing):
     def default_engine_version(self) -> str:
         return str(self.call("ListEngineVersionMetadata", namespace=False).data.default_engine_version)
 
+    def offered_engine_versions(self) -> list[str]:
+        """The platform's names of the engine versions that it offers."""
+        found = self.call("ListEngineVersionMetadata", namespace=False).data.engine_version_metadata or ()
+        return [str(each.engine_version) for each in found]
+
     def validate(self, statement: Any) -> Any:
         return self.call("ValidateSqlStatement", request=self.models.ValidateSqlStatementRequest(body=statement)).data
 

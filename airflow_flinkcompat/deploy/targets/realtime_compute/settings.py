@@ -23,6 +23,7 @@ _KEYS = (
     "workspace",
     "namespace",
     "engine_version",
+    "former_engine_version",
     "deployment_target",
     "timeout",
     "access_key_id",
@@ -36,7 +37,7 @@ _CREDENTIALS = {
     "security_token": "ALIBABA_CLOUD_SECURITY_TOKEN",
 }
 _ENDPOINT = re.compile(r"(?:(?P<scheme>https?)://)?(?P<host>[\w.-]+(?::\d+)?)/?")
-_ENGINE_VERSION = re.compile(r"vvr-(?P<version>\d+(?:\.\d+)+)-flink-\d+\.\d+.*")
+_ENGINE_VERSION = re.compile(r"vvr-(?P<version>\d+(?:\.\d+)+)(?:-jdk\d+)?-flink-\d+\.\d+.*")
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,8 @@ class WorkspaceSettings:
     """A namespace of a workspace.
 
     ``engine_version`` is the platform's name of the VVR version for all deployments. If ``engine_version`` is None,
-    each deployment keeps its version. ``deployment_target`` is the queue in which missing deployments are created. If
+    each deployment keeps its version. ``former_engine_version`` is the version from which jobs move to
+    ``engine_version``, or None. ``deployment_target`` is the queue in which missing deployments are created. If
     ``deployment_target`` is None, no deployments are created.
     """
 
@@ -66,15 +68,14 @@ class WorkspaceSettings:
     deployment_target: str | None = None
     timeout: float = 60.0
     place: str = "the environment"
+    former_engine_version: str | None = None
 
     @classmethod
     def of(cls, access: Access) -> WorkspaceSettings:
         settings = _from_environment() if access.settings is None else access.settings
         read = _Reader(settings, access)
         scheme, host = read.endpoint()
-        version = read.text("engine_version")
-        if version is not None:
-            version_of(version, f"{access.place}: engine_version")
+        version, former = read.engine_versions()
         return cls(
             host,
             read.required("workspace", "the id of the workspace, as the console shows it"),
@@ -85,6 +86,7 @@ class WorkspaceSettings:
             read.text("deployment_target"),
             read.timeout(),
             access.place,
+            former,
         )
 
 
@@ -135,6 +137,20 @@ class _Reader:
                 "ververica.<region>.aliyuncs.com"
             )
         return found["scheme"] or "https", found["host"]
+
+    def engine_versions(self) -> tuple[str | None, str | None]:
+        """The engine version, and the version from which jobs move, each None if unset."""
+        version, former = self.text("engine_version"), self.text("former_engine_version")
+        numbers = [
+            None if name is None else version_of(name, f"{self.access.place}: {key}").split(".")[:2]
+            for key, name in (("engine_version", version), ("former_engine_version", former))
+        ]
+        if former is not None and (version is None or numbers[0] == numbers[1]):
+            raise ApiError(
+                f"{self.access.place}: {self.named('former_engine_version')} is {former}, so set "
+                f"{self.named('engine_version')} to the other version to which jobs move"
+            )
+        return version, former
 
     def timeout(self) -> float:
         value = self.text("timeout")

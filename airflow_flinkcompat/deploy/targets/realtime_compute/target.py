@@ -36,7 +36,7 @@ from airflow_flinkcompat.deploy.targets import Access
 from airflow_flinkcompat.deploy.targets.realtime_compute import instances
 from airflow_flinkcompat.deploy.targets.realtime_compute.jobs import RealtimeComputeJobs
 from airflow_flinkcompat.deploy.targets.realtime_compute.openapi import OpenApi, RealtimeComputeError
-from airflow_flinkcompat.deploy.targets.realtime_compute.settings import WorkspaceSettings
+from airflow_flinkcompat.deploy.targets.realtime_compute.settings import WorkspaceSettings, version_of
 from airflow_flinkcompat.model import JobSpec
 from airflow_flinkcompat.secrets import placeholders
 from airflow_flinkcompat.secrets.placeholders import placeholders_in_script
@@ -78,11 +78,12 @@ class RealtimeComputeTarget(RealtimeComputeJobs):
             self._require_queue(name)
         else:
             self._require_fitting(deployment)
+            self._require_offered(deployment, job)
         sql = deployment.artifact.sql_artifact if deployment is not None else None
         asked = self._api.models.SqlStatementWithContext(
             statement=job.script,
             batch_mode=False,
-            version_name=self._engine_version(deployment),
+            version_name=self._engine_version(deployment, job),
             flink_configuration={key: value for key, value in job.settings.items() if key != JOB_NAME},
             additional_dependencies=sql.additional_dependencies if sql else None,
         )
@@ -153,8 +154,22 @@ class RealtimeComputeTarget(RealtimeComputeJobs):
                 f"this target only supports {instances.SQL}, {_STREAMING}"
             )
 
-    def _engine_version(self, deployment: Any | None) -> str:
-        pinned = self._api.settings.engine_version
+    def _require_offered(self, deployment: Any, job: JobSpec) -> None:
+        """Raise TargetError if a deployment moves to an engine version that the platform does not offer."""
+        version = self._engine_version(deployment, job)
+        if self._api.settings.former_engine_version is None or version == deployment.engine_version:
+            return
+        if version not in (offered := self._api.offered_engine_versions()):
+            raise TargetError(
+                f"{job.source}: the deployment {deployment.name!r} cannot move to {version}, because {self} offers "
+                f"only {', '.join(offered)}. Correct engine_version of {self._api.settings.place}"
+            )
+
+    def _engine_version(self, deployment: Any | None, job: JobSpec) -> str:
+        """The platform's name of a job's version: while jobs move, a rollback uses the former version."""
+        pinned, former = self._api.settings.engine_version, self._api.settings.former_engine_version
+        if former is not None and version_of(former, "").split(".")[:2] == job.version.split("."):
+            return former
         return str(pinned or (deployment and deployment.engine_version) or self._api.default_engine_version())
 
     def _require_savepoint(self, savepoint: Snapshot) -> None:
@@ -190,7 +205,7 @@ class RealtimeComputeTarget(RealtimeComputeJobs):
                 models,
                 before,
                 artifact=artifact,
-                engine_version=self._engine_version(before),
+                engine_version=self._engine_version(before, job),
                 flink_conf=settings,
                 labels={**(before.labels or {}), instances.START_LABEL: request_id},
             )
@@ -217,7 +232,7 @@ class RealtimeComputeTarget(RealtimeComputeJobs):
         return models.Deployment(
             name=name,
             artifact=models.Artifact(kind=instances.SQL, sql_artifact=models.SqlArtifact(sql_script=job.script)),
-            engine_version=self._engine_version(None),
+            engine_version=self._engine_version(None, job),
             execution_mode=_STREAMING,
             deployment_target=models.BriefDeploymentTarget(mode="PER_JOB", name=self._require_queue(name)),
             flink_conf=dict(settings),

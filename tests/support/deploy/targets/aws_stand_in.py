@@ -166,6 +166,9 @@ class App:
     snaps: list[Snap] = field(default_factory=list)
     job: str | None = None
     work: list[Callable[[], bool]] = field(default_factory=list)
+    program: dict[str, str] = field(
+        default_factory=lambda: {"BucketARNUpdate": "arn:aws:s3:::programs", "FileKeyUpdate": "program-1.jar"}
+    )
 
 
 class Refused(Exception):
@@ -287,6 +290,7 @@ class StandIn:
         ApplicationConfigurationUpdate: Any,
         ConditionalToken: str | None = None,
         CurrentApplicationVersionId: int | None = None,
+        RuntimeEnvironmentUpdate: str | None = None,
     ) -> dict[str, Any]:
         app = self._app(ApplicationName)
         if (ConditionalToken, CurrentApplicationVersionId) not in ((app.token, None), (None, app.version)):
@@ -294,6 +298,9 @@ class StandIn:
         self._require(app, "READY")
         update = ApplicationConfigurationUpdate["EnvironmentPropertyUpdates"]
         app.configuration["EnvironmentProperties"] = update  # all groups, whatever was there before
+        app.runtime = RuntimeEnvironmentUpdate or app.runtime
+        if code := ApplicationConfigurationUpdate.get("ApplicationCodeConfigurationUpdate"):
+            app.program = code["CodeContentUpdate"]["S3ContentLocationUpdate"]
         app.version += 1
         app.version_since = self.now()
         app.token = uuid.uuid4().hex
@@ -454,7 +461,14 @@ def detail(app: App) -> dict[str, Any]:
     """An application as it is described."""
     run = app.run
     described = {
-        "ApplicationCodeConfigurationDescription": {"CodeContentType": "ZIPFILE"},
+        "ApplicationCodeConfigurationDescription": {
+            "CodeContentType": "ZIPFILE",
+            "CodeContentDescription": {
+                "S3ApplicationCodeLocationDescription": {
+                    key.removesuffix("Update"): value for key, value in app.program.items()
+                }
+            },
+        },
         "EnvironmentPropertyDescriptions": {
             "PropertyGroupDescriptions": app.configuration.get("EnvironmentProperties", {}).get("PropertyGroups", [])
         },

@@ -33,7 +33,7 @@ from airflow_flinkcompat.deploy.targets.jar_run import JobManagerTarget
 from airflow_flinkcompat.model import JobSpec
 
 KEY_ID, KEY_SECRET, WORKSPACE, NAMESPACE = "stand-in-key", "stand-in-secret", "a14bd5d90a4b", "work-default"
-ENGINE_VERSION = "vvr-8.0.11-flink-1.17"
+ENGINE_VERSION, NEXT_VERSION = "vvr-8.0.11-flink-1.17", "vvr-11.1-jdk11-flink-1.20"
 _ALGORITHM = "ACS3-HMAC-SHA256"
 _ACTIVE = ("STARTING", "RUNNING", "CANCELLING")
 _JSON = "application/json"
@@ -447,7 +447,9 @@ ROUTES: Mapping[str, tuple[str, str, Callable[..., Any]]] = {
         "/api/v2/engine-version-meta.json",
         lambda _: {
             "defaultEngineVersion": ENGINE_VERSION,
-            "engineVersionMetadata": [{"engineVersion": ENGINE_VERSION, "status": "STABLE"}],
+            "engineVersionMetadata": [
+                {"engineVersion": each, "status": "STABLE"} for each in (ENGINE_VERSION, NEXT_VERSION)
+            ],
         },
     ),
 }

@@ -280,7 +280,7 @@ def test_properties_that_are_not_those_that_were_given_stop_the_start(account: A
             groups(account)["flinkcompat"]["script.1"] = SCRIPT.strip()
 
     account.server.fails = trims
-    with pytest.raises(TargetError, match="does not have the properties that were written"):
+    with pytest.raises(TargetError, match="does not have the configuration that was written"):
         account.target().start(job(), Start(), new_id())
     assert account.server.calls["StartApplication"] == 0
 

@@ -147,7 +147,7 @@ def test_the_version_is_that_of_the_settings_else_of_all_deployments() -> None:
             both = r"run on vvr-11\.1-flink-1\.20, vvr-8\.0\.9-flink-1\.17\. Set engine_version of connection"
             with pytest.raises(DeployError, match=both):
                 target.engine()
-        with RealtimeComputeTarget.connect(standing_in(url, engine_version="vvr-11.1-flink-1.20")) as target:
+        with RealtimeComputeTarget.connect(standing_in(url, engine_version="vvr-11.1-jdk11-flink-1.20")) as target:
             assert target.engine().version == "11.1"
     assert service.faults == []
 
