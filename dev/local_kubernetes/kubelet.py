@@ -50,13 +50,15 @@ class ProcessKubelet:
 
     Args:
         kube: The Kubernetes, with its controllers.
-        home: The Flink folder that all images are said to hold (the one with ``lib/``).
+        home: The Flink folder that all other images are said to hold (the one with ``lib/``).
         image_files: What else the images hold: files or folders of this machine by their path in the container.
+        homes: The Flink folder of an image, by the image's name.
     """
 
     kube: LocalKube
     home: Path
     image_files: Mapping[str, Path] = field(default_factory=dict)
+    homes: Mapping[str, Path] = field(default_factory=dict)
     _runs: dict[str, _Run] = field(default_factory=dict)
     _addresses: int = 0
     _errors: list[str] = field(default_factory=list)
@@ -220,7 +222,9 @@ class ProcessKubelet:
         """Write its volumes and start its main container. Raises ApiException, Unsupported."""
         self._write_hosts(run.folder / "hosts", run)
         container = Container(self._core, pod, run.folder, run.address)
-        prepared = container.prepare(self.home, self.image_files, self.kube.kubeconfig)
+        image = next((each.image for each in pod.spec.containers if each.name == CONTAINER), None)
+        home = self.homes.get(image, self.home)
+        prepared = container.prepare(home, self.image_files, self.kube.kubeconfig)
         output = self.kube.logs / f"pod-{run.name}.out"
         return spawn(
             run.name,

@@ -111,9 +111,11 @@ def application_rig(work: Path, home: Path, runner_jar: Path, args: Sequence[str
         kubelet.check()
 
 
-def create_session(kube: LocalKube, flink: LocalFlink, name: str = "session") -> dict[str, Any]:
+def create_session(
+    kube: LocalKube, flink: LocalFlink, name: str = "session", flink_version: str | None = None
+) -> dict[str, Any]:
     """Create the FlinkDeployment of a LocalFlink, report its Deployments available, and await readiness."""
-    kube.create(session_deployment(flink, name))
+    kube.create(session_deployment(flink, name, flink_version))
     apps = client.AppsV1Api(kube.api)
     parts = (name, f"{name}-taskmanager")
 
@@ -126,7 +128,7 @@ def create_session(kube: LocalKube, flink: LocalFlink, name: str = "session") ->
     return kube.wait("FlinkDeployment", name, ready, "READY and STABLE")
 
 
-def session_deployment(flink: LocalFlink, name: str) -> dict[str, Any]:
+def session_deployment(flink: LocalFlink, name: str, flink_version: str | None = None) -> dict[str, Any]:
     """The FlinkDeployment without a job, in standalone mode."""
     return {
         "apiVersion": f"{GROUP}/{GROUP_VERSION}",
@@ -134,7 +136,7 @@ def session_deployment(flink: LocalFlink, name: str) -> dict[str, Any]:
         "metadata": {"name": name, "namespace": NAMESPACE},
         "spec": {
             "image": "flink:1.20",
-            "flinkVersion": flink_operator.flink_version(),
+            "flinkVersion": flink_version or flink_operator.flink_version(),
             "mode": "standalone",
             "serviceAccount": "default",
             "flinkConfiguration": {
