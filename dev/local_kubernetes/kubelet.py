@@ -222,7 +222,7 @@ class ProcessKubelet:
         """Write its volumes and start its main container. Raises ApiException, Unsupported."""
         self._write_hosts(run.folder / "hosts", run)
         container = Container(self._core, pod, run.folder, run.address)
-        image = next((each.image for each in pod.spec.containers if each.name == CONTAINER), None)
+        image = next((str(each.image) for each in pod.spec.containers if each.name == CONTAINER), "")
         home = self.homes.get(image, self.home)
         prepared = container.prepare(home, self.image_files, self.kube.kubeconfig)
         output = self.kube.logs / f"pod-{run.name}.out"

@@ -24,7 +24,17 @@ class Result:
     wrong: str = ""
 
 
-def write(name: str, title: str, results: Sequence[Result], notes: Sequence[str] = (), left: int = 0) -> None:
+_COLUMNS = ("Scenario", "Fault", "What the retry came to", "Seconds")
+
+
+def write(
+    name: str,
+    title: str,
+    results: Sequence[Result],
+    notes: Sequence[str] = (),
+    left: int = 0,
+    columns: Sequence[str] = _COLUMNS,
+) -> None:
     """The results of a matrix, as ``NAME-DATE.json`` and ``.md``; ``left`` cases of it were not run (yet)."""
     today = datetime.now(UTC).date().isoformat()
     rows = [asdict(result) for result in results]
@@ -33,7 +43,7 @@ def write(name: str, title: str, results: Sequence[Result], notes: Sequence[str]
     lines = [f"# {title}, {today}", "", *notes, ""]
     missing = f" At least {left} more cases were not run: the run was cut." if left else ""
     lines += [f"{len(results)} cases, {len(wrong)} of them wrong.{missing}{_commit()}", ""]
-    lines += ["| Scenario | Fault | What the retry came to | Seconds |", "|---|---|---|---|"]
+    lines += [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
     for result in results:
         outcome = f"**{result.wrong}**" if result.wrong else result.outcome
         fault, outcome = (text.replace("|", "\\|").replace("\n", " ") for text in (result.fault, outcome))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
@@ -120,10 +121,12 @@ class Move:
             "job": status["jobStatus"]["state"],
             "flink-version": (status.get("clusterInfo") or {}).get("flink-version"),
             "upgradeSavepointPath": status["jobStatus"].get("upgradeSavepointPath"),
+            "initialSavepointPath": spec["job"].get("initialSavepointPath"),
         }
         assert "error" not in status, status["error"]
         assert said["observedGeneration"] in (None, said["generation"])
-        self.steps.append(json.dumps({key: value for key, value in said.items() if value is not None}))
+        known = {key: value for key, value in said.items() if value is not None}
+        self.steps.append(re.sub(r'"file:[^"]*/', '"…/', json.dumps(known)))
         return head
 
     def resource(self) -> Resource:
@@ -151,7 +154,8 @@ class Moves:
         yield
         version = flink_operator.VERSION
         title = f"Moves to another Flink line by Flink's operator {version}"
-        write(f"kubernetes-moves-{version}", title, self.results, [NOTES])
+        columns = ("Resource", "Case", "Spec and status after each step", "Seconds")
+        write(f"kubernetes-moves-{version}", title, self.results, [NOTES], columns=columns)
 
     def run(self, move: Move, case: str, act: Callable[[Move], None]) -> None:
         began = time.monotonic()

@@ -1,4 +1,4 @@
-"""Runtime environments of applications: Flink's version on the service, and the program for this version."""
+"""Runtime environments of applications, and the program for each runtime environment."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PROGRAM = re.compile(r"s3://(?P<bucket>[^/]+)/(?P<key>.+)")
 
 @dataclass(frozen=True)
 class Runtime:
-    """A runtime environment (``FLINK-1_20``), and the URI of its program; None keeps the application's program."""
+    """A runtime environment (``FLINK-1_20``) and its program's URI; None keeps the present program."""
 
     name: str
     program: str | None = None

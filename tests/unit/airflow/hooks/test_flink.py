@@ -128,6 +128,20 @@ def test_what_a_target_can_do_is_told_without_opening_it(monkeypatch: pytest.Mon
     assert hook(monkeypatch, asked="k8s").target_has(PlanCompiler), "whoever opens it says that there is none"
 
 
+@pytest.mark.parametrize(
+    "extra",
+    [
+        {"former_conn_id": "flink_120"},
+        {"target": "kubernetes", "former_manifest": "kind: FlinkDeployment"},
+        {"target": "aws", "former_runtime_environment": "FLINK-1_20"},
+        {"target": "realtime-compute", "former_engine_version": "vvr-8.0.11-flink-1.17"},
+    ],
+)
+def test_a_connection_says_from_where_jobs_move(monkeypatch: pytest.MonkeyPatch, extra: dict[str, str]) -> None:
+    assert hook(monkeypatch, extra=json.dumps(extra)).has_former
+    assert not hook(monkeypatch, extra=json.dumps({**extra, **dict.fromkeys(extra, "")})).has_former
+
+
 def test_an_address_that_no_browser_opens_is_named_by_the_test(monkeypatch: pytest.MonkeyPatch) -> None:
     with rest_server() as server:
         extra = {"jobmanager_url": server.url, "ui_url": "flink.example.com/ui"}
