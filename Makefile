@@ -106,7 +106,7 @@ bench-%: setup
 	@$(WITH_JAVA) python -m dev.benchmarks $* $(BENCH_ARGS)
 
 measure-%: setup
-	@$(WITH_JAVA) python -m dev.measure $* $(if $(filter corpus corpus-restores upgrade-restores,$*),$(CORPUS)) $(MEASURE_LINES) $(MEASURE_ARGS)
+	@$(WITH_JAVA) python -m dev.measure $* $(if $(filter corpus corpus-restores upgrade-audits upgrade-restores,$*),$(CORPUS)) $(MEASURE_LINES) $(MEASURE_ARGS)
 
 # Real PyFlink, 850 MB, in an environment of its own
 pyflink: $(PYFLINK)/.ready

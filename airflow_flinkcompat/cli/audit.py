@@ -106,6 +106,8 @@ def audit_command(
 
     Each job is judged as by check. The summary counts jobs by result and by deciding rule. A job that cannot be judged
     is shown in a separate row, and the other jobs are still judged. A script with a literal secret is judged, too.
+    A job that is compatible on a condition, such as the key of an undeclared sink, is counted as conditional, and
+    treated by the gate as unknown.
 
     \b
     Exit code, the worst of all jobs:

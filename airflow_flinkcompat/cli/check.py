@@ -152,7 +152,9 @@ def check_command(
     deployed, proposed = read_pair(old, new)
     before = side_of(deployed, given.old_side(job), elsewhere)
     after = side_of(proposed, job, elsewhere)
-    exposed = _require_readable(before, after, engine)
+    malformed = _malformed(before, after, engine)
+    if malformed and not _planners_decide(before, after, job):
+        raise InputError("\n  ".join(malformed))
     report: Report | Reports
     if elsewhere_planned and before is not None and after is not None:
         plans = compiled_plans("--explain-plan", before, after, replace(planner, mode=None), None)
@@ -160,6 +162,9 @@ def check_command(
     else:
         runs = deployed_job("check", planner, savepoint) if planner.target or planner.jobmanager or savepoint else None
         report = judged((before, after), (deployed.source, proposed.source), job, runs)
+    if malformed and not (isinstance(report, Report) and report.is_planned):
+        raise InputError("\n  ".join(malformed))
+    exposed = _exposed(after)
     called = (by.deployment, by.deployment or shlex.join((old, new)))
     report, notes = with_waivers(report, waivers_beside(new), (before, after), called)
     report = _with_warnings(report, notes)
@@ -245,20 +250,32 @@ def _one_sided(
     return replace(on(engine), ground=ground, doubt=doubt)
 
 
-def _require_readable(old: Side | None, new: Side | None, engine: str | None) -> tuple[str, ...]:
-    """Messages about literal secrets in the proposed side. Raises InputError if a side is bad input.
+def _planners_decide(old: Side | None, new: Side | None, options: JobOptions) -> bool:
+    """True if the planners of two versions judge an unchanged script, which this package need not parse."""
+    if old is None or new is None or options.engine is None or options.planner == "never":
+        return False
+    return ENGINE_FACTS[options.engine].compiles_plans and new.upgrades(old)
 
-    Secrets in the deployed side are ignored, because a change that removes them must pass.
-    """
+
+def _malformed(old: Side | None, new: Side | None, engine: str | None) -> list[str]:
+    """Messages about faults for which this package cannot judge a side."""
     if new is None:  # the script was deleted, so nothing will be deployed
-        return ()
+        return []
     errors = bad_input(new if old is None else replace(new, beside=old), engine)
     if old is not None:
         errors += (
             f"{each}, or pass the script that is really deployed" for each in bad_input(old, engine, deployed=True)
         )
-    if errors:
-        raise InputError("\n  ".join(errors))
+    return errors
+
+
+def _exposed(new: Side | None) -> tuple[str, ...]:
+    """Messages about literal secrets in the proposed side.
+
+    Secrets in the deployed side are ignored, because a change that removes them must pass.
+    """
+    if new is None:
+        return ()
     kinds = (ObstacleKind.SECRET, ObstacleKind.VARIABLE)
     return tuple(dict.fromkeys(str(each) for each in obstacles(new) if each.kind in kinds))
 

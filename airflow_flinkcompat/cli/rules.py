@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 
 from airflow_flinkcompat.cli.arguments import format_option, print_json
-from airflow_flinkcompat.compat import single_script
+from airflow_flinkcompat.compat import planned_upgrade, single_script
 from airflow_flinkcompat.compat.checker import check
 from airflow_flinkcompat.compat.plan_comparison import example_plans
 from airflow_flinkcompat.compat.report import CATALOGUE, Report
@@ -189,7 +189,8 @@ def _seen(rule: Rule, engine: str) -> str:
     report = judged(rule.code, engine)
     own = [finding for finding in report.findings if finding.rule == rule.code]
     if not own:
-        return "no finding on this engine"
+        planned = rule in planned_upgrade.CONDITIONS.values() and engine not in rule.not_applicable
+        return "no finding without the planners of two versions" if planned else "no finding on this engine"
     worst = max(own, key=lambda finding: finding.outcome.rank)
     text = worst.outcome.value + (f": {worst.consequence.value}" if worst.consequence else "")
     return f"{text}; `{worst.overruled_by}` decides: {report.outcome.value}" if worst.overruled_by else text

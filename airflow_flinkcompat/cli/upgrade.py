@@ -74,7 +74,7 @@ def upgrade_command(
     \b
     Exit code:
       0  every job keeps its state if its script, or the edited script, is redeployed
-      1  a job needs a migrated savepoint, loses its state, or is not decided
+      1  a job needs a migrated savepoint, loses its state, moves on a condition, or is not decided
       2  bad input, or a planner is not installed
       3  the ledger is out of reach
     """  # noqa: D301  # click looks for the character itself

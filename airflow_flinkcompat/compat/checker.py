@@ -24,7 +24,7 @@ from airflow_flinkcompat.compat.findings import (
 )
 from airflow_flinkcompat.compat.migration_report import MigrationReport
 from airflow_flinkcompat.compat.plan_comparison import ComparedPlans, Plans, UnknownPlan
-from airflow_flinkcompat.compat.planned_upgrade import PlannedUpgrade, restored_operators
+from airflow_flinkcompat.compat.planned_upgrade import CONDITIONS, PlannedUpgrade, restored_operators
 from airflow_flinkcompat.compat.refusals import notes
 from airflow_flinkcompat.compat.report import (
     PLANNED,
@@ -263,7 +263,7 @@ def check_planned(
     compared = None if plans is None and not stores_nothing else RestoreVerdict(explained)
     try:
         report = read if doubt else _planned_report(read, lambda: judged(explained), prediction, compared)
-        if report.outcome is Outcome.COMPATIBLE:
+        if report.outcome is Outcome.COMPATIBLE or report.is_conditional:
             report = _unless_unproven(report, change, prediction, None if doubt else compared)
     except UnknownPlan as error:
         doubt, report = str(error), read
@@ -271,8 +271,10 @@ def check_planned(
         report = replace(report, ground=READ, doubt=f"Flink {prediction.flink} cannot decide: {doubt}")
     if prediction.contradicted and not doubt and prediction.refusal is None:
         report = _without_refusals(report)
-    if report.outcome.rank < Outcome.UNKNOWN.rank:
-        report = _doubtful(report, prediction.contradicted)
+    if not change.unchanged and (report.outcome is Outcome.COMPATIBLE or report.is_conditional):
+        report = _doubtful(report, ((CONDITIONS[kind], each) for kind, each in prediction.conditions))
+    if report.outcome.rank < Outcome.UNKNOWN.rank or report.is_conditional:
+        report = _doubtful(report, ((NOT_COVERED, each) for each in prediction.contradicted))
     else:
         # A contradicted report has no state to migrate.
         migration = None if prediction.contradicted else report.migration
@@ -291,7 +293,7 @@ def _planned_report(
         return replace(read, ground=f"{UNDECIDED} {prediction.flink}")
     report = planned()
     if prediction.refuses_script or (compared is not None and PlannedUpgrade.of(compared) is not None):
-        decides = report.outcome is not Outcome.UNKNOWN
+        decides = report.outcome is not Outcome.UNKNOWN or report.is_conditional
     else:
         decides = (compared is None or compared.decides) and not report.is_refused
     ground = f"{PLANNED if decides else UNDECIDED} {prediction.flink}"
@@ -304,7 +306,7 @@ def _planned_report(
 
 def _unless_unproven(report: Report, change: Change, prediction: Prediction, compared: RestoreVerdict | None) -> Report:
     """Set the report to unknown if the change depends on something that the planner cannot see."""
-    reasons = [*prediction.unproven, *prediction.conditions]
+    reasons = [*prediction.unproven]
     if prediction.lookups and (compared is None or compared.depends_on_lookups):
         tables = ", ".join(prediction.lookups)
         reasons.append(
@@ -312,7 +314,7 @@ def _unless_unproven(report: Report, change: Change, prediction: Prediction, com
             f"--jar FILE"
         )
     reasons += _changed_stubs(report, change, prediction)
-    return report if change.unchanged else _doubtful(report, reasons)
+    return report if change.unchanged else _doubtful(report, ((NOT_COVERED, each) for each in reasons))
 
 
 def _without_refusals(report: Report) -> Report:
@@ -328,9 +330,9 @@ def _without_refusals(report: Report) -> Report:
     return replace(report, findings=findings, outcome=outcome, sinks=sinks)
 
 
-def _doubtful(report: Report, reasons: Iterable[str]) -> Report:
-    """Set a report to unknown with a finding for each reason; unchanged without reasons."""
-    doubts = [Finding.of(NOT_COVERED, unknown(), each) for each in reasons]
+def _doubtful(report: Report, reasons: Iterable[tuple[Rule, str]]) -> Report:
+    """Set a report to unknown with a finding for each reason and its rule; unchanged without reasons."""
+    doubts = [Finding.of(rule, rule.flink, each) for rule, each in reasons]
     if not doubts:
         return report
     return replace(report, outcome=Outcome.UNKNOWN, findings=tuple(overrule_across_sinks([*doubts, *report.findings])))

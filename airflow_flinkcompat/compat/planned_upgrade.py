@@ -18,11 +18,12 @@ from airflow_flinkcompat.compat.engines.flink.upgrade import (
 )
 from airflow_flinkcompat.compat.report import Finding, RestoredOperator
 from airflow_flinkcompat.compat.restore_verdict import EQUAL, RestoreVerdict
-from airflow_flinkcompat.compat.rule import Rule
+from airflow_flinkcompat.compat.rule import Example, Rule, windowed
 from airflow_flinkcompat.compat.rules import script, statements
-from airflow_flinkcompat.compat.verdict import expected
+from airflow_flinkcompat.compat.verdict import expected, unknown
 from airflow_flinkcompat.exec_graph.model import RestoreEffect, StateEffect
-from airflow_flinkcompat.exec_graph.prediction import Prediction
+from airflow_flinkcompat.exec_graph.prediction import ConditionKind, Prediction
+from airflow_flinkcompat.model import Reason
 
 _EFFECTS: Mapping[RestoreEffect, str] = {
     RestoreEffect.REFUSED_AT_SUBMIT: "refused at submit",
@@ -34,6 +35,68 @@ _EFFECTS: Mapping[RestoreEffect, str] = {
     RestoreEffect.RIGHT: "right",
 }
 """Words for the effect of an upgrade on one operator."""
+
+_TOTALS = windowed("customer, SUM(amount)")
+_OF_OUR_OWN = "CREATE TABLE totals (customer STRING, total BIGINT) WITH ('connector' = 'of-our-own');\n"
+
+
+def _condition(code: str, title: str, why: str, reason: Reason, rationale: str, script: str) -> Rule:
+    return Rule(
+        code=code,
+        title=title,
+        vvr=unknown("plans apply only to open-source Flink"),
+        flink=unknown(why, reason),
+        rationale=f"The planners of both versions plan the same job. {rationale}",
+        example=Example(script, script),
+        not_applicable=("vvr",),
+    )
+
+
+UNDECLARED_SINK = _condition(
+    "undeclared-sink",
+    "A sink without a declaration",
+    "the declaration of the sink decides",
+    Reason.UNDECLARED,
+    "But the script does not declare its sink. From 2.3 on, Flink refuses an INSERT into a sink with a primary key by "
+    "which the query does not update its rows. So the upgrade is compatible unless the sink has such a key.",
+    f"INSERT INTO totals\n{_TOTALS}",
+)
+UNDECLARED_TYPES = _condition(
+    "undeclared-types",
+    "Columns without declared types",
+    "the types of the columns decide",
+    Reason.UNDECLARED,
+    "But the script does not declare a table that it reads. With some types of its columns, the new version reads the "
+    "state of the job; with others, it refuses the state. So the upgrade is compatible if the columns are of the first "
+    "types.",
+    "SELECT customer, MAX(rate / 7) FROM rates GROUP BY customer;",
+)
+ABSENT_CLASS = _condition(
+    "absent-class",
+    "A function without its class",
+    "the class of the function decides",
+    Reason.OPAQUE,
+    "But the class of an aggregate function is absent. Its state is an accumulator of this class. So the upgrade is "
+    "compatible if both versions store the accumulator alike.",
+    windowed("customer, best(amount)"),
+)
+UNTRIED_CONNECTOR = _condition(
+    "untried-connector",
+    "A connector without a measured upgrade",
+    "the connector's release for the new version decides",
+    Reason.VERSION,
+    "The new version reads the state of all operators of Flink. But a connector reads its own state with its own jar, "
+    "and no restore or document shows that the release for the new version does so. So the upgrade is compatible if "
+    "that release exists and reads the state.",
+    f"{_OF_OUR_OWN}INSERT INTO totals\n{_TOTALS}",
+)
+CONDITIONS: Mapping[ConditionKind, Rule] = {
+    ConditionKind.SINK: UNDECLARED_SINK,
+    ConditionKind.TYPES: UNDECLARED_TYPES,
+    ConditionKind.CLASS: ABSENT_CLASS,
+    ConditionKind.CONNECTOR: UNTRIED_CONNECTOR,
+}
+"""Rules for jobs that are compatible on a condition."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +133,9 @@ class PlannedUpgrade:
             yield from ((rule, finding) for rule, finding in self.restore.findings() if rule is not EQUAL)
         before, after = self._change.versions
         for each in self._judged():
-            rule = statements.statement_refused if each.refused else script.engine_version_changed
+            rule = script.engine_version_changed
+            if each.refused or each.conditional:
+                rule = statements.statement_refused if each.refused else UNTRIED_CONNECTOR
             yield rule, Finding.of(rule, each.verdict, each.message, before=before, after=after)
 
     def _judged(self) -> tuple[Judged, ...]:

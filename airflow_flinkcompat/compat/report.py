@@ -18,6 +18,7 @@ from airflow_flinkcompat.compat.migration_report import (
 from airflow_flinkcompat.compat.rule import Fate, KeyFate, Rule
 from airflow_flinkcompat.compat.verdict import Remedy, Verdict
 from airflow_flinkcompat.exec_graph.migration import MigrationExtent
+from airflow_flinkcompat.exec_graph.prediction import ConditionKind
 from airflow_flinkcompat.lazy import quick_init
 from airflow_flinkcompat.model import (
     PROGRAM_SUFFIXES,
@@ -295,6 +296,7 @@ class RestoredOperator:
 
 
 _NOT_READ = "statement-not-read"
+_CONDITIONS = frozenset(ConditionKind)
 _REMOVED = "deployment-removed"
 REFUSALS = frozenset({"program-refused", "statement-refused"})
 _REFUSED_BY_FLINK = (Consequence.REFUSED_AT_SUBMIT, Consequence.REFUSED_AT_RESTORE)
@@ -348,6 +350,11 @@ class Report:
     def deployed_is_refused(self) -> bool:
         """True if Flink plans the proposed script but refuses the deployed script."""
         return self.ground.endswith(PROPOSED_ALONE)
+
+    @property
+    def is_conditional(self) -> bool:
+        """True if the change is compatible on a condition, which findings name."""
+        return self.outcome is Outcome.UNKNOWN and {each.rule for each in self.deciding} <= _CONDITIONS
 
     @property
     def deciding(self) -> tuple[Finding, ...]:

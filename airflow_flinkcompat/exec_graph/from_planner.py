@@ -38,6 +38,10 @@ _LASTS = re.compile(
     re.IGNORECASE,
 )
 _SHOWS = re.compile(r"(?:SHOW|DESC|DESCRIBE|EXPLAIN|HELP|CLEAR|QUIT|EXIT)\b", re.IGNORECASE)
+_OF_STATEMENT = re.compile(
+    r"FETCH is missed|function signature DEFAULT\b|SQL validation failed\. Cannot invoke|Unsupported call: DESCRIPTOR"
+)
+"""Errors about a form of a statement that no declaration of its tables makes valid."""
 _PLACEHOLDER = "${"
 """Start of a template placeholder. The value that replaces the placeholder may have a different type."""
 _BEFORE_TABLES = ("SqlParserException", "CalciteContextException", "SqlValidatorException")
@@ -103,6 +107,13 @@ class PlannerRefusal:
             message = f"class {message} was not found: pass its jar with --jar FILE"
         conclusive = not (missing or by_stand_in)
         return cls(shorten(message, 400, placeholder=" …"), _placed(located, statement), conclusive, by_stand_in)
+
+
+def refuses_statement(chain: Sequence[Mapping[str, str]]) -> bool:
+    """True if Flink refuses a statement for any declarations of its tables and functions."""
+    texts = [each["message"] for each in chain]
+    parsed = not any(each["class"].endswith(("SqlParserException", "SqlParseException")) for each in chain)
+    return not any(_PLACEHOLDER in text for text in texts) and (not parsed or any(map(_OF_STATEMENT.search, texts)))
 
 
 def changes_what_lasts(statement: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 
 from airflow_flinkcompat.exec_graph.diff import diff, operator_effects
 from airflow_flinkcompat.exec_graph.from_planner import PlannedScript, SubmittedJob
@@ -33,6 +34,15 @@ _JOB_NOT_PLANNED = re.compile(
 """Statements that run a job that Flink's planner does not plan."""
 
 
+class ConditionKind(StrEnum):
+    """Kinds of facts outside of a script on which an upgrade depends, each as the code of a rule."""
+
+    SINK = "undeclared-sink"
+    TYPES = "undeclared-types"
+    CLASS = "absent-class"
+    CONNECTOR = "untried-connector"
+
+
 @dataclass(frozen=True)
 class Prediction:
     """The result of a restore, as predicted by Flink's planner.
@@ -49,7 +59,8 @@ class Prediction:
         alike: True if every operator of one script has a counterpart of the same class in the other script.
         bare_sinks: The tables without a stand-in whose sinks keep no state in either script.
         assumed: The tables and functions that the script does not declare, and that have assumed declarations.
-        conditions: The cases in which the new version refuses the script, because of tables that are not declared.
+        conditions: The cases in which the new version refuses the job, because of tables that are not declared or
+            classes that are absent, each with its kind.
         contradicted: Differences between the deployed job's savepoint and the plan of its script.
         operators: The worst effect on each stateful operator of either script, also if Flink refuses another operator.
         serializers: The names of the serializers of each operator's keyed state, by OperatorID; only for an upgrade.
@@ -67,7 +78,7 @@ class Prediction:
     contradicted: tuple[str, ...] = ()
     operators: tuple[StateEffect, ...] = ()
     assumed: tuple[str, ...] = ()
-    conditions: tuple[str, ...] = ()
+    conditions: tuple[tuple[ConditionKind, str], ...] = ()
     serializers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property

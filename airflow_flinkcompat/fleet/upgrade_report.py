@@ -22,6 +22,7 @@ SCHEMA = "flinkcompat-upgrade/1"
 MEANINGS: Mapping[Way, str] = {
     Way.UNTOUCHED: "The new line plans the same operators and reads their state.",
     Way.EDITED: "The script needs edits; with them, the new line reads the state.",
+    Way.CONDITIONAL: "The new line reads the state if a condition holds that the script does not show.",
     Way.MIGRATED: "The new line does not read the savepoint; flinkcompat migrate writes one that it reads.",
     Way.RESTARTED: "The job runs on the new line, but starts without its state.",
     Way.REFUSED: "The new line refuses the script, and no edit is known.",
@@ -29,7 +30,16 @@ MEANINGS: Mapping[Way, str] = {
     Way.UNREADABLE: "The script cannot be read.",
 }
 """The meaning of each way for the reader of a report."""
-_COLORS = dict(zip(Way, ("#1a7f37", "#0b63c4", "#0b63c4", "#b3261e", "#b3261e", "#9a6700", "#8a3ffc"), strict=True))
+_COLORS: Mapping[Way, str] = {
+    Way.UNTOUCHED: "#1a7f37",
+    Way.EDITED: "#0b63c4",
+    Way.CONDITIONAL: "#7d6a00",
+    Way.MIGRATED: "#0b63c4",
+    Way.RESTARTED: "#b3261e",
+    Way.REFUSED: "#b3261e",
+    Way.UNDECIDED: "#9a6700",
+    Way.UNREADABLE: "#8a3ffc",
+}
 _STYLE = """
 body { font: 1rem/1.5 system-ui, sans-serif; max-width: 75rem; margin: 0 auto; padding: 1rem; }
 h1 { font-size: 1.4rem; } h2 { font-size: 1.1rem; }

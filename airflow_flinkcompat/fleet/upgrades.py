@@ -26,6 +26,7 @@ class Way(StrEnum):
 
     UNTOUCHED = "untouched"
     EDITED = "with edits"
+    CONDITIONAL = "on a condition"
     MIGRATED = "with migrated state"
     RESTARTED = "without its state"
     REFUSED = "not at all"
@@ -135,6 +136,8 @@ def _way(row: AuditRow, edited: EditedJob | None) -> tuple[Way, str]:
     match row.result:
         case AuditResult.UNREADABLE:
             return Way.UNREADABLE, cause
+        case AuditResult.CONDITIONAL:
+            return Way.CONDITIONAL, cause
         case AuditResult.UNKNOWN:
             return Way.UNDECIDED, cause
         case AuditResult.COMPATIBLE if edits:

@@ -19,10 +19,14 @@ _CONNECTOR = "flinkcompat-assumed"
 
 @dataclass
 class AssumedColumn:
-    """A column or a field: the type that its use suggests ("" for any), and its fields if it is a ROW."""
+    """A column or a field: the type that its use suggests ("" for any), and its fields if it is a ROW.
+
+    ``required`` is True for a column that is NOT NULL.
+    """
 
     type: str = ""
     fields: dict[str, AssumedColumn] = field(default_factory=dict)
+    required: bool = False
 
     def suggest(self, type_: str) -> None:
         """Set the type, unless a use before this one suggests a type."""
@@ -39,25 +43,29 @@ class AssumedTable:
     rowtime: str = ""
     key: tuple[str, ...] = ()
     sink: bool = False
+    partitions: tuple[str, ...] = ()
 
-    def ddl(self, name: str, number: str = NUMBER, keyed: bool = False) -> str:
-        """CREATE TABLE; ``number`` is the type of columns with a number, ``keyed`` adds a key to a sink."""
+    def ddl(self, name: str, number: str = NUMBER, key_at: int | None = None) -> str:
+        """CREATE TABLE; ``number`` is the type of columns with a number, ``key_at`` the place of a sink's key."""
         parts = [f"{sql_name(each)} {self._type(each, column, number)}" for each, column in self.columns.items()]
         parts += _PADDING[: max(0, (1 if self.sink else 2) - len(parts))]
         if self.rowtime:
             time = sql_name(self.rowtime)
             parts.append(f"WATERMARK FOR {time} AS {time} - INTERVAL '5' SECOND")
-        key = self.key or (tuple(self.columns)[:1] if keyed and self.sink else ())
+        key = self.key
+        if self.sink and key_at is not None and self.columns:
+            key = (tuple(self.columns)[key_at],)
         if key:
             parts.append(f"PRIMARY KEY ({', '.join(map(sql_name, key))}) NOT ENFORCED")
-        return f"CREATE TABLE IF NOT EXISTS {name} ({', '.join(parts)}) WITH ('connector' = '{_CONNECTOR}')"
+        by = f" PARTITIONED BY ({', '.join(map(sql_name, self.partitions))})" if self.partitions else ""
+        return f"CREATE TABLE IF NOT EXISTS {name} ({', '.join(parts)}){by} WITH ('connector' = '{_CONNECTOR}')"
 
     def _type(self, name: str, column: AssumedColumn, number: str) -> str:
         if column.type == PROCTIME:
             return TIMESTAMP if self.sink else "AS PROCTIME()"
         if column.type == ROWTIME:
             return "TIMESTAMP_LTZ(3)" if name.startswith("$") else TIMESTAMP
-        return _rendered(column, number)
+        return f"{_rendered(column, number)}{' NOT NULL' if column.required else ''}"
 
     def settle_times(self, keys: Collection[str]) -> None:
         """Choose the time attribute of a source, and the key of a versioned table."""

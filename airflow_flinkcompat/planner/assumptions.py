@@ -12,7 +12,9 @@ from typing import Any
 
 from sqlglot import exp
 
+from airflow_flinkcompat.exec_graph.from_planner import refuses_statement
 from airflow_flinkcompat.model.text import sql_name
+from airflow_flinkcompat.planner.assumed_functions import AssumedFunctions, simple
 from airflow_flinkcompat.planner.assumed_table import (
     NUMBER,
     PROCTIME,
@@ -26,10 +28,12 @@ from airflow_flinkcompat.planner.assumed_table import (
 )
 from airflow_flinkcompat.planner.column_uses import ColumnUses
 from airflow_flinkcompat.planner.flink_messages import columns_of, named_types, refused_part
+from airflow_flinkcompat.planner.query_outputs import common_type, output_at, output_names, united_tables
 from airflow_flinkcompat.sql import Statement, nodes
 from airflow_flinkcompat.sql.grammar import nodes_of
 
-DECIMAL = "DECIMAL(20, 4)"
+OTHER_NUMBERS = ("DECIMAL(20, 4)", "DOUBLE")
+"""Types of numbers to try after BIGINT."""
 DECLARE = "pass a file with the missing DDL as --catalog"
 OF_DECLARATIONS = f"the result depends on the columns and keys of tables without a declaration: {DECLARE}"
 _MOST = 60
@@ -48,11 +52,13 @@ class Variant:
         question: The part of the question to the planner that differs.
         doubt: The doubt if the planner's answer differs.
         condition: The clause with the case in which the new version alone refuses the script; "" if that is a doubt.
+        case: The assumption in words, if the upgrade may depend on it alone; "" otherwise.
     """
 
     question: Mapping[str, Any]
     doubt: str
     condition: str = ""
+    case: str = ""
 
 
 @dataclass
@@ -63,13 +69,15 @@ class Assumptions:
         statements: The statements of the script, in order.
         number: The type of columns with numbers.
         tables: The assumed tables, by the parts of their names.
-        functions: Kind and result of each function whose class is absent, by name.
+        functions: The functions whose class is absent.
+        refused: The planner's answer with a refusal that no change of the assumptions removes; None without one.
     """
 
     statements: Sequence[Statement]
     number: str = NUMBER
     tables: dict[Parts, AssumedTable] = field(default_factory=dict)
-    functions: dict[str, dict[str, Any]] = field(default_factory=dict)
+    functions: AssumedFunctions = field(default_factory=AssumedFunctions)
+    refused: Mapping[str, Any] | None = None
     _namespaces: dict[int, list[str]] = field(default_factory=dict)
     _missing: set[str] = field(default_factory=set)
     _replaced: list[int] = field(default_factory=list)
@@ -79,34 +87,69 @@ class Assumptions:
     def names(self) -> tuple[str, ...]:
         """Names of the assumed tables and functions."""
         return tuple(
-            sorted({".".join(each) for each in self.tables} | {each.replace("`", "") for each in self.functions})
+            sorted({".".join(each) for each in self.tables} | {each.replace("`", "") for each in self.functions.known})
         )
-
-    @property
-    def scalars(self) -> tuple[str, ...]:
-        """The names of the assumed scalar functions."""
-        return tuple(name for name, each in self.functions.items() if each["kind"] == "scalar")
 
     @property
     def variants(self) -> Sequence[Variant]:
         """Other assumptions, with the doubts if the planner's answers differ."""
         sinks = ", ".join(sorted(parts[-1] for parts, each in self.tables.items() if each.sink))
         condition = f"compatible unless {sinks} has a PRIMARY KEY by which the query does not update its rows"
-        keyed = {**self.question(keyed=True), "sink": "upsert"}
-        return [Variant(keyed, OF_DECLARATIONS, condition)] if sinks else []
+        keyed = [{**self.question(key_at=place), "sink": "upsert"} for place in (0, -1)]
+        different = keyed if keyed[0] != keyed[1] else keyed[:1]
+        return [Variant(each, OF_DECLARATIONS, condition) for each in different] if sinks else []
 
-    def question(self, *, keyed: bool = False, aggregate: str = "") -> dict[str, Any]:
-        """The assumptions as a part of a question; ``aggregate`` is a function that is an aggregate function."""
+    def of_numbers(self, ask: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> Iterator[Variant]:
+        """Yield the assumptions with other types of numbers, if they differ."""
+        former = [self.question()]
+        sources = ", ".join(sorted(parts[-1] for parts, each in self.tables.items() if not each.sink))
+        for self.number in OTHER_NUMBERS:
+            if self.settle(ask) and (question := self.question()) not in former:
+                former.append(question)
+                yield Variant(question, OF_DECLARATIONS, case=f"numbers of {sources} are of type {self.number}")
+
+    def question(self, *, key_at: int | None = None, aggregate: str = "") -> dict[str, Any]:
+        """The assumptions as a part of a question; ``aggregate`` is a function that is an aggregate function.
+
+        ``key_at`` is the place of a column that is the primary key of each sink.
+        """
         before: dict[str, list[str]] = {}
         for place, texts in self._namespaces.items():
             before.setdefault(str(place), []).extend(texts)
         for parts, table in self.tables.items():
             name = ".".join(map(sql_name, parts))
-            before.setdefault(str(table.statement), []).append(table.ddl(name, self.number, keyed))
-        functions = {
-            name: {**each, "kind": "aggregate"} if name == aggregate else each for name, each in self.functions.items()
-        }
-        return {"assumed": {"before": before, "functions": functions, "replaced": self._replaced}}
+            before.setdefault(str(table.statement), []).append(table.ddl(name, self.number, key_at))
+        functions = self.functions.question(aggregate)
+        return {"assumed": {"before": before, "functions": functions, "replaced": [*self._replaced]}}
+
+    def settle(self, ask: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> bool:
+        """Change the assumptions until Flink plans the script; False if Flink's messages do not help.
+
+        ``ask`` returns the planner's answer to a question with assumptions.
+        """
+        for _ in range(_MOST):
+            answer = ask(self.question())
+            if "refusal" not in answer:
+                return True
+            texts = [f"{each['message']}\n{each['class']}" for each in answer["refusal"]]
+            try:
+                if "statement" not in answer or not self.learn(texts, answer["statement"]):
+                    self.refused = answer
+                    return False
+            except RecursionError:  # an expression is nested too deeply
+                return False
+        return False
+
+    @property
+    def refusal_stays(self) -> bool:
+        """True if Flink refuses the script for any declarations of the undeclared tables and functions."""
+        if self.refused is None:
+            return False
+        chain = self.refused["refusal"]
+        tree = self.statements[self.refused["statement"]].tree if "statement" in self.refused else None
+        explicit = tree is not None and not any(isinstance(each, exp.Star) for each in nodes_of(tree))
+        counted = any("Cause: Different number of columns" in each["message"] for each in chain)
+        return refuses_statement(chain) or (counted and explicit)
 
     def learn(self, texts: Sequence[str], statement: int) -> bool:
         """Change the assumptions after a refusal of a statement; False if Flink's message does not help."""
@@ -124,7 +167,7 @@ class Assumptions:
         tree = self.statements[number].tree
         if tree is None:
             return False
-        self._missing.add(_simple(found[1]))
+        self._missing.add(simple(found[1]))
         uses = ColumnUses(self._missing)
         for place, each in enumerate(self.statements):
             if each.tree is not None and place not in self._replaced:
@@ -136,8 +179,10 @@ class Assumptions:
             columns = uses.tables[parts]
             table = self.tables[parts] = AssumedTable(columns, number, sink=parts in sinks)
             if table.sink:
-                names = [each.name for each in sinks[parts].args.get("columns") or ()] or _outputs(sinks[parts])
-                table.columns = {each: columns.get(each, AssumedColumn()) for each in names}
+                named_by = sinks[parts].args
+                names = [each.name for each in named_by.get("columns") or ()] or output_names(named_by["expression"])
+                table.partitions = tuple(each.this.name for each in named_by.get("partition") or ())
+                table.columns = {each: columns.get(each, AssumedColumn()) for each in (*names, *table.partitions)}
             else:
                 table.settle_times(uses.versioned.get(parts, {}))
         if len(self.tables) > before:
@@ -179,25 +224,16 @@ class Assumptions:
         return True
 
     def _declare_function(self, number: int, found: re.Match[str], texts: Sequence[str]) -> bool:
-        simple = _simple(found[1])
-        known = any(_simple(each) == simple for each in self.functions)
-        return not known and simple.upper() != "DEFAULT" and self._assume_function(simple)
+        name = simple(found[1])
+        return not self.functions.has(name) and name.upper() != "DEFAULT" and self._assume_function(name)
 
-    def _assume_function(self, simple: str) -> bool:
-        """Assume a scalar or table function, by its use; False for an aggregate function."""
-        trees = (each.tree for each in self.statements if each.tree is not None)
-        for each in (node for tree in trees for node in nodes_of(tree)):
-            if isinstance(each, nodes.TableFunction) and _simple(_path(each.this)) == simple:
-                fresh = {"kind": "table", "types": {"": "ROW<f0 STRING>"}}
-                function = self.functions.setdefault(_path(each.this), fresh)
-                if (alias := each.args.get("alias")) is not None and alias.columns:
-                    type_ = f"ROW<{', '.join(f'{sql_name(one.name)} STRING' for one in alias.columns)}>"
-                    function["types"] |= {str(len(each.expressions)): type_, "": type_}
-            elif isinstance(each, exp.Window) and isinstance(each.this, exp.Anonymous) and each.this.name == simple:
-                return False
-        if not any(_simple(each) == simple for each in self.functions):
-            self.functions[simple] = {"kind": "scalar", "types": {"": TEXT}}
+    def _assume_function(self, name: str) -> bool:
+        self.functions.add(name, [each.tree for each in self.statements if each.tree is not None])
         return True
+
+    def _aggregate(self, number: int, found: re.Match[str], texts: Sequence[str]) -> bool:
+        tree, column = self.statements[number].tree, found[1].rpartition(".")[2].strip("`")
+        return tree is not None and self.functions.aggregate(tree, column)
 
     def _add_column(self, number: int, found: re.Match[str], texts: Sequence[str]) -> bool:
         name, sink = found[1].rpartition(".")[2], "target" in found[0]
@@ -205,6 +241,37 @@ class Assumptions:
         if table is not None:
             table.columns[name] = AssumedColumn()
         return table is not None
+
+    def _add_copied_column(self, number: int, found: re.Match[str], texts: Sequence[str]) -> bool:
+        """Add a column to the table that CREATE TABLE copies by LIKE."""
+        tree = self.statements[number].tree
+        like = tree.args.get("like") if isinstance(tree, nodes.CreateTable) else None
+        table = None if like is None else self.tables.get(tuple(part.name for part in like.this.parts))
+        if table is None:
+            return False
+        new, column = found[1] not in table.columns, table.columns.setdefault(found[1], AssumedColumn())
+        column.type = TIMESTAMP if "rowtime" in found[0] else column.type
+        former, column.required = column.required, column.required or "rimary key" in found[0]
+        return new or column.required != former
+
+    def _add_united_columns(self, number: int, found: re.Match[str], texts: Sequence[str]) -> bool:
+        """Give a table of which a side of a set operation reads every column the columns of the other side."""
+        changed, tree = False, self.statements[number].tree
+        for parts, names in united_tables(tree) if tree is not None else ():
+            table = self.tables.get(parts)
+            if table is not None and table.columns.keys() != set(names):
+                changed, table.columns = True, {each: table.columns.get(each, AssumedColumn()) for each in names}
+        return changed
+
+    def _retype_united(self, number: int, found: re.Match[str], texts: Sequence[str]) -> bool:
+        """Change the type of a column of a table that a side of a set operation reads whole."""
+        tree, place = self.statements[number].tree, int(found[1]) - 1
+        for parts, names in united_tables(tree) if tree is not None else ():
+            table = self.tables.get(parts)
+            column = table.columns.get(names[place]) if table is not None and place < len(names) else None
+            if column is not None and self._retype_column(column, (TIMESTAMP, NUMBER, TEXT, "DOUBLE", "BOOLEAN")):
+                return True
+        return False
 
     def _remove_column(self, number: int, found: re.Match[str], texts: Sequence[str]) -> bool:
         owners = [each for each in self._of(number) if found[1] in each.columns and not each.sink]
@@ -222,52 +289,70 @@ class Assumptions:
 
     def _match_sink(self, number: int, found: re.Match[str], texts: Sequence[str]) -> bool:
         """Give a sink the columns of its query, or the query's sources the types of a declared sink."""
-        sinks = [each for parts, each in self.tables.items() if each.sink and parts[-1] == _simple(found[1])]
+        sinks = [each for parts, each in self.tables.items() if each.sink and parts[-1] == simple(found[1])]
         if not sinks:
-            return self._match_sources(number, columns_of(found[2]), columns_of(found[3]))
+            return self._match_sources(number, simple(found[1]), columns_of(found[2]), columns_of(found[3]))
         sink = sinks[0]
         query = columns_of(found[2])
         names = list(sink.columns) if len(sink.columns) == len(query) else [name for name, _ in query]
         if len(set(names)) < len(names):
             names = [f"{name}_{place}" for place, name in enumerate(names)]
-        columns = {name: AssumedColumn(type_) for name, (_, type_) in zip(names, query, strict=True)}
+        former = [each.type for each in sink.columns.values()] if len(sink.columns) == len(query) else []
+        former = former or [type_ for _, type_ in query]
+        typed = zip(names, former, query, strict=True)
+        columns = {name: AssumedColumn(common_type(before or type_, type_)) for name, before, (_, type_) in typed}
         if columns == sink.columns:
             return False
         sink.columns = columns
         return True
 
-    def _match_sources(self, number: int, query: Sequence[tuple[str, str]], sink: Sequence[tuple[str, str]]) -> bool:
-        for (name, has), (_, wanted) in zip(query, sink, strict=False):
-            for column in self._columns(self._names_in(name, number), number) if has != wanted else ():
-                tried = self._tried.setdefault(id(column), {column.type or TEXT})
-                if wanted not in tried and not column.fields and column.type not in (ROWTIME, PROCTIME):
-                    tried.add(wanted)
-                    column.type = wanted
-                    return True
+    def _match_sources(
+        self, number: int, sink: str, query: Sequence[tuple[str, str]], wanted: Sequence[tuple[str, str]]
+    ) -> bool:
+        tree = self.statements[number].tree
+        for place, ((name, has), (_, type_)) in enumerate(zip(query, wanted, strict=False)):
+            span = f"{name} {output_at(tree, sink, place) if tree is not None else ''}"
+            if has != type_ and self._retype(span, number, (type_,)):
+                return True
         return False
+
+    def _match_created(self, number: int, found: re.Match[str], texts: Sequence[str]) -> bool:
+        """Give the sources of CREATE TABLE AS the type of a declared column."""
+        tree = self.statements[number].tree
+        query = tree.args.get("expression") if isinstance(tree, nodes.CreateTable) else None
+        names = output_names(query)
+        if tree is None or found[1] not in names:
+            return False
+        span, wanted = output_at(tree, tree.this.name, names.index(found[1])), re.sub(r" NOT NULL$", "", found[3])
+        if found[2] != wanted:
+            return self._retype(span, number, (wanted,))
+        free = [each for each in self._columns(self._names_in(span, number), number) if not each.required]
+        for each in free:
+            each.required = True
+        return bool(free)
 
     def _change_type(self, number: int, found: re.Match[str], texts: Sequence[str]) -> bool:
         """Change the type of a column in the expression that Flink refuses."""
         span = refused_part(self.statements[number].text, texts)
         wanted = [TIMESTAMP] if "INTERVAL" in found[1] else []
         wanted += named_types(f"{found[2]} {found[1]}")
-        order = list(dict.fromkeys((*wanted, NUMBER, TEXT, TIMESTAMP, "DOUBLE", "BOOLEAN")))
+        return self._retype(span, number, (*wanted, NUMBER, TEXT, TIMESTAMP, "DOUBLE", "BOOLEAN"))
+
+    def _retype(self, span: str, number: int, order: Sequence[str]) -> bool:
+        """Give a column or function in a part of a statement the first type in an order that was not tried."""
         names = self._names_in(span, number)
-        for column in self._columns(names, number):
-            tried = self._tried.setdefault(id(column), {column.type or TEXT})
-            type_ = next((each for each in order if each not in tried), None)
-            if type_ is not None and not column.fields and column.type not in (ROWTIME, PROCTIME):
-                tried.add(type_)
-                column.type = type_
-                return True
-        for name, function in self.functions.items():
-            tried = self._tried.setdefault(id(function), {TEXT})
-            type_ = next((each for each in order if each not in tried), None)
-            if _simple(name) in names and function["kind"] == "scalar" and type_ is not None:
-                tried.add(type_)
-                function["types"] = {"": type_}
-                return True
-        return False
+        if any(self._retype_column(column, order) for column in self._columns(names, number)):
+            return True
+        return self.functions.retype(names, order)
+
+    def _retype_column(self, column: AssumedColumn, order: Sequence[str]) -> bool:
+        tried = self._tried.setdefault(id(column), {column.type or TEXT})
+        type_ = next((each for each in order if each not in tried), None)
+        if type_ is None or column.fields or column.type in (ROWTIME, PROCTIME):
+            return False
+        tried.add(type_)
+        column.type = type_
+        return True
 
     def _drop_rowtime(self, number: int, found: re.Match[str], texts: Sequence[str]) -> bool:
         timed = [each for each in self._of(number) if each.rowtime]
@@ -331,6 +416,18 @@ _LESSONS: Sequence[tuple[str, Callable[[Assumptions, int, re.Match[str], Sequenc
     (r"implicit type conversion between", Assumptions._prefer_numbers),
     (r"identifier '\w+' that implements '[\w.]+\.ParserFactory'", Assumptions._pass_over_dialect),
     (r"Column '([^']+)' is ambiguous", Assumptions._remove_column),
+    (r"Expression '([^']+)' is not being grouped", Assumptions._aggregate),
+    (
+        r"(?:Primary key column|Invalid primary key '[^']*'\. Column|rowtime attribute field|Unknown identifier)"
+        r" '([^']+)'",
+        Assumptions._add_copied_column,
+    ),
+    (r"Column count mismatch in (\w+)", Assumptions._add_united_columns),
+    (r"Type mismatch in column (\d+) of", Assumptions._retype_united),
+    (
+        r"Incompatible types for sink column '([^']+)'.* has type '([^']+)', .* has type '([^']+)'",
+        Assumptions._match_created,
+    ),
     (rf"(?:{_REFUSED_ARGUMENTS})(.*?)Supported(.*)", Assumptions._change_type),
     (rf"(?:{_REFUSED_ARGUMENTS})(.*?)()$", Assumptions._change_type),
     (r"Rowtime attributes must not be in the input rows", Assumptions._drop_rowtime),
@@ -339,49 +436,9 @@ _LESSONS: Sequence[tuple[str, Callable[[Assumptions, int, re.Match[str], Sequenc
 """Flink's messages, and the methods that they call for."""
 
 
-def assume(
-    statements: Sequence[Statement], ask: Callable[[Mapping[str, Any]], Mapping[str, Any]], number: str = NUMBER
-) -> Assumptions | None:
-    """Find declarations with which Flink plans a script; None if Flink's messages do not lead to any.
-
-    ``ask`` returns the planner's answer to a question with assumptions.
-    """
-    made = Assumptions(statements, number)
-    for _ in range(_MOST):
-        answer = ask(made.question())
-        if "refusal" not in answer:
-            return made
-        texts = [f"{each['message']}\n{each['class']}" for each in answer["refusal"]]
-        try:
-            if "statement" not in answer or not made.learn(texts, answer["statement"]):
-                return None
-        except RecursionError:  # an expression is nested too deeply
-            return None
-    return None
-
-
-def _outputs(insert: exp.Expr) -> list[str]:
-    """The names of the columns of an INSERT's query; empty if the query does not name all of them."""
-    query = insert.expression
-    names = [each.alias_or_name for each in query.expressions] if isinstance(query, exp.Select) else []
-    return names if all(each not in ("", "*") for each in names) and len(set(names)) == len(names) else []
-
-
 def _sets_dialect(option: exp.Expr) -> bool:
     return option.this is not None and option.this.name == "table.sql-dialect"
 
 
 def _is_insert(node: exp.Expr) -> bool:
     return isinstance(node, nodes.InsertInto) and isinstance(node.this, exp.Table)
-
-
-def _simple(name: str) -> str:
-    return name.rpartition(".")[2].strip("`")
-
-
-def _path(name: exp.Expr) -> str:
-    """The name of a function: simple, or with quoted parts."""
-    parts: list[str] = []
-    while isinstance(name, exp.Dot):
-        parts, name = [name.expression.name, *parts], name.this
-    return ".".join(map(sql_name, (name.name, *parts))) if parts else name.name

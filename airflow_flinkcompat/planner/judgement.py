@@ -41,6 +41,10 @@ class PlannerUnavailable(InputError):
         self.ground, self.doubt = ground, doubt
 
 
+class NoJob(InputError):
+    """Neither script of a change runs a job, as Flink's planner shows."""
+
+
 @dataclass(frozen=True)
 class DeployedJob:
     """Facts about the deployed job, from its cluster or its savepoint.
@@ -101,6 +105,9 @@ def judge(
     if not planned.prediction.refuses_script:
         _require_planned(new, planned.new)
     refusal = planned.old.refusal
+    scripts = (planned.old, planned.new)
+    if not planned.prediction.unproven and not any(each.jobs or each.refusal for each in scripts):
+        raise NoJob(f"{new.source}: contains no INSERT and no SELECT")
     if refusal is not None and refusal.conclusive:
         if new.upgrades(old):
             raise InputError(_not_deployed(old, refusal, planned.old.flink))

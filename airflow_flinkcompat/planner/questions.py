@@ -19,8 +19,8 @@ from airflow_flinkcompat.exec_graph.from_compiled import QUERY_SINK
 from airflow_flinkcompat.exec_graph.from_planner import PlannedScript, changes_what_lasts
 from airflow_flinkcompat.exec_graph.from_savepoint import planned_serializers
 from airflow_flinkcompat.exec_graph.model import NOTHING, RestoreEffect
-from airflow_flinkcompat.exec_graph.prediction import Prediction, predicted
-from airflow_flinkcompat.planner.assumptions import DECIMAL, DECLARE, OF_DECLARATIONS, Variant, assume
+from airflow_flinkcompat.exec_graph.prediction import ConditionKind, Prediction, predicted
+from airflow_flinkcompat.planner.assumptions import DECLARE, Assumptions, Variant
 from airflow_flinkcompat.planner.daemon import daemon
 from airflow_flinkcompat.planner.installation import Installation
 from airflow_flinkcompat.secrets.redact import disguise_option, disguise_secrets
@@ -58,6 +58,11 @@ OTHER_SETTINGS = _OTHER_SETTINGS.format("deployed script", "--old-set, --old-eng
 OTHER_SETTINGS_OF_SCRIPT = _OTHER_SETTINGS.format("script", "--set, --engine-version")
 """The same fault, if only one script is read."""
 
+_PASS_JAR = "pass its jar with --jar FILE"
+_OF_AGGREGATE = "compatible if both versions store the accumulator of {} alike"
+_OF_SCALAR = (
+    "compatible if {} is a scalar function, or an aggregate function whose accumulator both versions store alike"
+)
 _OF_PARALLELISM = f"the result depends on {PARALLELISM}. Set it in the script, or with --set {PARALLELISM}=N"
 Pair = tuple[Installation, Installation]
 
@@ -131,11 +136,31 @@ def _predicted(
             agreeing.append(again)
         elif variant.condition and planned.new.refusal is None and again.new.refusal is not None:
             condition = f"{variant.condition}, which Flink {again.new.flink} then refuses: {DECLARE}"
-            conditions = (*planned.prediction.conditions, condition)
-            planned = replace(planned, prediction=replace(planned.prediction, conditions=conditions))
+            planned = _on_condition(planned, ConditionKind.SINK, condition)
+        elif variant.case and _differ_in_a_refused_state(planned, again):
+            planned = _of_case(planned, again, variant)
         else:
             return _doubted(planned, variant.doubt)
     return next((each for each in (planned, *agreeing) if not each.prediction.contradicted), planned)
+
+
+def _differ_in_a_refused_state(one: PlannedChange, other: PlannedChange) -> bool:
+    """True if Flink plans both, and refuses the state of one of them."""
+    scripts = (one.old, one.new, other.old, other.new)
+    doubts = one.prediction.doubt or other.prediction.doubt or any(each.refusal for each in scripts)
+    return not doubts and (one.prediction.refusal is None) != (other.prediction.refusal is None)
+
+
+def _of_case(planned: PlannedChange, again: PlannedChange, variant: Variant) -> PlannedChange:
+    """The answer with a state that Flink reads, on the condition that the job has this state."""
+    refusal = planned.prediction.refusal or again.prediction.refusal
+    assert refusal is not None
+    right, word, other = (planned, "unless", "then")
+    if planned.prediction.refusal is not None:
+        right, word, other = (again, "if", "otherwise")
+    right = replace(right, prediction=replace(right.prediction, conditions=planned.prediction.conditions))
+    condition = f"compatible {word} {variant.case}; {other} {refusal.message}: {DECLARE}"
+    return _on_condition(right, ConditionKind.TYPES, condition)
 
 
 def _assuming(
@@ -148,17 +173,31 @@ def _assuming(
     def ask(assumed: Mapping[str, Any]) -> Mapping[str, Any]:
         return _answer(old, installed[0], statements, {"settings": settings, **assumed})
 
-    made = assume(statements, ask)
-    if made is None:
+    made = Assumptions(statements)
+    if not made.settle(ask):
+        return _refused_whatever(made, statements)
+    base, names, variants = made.question(), made.names, [*made.variants]
+    conditions = [_OF_AGGREGATE.format(name) for name in made.functions.of_kind("aggregate")]
+    for name in made.functions.perhaps_aggregate([each.tree for each in statements if each.tree is not None]):
+        variant = Variant(made.question(aggregate=name), f"{name} may be an aggregate function: {_PASS_JAR}")
+        if "refusal" not in ask(variant.question):
+            variants.append(variant)
+            conditions.append(_OF_SCALAR.format(name))
+    variants += made.of_numbers(ask)
+    planned = _predicted(old, new, installed, operators, stored, base, variants)
+    for condition in conditions:
+        planned = _on_condition(planned, ConditionKind.CLASS, f"{condition}: {_PASS_JAR}")
+    return replace(planned, prediction=replace(planned.prediction, assumed=names))
+
+
+def _refused_whatever(made: Assumptions, statements: Sequence[Statement]) -> PlannedChange | None:
+    """The answer if a line refuses a script whatever its declarations are; None if they may be the cause."""
+    if made.refused is None or not made.refusal_stays:
         return None
-    other = assume(statements, ask, DECIMAL)
-    variants = [Variant(other.question(), OF_DECLARATIONS)] if other and other.question() != made.question() else []
-    planned = _predicted(old, new, installed, operators, stored, made.question(), [*made.variants, *variants])
-    planned = replace(planned, prediction=replace(planned.prediction, assumed=made.names))
-    for name in made.scalars:
-        if "refusal" not in ask(made.question(aggregate=name)):
-            return _doubted(planned, f"{name} may be an aggregate function with state: pass its jar with --jar FILE")
-    return planned
+    script = PlannedScript.of(made.refused, statements)
+    assert script.refusal is not None
+    refused = replace(script, refusal=replace(script.refusal, conclusive=True))
+    return PlannedChange(refused, PlannedScript(script.flink), Prediction(script.flink, doubt=script.refusal.message))
 
 
 def _of_another_job(answers: Sequence[PlannedChange], stored: StoredJob | None) -> PlannedChange:
@@ -204,6 +243,11 @@ def _doubted(planned: PlannedChange, doubt: str) -> PlannedChange:
     said = planned.prediction
     prediction = replace(said, restore=NOTHING, doubt=doubt, alike=False, bare_sinks=())
     return replace(planned, prediction=prediction)
+
+
+def _on_condition(planned: PlannedChange, kind: ConditionKind, condition: str) -> PlannedChange:
+    conditions = tuple(dict.fromkeys((*planned.prediction.conditions, (kind, condition))))
+    return replace(planned, prediction=replace(planned.prediction, conditions=conditions))
 
 
 def compiled(old: Side, new: Side, planned: PlannedChange) -> Plans | None:

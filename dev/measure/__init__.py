@@ -7,7 +7,7 @@ from __future__ import annotations
 
 PROGRAMS = (
     "connectors", "corpus", "corpus_restores", "migration_tables", "migrations", "pairs", "planner", "random",
-    "reserved_words", "restore_tests", "savepoints", "settings", "stacked", "state", "upgrade_restores",
-    "upgrade_tests",
+    "reserved_words", "restore_tests", "savepoints", "settings", "stacked", "state", "upgrade_audits",
+    "upgrade_restores", "upgrade_tests",
 )  # fmt: skip
 """The programs that ``python -m dev.measure`` lists and runs."""

@@ -7,14 +7,16 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from airflow_flinkcompat.compat import restore_verdict, single_script
+from airflow_flinkcompat.compat import planned_upgrade, restore_verdict, single_script
 from airflow_flinkcompat.compat.reports.sections import page_file, page_url
 from airflow_flinkcompat.compat.rule import EXAMPLE_TABLES, NOT_COVERED, Example, Rule, RuleScope
 from airflow_flinkcompat.compat.rules import ALL
 from airflow_flinkcompat.compat.verdict import Verdict
 from airflow_flinkcompat.model import ENGINES, Outcome
 
-ENTRIES: tuple[Rule, ...] = (*ALL, NOT_COVERED, *single_script.RULES, *restore_verdict.RULES)
+ENTRIES: tuple[Rule, ...] = (
+    *ALL, NOT_COVERED, *planned_upgrade.CONDITIONS.values(), *single_script.RULES, *restore_verdict.RULES,
+)  # fmt: skip
 """Every rule that a finding may have, in the order of reports."""
 
 BY_CODE = {rule.code: rule for rule in ENTRIES}

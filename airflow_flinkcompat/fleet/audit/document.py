@@ -223,9 +223,9 @@ def _jobs(count: int) -> str:
 _MOST_MESSAGES = 20
 _STYLE = """
 :root { color-scheme: light dark; --line: #8886; --incompatible: #b3261e; --unreadable: #8a3ffc; --unknown: #9a6700;
-  --partial: #0b63c4; --compatible: #1a7f37; --no-job: #6e7781; }
+  --conditional: #7d6a00; --partial: #0b63c4; --compatible: #1a7f37; --no-job: #6e7781; }
 @media (prefers-color-scheme: dark) { :root { --incompatible: #ff8a80; --unreadable: #d0a9ff; --unknown: #f0b849;
-  --partial: #79b8ff; --compatible: #6fdd8b; --no-job: #a0a8b0; } }
+  --conditional: #d6c34a; --partial: #79b8ff; --compatible: #6fdd8b; --no-job: #a0a8b0; } }
 body { font: 1rem/1.5 system-ui, sans-serif; max-width: 75rem; margin: 0 auto; padding: 1rem; }
 h1 { font-size: 1.4rem; } h2 { font-size: 1.1rem; margin: 0; display: inline; }
 .scroll { overflow-x: auto; }

@@ -21,7 +21,7 @@ from airflow_flinkcompat.fleet.audit.changed_tables import NotReplacedError, Rep
 from airflow_flinkcompat.fleet.audit.values import AuditPair, AuditResult, AuditRow, Cause, EngineOutcome
 from airflow_flinkcompat.model import InputError, JobSpec, Outcome
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
-from airflow_flinkcompat.planner.judgement import judge, without_notice
+from airflow_flinkcompat.planner.judgement import NoJob, judge, without_notice
 from airflow_flinkcompat.sql import ScriptError
 
 REASONS = {
@@ -52,6 +52,8 @@ def audit_pair(pair: AuditPair, tables: tuple[ReplacementTable, ...] = ()) -> Au
         return _judged(pair, tables)
     except _NoVerdictError as error:
         return failed_row(pair.name, error.reason, str(error))
+    except NoJob as error:
+        return failed_row(pair.name, "no-query", str(error))
     except NotReplacedError as error:
         return failed_row(pair.name, "table-in-program", str(error))
     except (ScriptError, InputError) as error:
@@ -101,8 +103,10 @@ def _judged(pair: AuditPair, tables: tuple[ReplacementTable, ...]) -> AuditRow:
     kept = _kept(reports[0]) if len(reports) == 1 else MigrationExtent.NONE
     gate = Outcome.worst(report.gate_outcome for report in reports)
     ignored = tuple(map(_one_line, _ignored(old, new)))
+    conditional = all(report.is_conditional for report in reports if report.outcome is worst)
+    result = AuditResult.CONDITIONAL if conditional else AuditResult(worst.value)
     return AuditRow(
-        _one_line(pair.name), AuditResult(worst.value), causes, outcomes, touched, len(found), notice, restored, kept,
+        _one_line(pair.name), result, causes, outcomes, touched, len(found), notice, restored, kept,
         gate, ignored,
     )  # fmt: skip
 

@@ -28,6 +28,7 @@ class AuditResult(StrEnum):
     INCOMPATIBLE = "incompatible"
     UNREADABLE = "unreadable"
     UNKNOWN = "unknown"
+    CONDITIONAL = "conditional"
     PARTIAL = "partial"
     COMPATIBLE = "compatible"
     NO_JOB = "no job"
@@ -96,7 +97,8 @@ class AuditRow:
 
     Attributes:
         name: The name of the pair.
-        result: The worst outcome of all requested engines, or ``UNREADABLE`` or ``NO_JOB`` without an outcome.
+        result: The worst outcome of all requested engines, or ``UNREADABLE`` or ``NO_JOB`` without an outcome. An
+            unknown outcome is ``CONDITIONAL`` if the job is compatible on a condition.
         engines: The verdict of each engine, worst first.
         tables: The changed tables that the job declares or uses.
         secrets: Number of literal secrets and unknown placeholders, which prevent a deployment.
@@ -124,7 +126,7 @@ class AuditRow:
         if self.result is AuditResult.UNREADABLE:
             return BAD_INPUT
         gate = FAIL_ON[fail_on]
-        return FAILED if gate is not None and self.engines and Outcome(self.result).rank >= gate.rank else PASSED
+        return FAILED if gate is not None and any(each.outcome.rank >= gate.rank for each in self.engines) else PASSED
 
 
 @dataclass

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from airflow_flinkcompat.compat import Outcome, Report, Side
-from airflow_flinkcompat.planner.judgement import judge
+from airflow_flinkcompat.model import InputError
+from airflow_flinkcompat.planner.judgement import NoJob, judge
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("planners")]
 
@@ -62,8 +65,52 @@ def test_a_sink_without_declaration_may_need_on_conflict() -> None:
         "SELECT best(v) OVER (PARTITION BY k ORDER BY ts) FROM orders",
     ],
 )
-def test_an_aggregate_function_without_its_class_is_unknown(script: str) -> None:
-    assert judged(script).outcome is Outcome.UNKNOWN
+def test_an_aggregate_function_without_its_class_is_a_condition(script: str) -> None:
+    report = judged(script)
+    assert (report.outcome, report.is_conditional) == (Outcome.UNKNOWN, True)
+    (finding,) = report.deciding
+    assert finding.rule == "absent-class"
+    assert "both versions store" in finding.message
+    assert {each.effect for each in report.restored} == {"right"}
+
+
+@pytest.mark.parametrize(
+    ("script", "message"),
+    [
+        ("SELECT a FROM orders OFFSET 2", "FETCH is missed"),
+        ("INSERT INTO orders VALUES (DEFAULT, 'a')", "No match found for function signature DEFAULT"),
+        ("CREATE FUNCTION f AS 'x.F'; CREATE TABLE t (a INT,) WITH ('connector' = 'print'); SELECT f(a) FROM t",
+         'Encountered ")"'),
+    ],
+)  # fmt: skip
+def test_a_script_that_no_declaration_makes_valid_is_refused(script: str, message: str) -> None:
+    with pytest.raises(InputError, match=re.escape(message)):
+        judged(script)
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "SELECT a, d FROM orders UNION ALL SELECT * FROM others",
+        "INSERT INTO totals PARTITION (d = 1) SELECT k, COUNT(*) FROM orders GROUP BY k",
+        "EXECUTE STATEMENT SET BEGIN INSERT INTO s SELECT 'a', 1; INSERT INTO s SELECT 'abc', b + 1 FROM t; END",
+        "CREATE TABLE t (k INT, v INT) WITH ('connector' = 'values', 'changelog-mode' = 'I,UA,UB,D'); "
+        "SELECT k, SUM(v) FROM t GROUP BY k",
+        "SELECT * FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY a, window_start, window_end ORDER BY b) AS r FROM "
+        "TABLE(TUMBLE(TABLE t, DESCRIPTOR(rowtime), INTERVAL '1' MINUTE))) WHERE r <= 1",
+        "CREATE TABLE t (id INT PRIMARY KEY NOT ENFORCED, v INT) DISTRIBUTED BY (id) INTO 2 BUCKETS; "
+        "SELECT v, COUNT(*) FROM t GROUP BY v",
+    ],
+)
+def test_what_both_lines_plan_alike_has_a_verdict(script: str) -> None:
+    report = judged(script)
+    assert report.outcome is Outcome.COMPATIBLE or report.is_conditional, [each.message for each in report.deciding]
+
+
+def test_a_table_that_copies_an_undeclared_table_is_no_job() -> None:
+    script = "CREATE TABLE t (PRIMARY KEY (k) NOT ENFORCED, WATERMARK FOR ts AS ts) WITH ('a' = 'b') LIKE `files/*`"
+    with pytest.raises(NoJob):
+        judged(script)
 
 
 def test_state_that_the_new_line_refuses_is_incompatible() -> None:

@@ -11,7 +11,7 @@ from airflow_flinkcompat.compat import Outcome, Report, Side
 from airflow_flinkcompat.compat.checker import check_planned
 from airflow_flinkcompat.connectors.flink_options import DATA, setting
 from airflow_flinkcompat.exec_graph.model import RestoreEffect
-from airflow_flinkcompat.exec_graph.prediction import Prediction
+from airflow_flinkcompat.exec_graph.prediction import ConditionKind, Prediction
 from tests.unit.compat.test_check_planned import ALIKE, QUERY, TABLE, ended, plans, told
 
 
@@ -77,3 +77,41 @@ def test_no_setting_that_plans_or_keeps_state_changes_its_default() -> None:
     for key in keys:
         defaults = {found.default for line in lines if (found := setting(key, line)) is not None} - {""}
         assert len(defaults) <= 1, key
+
+
+SINK = (ConditionKind.SINK, "compatible unless totals has a PRIMARY KEY")
+
+
+def test_an_upgrade_that_is_compatible_on_a_condition_passes_no_gate() -> None:
+    report = upgraded(TABLE + QUERY, replace(ALIKE, conditions=(SINK,)))
+    assert (report.outcome, report.is_conditional) == (Outcome.UNKNOWN, True)
+    assert [(each.rule, each.message) for each in report.deciding] == [("undeclared-sink", SINK[1])]
+    assert report.ground == "planned by Flink 2.3.0"
+    assert [each.effect for each in report.restored] == ["right"]
+    assert not upgraded(TABLE + QUERY).is_conditional
+
+
+def test_a_doubt_next_to_a_condition_is_no_condition() -> None:
+    doubted = replace(ALIKE, conditions=(SINK,), unproven=("statements differ",))
+    report = upgraded(TABLE + QUERY, doubted)
+    assert (report.outcome, report.is_conditional) == (Outcome.UNKNOWN, False)
+    assert [each.rule for each in report.deciding] == ["difference-not-covered"]
+
+
+def test_a_connector_without_a_measured_upgrade_is_a_condition() -> None:
+    script = TABLE.replace("'connector' = 'kafka'", "'connector' = 'of-our-own'") + QUERY
+    report = upgraded(script, replace(ALIKE, conditions=(SINK,)))
+    assert report.is_conditional
+    assert {each.rule for each in report.deciding} == {"untried-connector", "undeclared-sink"}
+    assert (
+        "compatible if the connector of-our-own of table orders has a release for Flink 2.3 that reads the state of "
+        "its release for Flink 1.20"
+    ) in told(report)
+    assert report.restored[0].effect == "unknown"
+    assert report.ground == "planned by Flink 2.3.0"
+
+
+def test_a_condition_changes_nothing_about_a_refusal() -> None:
+    lost = ended(RestoreEffect.REFUSED_AT_RESTORE, "GroupAggregate: its state acc")
+    report = upgraded(TABLE + QUERY, replace(ALIKE, restore=lost, operators=lost.states, conditions=(SINK,)))
+    assert (report.outcome, report.is_conditional) == (Outcome.INCOMPATIBLE, False)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from airflow_flinkcompat.exec_graph.from_planner import PlannedScript
+from airflow_flinkcompat.exec_graph.from_planner import PlannedScript, refuses_statement
 from airflow_flinkcompat.exec_graph.model import RestoreEffect
 from airflow_flinkcompat.exec_graph.prediction import predicted
 from airflow_flinkcompat.sql import parse_script
@@ -255,3 +255,18 @@ def test_each_operator_has_its_worst_effect_also_next_to_a_refused_one() -> None
         "d": RestoreEffect.DROPPED,
         "e": RestoreEffect.EMPTY,
     }
+
+
+@pytest.mark.parametrize(
+    ("name", "message", "whatever"),
+    [
+        ("o.a.f.table.api.SqlParserException", "SQL parse failed.", True),
+        ("o.a.f.table.api.SqlParserException", "SQL parse failed. Encountered ${name}", False),
+        ("o.a.f.table.api.TableException", "FETCH is missed, which on streaming table is not supported", True),
+        ("o.a.c.sql.SqlValidatorException", "No match found for function signature DEFAULT", True),
+        ("o.a.c.sql.SqlValidatorException", "No match found for function signature DEFAULTS", False),
+        ("o.a.c.sql.SqlValidatorException", "Column 'a' not found in any table", False),
+    ],
+)
+def test_some_statements_are_refused_for_any_declarations(name: str, message: str, whatever: bool) -> None:
+    assert refuses_statement([{"class": name, "message": message}]) is whatever

@@ -17,6 +17,7 @@ from airflow_flinkcompat.planner.upgrade_edits import Edit, EditedJob
 RESULTS = {
     Way.UNTOUCHED: AuditResult.COMPATIBLE,
     Way.EDITED: AuditResult.COMPATIBLE,
+    Way.CONDITIONAL: AuditResult.CONDITIONAL,
     Way.MIGRATED: AuditResult.INCOMPATIBLE,
     Way.RESTARTED: AuditResult.INCOMPATIBLE,
     Way.REFUSED: AuditResult.INCOMPATIBLE,
@@ -61,7 +62,7 @@ def test_markdown(snapshot: SnapshotAssertion) -> None:
 
 def test_json_holds_every_edit_and_verdict() -> None:
     found = json.loads(RENDERERS["json"](fleet()))
-    assert found["summary"].startswith("7 jobs: 1 untouched, 1 with edits")
+    assert found["summary"].startswith("8 jobs: 1 untouched, 1 with edits")
     edited = found["jobs"][1]
     assert [(each["line"], each["old"], each["new"]) for each in edited["edits"]] == [
         (2, "bitmap", "`bitmap`"),

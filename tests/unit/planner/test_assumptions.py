@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from airflow_flinkcompat.planner.assumptions import Assumptions, assume
+from airflow_flinkcompat.planner.assumptions import OTHER_NUMBERS, Assumptions
 from airflow_flinkcompat.planner.column_uses import ColumnUses
 from airflow_flinkcompat.sql import parse_script
 
@@ -89,8 +89,8 @@ def test_a_sink_has_its_target_columns_and_then_the_columns_of_its_query() -> No
     )
     assert not made.learn([refusal], 0)
     assert made.names == ("s", "t")
-    keyed, _ = made.variants[0].question["assumed"]["before"]["0"]
-    assert "PRIMARY KEY (`a`) NOT ENFORCED" in keyed
+    keys = [each.question["assumed"]["before"]["0"][0] for each in made.variants]
+    assert ["PRIMARY KEY (`a`)" in keys[0], "PRIMARY KEY (`b`)" in keys[1], len(keys)] == [True, True, 2]
 
 
 def test_a_refused_argument_changes_the_type_of_its_column() -> None:
@@ -121,16 +121,92 @@ def test_functions_have_the_kind_of_their_use(script: str, functions: Mapping[st
     assert made.question()["assumed"]["functions"] == functions
 
 
-def test_a_function_over_a_window_is_not_assumed() -> None:
+def test_a_function_over_a_window_is_an_aggregate_function() -> None:
     made = Assumptions(parse_script("SELECT f(a) OVER (ORDER BY ts) FROM t", "a.sql").statements)
-    assert not made.learn(["No match found for function signature f(<CHARACTER>)"], 0)
+    assert made.learn(["No match found for function signature f(<CHARACTER>)"], 0)
+    assert (made.functions.of_kind("aggregate"), made.functions.of_kind("scalar")) == (("f",), ())
+
+
+def test_a_function_of_a_column_that_is_not_grouped_is_an_aggregate_function() -> None:
+    made = Assumptions(parse_script("SELECT f(k), g(a) FROM t GROUP BY k", "a.sql").statements)
+    for name in "fg":
+        assert made.learn([f"No match found for function signature {name}(<CHARACTER>)"], 0)
+    refusal = "At line 1, column 16: Expression 'a' is not being grouped"
+    assert made.learn([refusal], 0)
+    assert (made.functions.of_kind("aggregate"), made.functions.of_kind("scalar")) == (("g",), ("f",))
+    assert not made.learn([refusal], 0)
+
+
+@pytest.mark.parametrize(
+    ("script", "messages", "table"),
+    [
+        ("CREATE TABLE s (PRIMARY KEY (k) NOT ENFORCED, WATERMARK FOR ts AS ts) LIKE `files/*`",
+         ["Source table '`c`.`d`.`files/*`' of the LIKE clause not found", "Primary key column 'k' is not defined in",
+          "The rowtime attribute field 'ts' is not defined in the table schema"],
+         "`files/*` (`k` STRING NOT NULL, `ts` TIMESTAMP(3))"),
+        ("INSERT INTO s PARTITION (day = 1) SELECT a FROM VALUES (1)", ["Object 's' not found"],
+         "`s` (`a` STRING, `day` STRING) PARTITIONED BY (`day`)"),
+        ("WITH c AS (SELECT a, b AS d FROM x) SELECT * FROM c UNION ALL SELECT * FROM t",
+         ["Object 't' not found", "Column count mismatch in UNION ALL"], "`t` (`a` STRING, `d` STRING)"),
+    ],
+)  # fmt: skip
+def test_messages_lead_to_the_columns_of_a_table(script: str, messages: list[str], table: str) -> None:
+    made = Assumptions(parse_script(script, "a.sql").statements)
+    for message in messages:
+        assert made.learn([message], 0)
+    assert (
+        f"CREATE TABLE IF NOT EXISTS {table} WITH ('connector' = 'flinkcompat-assumed')"
+        in (made.question()["assumed"]["before"]["0"])
+    )
+
+
+def test_the_type_of_a_declared_column_reaches_the_function_and_the_source_of_its_query() -> None:
+    script = "CREATE TABLE s (n INT, m INT) WITH ('a' = 'b'); INSERT INTO s SELECT f(x), y AS z FROM t"
+    made = Assumptions(parse_script(script, "a.sql").statements)
+    made.learn(["Object 't' not found"], 1)
+    made.learn(["No match found for function signature f(<CHARACTER>)"], 1)
+    for place, query in enumerate(("EXPR$0: STRING, z: STRING", "EXPR$0: INT, z: STRING")):
+        refusal = (
+            f"Column types of query result and sink for 'c.d.s' do not match.\nCause: Incompatible types for sink "
+            f"column 'n' at position {place}.\n\nQuery schema: [{query}]\nSink schema:  [n: INT, m: INT]"
+        )
+        while "`y` INT" not in made.question()["assumed"]["before"]["1"][0] and made.learn([refusal], 1):
+            pass
+    assumed = made.question()["assumed"]
+    assert "`y` INT" in assumed["before"]["1"][0]
+    assert assumed["functions"]["f"]["types"] == {"": "INT"}
+
+
+def test_a_refused_argument_changes_the_type_of_a_table_functions_column() -> None:
+    script = "SELECT MOD(n, 3) FROM LATERAL TABLE(numbers(1, 9)) AS t(n)"
+    made = Assumptions(parse_script(script, "a.sql").statements)
+    assert made.learn(["No match found for function signature numbers(<NUMERIC>, <NUMERIC>)"], 0)
+    refusal = (
+        "From line 1, column 8 to line 1, column 16: Cannot apply 'MOD' to arguments. Supported form(s): <NUMERIC>"
+    )
+    assert made.learn([refusal], 0)
+    assert set(made.question()["assumed"]["functions"]["numbers"]["types"].values()) == {"ROW<`n` BIGINT>"}
+
+
+def test_a_sink_of_several_queries_has_types_to_which_flink_converts_those_of_each() -> None:
+    script = "EXECUTE STATEMENT SET BEGIN INSERT INTO s SELECT 'a', 1; INSERT INTO s SELECT 'abc', b FROM t; END"
+    made = Assumptions(parse_script(script, "a.sql").statements)
+    made.learn(["Cannot find table 's'"], 0)
+    for query in ("a: CHAR(1) NOT NULL, b: INT NOT NULL", "a: CHAR(3) NOT NULL, b: BIGINT", "a: CHAR(1), b: INT"):
+        made.learn(
+            [f"sink for 'c.d.s' do not match.\n\nQuery schema: [{query}]\nSink schema:  [a: STRING, b: STRING]"], 0
+        )
+    sink = next(each for each in made.question()["assumed"]["before"]["0"] if "`s`" in each)
+    assert "STRING" in sink
+    assert "BIGINT" in sink
+    assert "CHAR" not in sink
 
 
 def test_a_declaration_of_an_absent_class_is_passed_over() -> None:
     made = Assumptions(parse_script("CREATE FUNCTION f AS 'x.F'; SELECT f(a) FROM t", "a.sql").statements)
     assert made.learn(["java.lang.ClassNotFoundException x.F"], 0)
     assert made.question()["assumed"]["replaced"] == [0]
-    assert made.scalars == ("f",)
+    assert made.functions.of_kind("scalar") == ("f",)
 
 
 def test_declarations_in_an_absent_dialect_are_passed_over() -> None:
@@ -176,8 +252,20 @@ def test_questions_end_when_flinks_message_does_not_help() -> None:
         asked.append(question)
         return {"refusal": [{"class": "x.Y", "message": "something else"}], "statement": 0}
 
-    assert assume(parse_script("SELECT a FROM t", "a.sql").statements, ask) is None
+    made = Assumptions(parse_script("SELECT a FROM t", "a.sql").statements)
+    assert not made.settle(ask)
     assert len(asked) == 1
+    assert made.refused is not None
+
+
+def test_a_question_stays_as_it_was_asked_while_assumptions_change() -> None:
+    made = Assumptions(parse_script("SELECT f(a) FROM t", "a.sql").statements)
+    made.learn(["No match found for function signature f(<CHARACTER>)"], 0)
+    made.learn(["Object 't' not found"], 0)
+    former = made.question()
+    made.number = OTHER_NUMBERS[0]
+    made.learn(["Invalid function call: f(<VARCHAR>). Supported form(s): f(<BOOLEAN>)"], 0)
+    assert former["assumed"]["functions"]["f"] == {"kind": "scalar", "types": {"": "STRING"}}
 
 
 def test_uses_of_one_table_in_several_queries_are_collected() -> None:

@@ -14,7 +14,7 @@ from airflow_flinkcompat.model import Consequence, InputError, Span
 from airflow_flinkcompat.planner import installation, questions
 from airflow_flinkcompat.planner.daemon import PlannerFailure
 from airflow_flinkcompat.planner.installation import Installation
-from airflow_flinkcompat.planner.judgement import PlannerUnavailable, compile_plans, judge
+from airflow_flinkcompat.planner.judgement import NoJob, PlannerUnavailable, compile_plans, judge
 from airflow_flinkcompat.planner.questions import PlannedChange
 from tests.support.cli.command import COMPATIBLE, V1
 
@@ -70,6 +70,12 @@ def test_a_deployed_script_that_flink_refuses_leaves_the_outcome_unknown(monkeyp
     text = " ".join(render_text(report).split())
     assert "1. Flink refuses the deployed script. Check again with the engine version that runs the job" in text
     assert "Correct or remove" not in text
+
+
+def test_scripts_without_a_job_are_bad_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    answering(monkeypatch, PlannedScript("2.3.0"), PlannedScript("2.3.0"))
+    with pytest.raises(NoJob, match="contains no INSERT and no SELECT"):
+        judge(*sides())
 
 
 def upgrade() -> tuple[Side, Side]:

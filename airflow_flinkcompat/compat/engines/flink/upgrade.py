@@ -41,11 +41,13 @@ class Judged:
         message: The sentence.
         verdict: The outcome with its grounds.
         refused: True if the new version refuses the job even without state.
+        conditional: True if the upgrade is compatible on a condition, which the sentence names.
     """
 
     message: str
     verdict: Verdict
     refused: bool = False
+    conditional: bool = False
 
 
 @dataclass(frozen=True)
@@ -189,13 +191,17 @@ def judged_by_planners(
         )
     doubts = [each.message or each.operator for each in (*prediction.restore.differences, *compiled)]
     doubts += [*prediction.contradicted]
-    doubts += [each.message for each in connectors if each.effect is RestoreEffect.UNKNOWN]
+    untried = [each for each in connectors if each.effect is RestoreEffect.UNKNOWN]
     if doubts:
+        doubts += [each.message for each in untried]
         return (_unknown(f"{lines}: {'; '.join(dict.fromkeys(doubts))}"),)
     planned = "the new line plans the same operators and reads the state of each"
     old, new = (tuple(map(int, line.split("."))) for line in (change.old.version, change.new.version))
     if new < old:
         return (_unknown(f"{lines}: {planned}; no restore on an older line was measured"),)
+    if untried:
+        verdict = unknown("the connector's release for the new line decides", Reason.VERSION)
+        return tuple(Judged(f"{lines}: {_condition(each, change)}", verdict, conditional=True) for each in untried)
     assumed = sorted({each.table for each in connectors if not each.connector})
     words = f"; assumed for tables without a declared connector: the new line reads its state ({', '.join(assumed)})"
     jars = sorted({f"{each.connector} ({each.release})" for each in connectors if each.release})
@@ -205,6 +211,14 @@ def judged_by_planners(
 
 
 _BEGINS_EMPTY = "start without state, or accept that this operator begins empty"
+
+
+def _condition(each: ConnectorEffect, change: Change) -> str:
+    old, new = change.versions
+    return (
+        f"compatible if the connector {each.connector} of table {each.table} has a release for Flink {new} that reads "
+        f"the state of its release for Flink {old}: {each.message}"
+    )
 
 
 def _unknown(message: str) -> Judged:

@@ -12,6 +12,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from syrupy.assertion import SnapshotAssertion
 
+from airflow_flinkcompat.compat.report import RestoredOperator
 from airflow_flinkcompat.fleet.audit.document import row_document, writer
 from airflow_flinkcompat.fleet.audit.judging import audit_pair, failed_row
 from airflow_flinkcompat.fleet.audit.values import (
@@ -65,7 +66,15 @@ def rows() -> list[AuditRow]:
         *map(audit_pair, pairs),
         audit_pair(AuditPair("ddl", ddl, ddl)),
         failed_row("gone", "cannot-be-read", "gone"),
+        conditional(),
     ]
+
+
+def conditional() -> AuditRow:
+    cause = Cause("undeclared-sink", "compatible unless s has a PRIMARY KEY")
+    engine = EngineOutcome("flink", "1.20", "2.3", Outcome.UNKNOWN, "planned by Flink 2.3.0")
+    operators = (RestoredOperator("GroupAggregate", "right"),)
+    return AuditRow("conditional", AuditResult.CONDITIONAL, (cause,), (engine,), operators=operators)
 
 
 def shown(style: str, given: list[AuditRow], subject: AuditSubject | None = None) -> str:
@@ -192,6 +201,11 @@ def test_exit_codes(results: tuple[AuditResult, ...], fail_on: str, code: int) -
         assert row.result is result
         summary.add(row)
     assert summary.exit_code == code
+
+
+@pytest.mark.parametrize(("fail_on", "code"), [("unknown", 1), ("incompatible", 0)])
+def test_a_job_that_is_compatible_on_a_condition_passes_no_gate_that_unknown_fails(fail_on: str, code: int) -> None:
+    assert conditional().exit_code(fail_on) == code
 
 
 def test_the_grounds_are_counted_and_a_missing_planner_is_named_once() -> None:

@@ -1,8 +1,7 @@
 package flinkcompat.planner;
 
 import java.util.*;
-import org.apache.flink.table.annotation.DataTypeHint;
-import org.apache.flink.table.annotation.InputGroup;
+import org.apache.flink.table.api.DataTypes;
 import org.apache.flink.table.catalog.DataTypeFactory;
 import org.apache.flink.table.functions.*;
 import org.apache.flink.table.types.DataType;
@@ -14,15 +13,15 @@ final class AssumedFunction {
     static UserDefinedFunction of(String kind, Map<String, DataType> results) {
         return switch (kind) {
             case "table" -> new OfTable(results);
-            case "aggregate" -> new OfAggregate();
+            case "aggregate" -> new OfAggregate(results);
             default -> new OfScalar(results);
         };
     }
 
-    private static TypeInference anythingTo(Map<String, DataType> results) {
+    private static TypeInference.Builder anythingTo(Map<String, DataType> results) {
         return TypeInference.newBuilder().inputTypeStrategy(InputTypeStrategies.WILDCARD)
             .outputTypeStrategy(call -> Optional.of(results.getOrDefault(
-                String.valueOf(call.getArgumentDataTypes().size()), results.get("")))).build();
+                String.valueOf(call.getArgumentDataTypes().size()), results.get(""))));
     }
 
     public static final class OfScalar extends ScalarFunction {
@@ -32,7 +31,7 @@ final class AssumedFunction {
 
         public Object eval(Object... arguments) { return null; }
 
-        @Override public TypeInference getTypeInference(DataTypeFactory types) { return anythingTo(results); }
+        @Override public TypeInference getTypeInference(DataTypeFactory types) { return anythingTo(results).build(); }
     }
 
     public static final class OfTable extends TableFunction<Object> {
@@ -42,18 +41,27 @@ final class AssumedFunction {
 
         public void eval(Object... arguments) {}
 
-        @Override public TypeInference getTypeInference(DataTypeFactory types) { return anythingTo(results); }
+        @Override public TypeInference getTypeInference(DataTypeFactory types) { return anythingTo(results).build(); }
     }
 
-    public static final class OfAggregate extends AggregateFunction<Long, Long> {
+    /** Its accumulator is a number: the type of the real one is not known, and neither line chooses operators by it. */
+    public static final class OfAggregate extends AggregateFunction<Object, Long> {
+        private final Map<String, DataType> results;
+
+        OfAggregate(Map<String, DataType> results) { this.results = results; }
+
         @Override public Long createAccumulator() { return 0L; }
 
-        @Override public Long getValue(Long accumulator) { return accumulator; }
+        @Override public Object getValue(Long accumulator) { return null; }
 
-        public void accumulate(Long accumulator, @DataTypeHint(inputGroup = InputGroup.ANY) Object... arguments) {}
+        public void accumulate(Long accumulator, Object... arguments) {}
 
-        public void retract(Long accumulator, @DataTypeHint(inputGroup = InputGroup.ANY) Object... arguments) {}
+        public void retract(Long accumulator, Object... arguments) {}
 
         public void merge(Long accumulator, Iterable<Long> others) {}
+
+        @Override public TypeInference getTypeInference(DataTypeFactory types) {
+            return anythingTo(results).accumulatorTypeStrategy(TypeStrategies.explicit(DataTypes.BIGINT())).build();
+        }
     }
 }

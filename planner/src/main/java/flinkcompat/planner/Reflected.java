@@ -48,6 +48,15 @@ final class Reflected {
         return type.cast(constructor.newInstance(all));
     }
 
+    /** A type that not every line has. */
+    static Optional<Class<?>> type(String name) {
+        try {
+            return Optional.of(Class.forName(name));
+        } catch (ClassNotFoundException e) {
+            return Optional.empty();
+        }
+    }
+
     /** The value of a field of an object or of a class above its own; null where there is none. */
     static Object field(Object of, String name) {
         Field field = of == null ? null : FieldUtils.getField(of.getClass(), name, true);

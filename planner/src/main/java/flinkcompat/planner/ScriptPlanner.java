@@ -16,6 +16,7 @@ import org.apache.flink.table.api.*;
 import org.apache.flink.table.api.internal.TableEnvironmentImpl;
 import org.apache.flink.table.catalog.*;
 import org.apache.flink.table.delegation.*;
+import org.apache.flink.table.expressions.Expression;
 import org.apache.flink.table.functions.UserDefinedFunction;
 import org.apache.flink.table.operations.*;
 import org.apache.flink.table.operations.command.*;
@@ -24,6 +25,8 @@ import org.apache.flink.table.planner.plan.ExecNodeGraphInternalPlan;
 import org.apache.flink.table.planner.plan.nodes.exec.ExecNode;
 import org.apache.flink.table.planner.plan.nodes.exec.visitor.*;
 import org.apache.flink.table.types.DataType;
+import org.apache.flink.table.types.logical.utils.*;
+import org.apache.flink.table.types.utils.TypeConversions;
 
 /** One script in a session of its own: its statements in order, and every job that they would submit. */
 final class ScriptPlanner {
@@ -49,11 +52,19 @@ final class ScriptPlanner {
         request.path("settings").fields().forEachRemaining(each ->
             initial.setString(each.getKey(), each.getValue().asText()));
         session = (TableEnvironmentImpl) TableEnvironment.create(initial);
+        replaceDefaultCatalog();
         request.path("lasting").forEach(number -> lasting.add(number.asInt()));
         standIns = new StandIns(request);
         session.loadModule(StandIns.NAME, standIns);
         request.at("/assumed/replaced").forEach(number -> replaced.add(number.asInt()));
         request.at("/assumed/functions").fields().forEachRemaining(each -> assume(each.getKey(), each.getValue()));
+    }
+
+    @SuppressWarnings("unchecked")
+    private void replaceDefaultCatalog() {
+        var catalogs = (Map<String, Catalog>) Reflected.field(session.getCatalogManager(), "catalogs");
+        String name = session.getCurrentCatalog();
+        catalogs.put(name, new SessionCatalog(name, session.getCurrentDatabase()));
     }
 
     private void assume(String name, JsonNode function) {
@@ -127,11 +138,17 @@ final class ScriptPlanner {
     private void replace(CreateCatalogOperation catalog) {
         catalogs.put(catalog.getCatalogName(), String.valueOf(catalog.getProperties().get("type")));
         String first = catalog.getProperties().getOrDefault("default-database", "default");
-        session.registerCatalog(catalog.getCatalogName(), new GenericInMemoryCatalog(catalog.getCatalogName(), first) {
+        session.registerCatalog(catalog.getCatalogName(), new SessionCatalog(catalog.getCatalogName(), first) {
             @Override public boolean databaseExists(String name) { return true; } // which ones it holds is not known
             @Override public void createDatabase(String name, CatalogDatabase database, boolean ignoreIfExists) {}
-            public boolean supportsManagedTable() { return false; } // asked up to 1.20
         });
+    }
+
+    /** A catalog in memory, in which a table without connector may have one elsewhere. */
+    private static class SessionCatalog extends GenericInMemoryCatalog {
+        SessionCatalog(String name, String database) { super(name, database); }
+
+        public boolean supportsManagedTable() { return false; } // asked up to 1.20
     }
 
     private void job(List<ModifyOperation> operations) throws Exception {
@@ -191,6 +208,21 @@ final class ScriptPlanner {
         }
         session.dropTemporaryTable(querySink);
         session.createTemporaryTable(querySink, TableDescriptor.forConnector("blackhole").schema(columns.build()).build());
-        return (ModifyOperation) Reflected.field(session.createTable(query).insertInto(querySink), "operation");
+        return (ModifyOperation) Reflected.field(
+            withOneRowtime(session.createTable(query), query.getResolvedSchema()).insertInto(querySink), "operation");
+    }
+
+    /** A sink takes one rowtime; all others become times without a watermark. */
+    private static Table withOneRowtime(Table rows, ResolvedSchema schema) {
+        List<Column> times = schema.getColumns().stream()
+            .filter(each -> LogicalTypeChecks.isRowtimeAttribute(each.getDataType().getLogicalType())).toList();
+        if (times.size() < 2) return rows;
+        return rows.select(schema.getColumns().stream().map(each -> {
+            ApiExpression column = Expressions.$(each.getName());
+            if (!times.contains(each) || each == times.get(0)) return column;
+            DataType plain = TypeConversions.fromLogicalToDataType(
+                LogicalTypeUtils.removeTimeAttributes(each.getDataType().getLogicalType()));
+            return column.cast(plain).as(each.getName());
+        }).toArray(Expression[]::new));
     }
 }

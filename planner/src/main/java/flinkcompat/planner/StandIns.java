@@ -4,7 +4,7 @@ import java.util.*;
 import java.util.concurrent.CompletableFuture;
 import java.util.function.Function;
 import java.util.regex.*;
-import java.util.stream.Collectors;
+import java.util.stream.*;
 import org.apache.flink.api.connector.source.*;
 import org.apache.flink.configuration.ConfigOption;
 import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.JsonNode;
@@ -42,6 +42,9 @@ record StandIns(JsonNode variant, Map<String, String> used, Set<String> guessed,
     private static final String ASSUMED = "flinkcompat-assumed";
     private static final Pattern NO_FACTORY = Pattern.compile(
         "Could not find any (?:factory for identifier|jdbc factory .* url) '(jdbc:\\w+|[^']*)");
+    private static final String OF_TESTS = "values"; // the connector of Flink's own tests, whose options name its changes
+    private static final Map<String, RowKind> KINDS = Map.of(
+        "I", RowKind.INSERT, "UB", RowKind.UPDATE_BEFORE, "UA", RowKind.UPDATE_AFTER, "D", RowKind.DELETE);
     private static final Pattern CHANGES = Pattern.compile(
         "cdc|upsert|debezium|canal|maxwell|ogg|binlog|logminer|changelog|paimon|hudi|fluss");
 
@@ -119,8 +122,25 @@ record StandIns(JsonNode variant, Map<String, String> used, Set<String> guessed,
         Map<String, String> options = context.getCatalogTable().getOptions();
         String connector = options.getOrDefault("connector", "");
         String format = options.getOrDefault("value.format", options.getOrDefault("format", ""));
+        if (connector.equals(OF_TESTS)) return ofTests(options);
         JsonNode known = variant.path("connectors");
         return known.path(known.has(connector) ? connector : connector + "/" + format);
+    }
+
+    private static JsonNode ofTests(Map<String, String> options) {
+        String pushes = options.getOrDefault("enable-watermark-push-down", "false");
+        Map<String, Object> source = Map.of(
+            "changelog", options.getOrDefault("changelog-mode", "I"), "watermark", Boolean.parseBoolean(pushes),
+            "projection", Boolean.parseBoolean(options.getOrDefault("enable-projection-push-down", "true")));
+        String sink = Boolean.parseBoolean(options.get("sink-insert-only")) ? "I" : "asked";
+        return Main.JSON.valueToTree(Map.of(
+            "source", source, "sink", options.getOrDefault("sink-changelog-mode-enforced", sink)));
+    }
+
+    private static ChangelogMode of(String kinds) {
+        ChangelogMode.Builder mode = ChangelogMode.newBuilder();
+        Stream.of(kinds.split(",")).map(each -> KINDS.get(each.trim())).forEach(mode::addContainedKind);
+        return mode.build();
     }
 
     private boolean isSynchronous(Context context) {
@@ -131,24 +151,33 @@ record StandIns(JsonNode variant, Map<String, String> used, Set<String> guessed,
     private DynamicTableSink sink(Context context) {
         JsonNode known = known(context).path("sink");
         if (hasKey(context) && known.isMissingNode()) guessed.add("sink");
-        String takes = hasKey(context) ? known.asText(variant.path("sink").asText("asked")) : "all";
+        String takes = hasKey(context) ? known.asText(variant.path("sink").asText("asked"))
+            : KINDS.containsKey(known.asText().split(",")[0]) ? known.asText() : "all";
         Function<ChangelogMode, ChangelogMode> mode = asked -> {
             if (takes.equals("all")) return asked;
+            if (KINDS.containsKey(takes.split(",")[0])) return of(takes);
             ChangelogMode.Builder taken = ChangelogMode.newBuilder();
             Set<RowKind> kinds = (takes.equals("upsert") ? ChangelogMode.all() : asked).getContainedKinds();
             kinds.stream().filter(kind -> kind != RowKind.UPDATE_BEFORE).forEach(taken::addContainedKind);
             return taken.build();
         };
+        List<Class<?>> abilities = new ArrayList<>(List.of(
+            DynamicTableSink.class, SupportsWritingMetadata.class, SupportsPartitioning.class, SupportsOverwrite.class));
+        Reflected.type(SupportsOverwrite.class.getPackageName() + ".SupportsBucketing").ifPresent(abilities::add);
+        Set<?> buckets = Reflected.type(Column.class.getPackageName() + ".TableDistribution$Kind")
+            .map(kinds -> Set.of(kinds.getEnumConstants())).orElse(Set.of()); // both from 1.20 on
         return Reflected.answering(Map.of(
             "getChangelogMode", mode, "getSinkRuntimeProvider", SinkV2Provider.of(new DiscardingSink<>()),
-            "listWritableMetadata", metadata(context), "asSummaryString", "stand-in"),
-            DynamicTableSink.class, SupportsWritingMetadata.class, SupportsPartitioning.class, SupportsOverwrite.class);
+            "listWritableMetadata", metadata(context), "asSummaryString", "stand-in",
+            "listAlgorithms", buckets, "requiresBucketCount", false),
+            abilities.toArray(Class<?>[]::new));
     }
 
     private ChangelogMode changes(Context context) {
         Map<String, String> options = context.getCatalogTable().getOptions();
         String changelog = known(context).path("source").path("changelog").asText(variant.path("changelog").asText("guess"));
         // Without inserts and with whole deletions: Flink since 2.1 may leave out the ChangelogNormalize of such a source.
+        if (KINDS.containsKey(changelog.split(",")[0])) return of(changelog);
         if (changelog.equals("upsert")) {
             return ChangelogMode.newBuilder().addContainedKind(RowKind.UPDATE_AFTER).addContainedKind(RowKind.DELETE).build();
         }
