@@ -34,13 +34,19 @@ from dev.measure.pairs import home
 from dev.services.csv_job import SETTINGS, Files, wait_for
 from tests.scenarios.deploy.faults import Result, write
 
-pytestmark = [pytest.mark.slow, pytest.mark.nightly, pytest.mark.kubernetes, pytest.mark.timeout(3600)]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.nightly,
+    pytest.mark.kubernetes,
+    pytest.mark.timeout(3600),
+    pytest.mark.skipif(
+        tuple(map(int, flink_operator.VERSION.split(".")[:2])) < (1, 13),
+        reason="this operator knows no flinkVersion v2_2: set FLINKCOMPAT_OPERATOR_VERSION=1.15.0",
+    ),
+]
 
 OPTIONS = Options(settle_seconds=0.5, start_timeout=400, stop_timeout=300)
-# Operator 1.7.0 knows no flinkVersion after v1_18, but runs 1.20 as v1_18.
-OF_1_7 = flink_operator.VERSION.startswith("1.7.")
-LINES = ("1.19", "1.20") if OF_1_7 else ("1.20", "2.2")
-FLINK_VERSIONS = ("v1_17", "v1_18") if OF_1_7 else ("v1_20", "v2_2")
+LINES, FLINK_VERSIONS = ("1.20", "2.2"), ("v1_20", "v2_2")
 GATEWAY = "/opt/flink/opt/flink-sql-gateway.jar"
 ORDERS = {
     "before": [("ann", 1, "00:10"), ("ann", 2, "00:20"), ("ann", 5, "01:10")],  # the last one ends minute 0
@@ -206,12 +212,11 @@ class TestApplications(Moves):
         (port,) = choose_ports({"JobManagers": None}).values()
         former = application("any", job_spec(MOUNTED, f"local://{RUNNER}"), port, work / "state")
         new = application("any", job_spec(MOUNTED, f"local://{RUNNER}"), port, work / "state")
-        if not OF_1_7:
-            new["spec"]["job"] |= {
-                "jarURI": f"local://{GATEWAY}",
-                "entryClass": DRIVER,
-                "args": ["--scriptUri", "{script_uri}"],
-            }
+        new["spec"]["job"] |= {
+            "jarURI": f"local://{GATEWAY}",
+            "entryClass": DRIVER,
+            "args": ["--scriptUri", "{script_uri}"],
+        }
         for manifest, line, version in zip((former, new), LINES, FLINK_VERSIONS, strict=True):
             manifest["spec"] |= {"image": f"flink:{line}", "flinkVersion": version}
             manifest["spec"]["flinkConfiguration"]["execution.submit-failed-job-on-application-error"] = "true"
@@ -256,9 +261,8 @@ class TestSessionJobs(Moves):
             create_session(kube, new_flink, "new", FLINK_VERSIONS[1])
             former = session_job("any", "former", job_spec(INLINE, runner_jar_path.as_uri()))
             new = session_job("any", "new", job_spec(INLINE, runner_jar_path.as_uri()))
-            if not OF_1_7:
-                new["spec"]["job"] |= {"entryClass": DRIVER, "args": ["--script", "{script}"]}
-                del new["spec"]["job"]["jarURI"]
+            new["spec"]["job"] |= {"entryClass": DRIVER, "args": ["--script", "{script}"]}
+            del new["spec"]["job"]["jarURI"]
             urls = {"former": former_flink.jobmanager_url, "new": new_flink.jobmanager_url}
             yield kube, former, new, urls
 
