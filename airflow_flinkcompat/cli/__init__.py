@@ -29,6 +29,7 @@ _COMMANDS = {
     "batch": ("batch", "Check many changes, one JSON object per line."),
     "bootstrap": ("bootstrap", "Write a savepoint for a script that has never run."),
     "check": ("check", "Check the change from script OLD to script NEW."),
+    "deploy": ("deploy", "Check one deployment, and redeploy it without Airflow."),
     "diff": ("fleet", "Check every deployment of the project file."),
     "init": ("init", "Write a project file, flinkcompat.toml."),
     "ledger": ("ledger", "Show deployed versions and their history."),
@@ -47,6 +48,7 @@ _COMMANDS = {
 _LEFT = {
     "backfill": "no sink contains unpublished results; run the command again with the same options",
     "bootstrap": "the unfinished folder of --to is removed; run the command again",
+    "deploy": "running jobs keep running, and the ledger contains the completed steps; run the command again to resume",
     "ledger": "`flinkcompat ledger show` prints the recorded steps",
     "migrate": "the unfinished folder of --to is removed, and the old savepoint is unchanged; run the command again",
     "rehearse": "the jobs of the rehearsal are stopped, and the live job was not touched; run the command again",

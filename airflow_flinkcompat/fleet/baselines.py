@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol, Self
 
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.fleet.sides import SUFFIXES, side_of_script, unnamed_scripts
@@ -18,6 +18,10 @@ from airflow_flinkcompat.project.file import PROJECT_FILES, find_project_file, t
 from airflow_flinkcompat.project.revisions import RevisionFiles, base_commit, commit_of, repository_of
 from airflow_flinkcompat.project.settings import ProjectDeployment, ProjectFile, project_of
 from airflow_flinkcompat.sql import ScriptError
+
+if TYPE_CHECKING:
+    from airflow_flinkcompat.deploy.ledger.entries import HeadEntry
+    from airflow_flinkcompat.planner.judgement import DeployedJob
 
 _MOST_NAMED = 5
 _COMPARE_ELSEWHERE = (
@@ -36,6 +40,7 @@ class Baseline:
         entry: The number of the ledger entry; 0 for a Git revision.
         job_id: The id of the job that runs the script; "" if unknown.
         engine: The engine that is set for the script; None if none is set.
+        job: Facts about the running job for Flink's planner; None if its cluster was not asked.
     """
 
     side: Side | None
@@ -43,6 +48,15 @@ class Baseline:
     entry: int = 0
     job_id: str = ""
     engine: str | None = None
+    job: DeployedJob | None = None
+
+    @classmethod
+    def of_head(cls, head: HeadEntry | None, root: str) -> Self:
+        """The deployed version of a ledger."""
+        if head is None:
+            return cls(None, f"the ledger {root}")
+        side = Side.of(head.job)
+        return cls(side, f"entry {head.number} of the ledger", head.number, head.job_id or "", side.engine)
 
 
 FormerBaseline = Baseline | InputError | ScriptError
@@ -264,15 +278,11 @@ class LedgerBaselines:
         from airflow_flinkcompat.deploy.ledger.ledger import Ledger
 
         if name not in self._names(root):
-            return Baseline(None, f"the ledger {root}")
+            return Baseline.of_head(None, root)
         try:
-            head = Ledger(root, name).head()
+            return Baseline.of_head(Ledger(root, name).head(), root)
         except DeployError as error:
             raise OutOfReachError(str(error)) from None
-        if head is None:
-            return Baseline(None, f"the ledger {root}")
-        side = Side.of(head.job)
-        return Baseline(side, f"entry {head.number} of the ledger", head.number, head.job_id or "", side.engine)
 
 
 def require_against(against: str | None) -> None:

@@ -344,7 +344,7 @@ def _compared(baseline: Baseline, new: Side, given: JobOptions, options: JobOpti
     if not baseline.entry and old.engine_version is None and old.engine == given.engine:
         old = replace(old, engine_version=given.engine_version)  # the old project file sets no version either
     if engine is not None:
-        return (judge(old, new.on(engine), options.planner or "auto", options.jars),)
+        return (judge(old, new.on(engine), options.planner or "auto", options.jars, job=baseline.job),)
     return Reports.of(check(old, new.on(each)) for each in ENGINES).each
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from airflow_flinkcompat.compat import Finding, Report, Side, check
 from airflow_flinkcompat.compat.changes.change import Change
@@ -21,6 +21,8 @@ from airflow_flinkcompat.model.engine import ENGINE_FACTS
 
 if TYPE_CHECKING:
     from airflow_flinkcompat.compat.plan_comparison import Plans
+    from airflow_flinkcompat.deploy import Ledger, Target
+    from airflow_flinkcompat.deploy.ledger.entries import HeadEntry
     from airflow_flinkcompat.exec_graph.from_savepoint import StoredJob
     from airflow_flinkcompat.planner.installation import Installation
 
@@ -61,6 +63,20 @@ class DeployedJob:
     operators: Collection[str] = ()
     stored: StoredJob | None = None
     unread: str = ""
+
+    @classmethod
+    def of(cls, target: Target, ledger: Ledger, head: HeadEntry, new: Side) -> Self:
+        """Facts from the target, and from the last savepoint if the script changes. Raises DeployError."""
+        from airflow_flinkcompat.deploy.plans import planning_options, stored_job
+        from airflow_flinkcompat.deploy.target import JobDescriptions
+
+        found = target.describe(head.job_id) if isinstance(target, JobDescriptions) and head.job_id else None
+        ids = {each.id for each in found.vertices} if found else ()
+        job = cls(planning_options(target, head.job_id), ids)
+        if not head.job_id or head.sha256 == new.sha256:  # nothing is restored
+            return job
+        stored, unread = stored_job(target, head.job_id, ledger.entries())
+        return replace(job, stored=stored, unread=unread)
 
 
 def judge(

@@ -48,6 +48,7 @@ class ProjectDeployment:
         migrates: True if an incompatible change may start from a rewritten savepoint.
         rehearses: True if the restore is rehearsed before the job resumes.
         backfill: The unchecked table ``backfill``.
+        table: The unchecked table of the deployment, with defaults.
     """
 
     name: str
@@ -59,6 +60,7 @@ class ProjectDeployment:
     migrates: bool = False
     rehearses: bool = False
     backfill: Mapping[str, Any] = field(default_factory=dict)
+    table: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -213,6 +215,7 @@ class _TableReader:
             self.table.get("migrate") not in (None, False),
             self.table.get("rehearse") not in (None, False),
             backfill if isinstance(backfill, Mapping) else {},
+            self.table,
         )
 
     def options(self) -> JobOptions:

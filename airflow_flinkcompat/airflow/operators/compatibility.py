@@ -48,8 +48,8 @@ if TYPE_CHECKING:
     from airflow_flinkcompat.airflow.tasks.arguments import Engine, PolicyTable, ScriptArguments, Template
     from airflow_flinkcompat.compat import Report, ReportContext, Side
     from airflow_flinkcompat.compat.gate import ChangeIdentity
-    from airflow_flinkcompat.deploy import Ledger, LedgerEntry
-    from airflow_flinkcompat.deploy.ledger.entries import CheckedEntry, HeadEntry, Origin
+    from airflow_flinkcompat.deploy import Ledger
+    from airflow_flinkcompat.deploy.ledger.entries import HeadEntry, Origin
     from airflow_flinkcompat.deploy.target import Target
     from airflow_flinkcompat.model import AcceptName
     from airflow_flinkcompat.planner.judgement import DeployedJob
@@ -246,6 +246,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
     def _record_check(self, context: Context, ledger: Ledger, new: Side, summary: Summary) -> Summary:
         """Record check and origin in the ledger, unless an earlier try of this task has recorded them."""
         from airflow_flinkcompat.deploy.ledger.entries import CheckedEntry, JobVersion, Review
+        from airflow_flinkcompat.deploy.ledger.status import recorded_check
 
         origin, why = self._origin(context)
         against = (
@@ -261,7 +262,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
             message="; ".join(words),
             owner=run_name(context),
         )
-        recorded = _recorded_finding(entry, ledger.in_force()) or ledger.append(entry)
+        recorded = recorded_check(entry, ledger.in_force()) or ledger.append(entry)
         self.link_change(recorded.number)
         return replace(summary, origin=origin.to_dict(), checked_entry=recorded.number)
 
@@ -344,20 +345,12 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
     def _deployed_job(self, target: Target, ledger: Ledger, head: HeadEntry | None, new: Side) -> DeployedJob | None:
         """Facts about the deployed job from its target and last savepoint; None if the target does not answer."""
         from airflow_flinkcompat.deploy import DeployError
-        from airflow_flinkcompat.deploy.plans import planning_options, stored_job
-        from airflow_flinkcompat.deploy.target import JobDescriptions
         from airflow_flinkcompat.planner.judgement import DeployedJob
 
         if head is None or not self._plans_job(head, new):
             return None
         try:
-            found = target.describe(head.job_id) if isinstance(target, JobDescriptions) and head.job_id else None
-            ids = {each.id for each in found.vertices} if found else ()
-            job = DeployedJob(planning_options(target, head.job_id), ids)
-            if not head.job_id or head.sha256 == new.sha256:  # nothing is restored
-                return job
-            stored, unread = stored_job(target, head.job_id, ledger.entries())
-            return replace(job, stored=stored, unread=unread)
+            return DeployedJob.of(target, ledger, head, new)
         except (DeployError, AirflowException) as error:
             self._warn_unknown_job(error)
             return None
@@ -578,11 +571,9 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         the job alone is safe.
         """
         from airflow_flinkcompat.deploy import DeployError
-        from airflow_flinkcompat.deploy.ledger.entries import RunEntry
         from airflow_flinkcompat.deploy.ledger.status import Progress
 
-        reached = Progress.of(ledger.entries()).reached
-        if isinstance(reached, RunEntry) and reached.is_open:
+        if Progress.of(ledger.entries()).is_interrupted:
             return False
         if not head.job_id:
             return True
@@ -631,19 +622,6 @@ def _with_stored(report: Report, known: ReportContext, savepoint: str) -> tuple[
     if report.migration is not None:
         report = replace(report, migration=stored.added_to(report.migration))
     return report, replace(known, stored=str(stored))
-
-
-def _recorded_finding(entry: CheckedEntry, entries: Sequence[LedgerEntry]) -> LedgerEntry | None:
-    """The check that this task has already recorded; None if it is missing or a later step followed."""
-    from airflow_flinkcompat.deploy.ledger.entries import CheckedEntry, DecisionEntry, FindingEntry
-
-    for other in reversed(entries):
-        if isinstance(other, CheckedEntry):
-            return other if replace(other, number=0, at="", passes_over=(), message=entry.message) == entry else None
-        own = isinstance(other, DecisionEntry) and other.owner == entry.owner
-        if not (own or isinstance(other, FindingEntry)):
-            return None
-    return None
 
 
 def _may_compile(engine: str) -> bool:

@@ -20,10 +20,12 @@ from typing import Any, Self, TypeVar
 
 from airflow_flinkcompat.deploy.ledger.entries import (
     CheckedEntry,
+    DecisionEntry,
     DeployingEntry,
     DisposedEntry,
     FailedEntry,
     FailedVersionEntry,
+    FindingEntry,
     HeadEntry,
     LedgerEntry,
     RolledBackEntry,
@@ -231,6 +233,11 @@ class Progress:
         return next((entry for entry in reversed(self.steps) if not isinstance(entry, DeployingEntry)), None)
 
     @property
+    def is_interrupted(self) -> bool:
+        """True if a redeploy began to change the deployment and has not ended."""
+        return isinstance(self.reached, RunEntry) and self.reached.is_open
+
+    @property
     def stopped(self) -> StoppedEntry | None:
         """The stop of the head's job, or None if a later stop of that job was begun or failed."""
         ours = (entry for entry in reversed(self.steps) if self.head and entry.job_id == self.head.job_id)
@@ -248,6 +255,17 @@ class Progress:
 
     def latest(self, *kinds: type[S]) -> S | None:
         return next((entry for entry in reversed(self.steps) if isinstance(entry, kinds)), None)
+
+
+def recorded_check(entry: CheckedEntry, entries: Sequence[LedgerEntry]) -> CheckedEntry | None:
+    """The equal check that this run has already recorded; None if it is missing or a later step followed."""
+    for other in reversed(entries):
+        if isinstance(other, CheckedEntry):
+            return other if replace(other, number=0, at="", passes_over=(), message=entry.message) == entry else None
+        own = isinstance(other, DecisionEntry) and other.owner == entry.owner
+        if not (own or isinstance(other, FindingEntry)):
+            return None
+    return None
 
 
 def begun_mode(progress: Progress, sha256: str) -> str | None:

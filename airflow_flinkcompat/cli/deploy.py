@@ -1,0 +1,377 @@
+"""``flinkcompat deploy``, which checks one deployment of the project file and redeploys it without Airflow.
+
+The steps are those of a DAG: the gate (``fleet.gate``), the branch of the policy, and the redeploy sequence
+(``deploy.redeploy``). A decision that Airflow leaves to a person requires ``--approve`` here. Parts of a deployment
+that only Airflow can run are refused by name, before anything is stopped.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shlex
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+from click.core import ParameterSource
+
+from airflow_flinkcompat.cli.arguments import coloured, command_errors, job_option, job_options, print_progress
+from airflow_flinkcompat.cli.project import Given, named_deployment, require_project
+from airflow_flinkcompat.cli.targets import location, target_option
+from airflow_flinkcompat.compat import Report, render_text
+from airflow_flinkcompat.compat.reports.advice import metrics_from_zero
+from airflow_flinkcompat.model import PROGRAM_SUFFIXES, InputError, JobSpec, Outcome, StartMode
+from airflow_flinkcompat.model.options import LEDGER_VARIABLE
+from airflow_flinkcompat.project.settings import TEMPLATE, ProjectDeployment, ProjectFile
+from airflow_flinkcompat.secrets import mask_secrets
+from airflow_flinkcompat.secrets.placeholders import placeholders, placeholders_in_script
+
+if TYPE_CHECKING:
+    from airflow_flinkcompat.compat import Side
+    from airflow_flinkcompat.deploy import Ledger, Target
+    from airflow_flinkcompat.deploy.ledger.entries import CheckedEntry, DecisionEntry, DeployedEntry, HeadEntry, Review
+    from airflow_flinkcompat.project.job_options import JobOptions
+
+_CHOICES = {"resume": "Resume from savepoint", "restart": "Restart without state"}
+"""Decisions, and their names in the ledger, as in Airflow."""
+_NUMBER = (int, float)
+_KINDS: Mapping[str, Any] = {
+    "savepoint_directory": str, "settle_seconds": _NUMBER, "stop_timeout": _NUMBER, "start_timeout": _NUMBER,
+    "roll_back": bool, "keep_savepoints": int, "allow_ended": bool, "source_offsets": (str, Mapping),
+}  # fmt: skip
+"""Keys of the table ``deploy`` that apply without Airflow, with the types of their values."""
+_TABLES: tuple[tuple[str, type[Any], str], ...] = (
+    ("deploy", dict, "table"), ("approve", dict, "table"), ("approvers", list, "list"), ("target", str, "text"),
+)  # fmt: skip
+"""Keys of a deployment that are read here, with their types."""
+_DEFAULTS = {"keep_savepoints": 5}
+_AIRFLOW_RUNS = "which only a DAG in Airflow runs. Nothing was changed"
+
+
+@click.command("deploy")
+@click.argument("name")
+@job_option("ledger", argument="root")
+@target_option(None, show_default="the target in the project file, else sql-gateway")
+@click.option("--gateway", metavar="URL", help="SQL Gateway, http://host:8083.")
+@click.option("--jobmanager", metavar="URL", help="JobManager's REST API, http://host:8081.")
+@click.option(
+    "--start-mode",
+    type=click.Choice([StartMode.SAVEPOINT.value, StartMode.CHECKPOINT.value]),
+    help="State of a job that resumes: a new savepoint (default), or the former job's last retained checkpoint.",
+)
+@click.option(
+    "--approve", "choice", type=click.Choice(list(_CHOICES)), help="Your decision, if the gate asks a person."
+)
+@click.option(
+    "--entry", "number", type=click.IntRange(1), metavar="N", help="Ledger entry of the check on which you decide."
+)
+@click.option("--reason", help="Reason for your decision, which the ledger stores.")
+@job_options("config", "planner")
+def deploy_command(
+    name: str,
+    root: str | None,
+    target: str | None,
+    gateway: str | None,
+    jobmanager: str | None,
+    start_mode: str | None,
+    choice: str | None,
+    number: int | None,
+    reason: str | None,
+    given: Given,
+) -> None:
+    """Check deployment NAME against its deployed version, and redeploy it by the policy, without Airflow.
+
+    The check, the policy, the ledger and the redeploy are those of the DAG. If the policy resumes the job, the former
+    job is stopped with a savepoint, and the new job is started from it and verified, or rolled back. If a person must
+    decide, nothing is deployed: the output contains the report, and the command that records your decision. After a
+    kill, run the same command again to resume.
+
+    \b
+    Exit code:
+      0  deployed and verified, or unchanged
+      1  refused, rolled back, or a decision is needed
+      2  bad input: script, project file or option
+      3  the ledger, SQL Gateway, JobManager or platform is out of reach
+    """  # noqa: D301
+    with command_errors("deploy", "deploy"):
+        from airflow_flinkcompat.deploy import Ledger
+        from airflow_flinkcompat.deploy.targets import DEFAULT
+    if (choice is None) != (number is None):
+        raise InputError("--approve and --entry belong together: pass both, or neither")
+    project = require_project(given.config)
+    deployment = named_deployment(project, name)
+    table = _deploy_table(project, deployment)
+    root = root or deployment.ledger
+    if root is None:
+        raise InputError(
+            f"deployment {name!r} has no ledger: pass --ledger URI, set {LEDGER_VARIABLE}, or write ledger = … into "
+            f"{project.path}"
+        )
+    named = target or deployment.table.get("target") or DEFAULT
+    _refuse_parts_of_airflow(deployment, named)
+    with command_errors("deploy", "deploy"):
+        ledger = Ledger(root, name)
+        head = ledger.head()
+        with location(named, gateway, jobmanager).open() as opened:
+            redeploy = _Redeploy(opened, ledger, head, deployment, table)
+            decision = None if choice is None or number is None else _Decision(choice, number, reason)
+            entry = redeploy.run(project, given.options, start_mode, decision)
+    if entry is None:
+        click.echo(f"unchanged: {name}: nothing that affects the running job changed")
+        return
+    click.echo(f"deployed: job {entry.job_id} as {name}, entry {entry.number}")
+    for line in entry.evidence:
+        click.echo(f"  {mask_secrets(line)}")
+
+
+def _deploy_table(project: ProjectFile, deployment: ProjectDeployment) -> dict[str, Any]:
+    """Values of the table ``deploy``. Raises InputError for wrong values, templates and misspelled keys."""
+
+    def wrong(key: str, words: str) -> InputError:
+        place = project.positions.place(key, deployment.name)
+        return InputError(f"{place}: deployment {deployment.name!r}: {key}: {words}")
+
+    for key, kind, words in _TABLES:
+        if not isinstance(deployment.table.get(key, kind()), kind):
+            raise wrong(key, f"a {words} is needed")
+    found = deployment.table.get("deploy", {})
+    for key, value in found.items():
+        kind = _KINDS.get(key)
+        if kind is None:
+            if meant := get_close_matches(key, _KINDS, 1, 0.8):
+                raise wrong(f"deploy.{key}", f"is unknown; did you mean {meant[0]}?")
+        elif not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+            raise wrong(f"deploy.{key}", "has a value of a wrong type")
+        elif any(mark in str(value) for mark in TEMPLATE):
+            raise wrong(f"deploy.{key}", "is a template, which only Airflow renders: write the rendered value")
+    return {**_DEFAULTS, **{key: value for key, value in found.items() if key in _KINDS}}
+
+
+def _refuse_parts_of_airflow(deployment: ProjectDeployment, target: str) -> None:
+    """Refuse a deployment that is never deployed without Airflow."""
+    from airflow_flinkcompat.deploy.flink.statements import NO_PROGRAMS
+
+    name = deployment.name
+    if any(mark in target for mark in TEMPLATE):
+        raise InputError(f"deployment {name!r}: target is a template, which only Airflow renders: pass --target NAME")
+    if deployment.script.endswith(PROGRAM_SUFFIXES):
+        _refuse(NO_PROGRAMS.format(source=deployment.script, deployment=name, target=target))
+    if deployment.table.get("plan_only"):
+        _refuse(f"{name}: plan_only is set, so another platform carries out plans, {_AIRFLOW_RUNS}")
+    if deployment.options.filled_elsewhere:
+        _refuse(f"{name}: placeholders_filled_elsewhere is set, so another tool deploys this job. Nothing was changed")
+
+
+def _refuse(message: str) -> NoReturn:
+    """Print a refusal, and exit with code 1."""
+    click.echo(f"flinkcompat: {mask_secrets(message)}", err=True)
+    sys.exit(1)
+
+
+@dataclass(frozen=True)
+class _Decision:
+    """A person's decision on the change that a ledger entry checked."""
+
+    choice: str
+    number: int
+    reason: str | None
+
+
+@dataclass
+class _Redeploy:
+    """The gated redeploy of one deployment; ``table`` contains the values of the table ``deploy``."""
+
+    target: Target
+    ledger: Ledger
+    head: HeadEntry | None
+    deployment: ProjectDeployment
+    table: Mapping[str, Any]
+
+    @property
+    def name(self) -> str:
+        return self.deployment.name
+
+    @property
+    def owner(self) -> str:
+        """Name of this run in the ledger. A killed command resumes under it; the next redeploy has a new name."""
+        from airflow_flinkcompat.deploy.ledger.store import this_process
+
+        return f"{this_process().rpartition(':')[0]}#{self.head.number if self.head else 0}"
+
+    def run(
+        self, project: ProjectFile, given: JobOptions, start_mode: str | None, decision: _Decision | None
+    ) -> DeployedEntry | None:
+        """Check and deploy; None if nothing is to deploy."""
+        from airflow_flinkcompat.deploy.ledger.entries import DeployingEntry, RejectedEntry, UnchangedEntry
+        from airflow_flinkcompat.deploy.ledger.status import Progress, begun_mode
+        from airflow_flinkcompat.fleet.gate import DeploymentGate
+
+        gate = DeploymentGate(
+            self.target, self.ledger, self.head, project, self.deployment, given, self.owner, print_progress
+        )
+        new = gate.proposed()
+        self._refuse_placeholders(new)
+        progress = Progress.of(self.ledger.entries())
+        claim, mode = progress.latest(DeployingEntry), begun_mode(progress, new.sha256)
+        if claim is not None and mode is not None and claim.owner == self.owner:
+            print_progress(f"resuming the redeploy that entry {claim.number} began")
+            return self._deploy(new, mode, claim.review)
+        review = gate.review(new)
+        branch = gate.branch(review)
+        if branch == "unchanged" and self.head is not None and self.head.sha256 == new.sha256:
+            return None
+        checked, review = gate.record(new, review, branch)
+        version, found = checked.version, checked.review
+        if branch == "unchanged":
+            message = f"nothing to deploy: the check found it {found.outcome}"
+            self._append_once(UnchangedEntry(version=version, review=found, owner=self.owner, message=message))
+            return None
+        if branch != "first":
+            click.echo(coloured(mask_secrets(render_text(review.reports[0], known=review.known, verbose=False))))
+        if branch == "reject":
+            message = f"rejected by the policy: the check found it {found.outcome}"
+            self._append_once(RejectedEntry(version=version, review=found, owner=self.owner, message=message))
+            _refuse(f"{self.name}: the policy rejects the change, which is {found.outcome}. Nothing was changed")
+        if branch == "approve":
+            if decision is None:
+                self._ask(checked)
+            self._refuse_branch(decision.choice)
+            found, branch = self._approved(decision, checked, review.reports[0]), decision.choice
+        elif decision is not None:
+            _refuse(
+                f"{self.name}: nobody needs to decide on this change (branch {branch}): omit --approve and --entry. "
+                "Nothing was changed"
+            )
+        self._refuse_branch(branch)
+        if branch == "resume":
+            return self._deploy(new, start_mode or StartMode.SAVEPOINT, found)
+        if start_mode is not None:
+            _refuse(f"{self.name}: the new job starts without state: omit --start-mode. Nothing was changed")
+        return self._deploy(new, StartMode.STATELESS, found)
+
+    def _append_once(self, entry: DecisionEntry) -> None:
+        """Append a decision, unless this run has already recorded it."""
+        known = (replace(each, number=0, at="", passes_over=()) for each in self.ledger.in_force())
+        if entry not in known:
+            self.ledger.append(entry)
+
+    # -- the decision
+
+    def _ask(self, checked: CheckedEntry) -> NoReturn:
+        """Print the possible decisions, each with its command, and exit with code 1."""
+        again = shlex.join(_words_of_command())
+        lines = [f"flinkcompat {again} --approve {each} --entry {checked.number} --reason '…'" for each in _CHOICES]
+        _refuse(
+            f"{self.name}: a person must decide, because the change is {checked.review.outcome}. Nothing was changed. "
+            "Read the report, then correct the script, or record your decision and deploy:\n  " + "\n  ".join(lines)
+        )
+
+    def _approved(self, decision: _Decision, checked: CheckedEntry, report: Report) -> Review:
+        """Record the decision, and return the review with the approver."""
+        from airflow_flinkcompat.deploy.ledger.entries import ApprovedEntry, CheckedEntry
+
+        who, table = _login(), self.deployment.table.get("approve", {})
+        if table.get("approvers_needed", 1) != 1 or table.get("author_may_approve", True) is not True:
+            _refuse(f"{self.name}: approve requires a second person or excludes the author, {_AIRFLOW_RUNS}")
+        approvers = self.deployment.table.get("approvers", [])
+        names = [each.values() if isinstance(each, Mapping) else (each,) for each in approvers]
+        if names and who.casefold() not in {str(each).casefold() for person in names for each in person}:
+            _refuse(f"{self.name}: {who} is not one of the approvers in the project file. Nothing was changed")
+        about = next((each for each in self.ledger.in_force() if each.number == decision.number), None)
+        seen = isinstance(about, CheckedEntry) and (about.version, about.branch, about.review.outcome)
+        if seen != (checked.version, "approve", checked.review.outcome):
+            _refuse(
+                f"{self.name}: entry {decision.number} is not a check of this change. Nothing was changed. Read the "
+                f"report, then decide again with --entry {checked.number}"
+            )
+        zero = metrics_from_zero(report) if decision.choice == "resume" and report.outcome is Outcome.PARTIAL else ()
+        words = f"{who} chose {_CHOICES[decision.choice]!r}" + f"; from zero start {', '.join(zero)}" * bool(zero)
+        reason = mask_secrets(decision.reason).strip() if decision.reason else None
+        review = replace(checked.review, approved_by=who, reason=reason or None)
+        self._append_once(
+            ApprovedEntry(version=checked.version, review=review, message=mask_secrets(words), owner=self.owner)
+        )
+        return review
+
+    # -- the redeploy
+
+    def _refuse_placeholders(self, new: JobSpec) -> None:
+        """Refuse values of Airflow's connections in the new script, and in the former script for a rollback."""
+        jobs = (new, *([self.head.job] if self.head else []))
+        found = [each for job in jobs for each in placeholders_in_script(job.script)]
+        found += [each for job in jobs for value in job.settings.values() for each in placeholders(value)]
+        if found:
+            _refuse(
+                f"{self.name}: a connection of Airflow fills in {found[0]}, so deploy in Airflow. Nothing was changed"
+            )
+
+    def _refuse_branch(self, branch: str) -> None:
+        """Refuse a branch with a step that only Airflow runs."""
+        one = self.deployment
+        if branch == "migrate":
+            _refuse(f"{self.name}: the policy migrates the state, {_AIRFLOW_RUNS}")
+        if branch == "resume" and one.rehearses:
+            _refuse(f"{self.name}: rehearse is set, {_AIRFLOW_RUNS}")
+        if one.backfills and (branch == "restart" or (branch == "first" and one.backfill.get("boundary"))):
+            _refuse(f"{self.name}: a backfill belongs to this start, {_AIRFLOW_RUNS}")
+
+    def _deploy(self, new: Side, start_mode: str, review: Review) -> DeployedEntry:
+        from airflow_flinkcompat.deploy import (
+            DeployError,
+            LedgerConflict,
+            LedgerError,
+            Options,
+            ScriptRefused,
+            TargetError,
+            deploy,
+        )
+        from airflow_flinkcompat.deploy.ledger.entries import FailedVersionEntry, JobVersion
+
+        options = dict(self.table)
+        offsets = options.pop("source_offsets", None)
+        # A savepoint contains the sources' offsets; before the first start of a job, no offsets are stored.
+        if start_mode != StartMode.STATELESS or (self.head is None and "as-stored" in str(offsets)):
+            offsets = None
+        try:
+            return deploy(
+                self.target,
+                self.ledger,
+                new,
+                start_mode=start_mode,
+                checked_old_sha256=self.head.sha256 if self.head else None,
+                review=review,
+                owner=self.owner,
+                offsets=offsets,
+                options=Options(**options),
+                log=print_progress,
+            )
+        except DeployError as error:
+            if isinstance(error, ScriptRefused | TargetError) and not error.unanswered:  # the version itself is faulty
+                version = JobVersion.of(new)
+                self.ledger.append(FailedVersionEntry(version=version, message=str(error), owner=self.owner))
+            of_ledger = isinstance(error, LedgerError) and not isinstance(error, LedgerConflict)
+            if error.unanswered or of_ledger or isinstance(error, ScriptRefused):
+                raise
+            _refuse(f"{self.name}: {error}")
+
+
+def _login() -> str:
+    """Login name of the user of this process, regardless of the environment."""
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:  # in a container, the user id may have no user name
+        return str(os.getuid())
+
+
+def _words_of_command() -> Iterator[str]:
+    """Words of the present command line, without a decision."""
+    context = click.get_current_context()
+    yield from ("deploy", context.params["name"])
+    for each in context.command.params:
+        written = context.get_parameter_source(str(each.name)) is ParameterSource.COMMANDLINE
+        if isinstance(each, click.Option) and written and each.name not in ("choice", "number", "reason"):
+            yield from (each.opts[0], str(context.params[str(each.name)]))

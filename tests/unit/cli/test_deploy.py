@@ -1,0 +1,342 @@
+"""``flinkcompat deploy`` on the fake target: branches of the gate, decisions, repeats, exit codes."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airflow_flinkcompat.cli import deploy as command
+from airflow_flinkcompat.deploy import Ledger
+from airflow_flinkcompat.deploy.ledger.entries import ApprovedEntry, CheckedEntry, DeployedEntry, DeployingEntry
+from airflow_flinkcompat.deploy.target import Operation
+from airflow_flinkcompat.deploy.targets import TargetLocation
+from airflow_flinkcompat.fleet.gate import DeploymentGate
+from airflow_flinkcompat.testing.fake_target import AnswerLost, FakeServer, FakeTarget
+from tests.support.cli.command import BROKEN, COMPATIBLE, INCOMPATIBLE, PARTIAL, V1, Result, Run
+
+ADDRESSES = ("--gateway", "http://g.test", "--jobmanager", "http://j.test")
+FILE = """\
+ledger = "ledger"
+
+[deployments.orders]
+script = "orders.sql"
+check.planner = "never"
+deploy = { settle_seconds = 0, stop_timeout = 5, start_timeout = 5 }
+"""
+
+
+class Site:
+    """A project of one deployment in the current folder, and the platform that runs its job."""
+
+    def __init__(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.run, self.server = run, FakeServer()
+        self.target: Callable[[], Any] = lambda: FakeTarget(self.server)
+        monkeypatch.setattr(TargetLocation, "open", lambda *_: nullcontext(self.target()))
+        monkeypatch.setattr(command, "_login", lambda: "ann")
+        self.declare()
+        self.write(V1)
+
+    def declare(self, *more: str) -> None:
+        Path("flinkcompat.toml").write_text(FILE + "\n".join(more) + "\n", encoding="utf-8")
+
+    def write(self, script: str) -> None:
+        Path("orders.sql").write_text(script, encoding="utf-8")
+
+    def deploy(self, *more: str) -> Result:
+        return self.run("deploy", "orders", *ADDRESSES, *more)
+
+    @property
+    def kinds(self) -> list[str]:
+        return [each.kind for each in Ledger("ledger", "orders").entries()]
+
+    def last(self, kind: type[Any]) -> Any:
+        return next(each for each in reversed(Ledger("ledger", "orders").entries()) if isinstance(each, kind))
+
+    @property
+    def running(self) -> list[tuple[str, Any]]:
+        """Script and savepoint of each running job."""
+        return [(job.runs.script, job.restored) for job in self.server.jobs.values() if not job.status.terminal]
+
+
+@pytest.fixture
+def site(run: Run, monkeypatch: pytest.MonkeyPatch) -> Site:
+    return Site(run, monkeypatch)
+
+
+@pytest.fixture
+def deployed(site: Site) -> Site:
+    """A site whose first version is deployed by the command."""
+    result = site.deploy()
+    assert (result.code, site.running) == (0, [(V1, None)]), result.err
+    return site
+
+
+def test_the_first_deployment_starts_without_state(site: Site) -> None:
+    result = site.deploy()
+    assert result.code == 0
+    assert result.out.startswith("deployed: job job-1 as orders, entry 5\n")
+    assert "not compared: nothing is deployed yet → first" in result.err
+    assert site.kinds == ["checked", "deploying", "starting", "started", "deployed"]
+    entry = site.last(DeployedEntry)
+    assert (entry.job.engine, entry.job.engine_version, entry.start.start_mode) == ("flink", "2.3.0", "stateless")
+
+
+def test_an_unchanged_version_is_left_alone(deployed: Site) -> None:
+    before = deployed.kinds
+    result = deployed.deploy()
+    assert (result.code, result.out) == (0, "unchanged: orders: nothing that affects the running job changed\n")
+    assert deployed.kinds == before
+    deployed.write(f"-- a comment\n{V1}")
+    for _ in range(2):
+        assert deployed.deploy().code == 0
+    assert deployed.kinds == [*before, "checked", "unchanged"], "a repeat records nothing twice"
+    assert deployed.running == [(V1, None)]
+
+
+def test_a_compatible_change_resumes_from_a_savepoint(deployed: Site) -> None:
+    deployed.write(COMPATIBLE)
+    result = deployed.deploy()
+    assert result.code == 0, result.err
+    assert result.out.startswith("COMPATIBLE")
+    assert "compatible: against the version of entry 5 → resume" in result.err
+    assert deployed.running == [(COMPATIBLE, "savepoint #1")]
+    review = deployed.last(DeployedEntry).review
+    assert (review.outcome, review.approved_by) == ("compatible", None)
+    assert review.report_path == deployed.last(CheckedEntry).review.report_path
+
+
+def test_a_change_that_needs_a_decision_is_refused_with_the_command_that_records_it(deployed: Site) -> None:
+    deployed.write(INCOMPATIBLE)
+    result = deployed.deploy("--planner", "never")
+    assert result.code == 1
+    assert result.out.startswith("INCOMPATIBLE")
+    checked = deployed.last(CheckedEntry)
+    assert (checked.branch, checked.policy, deployed.kinds[-1]) == ("approve", "approve", "checked")
+    assert "orders: a person must decide, because the change is incompatible. Nothing was changed" in result.err
+    offered = [line.strip() for line in result.err.splitlines() if line.startswith("  flinkcompat")]
+    assert [line.rpartition(" --approve ")[2] for line in offered] == [
+        f"{each} --entry {checked.number} --reason '…'" for each in ("resume", "restart")
+    ]
+    assert deployed.running == [(V1, None)]
+
+    done = deployed.run(*shlex.split(offered[1])[1:])
+    assert done.code == 0, done.err
+    assert deployed.running == [(INCOMPATIBLE, None)], "without state"
+    approved, review = deployed.last(ApprovedEntry), deployed.last(DeployedEntry).review
+    assert (approved.message, approved.review.reason) == ("ann chose 'Restart without state'", "…")
+    assert (review.approved_by, review.reason, review.outcome) == ("ann", "…", "incompatible")
+    assert deployed.kinds.count("checked") == 2, "the first deployment, and the change"
+    again = deployed.run(*shlex.split(offered[1])[1:])
+    assert (again.code, again.out[:9]) == (0, "unchanged")
+
+
+def test_a_decision_to_resume_names_metrics_that_start_from_zero(site: Site) -> None:
+    site.declare("engine = 'vvr'")
+    assert site.deploy().code == 0
+    site.write(PARTIAL)
+    assert site.deploy().code == 1
+    number = site.last(CheckedEntry).number
+    assert site.deploy("--approve", "resume", "--entry", str(number)).code == 0
+    assert site.last(ApprovedEntry).message.startswith("ann chose 'Resume from savepoint'; from zero start ")
+    assert site.running == [(PARTIAL, "savepoint #1")]
+
+
+def test_a_decision_is_about_one_version_only(deployed: Site) -> None:
+    deployed.write(INCOMPATIBLE)
+    deployed.deploy()
+    seen = deployed.last(CheckedEntry).number
+    deployed.write(INCOMPATIBLE.replace("'2' MINUTE", "'3' MINUTE"))
+    result = deployed.deploy("--approve", "restart", "--entry", str(seen))
+    assert result.code == 1
+    assert f"entry {seen} is not a check of this change" in result.err
+    assert "approved" not in deployed.kinds
+    deployed.write(COMPATIBLE)
+    result = deployed.deploy("--approve", "restart", "--entry", str(seen))
+    assert (result.code, deployed.running) == (1, [(V1, None)])
+    assert "nobody needs to decide on this change (branch resume)" in result.err
+
+
+@pytest.mark.parametrize(
+    ("more", "refusal"),
+    [
+        ("approvers = ['ben', { id = 7, name = 'Cid' }]", "ann is not one of the approvers in the project file"),
+        ("approve.approvers_needed = 2", "approve requires a second person or excludes the author"),
+        ("approve.author_may_approve = 'no'", "approve requires a second person or excludes the author"),
+        ("backfill.to = '2026-01-01T00:00:00Z'", "a backfill belongs to this start"),
+        ("check.policy.incompatible = 'reject'", "the policy rejects the change, which is incompatible"),
+    ],
+)
+def test_a_decision_has_the_rights_of_airflow(deployed: Site, more: str, refusal: str) -> None:
+    deployed.declare(more, *(["check.policy.incompatible = 'approve'"] if "backfill" in more else []))
+    deployed.write(INCOMPATIBLE)
+    deployed.deploy()
+    number = deployed.last(CheckedEntry).number
+    result = deployed.deploy("--approve", "restart", "--entry", str(number))
+    assert result.code == 1
+    assert refusal in result.err
+    assert "approved" not in deployed.kinds
+    assert deployed.running == [(V1, None)]
+
+
+def test_an_approver_may_decide(deployed: Site) -> None:
+    deployed.declare("approvers = ['ben', { id = 'ann', name = 'Ann' }]")
+    deployed.write(INCOMPATIBLE)
+    deployed.deploy()
+    assert deployed.deploy("--approve", "restart", "--entry", str(deployed.last(CheckedEntry).number)).code == 0
+
+
+def test_the_policy_may_restart_without_a_decision(deployed: Site) -> None:
+    deployed.declare("check.policy.incompatible = 'restart'")
+    deployed.write(INCOMPATIBLE)
+    result = deployed.deploy("--start-mode", "checkpoint")
+    assert (result.code, deployed.running) == (1, [(V1, None)])
+    assert "the new job starts without state: omit --start-mode" in result.err
+    assert deployed.deploy().code == 0
+    assert deployed.running == [(INCOMPATIBLE, None)]
+
+
+@pytest.mark.parametrize(
+    ("more", "script", "refusal"),
+    [
+        ("rehearse = true", COMPATIBLE, "rehearse is set, which only a DAG in Airflow runs"),
+        ("plan_only = true", COMPATIBLE, "plan_only is set"),
+        ("check.policy.compatible = 'reject'", COMPATIBLE, "the policy rejects the change"),
+        ("", COMPATIBLE.replace("'orders'", "'${conn.kafka.extra.topic}'"), "fills in ${conn.kafka.extra.topic}"),
+        ("settings = { 'x.y' = '${conn.db.password}' }", COMPATIBLE, "of Airflow fills in ${conn.db.password}"),
+    ],
+)  # fmt: skip
+def test_what_only_airflow_runs_is_refused_by_name(deployed: Site, more: str, script: str, refusal: str) -> None:
+    deployed.declare(more)
+    deployed.write(script)
+    result = deployed.deploy()
+    assert result.code == 1
+    assert refusal in result.err
+    assert deployed.running == [(V1, None)]
+
+
+def test_a_migration_is_refused_by_name(deployed: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(DeploymentGate, "branch", lambda *_: "migrate")
+    deployed.write(INCOMPATIBLE)
+    result = deployed.deploy()
+    assert (result.code, deployed.running) == (1, [(V1, None)])
+    assert "orders: the policy migrates the state, which only a DAG in Airflow runs" in result.err
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ("deploy.setle_seconds = 3", "deploy.setle_seconds: is unknown; did you mean settle_seconds?"),
+        ("deploy.keep_savepoints = '3'", "deploy.keep_savepoints: has a value of a wrong type"),
+        ("deploy.roll_back = 0", "deploy.roll_back: has a value of a wrong type"),
+        ("deploy.savepoint_directory = '{{ x }}'", "deploy.savepoint_directory: is a template"),
+        ("approvers = 'ann'", "approvers: a list is needed"),
+        ("approve = 3", "approve: a table is needed"),
+        ("target = '{{ x }}'", "target is a template"),
+        ("check.policy.incompatible = 'resume'", "an incompatible change must not resume without approval"),
+    ],
+)
+def test_bad_input(site: Site, more: str, message: str) -> None:
+    text = FILE if "deploy." not in more else FILE.replace(FILE.splitlines()[-1] + "\n", "")
+    Path("flinkcompat.toml").write_text(f"{text}{more}\n", encoding="utf-8")
+    result = site.deploy()
+    assert (result.code, site.running, Path("ledger").exists()) == (2, [], False)
+    assert message in result.err
+
+
+def test_bad_input_of_the_command(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "belong together" in site.deploy("--approve", "restart").err
+    site.write(BROKEN)
+    assert (site.deploy().code, site.running) == (2, [])
+    Path("orders.sql").unlink()
+    assert (site.deploy().code, site.deploy().err) == (
+        2,
+        "flinkcompat: orders.sql: cannot be read: there is no such file\n",
+    )
+    assert site.run("deploy", "others", *ADDRESSES).code == 2
+    Path("flinkcompat.toml").write_text(FILE.replace('ledger = "ledger"\n', ""), encoding="utf-8")
+    result = site.deploy()
+    assert (result.code, "deployment 'orders' has no ledger: pass --ledger URI" in result.err) == (2, True)
+
+
+def test_an_address_is_needed(run: Run) -> None:
+    Path("flinkcompat.toml").write_text(FILE, encoding="utf-8")
+    result = run("deploy", "orders")
+    assert (result.code, "requires the address of its gateway: add --gateway URL" in result.err) == (2, True)
+
+
+def test_a_rollback_is_exit_code_1(deployed: Site) -> None:
+    deployed.server.refuses.add("orders")
+    deployed.write(COMPATIBLE)
+    result = deployed.deploy()
+    assert result.code == 1
+    assert "the state does not fit" in result.err
+    assert deployed.kinds[-1] == "rolled-back"
+    assert deployed.running == [(V1, "savepoint #1")]
+    assert deployed.deploy().code == 0, "a person may try the version again"
+    assert deployed.running == [(COMPATIBLE, "savepoint #2")]
+
+
+def test_out_of_reach_and_repeated(deployed: Site) -> None:
+    """The answer to the stop is lost; the repeated command finds the stop."""
+    deployed.write(INCOMPATIBLE)
+    deployed.deploy()
+    decision = ("--approve", "restart", "--entry", str(deployed.last(CheckedEntry).number))
+
+    class Lossy(FakeTarget):
+        def stop(self, job: Any, request_id: str, directory: str | None) -> Operation:
+            super().stop(job, request_id, directory)
+            raise AnswerLost("the answer to the stop was lost")
+
+    deployed.target = lambda: Lossy(deployed.server)
+    result = deployed.deploy(*decision)
+    assert result.code == 3, result.err
+    deployed.target = lambda: FakeTarget(deployed.server)
+    result = deployed.deploy(*decision)
+    assert result.code == 0, result.err
+    assert deployed.running == [(INCOMPATIBLE, None)]
+    assert deployed.kinds.count("approved") == 1
+    assert len({each.owner for each in Ledger("ledger", "orders").entries()}) == 2, "one name for each redeploy"
+
+
+def test_interrupted_and_repeated(deployed: Site) -> None:
+    class Interrupted(FakeTarget):
+        def start(self, *arguments: Any) -> Operation:
+            super().start(*arguments)
+            raise KeyboardInterrupt
+
+    deployed.write(COMPATIBLE)
+    deployed.target = lambda: Interrupted(deployed.server)
+    result = deployed.deploy()
+    assert result.code == 130
+    assert "interrupted: running jobs keep running, and the ledger contains the completed steps" in result.err
+    deployed.target = lambda: FakeTarget(deployed.server)
+    result = deployed.deploy()
+    assert result.code == 0, result.err
+    assert "resuming the redeploy that entry 7 began" in result.err
+    assert deployed.running == [(COMPATIBLE, "savepoint #1")]
+    assert len(deployed.server.jobs) == 2, "the first job, and its successor"
+
+
+def test_another_run_is_refused(deployed: Site) -> None:
+    ledger, head = Ledger("ledger", "orders"), deployed.last(DeployedEntry)
+    ledger.append(DeployingEntry(job=head.job, owner="airflow:dag/run/resume", start_mode="savepoint"))
+    deployed.write(COMPATIBLE)
+    result = deployed.deploy()
+    assert result.code == 1
+    assert "airflow:dag/run/resume is deploying orders" in result.err
+
+
+def test_a_target_without_an_answer(deployed: Site) -> None:
+    class Silent(FakeTarget):
+        def engine(self) -> Any:
+            raise AnswerLost("no answer")
+
+    deployed.target = lambda: Silent(deployed.server)
+    assert deployed.deploy().code == 3
+    Path("ledger/orders/000005.json").write_text("{}\n}", encoding="utf-8")
+    assert deployed.deploy().code == 3
