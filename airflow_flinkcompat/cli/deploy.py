@@ -1,4 +1,4 @@
-"""``flinkcompat deploy``, which checks one deployment of the project file and redeploys it without Airflow.
+"""``flinkcompat deploy``, which checks and redeploys one deployment without Airflow.
 
 The steps are those of a DAG: the gate (``fleet.gate``), the branch of the policy, and the redeploy sequence
 (``deploy.redeploy``). A decision that Airflow leaves to a person requires ``--approve`` here. Parts of a deployment
@@ -33,7 +33,14 @@ from airflow_flinkcompat.secrets.placeholders import placeholders, placeholders_
 if TYPE_CHECKING:
     from airflow_flinkcompat.compat import Side
     from airflow_flinkcompat.deploy import Ledger, Target
-    from airflow_flinkcompat.deploy.ledger.entries import CheckedEntry, DecisionEntry, DeployedEntry, HeadEntry, Review
+    from airflow_flinkcompat.deploy.ledger.entries import (
+        CheckedEntry,
+        DecisionEntry,
+        DeployedEntry,
+        HeadEntry,
+        Origin,
+        Review,
+    )
     from airflow_flinkcompat.project.job_options import JobOptions
 
 _CHOICES = {"resume": "Resume from savepoint", "restart": "Restart without state"}
@@ -140,11 +147,10 @@ def _deploy_table(project: ProjectFile, deployment: ProjectDeployment) -> dict[s
             raise wrong(key, f"a {words} is needed")
     found = deployment.table.get("deploy", {})
     for key, value in found.items():
-        kind = _KINDS.get(key)
-        if kind is None:
+        if key not in _KINDS:
             if meant := get_close_matches(key, _KINDS, 1, 0.8):
                 raise wrong(f"deploy.{key}", f"is unknown; did you mean {meant[0]}?")
-        elif not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+        elif not isinstance(value, _KINDS[key]) or (isinstance(value, bool) and _KINDS[key] is not bool):
             raise wrong(f"deploy.{key}", "has a value of a wrong type")
         elif any(mark in str(value) for mark in TEMPLATE):
             raise wrong(f"deploy.{key}", "is a template, which only Airflow renders: write the rendered value")
@@ -219,12 +225,12 @@ class _Redeploy:
         claim, mode = progress.latest(DeployingEntry), begun_mode(progress, new.sha256)
         if claim is not None and mode is not None and claim.owner == self.owner:
             print_progress(f"resuming the redeploy that entry {claim.number} began")
-            return self._deploy(new, mode, claim.review)
+            return self._deploy(new, mode, claim.review, claim.origin)
         review = gate.review(new)
         branch = gate.branch(review)
         if branch == "unchanged" and self.head is not None and self.head.sha256 == new.sha256:
             return None
-        checked, review = gate.record(new, review, branch)
+        checked, review = gate.record(new, review, branch, gate.origin())
         version, found = checked.version, checked.review
         if branch == "unchanged":
             message = f"nothing to deploy: the check found it {found.outcome}"
@@ -248,10 +254,10 @@ class _Redeploy:
             )
         self._refuse_branch(branch)
         if branch == "resume":
-            return self._deploy(new, start_mode or StartMode.SAVEPOINT, found)
+            return self._deploy(new, start_mode or StartMode.SAVEPOINT, found, checked.origin)
         if start_mode is not None:
             _refuse(f"{self.name}: the new job starts without state: omit --start-mode. Nothing was changed")
-        return self._deploy(new, StartMode.STATELESS, found)
+        return self._deploy(new, StartMode.STATELESS, found, checked.origin)
 
     def _append_once(self, entry: DecisionEntry) -> None:
         """Append a decision, unless this run has already recorded it."""
@@ -319,7 +325,7 @@ class _Redeploy:
         if one.backfills and (branch == "restart" or (branch == "first" and one.backfill.get("boundary"))):
             _refuse(f"{self.name}: a backfill belongs to this start, {_AIRFLOW_RUNS}")
 
-    def _deploy(self, new: Side, start_mode: str, review: Review) -> DeployedEntry:
+    def _deploy(self, new: Side, start_mode: str, review: Review, origin: Origin) -> DeployedEntry:
         from airflow_flinkcompat.deploy import (
             DeployError,
             LedgerConflict,
@@ -344,6 +350,7 @@ class _Redeploy:
                 start_mode=start_mode,
                 checked_old_sha256=self.head.sha256 if self.head else None,
                 review=review,
+                origin=origin,
                 owner=self.owner,
                 offsets=offsets,
                 options=Options(**options),

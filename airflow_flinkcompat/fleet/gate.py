@@ -1,4 +1,4 @@
-"""The gate of one deployment outside Airflow: its check with facts from the target, its branch and its record."""
+"""The gate of one deployment outside Airflow: check with facts from the target, branch, record."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from airflow_flinkcompat.compat import Side, render_markdown
 from airflow_flinkcompat.compat.gate import ChangeIdentity, branch_of, policy_branch, waivers_held
 from airflow_flinkcompat.deploy.errors import DeployError
-from airflow_flinkcompat.deploy.ledger.entries import CheckedEntry, HeadEntry, JobVersion, Review
+from airflow_flinkcompat.deploy.ledger.entries import CheckedEntry, HeadEntry, JobVersion, Origin, Review
 from airflow_flinkcompat.deploy.ledger.ledger import Ledger
 from airflow_flinkcompat.deploy.ledger.status import Progress, recorded_check
 from airflow_flinkcompat.deploy.target import SourceTables, Target
@@ -21,6 +21,7 @@ from airflow_flinkcompat.lazy import cached_property
 from airflow_flinkcompat.model import InputError
 from airflow_flinkcompat.planner.judgement import DeployedJob
 from airflow_flinkcompat.project.job_options import JobOptions
+from airflow_flinkcompat.project.origin import GitOrigin, of_work_tree
 from airflow_flinkcompat.project.revisions import root_of
 from airflow_flinkcompat.project.settings import ProjectDeployment, ProjectFile
 from airflow_flinkcompat.secrets import mask_secrets
@@ -103,7 +104,9 @@ class DeploymentGate:
             raise InputError(review.action.removeprefix("refuses it: "))
         return review.branch[0]
 
-    def record(self, new: Side, review: DeploymentReview, branch: str) -> tuple[CheckedEntry, DeploymentReview]:
+    def record(
+        self, new: Side, review: DeploymentReview, branch: str, origin: Origin
+    ) -> tuple[CheckedEntry, DeploymentReview]:
         """Record the check, unless this run has already recorded it; also return the review with more context."""
         found, policy, words = Review(), None, "not compared: nothing is deployed yet"
         if self.head is not None:
@@ -121,9 +124,24 @@ class DeploymentGate:
             words = f"{report.outcome}: against the version of entry {self.head.number}"
         self.log(f"{words} → {branch}")
         entry = CheckedEntry(
-            version=JobVersion.of(new), review=found, branch=branch, policy=policy, message=words, owner=self.owner
+            version=JobVersion.of(new),
+            review=found,
+            origin=origin,
+            branch=branch,
+            policy=policy,
+            message=words,
+            owner=self.owner,
         )
         return recorded_check(entry, self.ledger.in_force()) or self.ledger.append(entry), review
+
+    def origin(self) -> Origin:
+        """Commit and author of the proposed version, and owners of the deployment."""
+        files = (self.deployment.script, *self.deployment.options.catalog_files)
+        found = of_work_tree([(self.project.folder / each).resolve() for each in files]) or GitOrigin()
+        if found.why:
+            self.log(f"the commit is unknown: {found.why}")
+        team, owner = (str(self.deployment.table.get(key) or "") or None for key in ("team", "owner"))
+        return Origin(found.commit, found.author, team, owner)
 
     @property
     def of_check(self) -> Mapping[str, Any]:
@@ -140,7 +158,7 @@ class DeploymentGate:
         return judged_options(replace(self.given, engine=engine, engine_version=version, planner=planner), own)
 
     def _job(self, new: Side) -> DeployedJob | None:
-        """Facts about the deployed job for Flink's planner; None if it is not asked or the target has no answer."""
+        """Facts about the deployed job for Flink's planner; None without a planner or an answer."""
         if self.head is None or self._options.planner == "never":
             return None
         try:

@@ -8,15 +8,16 @@ folders. Each process has a separate copy of the bundle.
 from __future__ import annotations
 
 import re
-import subprocess
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import AirflowFailException, mask_secret
+
+if TYPE_CHECKING:
+    from airflow_flinkcompat.project.origin import GitOrigin
 
 SQL = ".sql"
 
@@ -191,24 +192,15 @@ def repository_of(bundle: Any) -> Path:
     return root
 
 
-# Time limit of a Git command, long enough for a slow disk. After this time, the commit is unknown.
-_TIMEOUT_SECONDS = 10.0
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
-
-
-@dataclass(frozen=True)
-class GitOrigin:
-    """Commit and author (``name <address>``) of files; ``why`` explains missing values, if possible."""
-
-    commit: str | None = None
-    author: str | None = None
-    why: str = ""
 
 
 def git_origin(files: Iterable[str], bundle: Any = None) -> GitOrigin:
     """Find the commit of files, from their Git work tree or their bundle."""
+    from airflow_flinkcompat.project.origin import GitOrigin, of_work_tree  # imported late: it loads the model of a job
+
     places = [Path(file).resolve() for file in files]
-    found = _of_work_tree(places) if places else None
+    found = of_work_tree(places) if places else None
     if found is not None:
         return found
     version = getattr(bundle, "version", None)
@@ -216,44 +208,3 @@ def git_origin(files: Iterable[str], bundle: Any = None) -> GitOrigin:
         return GitOrigin()
     root = repository_of(bundle).resolve()
     return GitOrigin(version) if all(place.is_relative_to(root) for place in places) else GitOrigin()
-
-
-def _of_work_tree(places: list[Path]) -> GitOrigin | None:
-    """Read the repository of the first file; None without a repository, or if Git fails."""
-    answer = _git(places[0].parent, "rev-parse", "--show-toplevel", "--is-shallow-repository")
-    if answer is None or len(lines := answer.splitlines()) != 2:
-        return None
-    root, shallow = Path(lines[0]).resolve(), lines[1] == "true"
-    own = [str(place) for place in places if place.is_relative_to(root)]
-    edits = _git(root, "status", "--porcelain", "--untracked-files=all", "--", *own)
-    if edits is None:
-        return None
-    if edits.strip():
-        return GitOrigin(why="its files have uncommitted edits")
-    last = _git(root, "log", "-1", "--format=%H%x00%aN <%aE>%x00%P", "--", *own)
-    if last is None:
-        return None
-    if not last.strip():
-        return GitOrigin(why="its files are not committed")
-    commit, author, parents = last.strip("\n").split("\0")
-    if shallow and not parents:
-        return GitOrigin(why="the clone is too shallow to determine the commit of its files")
-    return GitOrigin(commit, author)
-
-
-def _git(folder: Path, *arguments: str) -> str | None:
-    """Run Git and return its output; None if Git is missing, fails, or takes too long."""
-    from airflow_flinkcompat.project.revisions import git_environment  # imported late: it loads the model of a job
-
-    environment = git_environment() | {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
-    # A repository may configure a file watcher, which must not be started.
-    options = ("-c", "core.fsmonitor=false", "--literal-pathspecs")
-    try:
-        done = subprocess.run(
-            ["git", "-C", str(folder), *options, *arguments],
-            capture_output=True, encoding="utf-8", errors="replace", stdin=subprocess.DEVNULL, env=environment,
-            timeout=_TIMEOUT_SECONDS, check=False,
-        )  # fmt: skip
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return done.stdout if done.returncode == 0 else None

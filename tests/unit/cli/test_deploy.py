@@ -18,6 +18,8 @@ from airflow_flinkcompat.deploy.targets import TargetLocation
 from airflow_flinkcompat.fleet.gate import DeploymentGate
 from airflow_flinkcompat.testing.fake_target import AnswerLost, FakeServer, FakeTarget
 from tests.support.cli.command import BROKEN, COMPATIBLE, INCOMPATIBLE, PARTIAL, V1, Result, Run
+from tests.support.fleet.repository import git
+from tests.unit.cli.project import commit
 
 ADDRESSES = ("--gateway", "http://g.test", "--jobmanager", "http://j.test")
 FILE = """\
@@ -108,6 +110,21 @@ def test_a_compatible_change_resumes_from_a_savepoint(deployed: Site) -> None:
     review = deployed.last(DeployedEntry).review
     assert (review.outcome, review.approved_by) == ("compatible", None)
     assert review.report_path == deployed.last(CheckedEntry).review.report_path
+
+
+def test_the_ledger_records_commit_author_and_owners(site: Site) -> None:
+    site.declare("team = 'shop'", "owner = 'Cid'")
+    git(Path(), "init", "--quiet", "--initial-branch", "main")
+    commit("first")
+    site.deploy()
+    origin = site.last(DeployedEntry).origin
+    assert origin == site.last(CheckedEntry).origin
+    assert origin.commit == git(Path(), "rev-parse", "HEAD").strip()
+    assert (origin.team, origin.owned_by, origin.author is None) == ("shop", "Cid", False)
+    site.write(COMPATIBLE)
+    result = site.deploy()
+    assert "the commit is unknown: its files have uncommitted edits" in result.err
+    assert site.last(DeployedEntry).origin.commit is None
 
 
 def test_a_change_that_needs_a_decision_is_refused_with_the_command_that_records_it(deployed: Site) -> None:

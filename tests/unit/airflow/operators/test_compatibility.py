@@ -43,6 +43,7 @@ from airflow_flinkcompat.model.options import NETWORK_VARIABLE
 from airflow_flinkcompat.planner import installation, questions
 from airflow_flinkcompat.planner.daemon import PlannerFailure, close_all
 from airflow_flinkcompat.planner.installation import install
+from airflow_flinkcompat.project.origin import GitOrigin
 from airflow_flinkcompat.savepoint.metadata import SavepointMetadata, parse_metadata
 from airflow_flinkcompat.testing.fake_target import AnswerLost
 from tests.support.airflow.operators.fakes import QUERY, TABLES, Run, script
@@ -754,7 +755,7 @@ def test_the_proposed_script_is_kept_with_the_report(deployed: Site) -> None:
 
 
 def test_where_a_version_comes_from_goes_with_it_to_what_runs(deployed: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "git_origin", lambda paths, _bundle: files.GitOrigin("c0ffee", f"ann of {len(paths)}"))
+    monkeypatch.setattr(files, "git_origin", lambda paths, _bundle: GitOrigin("c0ffee", f"ann of {len(paths)}"))
     run, tasks, _ = deployed.checked(script(size=5), owner="ben", check={"team": "{{ 'pay' }}ments"})
     want = Origin("c0ffee", "ann of 1", "payments", "ben")
     assert checks(deployed)[-1].origin == want
@@ -771,7 +772,7 @@ def test_where_a_version_comes_from_goes_with_it_to_what_runs(deployed: Site, mo
 
 
 def test_that_no_commit_is_known_is_said(deployed: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "git_origin", lambda *_: files.GitOrigin(why="its files have edits"))
+    monkeypatch.setattr(files, "git_origin", lambda *_: GitOrigin(why="its files have edits"))
     deployed.checked(script(size=5))
     noted = checks(deployed)[-1]
     assert noted.message.endswith("; the commit is unknown: its files have edits")

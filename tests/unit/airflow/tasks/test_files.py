@@ -11,7 +11,8 @@ import pytest
 from airflow.dag_processing.bundles import base
 from airflow.dag_processing.bundles.manager import DagBundlesManager
 
-from airflow_flinkcompat.airflow.tasks.files import Bundles, GitOrigin, git_origin, place_of
+from airflow_flinkcompat.airflow.tasks.files import Bundles, git_origin, place_of
+from airflow_flinkcompat.project.origin import GitOrigin
 
 
 @pytest.fixture
