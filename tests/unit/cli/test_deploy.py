@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from airflow_flinkcompat.cli import cli
 from airflow_flinkcompat.cli import deploy as command
 from airflow_flinkcompat.deploy import Ledger
 from airflow_flinkcompat.deploy.ledger.entries import ApprovedEntry, CheckedEntry, DeployedEntry, DeployingEntry
@@ -335,6 +337,29 @@ def test_interrupted_and_repeated(deployed: Site) -> None:
     result = deployed.deploy()
     assert result.code == 0, result.err
     assert "resuming the redeploy that entry 7 began" in result.err
+    assert deployed.running == [(COMPATIBLE, "savepoint #1")]
+    assert len(deployed.server.jobs) == 2, "the first job, and its successor"
+
+
+@pytest.mark.parametrize("verb", ["stop", "start"])
+def test_a_second_command_takes_over_from_the_first(deployed: Site, verb: str) -> None:
+    """A command cannot know that the first one still runs. The ledger ends the first one, and there is one job."""
+    answered = getattr(FakeTarget, verb)
+    second: list[Result] = []
+
+    def twice(target: FakeTarget, *arguments: Any) -> Operation:
+        result: Operation = answered(target, *arguments)
+        if not second:
+            second.append(Result(0, "", ""))
+            invoked = CliRunner().invoke(cli, ["deploy", "orders", *ADDRESSES])
+            second[0] = Result(invoked.exit_code, invoked.output, "")
+        return result
+
+    deployed.target = lambda: type("Twice", (FakeTarget,), {verb: twice})(deployed.server)
+    deployed.write(COMPATIBLE)
+    first = deployed.deploy()
+    assert (first.code, second[0].code) == (1, 0)
+    assert "a different run wrote to the ledger of orders during this run" in first.err
     assert deployed.running == [(COMPATIBLE, "savepoint #1")]
     assert len(deployed.server.jobs) == 2, "the first job, and its successor"
 
