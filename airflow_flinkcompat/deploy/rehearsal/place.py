@@ -12,11 +12,12 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -114,6 +115,15 @@ def missing_slots(target: RestoreTestTarget, needed: int) -> str:
 def slots_of(described: JobDescription | None) -> int:
     """Number of task slots of a job in a single slot sharing group: its highest parallelism."""
     return max((vertex.parallelism for vertex in (described.vertices if described else ())), default=1)
+
+
+def cancel_leftovers(target: RestoreTestTarget, name: str, log: Callable[[str], None]) -> None:
+    """Cancel the jobs that an earlier rehearsal or shadow run of the job ``name`` left."""
+    pattern = re.compile(rf"{re.escape(name)} (rehearsal|shadow) [a-z]+ [0-9a-f]{{32}}")
+    for job in target.jobs():
+        if pattern.fullmatch(job.name) and not job.terminal:
+            log(f"cancelling {job.job_id}, which an earlier rehearsal left")
+            target.cancel(job.job_id)
 
 
 @dataclass

@@ -22,6 +22,7 @@ from airflow_flinkcompat.deploy.rehearsal.place import (
     Cluster,
     Started,
     Watcher,
+    cancel_leftovers,
     clean_up,
     missing_slots,
     slots_of,
@@ -45,7 +46,6 @@ from airflow_flinkcompat.model import RehearsalFinding
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
 
 _log = logging.getLogger(__name__)
-_ROLES = ("control", "new", "strict")
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ class _Run:
             )
         self.once("restores", self._restores)
         sides = self.sides()
-        self._cancel_leftovers()
+        cancel_leftovers(self.target, self.name, self.log)
         if missing := missing_slots(self.target, slots_of(self.target.describe(self.job_id))):
             raise Inconclusive(f"no task slots for a second job: {missing}")
         return sides
@@ -153,13 +153,6 @@ class _Run:
             raise
         except DeployError as error:
             raise Inconclusive(f"{version.source} cannot be planned: {error}") from None
-
-    def _cancel_leftovers(self) -> None:
-        pattern = re.compile(rf"{re.escape(self.name)} rehearsal ({'|'.join(_ROLES)}) [0-9a-f]{{32}}")
-        for job in self.target.jobs():
-            if pattern.fullmatch(job.name) and not job.terminal:
-                self.log(f"cancelling {job.job_id}, which an earlier rehearsal left")
-                self.target.cancel(job.job_id)
 
     # ------------------------------------------------------------------------------------------------ the sequence
     def rehearse(self, started: Started, sides: Callable[[], tuple[Checked, Checked]]) -> Rehearsal:

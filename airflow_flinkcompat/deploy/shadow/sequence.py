@@ -23,6 +23,7 @@ from airflow_flinkcompat.deploy.rehearsal.place import (
     Cluster,
     RestoreTestTarget,
     Watcher,
+    cancel_leftovers,
     missing_slots,
     remove_folder,
     slots_of,
@@ -163,6 +164,7 @@ class _ShadowRun:
         """Check that both versions can run next to the live job. Raises Inconclusive and CannotRehearse."""
         self._require_running()
         sides = self._version(old, "old"), self._version(new, "new")
+        cancel_leftovers(self.target, self.name, self.log)
         slots = slots_of(self.target.describe(self.job_id))
         if missing := missing_slots(self.target, slots):
             raise Inconclusive(f"no task slots for a second job: {missing}")
@@ -212,12 +214,19 @@ class _ShadowRun:
                 coming = 0.0
         finally:
             self.log("cleaning up")
-            with suppress(Exception):  # the watcher repeats the removal if it fails
-                remove_folder(self.folder)
             left = watcher.end(self.target, self.options.timeouts.clean_up, coming)
+            if not left:  # otherwise the watcher removes the folder after the jobs
+                left = self._removed_folder()
         return replace(
             found, job_id=self.job_id, seconds=(self.options.seconds, old.seconds, new.seconds), left=tuple(left)
         )
+
+    def _removed_folder(self) -> list[str]:
+        try:
+            remove_folder(self.folder)
+        except Exception as error:  # a store raises errors of its own library
+            return [f"the folder {self.folder} ({type(error).__name__})"]
+        return []
 
     def _compare(self, watcher: Watcher, old: _Version, new: _Version) -> ShadowReport:
         first = self._savepoint(watcher)

@@ -142,21 +142,26 @@ def cluster() -> Iterator[str]:
     server.server_close()
 
 
-def test_the_watcher_acts_when_its_owner_is_gone(cluster: str) -> None:
+def test_the_watcher_acts_when_its_owner_is_gone(cluster: str, tmp_path: Path) -> None:
     """And only then; its credentials come by its standard input, not by its command line."""
     content = Path("/proc")
     location = TargetLocation(
         addresses={"gateway": cluster, "jobmanager": cluster}, settings={"password": "planted-token"}
     )
-    start = Operation(Verb.START, JOB)
+    start, folder = Operation(Verb.START, JOB), tmp_path / "rows"
+    (folder / "0").mkdir(parents=True)
     sent_home = Watcher(location)
+    sent_home.announce_folder(folder.as_uri())
     sent_home.announce(start)
     assert b"planted-token" not in (content / str(sent_home.pid) / "cmdline").read_bytes()
     sent_home.dismiss()
     assert not _CALLS
+    assert folder.exists()
     left = Watcher(location)
+    left.announce_folder(folder.as_uri())
     left.announce(start)
     left.leave()  # as the kernel does for a process that was killed
     wait_for(lambda: _CALLS, "the job is cancelled")
     (call,) = _CALLS
     assert call == (f"/jobs/{JOB}?mode=cancel", "Bearer planted-token")
+    wait_for(lambda: not folder.exists(), "the folder is deleted")
