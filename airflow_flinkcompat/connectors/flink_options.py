@@ -138,10 +138,15 @@ def is_declared(key: str, line: str) -> bool:
     return _of_line(_data()["settings"].get(key), line) is not None
 
 
+def is_read(key: str, line: str) -> bool:
+    """True if a version of Flink reads a setting under this name, be it the current or a former name."""
+    return is_declared(key, line) or any(_covers(lines, line) for lines in _data()["renamed"].get(key, ()))
+
+
 def current_name(key: str) -> str:
-    """The current name of a setting in Flink."""
-    name: str = _data()["renamed"].get(key, key)
-    return name
+    """The current name of a setting in Flink; the key itself if several settings have this former name."""
+    names = {name for each in _data()["renamed"].get(key, {}).values() for name in each}
+    return names.pop() if len(names) == 1 else key
 
 
 def setting_fault(key: str, text: str, line: str, others: Mapping[str, str] | None = None, *, own: bool = True) -> str:
@@ -195,11 +200,15 @@ def _zones() -> frozenset[str]:
 def _of_line(rows: Mapping[str, Mapping[str, Any]] | None, line: str) -> FlinkOption | None:
     """The entry for a version of Flink; an entry without versions applies to all."""
     for lines, row in sorted((rows or {}).items(), key=lambda each: _number(each[0].rpartition("-")[2]), reverse=True):
-        first, _, last = lines.partition("-")
-        if not lines or not line or _number(first) <= _number(line) <= _number(last or first):
+        if not lines or not line or _covers(lines, line):
             fields: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in row.items()}
             return FlinkOption(**fields)
     return None
+
+
+def _covers(lines: str, line: str) -> bool:
+    first, _, last = lines.partition("-")
+    return _number(first) <= _number(line) <= _number(last or first)
 
 
 @lru_cache

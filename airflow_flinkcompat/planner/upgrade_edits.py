@@ -1,7 +1,8 @@
 """Edits that make a script run on a newer line of Flink.
 
-Settings with another name on the new line are renamed first, because Flink ignores unknown settings. Then the planner
-of the new line finds each place where an edit is needed: it refuses the script until the last edit is applied.
+Former names of settings that the new line does not read are replaced first, because Flink ignores unknown settings.
+Then the planner of the new line finds each place where an edit is needed: it refuses the script until the last edit is
+applied.
 """
 
 from __future__ import annotations
@@ -121,12 +122,12 @@ def _edit(job: JobSpec, offset: int, old: str, new: str, reason: str) -> Edit:
 
 
 def _renamed_settings(side: Side, lines: _Lines) -> list[Edit]:
-    """Edits of settings with another name on the new line."""
+    """Edits of settings whose names in the script the new line does not read."""
     places = Places(side.script, side.source)
     return [
         _edit(
             side, side.script.index(key, places.offset(statement.span.line, statement.span.column)), key, name,
-            f"Flink {lines.new} has renamed this setting, and ignores {key}",
+            f"Flink {lines.new} does not read the former name {key} of this setting",
         )
         for statement, key, name in replaced_settings(side, lines.old, lines.new)
         if name

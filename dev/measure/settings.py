@@ -288,7 +288,7 @@ def measured(kept: Path | None) -> dict[str, Any]:
     demanded = json.loads(kept.read_text()) if kept and kept.exists() else _demanded()
     if kept:
         kept.write_text(json.dumps(demanded))
-    names: dict[str, set[str]] = {}
+    names: dict[str, dict[str, list[str]]] = {}
     for line in LINES:
         with flink(line) as asked:
             options, found["zones"] = listed(asked)
@@ -296,9 +296,9 @@ def measured(kept: Path | None) -> dict[str, Any]:
             more = demanded.get(_place(each), {}).get(line, {})
             by_line.setdefault((each.where, each.key), {})[line] = _row(each) | more
             for older in each.older if not each.where else ():
-                names.setdefault(older, set()).add(each.key)
+                names.setdefault(older, {}).setdefault(line, []).append(each.key)
     current = {key for (where, key), lines in by_line.items() if not where and LINES[-1] in lines}
-    found["renamed"] = {old: new for old, (new, *more) in sorted(names.items()) if not more and old not in current}
+    found["renamed"] = {old: _ranges(of) for old, of in sorted(names.items()) if old not in current}
     rows: dict[tuple[tuple[str, ...], str], dict[str, Any]] = {each: _ranges(lines) for each, lines in by_line.items()}
     found["metadata"] = _of_external(rows, by_line.keys(), demanded)
     for (where, key), lines in sorted(rows.items()):
@@ -368,9 +368,9 @@ def _row(option: Listed) -> dict[str, Any]:
     return {"type": option.type} | ({"default": option.default} if compared and option.default else {})
 
 
-def _ranges(lines: Mapping[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+def _ranges(lines: Mapping[str, Any]) -> dict[str, Any]:
     """Rows by ranges of lines, a range for as long as the row stays the same."""
-    groups: list[tuple[list[str], dict[str, Any]]] = []
+    groups: list[tuple[list[str], Any]] = []
     for line in LINES:
         if line not in lines:
             continue

@@ -112,16 +112,32 @@ def test_inserts_of_a_statement_set_are_edited_one_by_one() -> None:
     assert places(found) == ["4:30", "6:34"]
 
 
-def test_a_renamed_setting_gets_its_new_name_and_a_removed_one_is_named() -> None:
+def test_a_former_name_that_the_new_line_does_not_read_is_replaced_and_a_removed_setting_is_named() -> None:
     found = edited(
-        "SET\n  'execution.checkpointing.alignment-timeout' = '3 s';\nSET 'table.exec.shuffle-mode' = 'x';\n"
+        "SET\n  'table.exec.topn-cache-size' = '7';\nSET 'table.exec.shuffle-mode' = 'x';\n"
         "SET 'state.backend.type' = 'rocksdb';\nINSERT INTO c SELECT 1;"
     )
     assert places(found) == ["2:4"]
-    assert "'execution.checkpointing.aligned-checkpoint-timeout' = '3 s'" in found.job.script
+    assert "'table.exec.rank.topn-cache-size' = '7'" in found.job.script
+    assert found.edits[0].reason == "Flink 2.3 does not read the former name table.exec.topn-cache-size of this setting"
     assert found.ignored == (
         "job.sql:3:1: Flink 2.3 ignores the setting table.exec.shuffle-mode, which it does not have",
     )
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "state.checkpoints.dir",
+        "state.backend.incremental",
+        "state.backend.local-recovery",
+        "table.exec.async-scalar.buffer-capacity",
+        "execution.checkpointing.alignment-timeout",
+    ],
+)
+def test_a_former_name_that_the_new_line_still_reads_is_unchanged(key: str) -> None:
+    found = edited(f"SET '{key}' = 'x';\nINSERT INTO c SELECT 1;", old="1.19")
+    assert (found.edits, found.ignored) == ((), ())
 
 
 def test_a_refusal_that_no_edit_removes_ends_the_edits(monkeypatch: pytest.MonkeyPatch) -> None:

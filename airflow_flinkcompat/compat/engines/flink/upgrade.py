@@ -14,7 +14,7 @@ from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.compat.verdict import Verdict, expected, inferred, unknown
 from airflow_flinkcompat.connectors import registry
 from airflow_flinkcompat.connectors.facts import PART_OF_FLINK, ConnectorFacts, SinkState, SourceState, TableUse
-from airflow_flinkcompat.connectors.flink_options import current_name, is_declared
+from airflow_flinkcompat.connectors.flink_options import current_name, is_declared, is_read
 from airflow_flinkcompat.exec_graph.exec_node import CompiledPlan, last_name
 from airflow_flinkcompat.exec_graph.from_compiled import QUERY_SINK, lookups_of, sinks_of, sources_of
 from airflow_flinkcompat.exec_graph.model import RestoreEffect, StateEffect
@@ -150,12 +150,12 @@ def _is_without_state(connector: str, use: TableUse, table: Table | None) -> boo
 
 
 def replaced_settings(side: Side, old: str, new: str) -> Iterator[tuple[Statement, str, str]]:
-    """Yield each SET of a setting that only the old line has, with its key and its new name or ""."""
+    """Yield each SET of a setting that only the old line reads, with its key and its new name or ""."""
     for statement in side.parsed.statements:
         tree = statement.tree
         if isinstance(tree, SetOption) and tree.this is not None and statement.placed:
             key = tree.this.name
-            if is_declared(key, old) and not is_declared(key, new):
+            if is_read(key, old) and not is_read(key, new):
                 name = current_name(key)
                 yield statement, key, name if is_declared(name, new) else ""
 
