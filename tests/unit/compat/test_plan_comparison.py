@@ -356,18 +356,10 @@ def test_what_no_plan_shows_is_not_settled(old: str, new: str) -> None:
     assert sharpened(old, new) is not Outcome.COMPATIBLE
 
 
-@pytest.mark.parametrize(
-    ("versions", "outcome"),
-    [
-        (("1.20", "2.3"), Outcome.COMPATIBLE),
-        (("2.3", "1.20"), Outcome.UNKNOWN),
-        (("2.0", "2.0"), Outcome.UNKNOWN),
-        (("2.3", "2.4"), Outcome.UNKNOWN),
-    ],
-)
-def test_versions_are_judged_by_themselves(versions: tuple[str, str], outcome: Outcome) -> None:
+@pytest.mark.parametrize("versions", [("1.20", "2.3"), ("2.3", "1.20"), ("2.0", "2.0"), ("2.3", "2.4")])
+def test_plans_alone_do_not_prove_a_change_of_versions(versions: tuple[str, str]) -> None:
     changed = QUERY.replace("SUM(amount)", "SUM(amount) * 2")
-    assert sharpened(TABLE + QUERY, TABLE + changed, versions=versions) is outcome
+    assert sharpened(TABLE + QUERY, TABLE + changed, versions=versions) is Outcome.UNKNOWN
 
 
 SPELLED = [
