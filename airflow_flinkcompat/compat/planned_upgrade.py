@@ -15,6 +15,7 @@ from airflow_flinkcompat.compat.engines.flink.upgrade import (
     Judged,
     connector_effects,
     judged_by_planners,
+    refused_by_connectors,
 )
 from airflow_flinkcompat.compat.report import Finding, RestoredOperator
 from airflow_flinkcompat.compat.restore_verdict import EQUAL, RestoreVerdict
@@ -139,11 +140,11 @@ class PlannedUpgrade:
             yield rule, Finding.of(rule, each.verdict, each.message, before=before, after=after)
 
     def _judged(self) -> tuple[Judged, ...]:
+        connectors = connector_effects(self._change, self.restore.compared.plans[1])
         differences = self.restore.compared.restore.differences
         if self.prediction.refusal is not None or any(each.effect.consequence for each in differences):
-            return ()  # the findings name the effect
+            return refused_by_connectors(self._change, connectors)  # other findings name the effects on state
         doubts = [each for each in differences if not (self.prediction.alike and _is_only_in_one_plan(each))]
-        connectors = connector_effects(self._change, self.restore.compared.plans[1])
         return judged_by_planners(self._change, self.prediction, doubts, connectors)
 
 

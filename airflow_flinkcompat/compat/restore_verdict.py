@@ -14,11 +14,17 @@ from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.changes.differences import Difference
 from airflow_flinkcompat.compat.changes.respelling import may_be_same_query
 from airflow_flinkcompat.compat.changes.settings import TTL
-from airflow_flinkcompat.compat.engines.flink.upgrade import UPGRADE_FIRST, connector_effects, judged_by_planners
+from airflow_flinkcompat.compat.engines.flink.upgrade import (
+    UPGRADE_FIRST,
+    connector_effects,
+    judged_by_planners,
+    refused_by_connectors,
+)
 from airflow_flinkcompat.compat.plan_comparison import ComparedPlans, positions, sinks_elsewhere
 from airflow_flinkcompat.compat.report import REFUSALS, Finding
 from airflow_flinkcompat.compat.rule import Example, Rule, RuleScope, windowed
 from airflow_flinkcompat.compat.rule_builders.table_options import uses_of
+from airflow_flinkcompat.compat.rules import statements
 from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.compat.verdict import Remedy, measured, right, unknown
 from airflow_flinkcompat.connectors.facts import TableUse
@@ -256,6 +262,8 @@ class RestoreVerdict:
         planner predicts a refusal, the consequence of the finding is removed.
         """
         prediction = self.prediction
+        if prediction is not None and finding.rule == UPGRADE:
+            return self._upgraded(finding, rule, prediction)
         if rule is not DIFFERS and prediction is not None and prediction.refusal is not None:
             return replace(finding, consequence=None)
         if self._is_refuted(finding):
@@ -263,8 +271,6 @@ class RestoreVerdict:
             return replace(finding, outcome=Outcome.COMPATIBLE, reason=None, consequence=None, message=message)
         versions = {self.change.old.version, self.change.new.version}
         proven = self._is_right if prediction is None else self.is_proven
-        if prediction is not None and finding.rule == UPGRADE:
-            return self._upgraded(finding, rule, prediction)
         verdict = EQUAL.flink
         if not (self._may_overrule(finding) and proven and versions <= set(verdict.versions)):
             return finding
@@ -277,10 +283,13 @@ class RestoreVerdict:
 
     def _upgraded(self, finding: Finding, rule: Rule, prediction: Prediction) -> Finding:
         """The finding on an upgrade together with a change, by the planners of both versions."""
-        if not self.is_proven:
-            return replace(finding, message=f"the planners of both versions plan different jobs: {UPGRADE_FIRST}")
         connectors = connector_effects(self.change, self.compared.plans[1])
-        upgraded = judged_by_planners(self.change, prediction, (), connectors)[0]
+        if refused := refused_by_connectors(self.change, connectors):
+            upgraded, rule = refused[0], statements.statement_refused
+        elif self.is_proven:
+            upgraded = judged_by_planners(self.change, prediction, (), connectors)[0]
+        else:
+            return replace(finding, message=f"the planners of both versions plan different jobs: {UPGRADE_FIRST}")
         return Finding.of(
             rule, upgraded.verdict, upgraded.message,
             before=finding.before, after=finding.after, claims=finding.claims,

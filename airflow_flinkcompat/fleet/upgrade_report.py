@@ -25,7 +25,7 @@ MEANINGS: Mapping[Way, str] = {
     Way.CONDITIONAL: "The new line reads the state if a condition holds that the script does not show.",
     Way.MIGRATED: "The new line does not read the savepoint; flinkcompat migrate writes one that it reads.",
     Way.RESTARTED: "The job runs on the new line, but starts without its state.",
-    Way.REFUSED: "The new line refuses the script, and no edit is known.",
+    Way.REFUSED: "The new line refuses the script, or has no release of a connector.",
     Way.UNDECIDED: "The planners do not decide; the reason names the missing part.",
     Way.UNREADABLE: "The script cannot be read.",
 }

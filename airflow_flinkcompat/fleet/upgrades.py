@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+from airflow_flinkcompat.compat.report import REFUSALS
 from airflow_flinkcompat.compat.reports.sections import format_inline
 from airflow_flinkcompat.exec_graph.migration import MigrationExtent
 from airflow_flinkcompat.fleet.audit.document import what
@@ -144,8 +145,9 @@ def _way(row: AuditRow, edited: EditedJob | None) -> tuple[Way, str]:
             return Way.EDITED, changes
         case AuditResult.COMPATIBLE:
             return Way.UNTOUCHED, ""
-    if edited is not None and edited.refusal is not None:
-        return Way.REFUSED, cause
+    refused = next((what(each) for each in row.causes if each.reason in REFUSALS), "")
+    if refused or (edited is not None and edited.refusal is not None):
+        return Way.REFUSED, refused or cause
     if row.kept is not MigrationExtent.NONE:
         part = "" if row.kept is MigrationExtent.WHOLE else "a part of "
         return Way.MIGRATED, f"flinkcompat migrate keeps {part}the state: {cause}"

@@ -261,11 +261,12 @@ class FlinkUpgradeAuditOperator(BaseOperator, SkipMixin):
             return MoveDecision(name, HELD, f"{runs}, not Flink {self.upgrade.old}")
         row, changed = self._judged(deployment, head, project)
         words = "; ".join(each.message for each in row.causes) or str(row.result)
+        unknown = any(each.effect == "unknown" for each in row.operators)
         if str(row.result) == "compatible":
             risk = Risk.LOW if changed else Risk.NONE
         elif row.gate == "compatible":
             risk, words = Risk.HIGH, f"{row.result}, but all findings are waived: {words}"
-        elif str(row.kept) == "whole" and deployment.migrate is not None:
+        elif str(row.kept) == "whole" and deployment.migrate is not None and not unknown:
             risk, words = Risk.HIGH, f"{row.result}, but moves with migrated state: {words}"
         elif name in asked:
             risk, words = Risk.HIGH, f"{row.result}, but moves at the request of this run: {words}"

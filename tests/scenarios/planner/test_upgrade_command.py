@@ -25,13 +25,15 @@ KEYED = (
     "CREATE TABLE totals (k STRING, x BIGINT, PRIMARY KEY (x) NOT ENFORCED) WITH ('connector' = 'upsert-kafka', {});\n"
 )
 KAFKA = "'topic' = 't', 'properties.bootstrap.servers' = 'k:9092', 'key.format' = 'json', 'value.format' = 'json'"
+FAKER = "CREATE TABLE orders (k STRING, v BIGINT) WITH ('connector' = 'faker', 'fields.k.expression' = 'a');\n"
+DEVIATION = TOTALS + "INSERT INTO totals SELECT k, CAST(STDDEV_POP(v) AS BIGINT) FROM orders GROUP BY k;\n"
 SCRIPTS = {
     "untouched.sql": PLAIN + TOTALS + "INSERT INTO totals SELECT k, SUM(v) FROM orders GROUP BY k;\n",
     "reserved.sql": ORDERS + TOTALS + "INSERT INTO totals SELECT k, COUNT(bitmap) FROM orders GROUP BY k;\n",
     "conflict.sql": PLAIN + KEYED.format(KAFKA) + "INSERT INTO totals SELECT k, SUM(v) FROM orders GROUP BY k;\n",
-    "deviation.sql": PLAIN
-    + TOTALS
-    + "INSERT INTO totals SELECT k, CAST(STDDEV_POP(v) AS BIGINT) FROM orders GROUP BY k;\n",
+    "deviation.sql": PLAIN + DEVIATION,
+    "faker.sql": FAKER + TOTALS + "INSERT INTO totals SELECT k, SUM(v) FROM orders GROUP BY k;\n",
+    "faker-deviation.sql": FAKER + DEVIATION,
     "broken.sql": PLAIN + "INSERT INTO totals SELECT k, FROM orders;\n",
 }
 

@@ -10,7 +10,7 @@ import pytest
 from airflow_flinkcompat.compat import Outcome, Report, Side
 from airflow_flinkcompat.compat.checker import check_planned
 from airflow_flinkcompat.connectors.flink_options import DATA, setting
-from airflow_flinkcompat.exec_graph.model import RestoreEffect
+from airflow_flinkcompat.exec_graph.model import Restore, RestoreEffect
 from airflow_flinkcompat.exec_graph.prediction import ConditionKind, Prediction
 from tests.unit.compat.test_check_planned import ALIKE, QUERY, TABLE, ended, plans, told
 
@@ -60,6 +60,25 @@ def test_a_connector_without_a_release_for_the_new_version_is_refused() -> None:
     assert report.outcome is Outcome.INCOMPATIBLE
     assert report.is_refused
     assert "no release of the connector faker runs on Flink 2.3" in told(report)
+
+
+def test_a_connector_without_a_release_is_refused_next_to_any_other_effect() -> None:
+    script = TABLE.replace("'connector' = 'kafka'", "'connector' = 'faker'") + QUERY
+    lost = ended(RestoreEffect.REFUSED_AT_SUBMIT, "no operator with the id of GroupAggregate")
+    for said in (
+        replace(ALIKE, restore=lost, operators=lost.states),
+        replace(ALIKE, restore=Restore((replace(lost.states[0], operator="script"),))),
+    ):
+        report = upgraded(script, said)
+        assert report.is_refused
+        assert (report.outcome, report.migration) == (Outcome.INCOMPATIBLE, None)
+        assert "no release of the connector faker runs on Flink 2.3" in told(report)
+    for said in (ALIKE, replace(ALIKE, restore=lost, operators=lost.states)):
+        old = Side(script, engine="flink", engine_version="1.20")
+        new = Side(script.replace("SUM(amount)", "SUM(amount) + 1"), engine="flink", engine_version="2.3")
+        report = check_planned(old, new, said, plans(equal=said is ALIKE))
+        assert report.is_refused
+        assert report.migration is None
 
 
 def test_a_batch_job_stores_nothing_and_has_no_plan() -> None:

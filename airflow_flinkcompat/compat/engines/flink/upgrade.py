@@ -169,6 +169,17 @@ def ignored_settings(side: Side, old: str, new: str) -> tuple[str, ...]:
     )
 
 
+def refused_by_connectors(change: Change, connectors: Iterable[ConnectorEffect]) -> tuple[Judged, ...]:
+    """Judge the connectors that have no release for the new line, with or without state."""
+    listed = expected("the connector's list of releases")
+    absent = dict.fromkeys(each.message for each in connectors if each.effect is RestoreEffect.REFUSED_AT_SUBMIT)
+    return tuple(Judged(f"{_lines(change)}: {each}", listed, refused=True) for each in absent)
+
+
+def _lines(change: Change) -> str:
+    return f"Flink {change.versions[0]} to {change.versions[1]}"
+
+
 def judged_by_planners(
     change: Change,
     prediction: Prediction,
@@ -179,14 +190,13 @@ def judged_by_planners(
 
     ``compiled`` are the effects by the compiled plans.
     """
-    lines = f"Flink {change.versions[0]} to {change.versions[1]}"
-    absent = [each.message for each in connectors if each.effect is RestoreEffect.REFUSED_AT_SUBMIT]
+    lines = _lines(change)
+    refused = refused_by_connectors(change, connectors)
     lost = prediction.restore.having(RestoreEffect.DROPPED)
-    if absent or lost:
-        listed = expected("the connector's list of releases")
+    if refused or lost:
         dropped = expected(_PLANNED, Consequence.SILENTLY_WRONG)
         return (
-            *(Judged(f"{lines}: {each}", listed, refused=True) for each in dict.fromkeys(absent)),
+            *refused,
             *(Judged(f"{lines}: {each.message}; {_BEGINS_EMPTY}", dropped) for each in lost),
         )
     doubts = [each.message or each.operator for each in (*prediction.restore.differences, *compiled)]

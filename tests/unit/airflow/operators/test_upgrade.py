@@ -20,6 +20,7 @@ from airflow_flinkcompat.airflow.operators import DeploymentsError, upgrade, upg
 from airflow_flinkcompat.airflow.triggers import health
 from airflow_flinkcompat.compat import Report, Side, check
 from airflow_flinkcompat.compat.gate import ChangeIdentity, finding_digest, is_waivable
+from airflow_flinkcompat.compat.report import RestoredOperator
 from airflow_flinkcompat.deploy import Ledger
 from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry, JobStart, JobVersion, RejectedEntry
 from airflow_flinkcompat.deploy.target import JobHistory, Snapshot, SnapshotStats, VertexState
@@ -270,15 +271,21 @@ def test_the_audit_honours_waivers_like_the_check_of_the_job(fleet: Fleet) -> No
 
 
 @pytest.mark.parametrize(
-    ("migrate", "kept", "decision"),
-    [("migrate = true", "whole", "moves"), ("migrate = true", "partial", "held"), ("", "whole", "held")],
+    ("migrate", "kept", "connector", "decision"),
+    [
+        ("migrate = true", "whole", "right", "moves"),
+        ("migrate = true", "whole", "unknown", "held"),
+        ("migrate = true", "partial", "right", "held"),
+        ("", "whole", "right", "held"),
+    ],
 )
 def test_a_job_moves_if_a_migration_keeps_all_of_its_state(
-    fleet: Fleet, monkeypatch: pytest.MonkeyPatch, migrate: str, kept: str, decision: str
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch, migrate: str, kept: str, connector: str, decision: str
 ) -> None:
     fleet.deployed("orders")
     cause = Cause("plan-differs", "the stored state of GroupAggregate has a different layout")
-    row = AuditRow("orders", AuditResult.INCOMPATIBLE, (cause,), kept=MigrationExtent(kept))
+    operators = (RestoredOperator("orders (read, of-our-own)", connector),)
+    row = AuditRow("orders", AuditResult.INCOMPATIBLE, (cause,), operators=operators, kept=MigrationExtent(kept))
     monkeypatch.setattr(upgrade.FlinkUpgradeAuditOperator, "_judged", lambda *_: (row, False))
     dag = fleet.dag(**{'script = "orders.sql"': f'script = "orders.sql"\n{migrate}'})
     fleet.run.execute(dag.get_task("audit"))
