@@ -27,7 +27,7 @@ MEANINGS: Mapping[Way, str] = {
     Way.RESTARTED: "The job runs on the new line, but starts without its state.",
     Way.REFUSED: "The new line refuses the script, or has no release of a connector.",
     Way.UNDECIDED: "The planners do not decide; the reason names the missing part.",
-    Way.UNREADABLE: "The script cannot be read.",
+    Way.UNREADABLE: "The old line refuses the script, or a file cannot be read.",
 }
 """The meaning of each way for the reader of a report."""
 _COLORS: Mapping[Way, str] = {
@@ -117,8 +117,7 @@ def _cell(text: str) -> str:
 
 
 def _why(job: JobUpgrade) -> list[str]:
-    edits = list(_edits(job))
-    return edits if job.way is Way.EDITED else [each for each in (job.reason, *edits) if each]
+    return [each for each in (job.reason, *_edits(job)) if each]
 
 
 def render_html(fleet: UpgradeSummary) -> str:

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from airflow_flinkcompat.compat.report import REFUSALS
+from airflow_flinkcompat.compat.report import REFUSALS, RestoredOperator
 from airflow_flinkcompat.compat.reports.sections import format_inline
+from airflow_flinkcompat.compat.restore_verdict import UPGRADE
 from airflow_flinkcompat.exec_graph.migration import MigrationExtent
 from airflow_flinkcompat.fleet.audit.document import what
 from airflow_flinkcompat.fleet.audit.judging import audit_pair
@@ -46,7 +47,8 @@ class JobUpgrade:
     Attributes:
         row: The verdict on the edited script, which starts on the new line from the savepoint of the old line.
         way: How the job moves.
-        reason: One line that explains the way, with masked secrets; "" if the job moves untouched.
+        reason: One line that explains the way, with masked secrets. For a job that keeps its state, the line contains
+            the connectors whose jars the upgrade replaces, and the assumptions of the verdict.
         edited: The script with its edits; None if the script was not planned.
     """
 
@@ -58,16 +60,30 @@ class JobUpgrade:
     @property
     def state(self) -> str:
         """One line on the stored state: the operators that the new line reads, and each that it does not read."""
-        operators = self.row.operators
+        operators = [*_without_replacements(self.row.operators)]
         if not operators:
             return "not compared" if self.way in (Way.REFUSED, Way.UNDECIDED) else ""
         others = [each for each in operators if not each.is_right]
         read = len(operators) - len(others) if others else "all"
         counts = f"{len(operators)} operators and connectors: {read} read"
-        lost = [f"{each.operator}: {each.reason or each.effect}" for each in others]
-        serializers = sorted({name for each in operators for name in each.serializers})
+        lost = [
+            each.reason if each.reason.startswith(each.operator) else f"{each.operator}: {each.reason or each.effect}"
+            for each in others
+        ]
+        serializers = sorted({name for each in self.row.operators for name in each.serializers})
         stored = [f"serializers {', '.join(serializers)}"] if serializers else []
         return format_inline("; ".join([counts, *lost, *stored]))
+
+
+def _without_replacements(operators: Iterable[RestoredOperator]) -> Iterator[RestoredOperator]:
+    """The operators, without a new operator that replaces a refused operator of the same name."""
+    operators = [*operators]
+    replaced = Counter(each.operator for each in operators if each.effect == "refused at submit")
+    for each in operators:
+        if each.effect == "begins empty" and replaced[each.operator]:
+            replaced[each.operator] -= 1
+        else:
+            yield each
 
 
 @dataclass
@@ -132,8 +148,6 @@ def _edited(pair: AuditPair) -> tuple[EditedJob | None, str]:
 
 def _way(row: AuditRow, edited: EditedJob | None) -> tuple[Way, str]:
     cause = what(row.causes[0]) if row.causes else ""
-    edits = () if edited is None else edited.edits
-    changes = "; ".join(dict.fromkeys(each.reason for each in edits))
     match row.result:
         case AuditResult.UNREADABLE:
             return Way.UNREADABLE, cause
@@ -141,10 +155,9 @@ def _way(row: AuditRow, edited: EditedJob | None) -> tuple[Way, str]:
             return Way.CONDITIONAL, cause
         case AuditResult.UNKNOWN:
             return Way.UNDECIDED, cause
-        case AuditResult.COMPATIBLE if edits:
-            return Way.EDITED, changes
         case AuditResult.COMPATIBLE:
-            return Way.UNTOUCHED, ""
+            planned = "; ".join(each.message for each in row.causes if each.reason == UPGRADE)
+            return Way.EDITED if edited is not None and edited.edits else Way.UNTOUCHED, planned
     refused = next((what(each) for each in row.causes if each.reason in REFUSALS), "")
     if refused or (edited is not None and edited.refusal is not None):
         return Way.REFUSED, refused or cause

@@ -118,15 +118,15 @@ def judge(
         if mode == "always":
             raise
         return replace(read(), ground=error.ground, doubt=error.doubt)
+    refusal = planned.old.refusal
+    if refusal is not None and refusal.conclusive and new.upgrades(old):
+        raise InputError(_not_deployed(old, refusal, planned.old.flink))
     if not planned.prediction.refuses_script:
         _require_planned(new, planned.new)
-    refusal = planned.old.refusal
     scripts = (planned.old, planned.new)
     if not planned.prediction.unproven and not any(each.jobs or each.refusal for each in scripts):
         raise NoJob(f"{new.source}: contains no INSERT and no SELECT")
     if refusal is not None and refusal.conclusive:
-        if new.upgrades(old):
-            raise InputError(_not_deployed(old, refusal, planned.old.flink))
         return _of_another_version(read(), refusal, planned.old.flink, planned.new.flink)
     report = check_planned(
         old, new, planned.prediction, planned.plans,

@@ -100,7 +100,7 @@ def test_an_unchanged_script_that_the_old_version_refuses_has_no_job(
     monkeypatch: pytest.MonkeyPatch, new: PlannerRefusal | None
 ) -> None:
     answering(monkeypatch, PlannedScript("1.20.3", refusal=REFUSED), PlannedScript("2.3.0", refusal=new))
-    with pytest.raises(InputError, match=r"a\.sql:3:4: Flink (2\.3\.0|1\.20\.3) refuses it"):
+    with pytest.raises(InputError, match=r"a\.sql:3:4: Flink 1\.20\.3 refuses it"):
         judge(*upgrade())
 
 
