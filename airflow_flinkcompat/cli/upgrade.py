@@ -100,10 +100,11 @@ def upgrade_command(
     with command_errors("upgrade", "deploy"):
         jobs = read_jobs(asked)
     fleet = UpgradeSummary(jobs.words, (old_version or "", new_version))
+    written: dict[Path, str] = {}
     with output_files(style, outputs, FORMAT_NAMES) as files:
         for job in upgrades(jobs):
             if folder is not None and job.edited is not None and job.edited.edits:
-                _write(folder, job, asked.root)
+                _write(folder, job, asked.root, written)
             fleet.add(job)
         fleet.notes += jobs.notes
         if not fleet.jobs:
@@ -113,7 +114,7 @@ def upgrade_command(
     sys.exit(fleet.exit_code)
 
 
-def _write(folder: Path, job: JobUpgrade, root: Path) -> None:
+def _write(folder: Path, job: JobUpgrade, root: Path, written: dict[Path, str]) -> None:
     """Write an edited script under its path in the project, inside of the folder."""
     assert job.edited is not None
     name = PurePosixPath(job.edited.job.source)
@@ -122,5 +123,11 @@ def _write(folder: Path, job: JobUpgrade, root: Path) -> None:
     path = folder / (name if name.suffix else name.with_suffix(".sql"))
     if path.resolve() == (root / name).resolve():
         raise InputError(f"--write {folder}: would replace the original script {name}: name another folder")
+    script = job.edited.job.script
+    if written.setdefault(path, script) != script:
+        raise InputError(
+            f"--write {folder}: {path} would contain two different scripts: upgrade them in separate runs, each with a "
+            "folder of its own"
+        )
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(job.edited.job.script, encoding="utf-8")
+    path.write_text(script, encoding="utf-8")
