@@ -30,6 +30,7 @@ from airflow_flinkcompat.project.revisions import repository_of
 if TYPE_CHECKING:
     from airflow_flinkcompat.fleet.audit.changed_tables import ReplacementTable
     from airflow_flinkcompat.fleet.audit.values import AuditPair, AuditRow
+    from airflow_flinkcompat.project.upgrade import FleetUpgrade
 
 FORMAT_NAMES = ("text", "markdown", "json", "html")
 
@@ -61,7 +62,7 @@ FORMAT_NAMES = ("text", "markdown", "json", "html")
     "planner",
     "jars",
     where="in all jobs",
-    engine_version="The future engine version, for instance 2.3.",
+    engine_version="The future engine version, for instance 2.3 (default: that of [upgrade] in the project file).",
     old_engine_version="The engine version that runs the jobs now (default: the version in the ledger or the project "
     "file).",
 )
@@ -127,6 +128,8 @@ def audit_command(
         for option, version in zip(("--engine-version", "--old-engine-version"), versions, strict=True):
             JobSpec("", engine=engine, engine_version=version, source=option)
     project = with_catalogs(project_for(given.config, paths[0] if paths else Path()))
+    if project is not None and project.upgrade is not None and not (revisions or changed or versions[0]):
+        given = _planned(given, project.upgrade)
     asked = AskedJobs(
         paths,
         revisions,
@@ -155,6 +158,14 @@ def audit_command(
         for each in writers:
             each.end(summary)
     sys.exit(summary.exit_code)
+
+
+def _planned(given: Given, upgrade: FleetUpgrade) -> Given:
+    """The options with the engine and the versions of ``[upgrade]``, unless another engine is passed."""
+    if given.options.engine not in (None, "flink"):
+        return given
+    options = replace(given.options, engine="flink", engine_version=upgrade.new)
+    return replace(given, options=options, old_engine_version=given.old_engine_version or upgrade.old)
 
 
 def _require_question(asked: AskedJobs, tables: tuple[ReplacementTable, ...]) -> None:

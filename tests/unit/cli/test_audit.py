@@ -107,6 +107,23 @@ class TestFiles:
         (same,) = document(run("audit", "--engine", "flink", "--engine-version", "2.3", "--format", "json"))["rows"]
         assert (same["name"], same["engines"]) == ("orders", row["engines"])
 
+    def test_the_upgrade_of_the_project_file(self, run: Run) -> None:
+        save(orders=V1)
+        Path("flinkcompat.toml").write_text(
+            '[upgrade]\nfrom = "1.20"\nto = "2.3"\nflink_conn_id = "flink_23"\nwave = ["*"]\n'
+            '[deployments.orders]\nscript = "orders.sql"\n',
+            encoding="utf-8",
+        )
+        for place in ((), ("orders.sql",)):
+            found = run("audit", *place, "--format", "json")
+            assert document(found)["question"] == "open-source Flink 1.20 to 2.3"
+            (row,) = document(found)["rows"]
+            assert row["engines"][0]["old_version"] == "1.20"
+        assert "nothing would change" in run("audit", "--engine", "vvr").err
+        Path("changed.sql").write_text(TABLES, encoding="utf-8")
+        found = run("audit", "--change-table", "changed.sql", "--format", "json")
+        assert document(found)["question"] == "changed orders, totals"
+
     def test_a_catalog_is_read_once_and_one_that_is_gone_ends_nothing(
         self, run: Run, monkeypatch: pytest.MonkeyPatch
     ) -> None:
