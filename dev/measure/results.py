@@ -63,8 +63,23 @@ EXPECTED_CONSEQUENCE = {
     REFUSED_AT_RESTORE: Consequence.REFUSED_AT_RESTORE,
     WRONG: Consequence.SILENTLY_WRONG,
 }
+_CONSEQUENCES = {**EXPECTED_CONSEQUENCE, NOT_PLANNED: Consequence.REFUSED_AT_SUBMIT}
+AGREEMENTS = ("agree", "agree, with another consequence", "no verdict", "too strict", "FALSE COMPATIBLE")
+"""Possible results of :func:`agreement`."""
 Entry = Mapping[str, Any]
 """One pair of a results file."""
+
+
+def agreement(verdict: str, consequence: str, outcome: str) -> str:
+    """Agreement of a verdict and its consequence with the outcome of a restore, in a few words."""
+    match verdict:
+        case Outcome.COMPATIBLE:
+            return "agree" if outcome == RIGHT else "FALSE COMPATIBLE"
+        case Outcome.INCOMPATIBLE if outcome == RIGHT:
+            return "too strict"
+        case Outcome.INCOMPATIBLE:
+            return "agree" if consequence == _CONSEQUENCES.get(outcome) else "agree, with another consequence"
+    return "no verdict"
 
 
 @dataclass(frozen=True)

@@ -54,9 +54,6 @@ _NOT_WRITTEN = "not written"
 """Outcome of a migration that the plans promise, if no savepoint was written."""
 _READ = ("right", "unknown")
 """Effects of an upgrade on an operator that neither refuse nor lose its state."""
-_CONSEQUENCES = {key: value.value for key, value in results.EXPECTED_CONSEQUENCE.items()} | {
-    results.NOT_PLANNED: results.EXPECTED_CONSEQUENCE[results.REFUSED_AT_SUBMIT].value
-}
 
 
 @dataclass(frozen=True)
@@ -75,16 +72,8 @@ class Upgraded:
     @property
     def agreement(self) -> str:
         """Agreement of verdict and restore in a few words."""
-        right = self.restored.outcome in (results.RIGHT, UNCOMPARED)
-        match self.verdict:
-            case AuditResult.COMPATIBLE:
-                return "agree" if right else "FALSE COMPATIBLE"
-            case AuditResult.INCOMPATIBLE if right:
-                return "too strict"
-            case AuditResult.INCOMPATIBLE:
-                same = self.consequence == _CONSEQUENCES.get(self.restored.outcome)
-                return "agree" if same else "agree, with another consequence"
-        return "no verdict"
+        outcome = results.RIGHT if self.restored.outcome == UNCOMPARED else self.restored.outcome
+        return results.agreement(self.verdict, self.consequence, outcome)
 
 
 def jobs(folder: Path, line: str) -> Iterator[tuple[Restored, PublicJob, str]]:

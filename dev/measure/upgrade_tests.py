@@ -61,8 +61,10 @@ _FAILURES = (
     ("StateMigrationException", results.REFUSED_AT_RESTORE),
     ("must not be incompatible", results.REFUSED_AT_RESTORE),
 )
-_VERDICTS = (AuditResult.COMPATIBLE.value, AuditResult.INCOMPATIBLE.value, AuditResult.UNKNOWN.value)
-_AGREEMENTS = ("agree", "no verdict", "too strict", "FALSE COMPATIBLE")
+_VERDICTS = (
+    *(AuditResult.COMPATIBLE.value, AuditResult.CONDITIONAL.value),
+    *(AuditResult.INCOMPATIBLE.value, AuditResult.UNKNOWN.value),
+)
 NOT_RUN = "not run"
 
 
@@ -76,7 +78,7 @@ class Ran:
         program: The name of the program.
         outcome: The result of the restore, of :mod:`dev.measure.results`.
         message: The message of Flink, or the rows.
-        verdict: The verdict on the SQL and its first cause; "" without one.
+        verdict: The verdict on the SQL; "" without one. Its first cause follows, and the consequence of that cause.
     """
 
     line: str
@@ -86,17 +88,12 @@ class Ran:
     message: str = ""
     verdict: str = ""
     cause: str = ""
+    consequence: str = ""
 
     @property
     def agreement(self) -> str:
         """Agreement of verdict and restore in a few words."""
-        right = self.outcome == results.RIGHT
-        match self.verdict:
-            case AuditResult.COMPATIBLE:
-                return "agree" if right else "FALSE COMPATIBLE"
-            case AuditResult.INCOMPATIBLE:
-                return "too strict" if right else "agree"
-        return "no verdict"
+        return results.agreement(self.verdict, self.consequence, self.outcome)
 
 
 class LineTests:
@@ -194,7 +191,8 @@ def judged(ran: Ran, script: str, lines: tuple[str, str]) -> Ran:
     text = with_connectors(script)
     old, new = (JobSpec(text, results.SETTINGS, engine="flink", engine_version=line) for line in lines)
     row = audit_pair(AuditPair(ran.program, old, new, planner="always"))
-    return replace(ran, verdict=row.result.value, cause=row.causes[0].message if row.causes else "")
+    message, consequence = (row.causes[0].message, row.causes[0].consequence) if row.causes else ("", "")
+    return replace(ran, verdict=row.result.value, cause=message, consequence=consequence)
 
 
 def with_connectors(script: str) -> str:
@@ -230,7 +228,7 @@ def tables(plans: Sequence[Ran], scripts: Sequence[Ran], new: str) -> Iterator[s
     yield f"## SQL of the tests, planned on each line and again on {new}"
     yield ""
     yield from corpus.table(
-        ("from", "restored", *_AGREEMENTS), ((line, len(rows), *_agreements(rows)) for line, rows in lines[1])
+        ("from", "restored", *results.AGREEMENTS), ((line, len(rows), *_agreements(rows)) for line, rows in lines[1])
     )
     yield ""
     yield from (
@@ -284,7 +282,7 @@ def _counts(rows: Sequence[Ran]) -> tuple[int, ...]:
 
 def _agreements(rows: Sequence[Ran]) -> tuple[int, ...]:
     counts = Counter(each.agreement for each in rows)
-    return tuple(counts[each] for each in _AGREEMENTS)
+    return tuple(counts[each] for each in results.AGREEMENTS)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -61,18 +61,22 @@ def test_results_of_the_runs_have_the_names_of_outcomes(result: str, message: st
 
 
 @pytest.mark.parametrize(
-    ("verdict", "outcome", "agreement"),
+    ("verdict", "consequence", "outcome", "agreement"),
     [
-        ("compatible", results.RIGHT, "agree"),
-        ("compatible", results.WRONG, "FALSE COMPATIBLE"),
-        ("compatible", results.NOT_PLANNED, "FALSE COMPATIBLE"),
-        ("incompatible", results.WRONG, "agree"),
-        ("incompatible", results.RIGHT, "too strict"),
-        ("unknown", results.WRONG, "no verdict"),
+        ("compatible", "", results.RIGHT, "agree"),
+        ("compatible", "", results.WRONG, "FALSE COMPATIBLE"),
+        ("compatible", "", results.NOT_PLANNED, "FALSE COMPATIBLE"),
+        ("incompatible", "silently wrong rows", results.WRONG, "agree"),
+        ("incompatible", "refused at submit", results.NOT_PLANNED, "agree"),
+        ("incompatible", "refused at submit", results.WRONG, "agree, with another consequence"),
+        ("incompatible", "refused at restore", results.FAILED_LATER, "agree, with another consequence"),
+        ("incompatible", "silently wrong rows", results.RIGHT, "too strict"),
+        ("conditional", "", results.RIGHT, "no verdict"),
+        ("unknown", "", results.WRONG, "no verdict"),
     ],
 )
-def test_a_verdict_agrees_with_the_restore(verdict: str, outcome: str, agreement: str) -> None:
-    assert replace(RAN, verdict=verdict, outcome=outcome).agreement == agreement
+def test_a_verdict_agrees_with_the_restore(verdict: str, consequence: str, outcome: str, agreement: str) -> None:
+    assert replace(RAN, verdict=verdict, consequence=consequence, outcome=outcome).agreement == agreement
 
 
 def test_results_are_counted_by_line_and_by_exec_node() -> None:
@@ -80,11 +84,11 @@ def test_results_are_counted_by_line_and_by_exec_node() -> None:
         replace(RAN, verdict=""),
         replace(RAN, verdict="", outcome=results.WRONG, message="E: ? <- F: '/a/b' is wrong"),
     ]
-    scripts = [RAN, replace(RAN, node="join_1", program="j", verdict="unknown", cause="why")]
+    scripts = [RAN, replace(RAN, node="join_1", program="j", verdict="conditional", cause="why")]
     found = "\n".join(tables(plans, scripts, "2.3"))
     assert "| 1.20 | 1 | 0 | 1 | 0 |" in found
     assert "* 1.20 rank_1 rank-simple: restored_WRONG, F: … is wrong" in found
-    assert "| 1.20 | 2 | 1 | 1 | 0 | 0 |" in found
-    assert "* 1.20 join_1 j: unknown, why; restored_right" in found
-    assert "| rank_1 | 2 | 1 | 1 | 1 | 1 | 0 | 0 |" in found
-    assert "| join_1 | 0 | 0 | 1 | 1 | 0 | 0 | 1 |" in found
+    assert "| 1.20 | 2 | 1 | 0 | 1 | 0 | 0 |" in found
+    assert "* 1.20 join_1 j: conditional, why; restored_right" in found
+    assert "| rank_1 | 2 | 1 | 1 | 1 | 1 | 0 | 0 | 0 |" in found
+    assert "| join_1 | 0 | 0 | 1 | 1 | 0 | 1 | 0 | 0 |" in found
