@@ -19,12 +19,14 @@ class JobHealth:
         since: Time since which the job is healthy, in seconds since the epoch.
         words: Reason why ``since`` is later than the start of the job; "" without a reason.
         ended: True if the job does not run any more.
+        absent: Metrics that the running job does not report.
     """
 
     name: str
     since: float
     words: str = ""
     ended: bool = False
+    absent: tuple[str, ...] = ()
 
 
 def job_health(target: Target, name: str, head: HeadEntry, lag: Mapping[str, float], now: float) -> JobHealth:
@@ -55,15 +57,16 @@ def _observed(target: Target, name: str, head: HeadEntry, lag: Mapping[str, floa
         return JobHealth(name, now, f"job {job} is {state}{why}", ended=True)
     if not status.tasks_running:
         return JobHealth(name, now, f"job {job} is {status.state}, and not all of its tasks run")
-    if isinstance(target, JobMetrics):
-        for metric, most in lag.items():
-            value = target.highest_metric(job, metric)
-            if value is not None and value > most:
-                return JobHealth(name, now, f"{metric} is {value:,.0f}, above {most:,.0f}")
+    values = {metric: target.highest_metric(job, metric) for metric in lag} if isinstance(target, JobMetrics) else {}
+    absent = tuple(metric for metric, value in values.items() if value is None)
+    for metric, value in values.items():
+        if value is not None and value > (most := lag[metric]):
+            return JobHealth(name, now, f"{metric} is {value:,.0f}, above {most:,.0f}", absent=absent)
     failed = max(target.job_history(job).failures, default=began) if isinstance(target, JobHistories) else began
     if failed > began:
-        return JobHealth(name, failed, f"job {job} failed and restarted: {status.failure or 'the reason is unknown'}")
-    return JobHealth(name, began)
+        words = f"job {job} failed and restarted: {status.failure or 'the reason is unknown'}"
+        return JobHealth(name, failed, words, absent=absent)
+    return JobHealth(name, began, absent=absent)
 
 
 @dataclass(frozen=True)
@@ -83,6 +86,11 @@ class FleetHealth:
     def failed(self) -> tuple[JobHealth, ...]:
         """Jobs that ended, or that were unhealthy later than ``hold`` seconds after the last start."""
         return tuple(each for each in self.jobs if each.ended or each.since - self.began > self.hold)
+
+    @property
+    def unreported(self) -> list[str]:
+        """Metrics that no job reports, although every job runs."""
+        return sorted(set.intersection(*(set(each.absent) for each in self.jobs))) if self.jobs else []
 
     def left(self, now: float) -> float:
         """Seconds for which the jobs must still be healthy; at most 0 if the time is over."""

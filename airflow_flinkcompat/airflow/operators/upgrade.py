@@ -433,6 +433,8 @@ class FlinkUpgradeHealthOperator(BaseOperator):
         for one in health.jobs:
             if one.words:
                 self.log.warning("%s: %s", one.name, masked(one.words))
+        for metric in health.unreported:
+            self.log.warning("lag: no moved job reports the metric %s, so it limits no job: check its name", metric)
         if health.failed:
             words = "\n".join(f"  {one.name}: {masked(one.words)}" for one in health.failed)
             raise AirflowFailException(

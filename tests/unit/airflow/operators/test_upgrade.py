@@ -23,7 +23,7 @@ from airflow_flinkcompat.compat.gate import ChangeIdentity, finding_digest, is_w
 from airflow_flinkcompat.compat.report import RestoredOperator
 from airflow_flinkcompat.deploy import Ledger
 from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry, JobStart, JobVersion, RejectedEntry
-from airflow_flinkcompat.deploy.target import JobHistory, Snapshot, SnapshotStats, VertexState
+from airflow_flinkcompat.deploy.target import JobHistory, JobStatus, Snapshot, SnapshotStats, VertexState
 from airflow_flinkcompat.deploy.two_lines import TwoLines
 from airflow_flinkcompat.exec_graph.migration import MigrationExtent
 from airflow_flinkcompat.fleet.audit import judging
@@ -368,6 +368,25 @@ def test_a_wave_ends_when_its_jobs_were_healthy_for_a_while(fleet: Fleet, monkey
     assert not healthy(fleet, monkeypatch, 30)
     fleet.new.pending = 100
     assert healthy(fleet, monkeypatch, 75)
+
+
+@pytest.mark.parametrize(
+    ("harm", "warned"),
+    [
+        (lambda _fleet: None, True),
+        (lambda fleet: setattr(fleet.new, "pending", 0), False),
+        (lambda fleet: fleet.new.jobs.update({"orders-2.3.0": JobStatus("orders-2.3.0", "orders", "CREATED")}), False),
+    ],
+)
+def test_a_metric_that_no_running_job_reports_is_logged(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch, logs: list[Any], harm: Any, warned: bool
+) -> None:
+    fleet.deployed("orders", "2.3.0")
+    harm(fleet)
+    healthy(fleet, monkeypatch, 50)
+    found = [each["event"] % each.get("positional_args", ()) for each in logs]
+    warning = "lag: no moved job reports the metric pendingRecords, so it limits no job: check its name"
+    assert (warning in found) is warned
 
 
 @pytest.mark.parametrize(
