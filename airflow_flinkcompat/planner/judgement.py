@@ -176,7 +176,7 @@ def compile_plans(old: Side, new: Side, jars: Sequence[Path] = (), job: Deployed
         raise InputError(f"{old.source}: {fault}")
     after = before if old is new else _answer_to(lambda: _questions().plan(new, installation))
     for side, script in ((old, before), (new, after)):
-        _require_whole(side, script)
+        _require_whole(side, script, new.version)
     plans: Plans | None = _questions().compiled(old, new, _questions().PlannedChange(before, after, Prediction("")))
     if plans is None:
         raise InputError(f"{new.source}: Flink {after.flink} cannot compile a plan of it")
@@ -270,12 +270,12 @@ def _not_deployed(side: Side, refusal: PlannerRefusal, flink: str) -> str:
     )
 
 
-def _require_whole(side: Side, script: PlannedScript) -> None:
-    """Raise InputError if Flink refuses the script, or the jar of a connector or format is missing."""
+def _require_whole(side: Side, script: PlannedScript, line: str) -> None:
+    """Raise InputError if Flink refuses the script, or if a jar of a connector or format is missing."""
     from airflow_flinkcompat.connectors.artifacts import artifacts
 
     for table, absent in script.stand_ins.items():
-        named = artifacts(absent, side.version)
+        named = artifacts(absent, line)
         jar = f"{' and '.join(named)} (Maven coordinates)" if named else "the jar that contains its connector or format"
         raise InputError(f"{side.source}: table {table} needs {jar}: name its file with --jar FILE")
     if (refusal := script.refusal) is not None:

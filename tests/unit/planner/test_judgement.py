@@ -110,3 +110,13 @@ def test_other_operators_name_the_options_of_one_script_or_of_the_old_one(monkey
     for script, options in ((old, r"\(--set, --engine-version\)"), (new, r"\(--old-set, --old-engine-version\)")):
         with pytest.raises(InputError, match=f"differ from the operators of the job.*: pass them {options}"):
             compile_plans(old, script)
+
+
+def test_a_missing_jar_of_an_upgrade_is_named_for_the_new_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    planned = PlannedScript("1.20.3", stand_ins={"orders": "kafka"})
+    monkeypatch.setattr(questions, "plan_of_job", lambda *_: planned)
+    monkeypatch.setattr(questions, "plan", lambda *_: planned)
+    with pytest.raises(
+        InputError, match=r"table orders needs org\.apache\.flink:flink-sql-connector-kafka:5\.0\.0-2\.2 \(Maven"
+    ):
+        compile_plans(*upgrade())
