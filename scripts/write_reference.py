@@ -28,6 +28,8 @@ from airflow_flinkcompat.project.job_options import KEYS, JobOption
 PAGES = Path(__file__).resolve().parents[1] / "docs" / "reference"
 UPGRADED_PARTS = PAGES.parents[1] / "dev" / "measure" / "results" / "upgrades" / "stored-parts-2026-11-29.json"
 """The stored parts of each job that was restored on a different version of Flink."""
+PUBLIC_JOBS = PAGES.parents[1] / "dev" / "benchmarks" / "results" / "upgrade-restores-2026-11-30.md"
+"""The stateful operators of each public job that was restored on a different version of Flink."""
 _PACKAGE = "airflow_flinkcompat"
 _MARKED = re.compile(r"(<!-- ([\w.]+)( members)? -->\n).*?(<!-- end -->)", re.DOTALL)
 _LITERAL = re.compile(r"``([^`]+)``|:\w+:`~?(?:[\w.]+\.)?(\w+)`")
@@ -138,6 +140,13 @@ _EFFECTS = {
     "refused_at_restore": "refused at restore",
     "restored_WRONG": "wrong rows",
 }
+_OUTCOMES = {
+    "right": RIGHT,
+    "refused at submit": "refused_at_submit",
+    "refused at restore": "refused_at_restore",
+    "wrong": "restored_WRONG",
+}
+"""Results of public jobs; a script that only the new version refuses has none."""
 
 
 def _upgrades() -> Iterator[str]:
@@ -155,6 +164,29 @@ def _upgrades() -> Iterator[str]:
         yield ""
         yield from _table((heading.lower(), *runs), (row for row in cells if any(row[1:])))
         yield ""
+    jobs = _public_jobs()
+    rows = sorted(
+        {row for run in jobs.values() for each in run.values() for row in each["stored"]} - {"unresolved query"}
+    )
+    yield "## Operators of public jobs"
+    yield ""
+    yield from _table(
+        ("operators", *jobs), ((row, *(_restored(row, run, set()) for run in jobs.values())) for row in rows)
+    )
+
+
+def _public_jobs() -> Mapping[str, Mapping[str, Mapping[str, Any]]]:
+    """The restores of public jobs, in the form of the stored parts, without failures of several operators."""
+    text = re.sub(r"(\d+\.\d+)\.\d+", r"\1", PUBLIC_JOBS.read_text(encoding="utf-8"))
+    runs = {}
+    for pair, section in re.findall(r"^## From ([\d.]+ to [\d.]+)$(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL):
+        cells = [line.split(" | ") for line in section.splitlines() if re.match(r"\| [0-9a-f]{12} ", line)]
+        runs[pair] = {
+            f"{number}": {"outcome": _OUTCOMES.get(row[6], ""), "stored": row[2].split(", ")}
+            for number, row in enumerate(cells)
+            if row[6] == "right" or ", " not in row[2]
+        }
+    return runs
 
 
 def _right(run: Mapping[str, Any]) -> Set[str]:
