@@ -315,8 +315,8 @@ class Report:
     not asked. ``read_outcome`` is the outcome by the rules alone, if the planner's answer differs. ``doubt`` is the
     reason if Flink's planner was asked but gave no answer. ``environments`` is the number of environments in which a
     program was judged; this report is the worst of them. ``restored`` are the stateful operators and connectors of an
-    unchanged job on a new version, if Flink planned it on both versions. ``environments`` and ``restored`` are not part
-    of the JSON.
+    unchanged job on a new version, if Flink planned it on both versions. ``old_version`` is the version of the deployed
+    side; "" if it is unknown. ``environments``, ``restored`` and ``old_version`` are not part of the JSON.
     """
 
     outcome: Outcome
@@ -340,6 +340,7 @@ class Report:
     doubt: str = ""
     environments: int = field(default=1, compare=False, repr=False)
     restored: tuple[RestoredOperator, ...] = field(default=(), compare=False, repr=False)
+    old_version: str = field(default="", compare=False, repr=False)
 
     @property
     def is_planned(self) -> bool:

@@ -508,11 +508,13 @@ def _backfill(report: Report, known: ReportContext) -> Step:
 
 
 def _migrate(report: Report) -> Step:
+    versions = _version_options(report)
     return Step(
         "Do not resume. Keep the state: stop the job with a canonical savepoint, rewrite the savepoint with the same "
         f"--set and --catalog as this check, and start {report.new_source} from the result.",
         (
             f"flinkcompat migrate apply {report.old_source} {report.new_source}{_restart_options(report)} \\",
+            *((f" {versions} --accept unseen \\",) if versions else ()),
             "  --savepoint '<its folder>' --to '<folder to write>'",
         ),
         "sh",
@@ -549,7 +551,7 @@ def _ask_what_is_kept(report: Report, known: ReportContext) -> Step:
     more = "; --restart-source restarts a moved source and keeps all other state" if anew else ""
     return Step(
         f"{words}{more}.",
-        (f"flinkcompat migrate plan {report.old_source} {report.new_source}{anew}",),
+        (f"flinkcompat migrate plan {report.old_source} {report.new_source}{_version_options(report)}{anew}",),
         "sh",
     )
 
@@ -564,6 +566,12 @@ def _moved_sources(report: Report) -> Iterator[str]:
 def _restart_options(report: Report) -> str:
     """Options of ``flinkcompat migrate`` that restart moved sources."""
     return "".join(f" --restart-source {table}" for table in dict.fromkeys(_moved_sources(report)))
+
+
+def _version_options(report: Report) -> str:
+    """Options of ``flinkcompat migrate`` with both versions; "" if they are equal or unknown."""
+    old, new = report.old_version, report.engine_version
+    return "" if old in ("", new) else f" --old-engine-version {old} --engine-version {new}"
 
 
 def _first_start(report: Report, _known: ReportContext) -> Step:

@@ -12,6 +12,7 @@ from airflow_flinkcompat.compat.migration_report import MigrationReport
 from airflow_flinkcompat.compat.reports.advice import possible_answers, steps
 from airflow_flinkcompat.compat.single_script import added_report
 from airflow_flinkcompat.exec_graph.migration import MigrationExtent
+from airflow_flinkcompat.model import Outcome
 from tests.support.airflow.operators.fakes import script
 
 OLD = Side(script(), engine="flink", source="deployed #4")
@@ -168,3 +169,14 @@ def test_a_moved_source_begins_anew_in_the_step_that_keeps_state(kept: Migration
         "With source-moved in check.accept, orders starts from the beginning and the rest of the state is kept."
         in in_airflow
     )
+
+
+def test_a_migration_to_another_version_names_both_versions_and_is_accepted_unseen() -> None:
+    report = several(OTHER_METRIC)
+    findings = tuple(replace(each, consequence=None) for each in report.findings)
+    report = replace(report, outcome=Outcome.INCOMPATIBLE, findings=findings)
+    asked, versions = replace(report, old_version="1.20"), " --old-engine-version 1.20 --engine-version 2.3"
+    assert "\n".join(steps(asked)[0].commands) == f"{steps(report)[0].commands[0]}{versions}"
+    kept = MigrationReport(MigrationExtent.WHOLE, ())
+    made, same = (steps(replace(each, migration=kept))[0].commands for each in (asked, report))
+    assert made == (same[0], f" {versions} --accept unseen \\", *same[1:])
