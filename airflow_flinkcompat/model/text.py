@@ -50,6 +50,11 @@ def sql_name(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
+def duckdb_name(name: str) -> str:
+    """A name in double quotes, which DuckDB accepts with any characters."""
+    return '"' + name.replace('"', '""') + '"'
+
+
 def sql_text(text: str) -> str:
     """A text as an SQL string literal."""
     return "'" + text.replace("'", "''") + "'"

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 import duckdb
 import pyarrow as pa
 
+from airflow_flinkcompat.model.text import duckdb_name
 from airflow_flinkcompat.savepoint.arrow_columns import MICROS, NANOSECONDS
 from airflow_flinkcompat.savepoint.binary_row import FieldForm, field_form, split_type
 from airflow_flinkcompat.state.columns import LAST_ACCESS, shown_type
@@ -104,7 +105,7 @@ def _differences(
         if other is None or _key_columns(other) != _key_columns(table):
             yield TableDifference(table.name, only_in="first")
         else:
-            sides = [f"(SELECT *, true AS in_savepoint FROM {side}.{_quoted(table.name)})" for side in _SIDES]
+            sides = [f"(SELECT *, true AS in_savepoint FROM {side}.{duckdb_name(table.name)})" for side in _SIDES]
             columns = _values(table), _values(other)
             yield _difference(connection, table.name, sides, table.identity, columns, shown)
             del second[table.name]
@@ -115,7 +116,7 @@ def _differences(
 def _of_sources(connection: duckdb.DuckDBPyConnection, shown: int) -> TableDifference:
     """The difference of the positions, without the ids of operators, which a migration may change."""
     keys = ("operator", "connector", "split", "partition")
-    names = ", ".join(map(_quoted, keys))
+    names = ", ".join(map(duckdb_name, keys))
     number = f"row_number() OVER (PARTITION BY {names} ORDER BY operator_id, position) AS {_NUMBER}"
     sides = [f"(SELECT *, {number}, true AS in_savepoint FROM {side}.{SOURCES.name})" for side in _SIDES]
     values = {field.name: str(field.type) for field in SOURCES.schema if field.name not in (*keys, "operator_id")}
@@ -135,31 +136,31 @@ def _difference(
     retyped = {name: (stored[name], new[name]) for name in stored if name in new and stored[name] != new[name]}
     values = [name for name in stored if name in new and name not in retyped]
     changed = [
-        f"(f.in_savepoint AND s.in_savepoint AND f.{_quoted(name)} IS DISTINCT FROM s.{_quoted(name)})"
+        f"(f.in_savepoint AND s.in_savepoint AND f.{duckdb_name(name)} IS DISTINCT FROM s.{duckdb_name(name)})"
         for name in values
     ]
     selected = [
         "CASE WHEN f.in_savepoint IS NULL THEN 'added' WHEN s.in_savepoint IS NULL THEN 'removed' "
         "ELSE 'changed' END AS change",
-        *(f"coalesce(f.{_quoted(key)}, s.{_quoted(key)}) AS {_quoted(key)}" for key in keys),
+        *(f"coalesce(f.{duckdb_name(key)}, s.{duckdb_name(key)}) AS {duckdb_name(key)}" for key in keys),
         *(
-            f"{side}.{_quoted(name)} AS {_quoted(f'{name} ({words})')}"
+            f"{side}.{duckdb_name(name)} AS {duckdb_name(f'{name} ({words})')}"
             for name in values
             for side, words in (("f", "first"), ("s", "second"))
         ),
-        *(f"{condition} AS {_quoted(f'{name} differs')}" for name, condition in zip(values, changed, strict=True)),
+        *(f"{condition} AS {duckdb_name(f'{name} differs')}" for name, condition in zip(values, changed, strict=True)),
     ]
-    same = " AND ".join(f"f.{_quoted(key)} IS NOT DISTINCT FROM s.{_quoted(key)}" for key in keys) or "true"
+    same = " AND ".join(f"f.{duckdb_name(key)} IS NOT DISTINCT FROM s.{duckdb_name(key)}" for key in keys) or "true"
     connection.execute(
         f"CREATE OR REPLACE TEMP TABLE difference AS SELECT {', '.join(selected)} "
         f"FROM {sides[0]} AS f FULL JOIN {sides[1]} AS s ON {same} "
         f"WHERE {' OR '.join(('f.in_savepoint IS NULL', 's.in_savepoint IS NULL', *changed))}"
     )
     counts = dict(connection.execute("SELECT change, count(*) FROM difference GROUP BY ALL").fetchall())
-    sums = ["count(*)", *(f"count(*) FILTER (WHERE {_quoted(f'{name} differs')})" for name in values)]
+    sums = ["count(*)", *(f"count(*) FILTER (WHERE {duckdb_name(f'{name} differs')})" for name in values)]
     ((_, *differing),) = connection.execute(f"SELECT {', '.join(sums)} FROM difference").fetchall()
     unshown = [*(f"{name} differs" for name in values), *(key for key in keys if key == _NUMBER)]
-    hidden = f" EXCLUDE ({', '.join(map(_quoted, unshown))})" if unshown else ""
+    hidden = f" EXCLUDE ({', '.join(map(duckdb_name, unshown))})" if unshown else ""
     rows = connection.sql(f"SELECT *{hidden} FROM difference ORDER BY ALL LIMIT {shown}").to_arrow_table()
     return TableDifference(
         table,
@@ -183,7 +184,3 @@ def _values(table: StateTable) -> dict[str, str]:
     """Flink's types of the columns to compare, by name."""
     columns = {column.name: shown_type(column.type) for column in table.form.columns}
     return {name: type for name, type in columns.items() if name not in (*table.identity, LAST_ACCESS)}
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

@@ -19,6 +19,7 @@ from airflow_flinkcompat.backfill.connectors.iceberg_spark import iceberg_snapsh
 from airflow_flinkcompat.backfill.connectors.registry import reader
 from airflow_flinkcompat.backfill.formats.text import CsvFormat
 from airflow_flinkcompat.backfill.spark import pin
+from airflow_flinkcompat.model.text import duckdb_name, sql_text
 from airflow_flinkcompat.plan.types import INTEGERS, Column, DataType
 
 if TYPE_CHECKING:
@@ -115,10 +116,10 @@ class ParquetFiles:
                 raise NotEligible(f"column {name} had a different name when some files were written")
 
     def value(self, column: Column) -> str:
-        return identifier(column.name)
+        return duckdb_name(column.name)
 
     def micros(self, time: Column) -> str:
-        micros, precision = f"epoch_us({identifier(time.name)})", time.type.parameters[0]
+        micros, precision = f"epoch_us({duckdb_name(time.name)})", time.type.parameters[0]
         if precision >= 6:
             return micros
         finer = f"CAST(error('a time is more precise than {time.type}') AS BIGINT)"  # Spark also fails on this time.
@@ -136,7 +137,7 @@ def kind_of(column: Column) -> str:
 
 
 def filled_in(query: str, files: Iterable[str]) -> str:
-    return query.replace("{files}", ", ".join(text(path_of(file)) for file in files))
+    return query.replace("{files}", ", ".join(sql_text(path_of(file)) for file in files))
 
 
 def path_of(file: str) -> str:
@@ -167,16 +168,6 @@ def listed(place: str) -> tuple[str, ...]:
 
 def _hidden(name: str) -> bool:
     return name.startswith(".") or (name.startswith("_") and "=" not in name) or name.endswith("._COPYING_")
-
-
-def identifier(name: str) -> str:
-    """A column name in DuckDB SQL."""
-    return '"{}"'.format(name.replace('"', '""'))
-
-
-def text(value: str) -> str:
-    """A text literal in DuckDB SQL."""
-    return "'{}'".format(value.replace("'", "''"))
 
 
 def floored(micros: str, length: int, offset: int = 0) -> str:
@@ -236,7 +227,7 @@ class CsvFiles:
     def relation(self) -> str:
         options = {
             "columns": "{" + ", ".join(f"'f{i}': 'VARCHAR'" for i in range(len(self.columns))) + "}",
-            "delim": text(self.format.delimiter), "quote": "''", "escape": "''", "nullstr": text(_NO_TEXT),
+            "delim": sql_text(self.format.delimiter), "quote": "''", "escape": "''", "nullstr": sql_text(_NO_TEXT),
             "header": "false", "auto_detect": "false", "strict_mode": "true", "compression": "'none'",
             "hive_partitioning": "false",
         }  # fmt: skip
@@ -266,7 +257,9 @@ class CsvFiles:
 
     def value(self, column: Column) -> str:
         kind, field = column.type, f"f{self.columns.index(column)}"
-        content = field if self.format.null_literal is None else f"nullif({field}, {text(self.format.null_literal)})"
+        content = (
+            field if self.format.null_literal is None else f"nullif({field}, {sql_text(self.format.null_literal)})"
+        )
         if kind.name == "VARCHAR":
             return content
         shape = _SHAPES.get(kind.name) or f"[+-]?[0-9]+(?:[.][0-9]{{0,{kind.parameters[1]}}})?"
@@ -275,7 +268,7 @@ class CsvFiles:
             value = f"make_timestamp({_cut(value, kind)})"
         unclear = f"CAST(error('a field of column {self.columns.index(column)} is not plain') AS {kind_of(column)})"
         return (
-            f"CASE WHEN {content} IS NULL THEN NULL WHEN regexp_full_match({field}, {text(shape)}) THEN {value} "
+            f"CASE WHEN {content} IS NULL THEN NULL WHEN regexp_full_match({field}, {sql_text(shape)}) THEN {value} "
             f"ELSE {unclear} END"
         )
 

@@ -25,7 +25,7 @@ _MOST_BYTES = 1 << 30
 _NOT_COMPARED = "the rows of the state were not compared: {}"
 
 
-def compare_rows(script: str, old: str, new: str) -> tuple[str, str]:
+def compare_state_rows(script: str, old: str, new: str) -> tuple[str, str]:
     """Compare the state in two savepoints, read from their folders.
 
     Args:

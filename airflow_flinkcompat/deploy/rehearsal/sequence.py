@@ -40,7 +40,7 @@ from airflow_flinkcompat.deploy.rehearsal.restoring import (
     Timeouts,
     Unanswered,
 )
-from airflow_flinkcompat.deploy.rehearsal.rows import compare_rows
+from airflow_flinkcompat.deploy.rehearsal.rows import compare_state_rows
 from airflow_flinkcompat.deploy.target import JobRef, Operation, Snapshot, Verb
 from airflow_flinkcompat.model import RehearsalFinding
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
@@ -231,7 +231,7 @@ class _Run:
         if lines[0] == lines[1] or not same or control is None or new is None:
             return ""
         places = self.target.location(control), self.target.location(new)
-        difference, basis = self.once("rows compared", lambda: list(compare_rows(self.new.script, *places)))
+        difference, basis = self.once("rows compared", lambda: list(compare_state_rows(self.new.script, *places)))
         self._add_basis(basis)
         return difference
 

@@ -17,6 +17,7 @@ import pyarrow as pa
 from upath import UPath
 
 from airflow_flinkcompat.deploy.target import SinkTable
+from airflow_flinkcompat.model.text import duckdb_name, sql_text
 from airflow_flinkcompat.savepoint.store import place
 
 SHOWN = 20
@@ -110,7 +111,7 @@ def compare_rows(
 def _read(connection: duckdb.DuckDBPyConnection, side: str, sink: SinkTable, folder: str) -> int:
     """Read a sink's changes into the table ``side``, in their order. Return their number."""
     files = _files(folder)
-    names = ", ".join(f"{_quoted(name)} VARCHAR" for name in sink.columns)
+    names = ", ".join(f"{duckdb_name(name)} VARCHAR" for name in sink.columns)
     connection.execute(f"CREATE OR REPLACE TEMP TABLE {side} ({names}, deleted BOOLEAN, number BIGINT)")
     if not files:
         return 0
@@ -118,8 +119,8 @@ def _read(connection: duckdb.DuckDBPyConnection, side: str, sink: SinkTable, fol
         connection.register_filesystem(files[0].fs)
     # a partition's value is only in the path of its files
     values = ", ".join(
-        f"coalesce(row ->> {_literal(f'$.{_quoted(name)}')}, "
-        f"nullif(regexp_extract(filename, {_literal(f'/{re.escape(name)}=([^/]*)/')}, 1), ''))"
+        f"coalesce(row ->> {sql_text(f'$.{duckdb_name(name)}')}, "
+        f"nullif(regexp_extract(filename, {sql_text(f'/{re.escape(name)}=([^/]*)/')}, 1), ''))"
         for name in sink.columns
     )
     connection.execute(
@@ -174,10 +175,10 @@ class _Comparison:
         finding = ShadowFinding.DIFFERS if unexpected else ShadowFinding.EXPECTED if differing else ShadowFinding.EQUAL
         rows = None
         if differing:
-            hidden = ", ".join(_quoted(f"{name} differs") for name in (self._values if self._key else ()))
+            hidden = ", ".join(duckdb_name(f"{name} differs") for name in (self._values if self._key else ()))
             selected = f"SELECT *{f' EXCLUDE ({hidden})' if hidden else ''} FROM difference ORDER BY ALL"
             if self._store is not None:
-                path = _literal(str(self._store / f"{self._name}.parquet"))
+                path = sql_text(str(self._store / f"{self._name}.parquet"))
                 self._connection.execute(f"COPY ({selected}) TO {path} (FORMAT parquet)")
             rows = self._connection.sql(f"{selected} LIMIT {self._shown}").to_arrow_table()
         return SinkDifference(
@@ -189,12 +190,12 @@ class _Comparison:
 
         Return the number of differing keys by column, and True if a difference is not expected.
         """
-        keys = ", ".join(map(_quoted, self._key))
+        keys = ", ".join(map(duckdb_name, self._key))
         for side in _SIDES:
             # a struct, because arg_max ignores NULL
             values = "".join(
-                f", CASE WHEN arg_max(deleted, number) THEN NULL ELSE arg_max(struct_pack(v := {_quoted(name)}), "
-                f"number).v END AS {_quoted(name)}"
+                f", CASE WHEN arg_max(deleted, number) THEN NULL ELSE arg_max(struct_pack(v := {duckdb_name(name)}), "
+                f"number).v END AS {duckdb_name(name)}"
                 for name in self._values
             )
             self._connection.execute(
@@ -204,29 +205,29 @@ class _Comparison:
             )
         o, n = (f"coalesce({side}.state, 'not written')" for side in ("o", "n"))
         selected = [
-            *(f"coalesce(o.{_quoted(name)}, n.{_quoted(name)}) AS {_quoted(name)}" for name in self._key),
+            *(f"coalesce(o.{duckdb_name(name)}, n.{duckdb_name(name)}) AS {duckdb_name(name)}" for name in self._key),
             f"CASE WHEN {o} = {n} THEN 'changed' ELSE {o} || ' → ' || {n} END AS change",
             *(
-                f"{side}.{_quoted(name)} AS {_quoted(f'{name} ({words})')}"
+                f"{side}.{duckdb_name(name)} AS {duckdb_name(f'{name} ({words})')}"
                 for name in self._values
                 for side, words in (("o", "old"), ("n", "new"))
             ),
-            *(f"{self._differs(name)} AS {_quoted(f'{name} differs')}" for name in self._values),
+            *(f"{self._differs(name)} AS {duckdb_name(f'{name} differs')}" for name in self._values),
         ]
-        same = " AND ".join(f"o.{_quoted(name)} IS NOT DISTINCT FROM n.{_quoted(name)}" for name in self._key)
+        same = " AND ".join(f"o.{duckdb_name(name)} IS NOT DISTINCT FROM n.{duckdb_name(name)}" for name in self._key)
         conditions = " OR ".join(["o.state IS DISTINCT FROM n.state", *map(self._differs, self._values)])
         self._connection.execute(
             f"CREATE OR REPLACE TEMP TABLE difference AS SELECT {', '.join(selected)} "
             f"FROM last_old AS o FULL JOIN last_new AS n ON {same} WHERE {conditions}"
         )
-        counted = [f"count(*) FILTER (WHERE {_quoted(f'{name} differs')})" for name in self._values]
+        counted = [f"count(*) FILTER (WHERE {duckdb_name(f'{name} differs')})" for name in self._values]
         counted.insert(0, "count(*) FILTER (WHERE change <> 'changed')")
         ((changed, *counts),) = self._connection.execute(f"SELECT {', '.join(counted)} FROM difference").fetchall()
         columns = {name: count for name, count in zip(self._values, counts, strict=True) if count}
         return columns, bool(changed or columns.keys() - self._expected)
 
     def _differs(self, name: str) -> str:
-        old, new = f"o.{_quoted(name)}", f"n.{_quoted(name)}"
+        old, new = f"o.{duckdb_name(name)}", f"n.{duckdb_name(name)}"
         different = f"{old} IS DISTINCT FROM {new}"
         return f"({different} AND NOT {_close(old, new)})" if name in self._inexact else f"({different})"
 
@@ -251,8 +252,8 @@ class _Comparison:
 
     def _unequal(self, columns: Sequence[str]) -> int:
         """Find the rows that differ by more than the tolerance of floating-point numbers. Return their number."""
-        exact = [_quoted(name) for name in columns if name not in self._inexact]
-        floats = [_quoted(name) for name in columns if name in self._inexact]
+        exact = [duckdb_name(name) for name in columns if name not in self._inexact]
+        floats = [duckdb_name(name) for name in columns if name in self._inexact]
         self._net(", ".join((*exact, *floats)))
         if floats:
             part = ", ".join([*exact, "abs(times)", "sign(times)"])
@@ -284,11 +285,3 @@ def _close(first: str, second: str) -> str:
     """SQL that is True for two numbers in text whose relative difference is small."""
     a, b = (f"try_cast({each} AS DOUBLE)" for each in (first, second))
     return f"coalesce({a} = {b} OR abs({a} - {b}) <= {_TOLERANCE} * greatest(abs({a}), abs({b})), false)"
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
-def _literal(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"

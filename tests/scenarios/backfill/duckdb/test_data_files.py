@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from airflow_flinkcompat.backfill.duckdb import eligibility, partials
-from airflow_flinkcompat.backfill.duckdb.data_files import CsvFiles, filled_in, text
+from airflow_flinkcompat.backfill.duckdb.data_files import CsvFiles, filled_in
 from airflow_flinkcompat.backfill.formats.text import CsvFormat
 from airflow_flinkcompat.backfill.spark_sql.windows import EPOCH
+from airflow_flinkcompat.model.text import sql_text
 from airflow_flinkcompat.plan.types import Column, DataType
 from tests.scenarios.backfill.duckdb.both_ways import (
     BOUNDS,
@@ -220,4 +221,4 @@ def read(folder: Path, kind: str, rows: str) -> list[object]:
 
 def test_a_null_literal_is_a_literal(tmp_path: Path) -> None:
     columns = (Column("a", KINDS["VARCHAR"]), Column("b", KINDS["INT"]))
-    assert text("it's") in CsvFiles((), CsvFormat(null_literal="it's"), columns).value(columns[0])
+    assert sql_text("it's") in CsvFiles((), CsvFormat(null_literal="it's"), columns).value(columns[0])

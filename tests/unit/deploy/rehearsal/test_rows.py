@@ -11,7 +11,7 @@ import pytest
 from airflow_flinkcompat import state
 from airflow_flinkcompat.deploy.rehearsal import rows, sequence
 from airflow_flinkcompat.deploy.rehearsal.report import Rehearsal
-from airflow_flinkcompat.deploy.rehearsal.rows import compare_rows
+from airflow_flinkcompat.deploy.rehearsal.rows import compare_state_rows
 from airflow_flinkcompat.model import RehearsalFinding
 from airflow_flinkcompat.savepoint.binary import KeyedStateKind
 from airflow_flinkcompat.savepoint.keyed_state import Entry, KeyedState
@@ -48,12 +48,12 @@ def test_equal_state_without_names_of_operators(monkeypatch: pytest.MonkeyPatch)
     group = str(savepoint("group"))
     opened = iter((without_names(state.open_savepoint(group)), state.open_savepoint(group)))
     monkeypatch.setattr(state, "open_savepoint", lambda _path: next(opened))
-    assert compare_rows(SCRIPT, group, group) == ("", "the rows of 3 states, after both lines read the same rows")
+    assert compare_state_rows(SCRIPT, group, group) == ("", "the rows of 3 states, after both lines read the same rows")
 
 
 def test_a_different_row_is_counted(tmp_path: Path) -> None:
     old, new = str(savepoint("tumble")), str(with_another_number(tmp_path / "new"))
-    difference, _ = compare_rows(SCRIPT, old, new)
+    difference, _ = compare_state_rows(SCRIPT, old, new)
     assert difference.startswith(
         "from the same rows, both lines computed different rows of the state window-aggs of GlobalWindowAggregate: "
         "1 changed (columns: field_0). The difference is no fault if"
@@ -68,15 +68,15 @@ def test_a_different_row_is_counted(tmp_path: Path) -> None:
     ],
 )
 def test_other_rows_and_clocks_are_not_compared(script: str, old: str, words: str) -> None:
-    found = compare_rows(script, str(savepoint("group", old)), str(savepoint("group")))
+    found = compare_state_rows(script, str(savepoint("group", old)), str(savepoint("group")))
     assert found == ("", f"the rows of the state were not compared: {words}")
 
 
 def test_large_and_missing_savepoints_are_not_compared(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     group = str(savepoint("group"))
-    assert compare_rows(SCRIPT, group, str(tmp_path))[1].startswith("the rows of the state were not compared: ")
+    assert compare_state_rows(SCRIPT, group, str(tmp_path))[1].startswith("the rows of the state were not compared: ")
     monkeypatch.setattr(rows, "_MOST_BYTES", 10)
-    assert compare_rows(SCRIPT, group, group)[1].endswith("exceed the limit of 10 bytes")
+    assert compare_state_rows(SCRIPT, group, group)[1].endswith("exceed the limit of 10 bytes")
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_large_and_missing_savepoints_are_not_compared(monkeypatch: pytest.Monke
 def test_a_different_row_between_lines_is_a_refusal(
     monkeypatch: pytest.MonkeyPatch, version: str, finding: RehearsalFinding
 ) -> None:
-    monkeypatch.setattr(sequence, "compare_rows", lambda script, old, new: ("1 different row", f"{old}, {new}"))
+    monkeypatch.setattr(sequence, "compare_state_rows", lambda script, old, new: ("1 different row", f"{old}, {new}"))
     monkeypatch.setattr(staged, "OLD_SIDE", replace(staged.OLD_SIDE, engine_version="1.20.3"))
     monkeypatch.setattr(staged, "NEW_SIDE", replace(staged.NEW_SIDE, engine_version=version))
     result: Rehearsal = staged.found(staged.PlannedRestoreTest(), monkeypatch)
