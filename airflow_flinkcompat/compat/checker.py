@@ -14,6 +14,7 @@ from airflow_flinkcompat.compat.changes.pairs import OperatorPair, PipelinePair
 from airflow_flinkcompat.compat.deployable import UNENDED, exposed_secrets, unfilled_message
 from airflow_flinkcompat.compat.engines.flink.engine import FlinkEngine
 from airflow_flinkcompat.compat.engines.flink.sinks import begins_empty
+from airflow_flinkcompat.compat.engines.flink.upgrade import UPGRADE_FIRST, lines_of
 from airflow_flinkcompat.compat.engines.protocol import AdjusterContext, Engine, FindingAdjuster
 from airflow_flinkcompat.compat.engines.vvr import VvrEngine
 from airflow_flinkcompat.compat.findings import (
@@ -270,6 +271,8 @@ def check_planned(
         doubt, report = str(error), read
     if doubt:
         report = replace(report, ground=READ, doubt=f"Flink {prediction.flink} cannot decide: {doubt}")
+    if (doubt or compared is None) and old.engine == new.engine:
+        report = _explained_upgrade(report, change, doubt or f"Flink {prediction.flink} compiles no plan of this job")
     if prediction.contradicted and not doubt and prediction.refusal is None:
         report = _without_refusals(report)
     if not change.unchanged and (report.outcome is Outcome.COMPATIBLE or report.is_conditional):
@@ -316,6 +319,18 @@ def _unless_unproven(report: Report, change: Change, prediction: Prediction, com
         )
     reasons += _changed_stubs(report, change, prediction)
     return report if change.unchanged else _doubtful(report, ((NOT_COVERED, each) for each in reasons))
+
+
+def _explained_upgrade(report: Report, change: Change, doubt: str) -> Report:
+    """Explain an unknown upgrade by the doubt of the planners, which are installed."""
+    more = f"; or {UPGRADE_FIRST}" if not change.is_upgrade else ""
+    findings = (
+        replace(each, message=f"{lines_of(change)}: {doubt}{more}")
+        if each.rule == script.engine_version_changed.code and each.outcome is Outcome.UNKNOWN
+        else each
+        for each in report.findings
+    )
+    return replace(report, findings=tuple(findings))
 
 
 def _without_refusals(report: Report) -> Report:

@@ -18,6 +18,7 @@ from airflow_flinkcompat.compat.engines.flink.upgrade import (
     UPGRADE_FIRST,
     connector_effects,
     judged_by_planners,
+    lines_of,
     refused_by_connectors,
 )
 from airflow_flinkcompat.compat.plan_comparison import ComparedPlans, positions, sinks_elsewhere
@@ -162,6 +163,10 @@ RULES = (DIFFERS, EQUAL)
 
 
 UPGRADE = "engine-version-changed"
+_DRY_RESTORE = (
+    "compiled plans do not show if the new version reads the state; flinkcompat check --planner always restores each "
+    "state in a dry run"
+)
 
 
 _FOR_LACK_OF_COVER = (Reason.NOT_COVERED, Reason.AMBIGUOUS, Reason.VERSION)
@@ -262,7 +267,9 @@ class RestoreVerdict:
         planner predicts a refusal, the consequence of the finding is removed.
         """
         prediction = self.prediction
-        if prediction is not None and finding.rule == UPGRADE:
+        if finding.rule == UPGRADE and self.change.old.engine == self.change.engine:
+            if prediction is None:
+                return replace(finding, message=f"{lines_of(self.change)}: {_DRY_RESTORE}")
             return self._upgraded(finding, rule, prediction)
         if rule is not DIFFERS and prediction is not None and prediction.refusal is not None:
             return replace(finding, consequence=None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Self
 
@@ -282,7 +282,7 @@ def _steps(report: Report, known: ReportContext) -> Iterator[Step]:
                 yield Step(
                     _REHEARSE.format(new=report.new_source), brief=_REHEARSE_BRIEFLY.format(new=report.new_source)
                 )
-            yield from (Step(text) for reason, text in _TO_SPLIT.items() if reason in reasons)
+            yield from _smaller_changes(report, reasons)
             if not known.approver:
                 yield Step(
                     "Or let a person decide (in Airflow, the branch `approve`): resume, or start without state.",
@@ -524,6 +524,14 @@ def _migrate(report: Report) -> Step:
 def _migrate_in_airflow(report: Report) -> Step:
     moved = _first_names(_moved_sources(report))
     return Step(f"{_MIGRATE_TASK}{_ACCEPT_MOVED.format(moved)}" if moved else _MIGRATE_TASK)
+
+
+def _smaller_changes(report: Report, reasons: Set[Reason | None]) -> Iterator[Step]:
+    """Steps that split a change. The finding on an upgrade of Flink has its own advice."""
+    of_flink = ENGINE_FACTS[report.engine].compiles_plans
+    for reason, text in _TO_SPLIT.items():
+        if reason in reasons and not (of_flink and reason is Reason.VERSION):
+            yield Step(text)
 
 
 def _split(report: Report) -> Iterator[Step]:

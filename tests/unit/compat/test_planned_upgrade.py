@@ -7,8 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from airflow_flinkcompat.compat import Outcome, Report, Side
+from airflow_flinkcompat.compat import Outcome, Report, Side, check
 from airflow_flinkcompat.compat.checker import check_planned
+from airflow_flinkcompat.compat.reports.advice import steps
 from airflow_flinkcompat.connectors.flink_options import DATA, setting
 from airflow_flinkcompat.exec_graph.model import Restore, RestoreEffect
 from airflow_flinkcompat.exec_graph.prediction import ConditionKind, Prediction
@@ -30,9 +31,18 @@ def test_planners_of_both_versions_overrule_what_the_rules_cannot_read() -> None
 
 
 def test_a_doubt_leaves_an_upgrade_to_the_rules() -> None:
-    assert upgraded("INSERT INTO totals SELECT mine(amount) FROM orders;", replace(ALIKE, doubt="x")).outcome is (
-        Outcome.UNKNOWN
-    )
+    doubt = "class com.acme.Rates was not found: pass its jar with --jar FILE"
+    report = upgraded(TABLE + QUERY, replace(ALIKE, doubt=doubt))
+    assert report.outcome is Outcome.UNKNOWN
+    assert told(report) == f"Flink 1.20 to 2.3: {doubt}"
+    assert not [each.text for each in steps(report) if "two separate deployments" in each.text]
+
+
+def test_plans_without_a_dry_restore_do_not_ask_for_installed_planners() -> None:
+    old, new = (Side(TABLE + QUERY, engine="flink", engine_version=each) for each in ("1.20", "2.3"))
+    report = check(old, new, plans=plans())
+    assert report.outcome is Outcome.UNKNOWN
+    assert "restores each state in a dry run" in told(report)
 
 
 @pytest.mark.parametrize(

@@ -173,10 +173,11 @@ def refused_by_connectors(change: Change, connectors: Iterable[ConnectorEffect])
     """Judge the connectors that have no release for the new line, with or without state."""
     listed = expected("the connector's list of releases")
     absent = dict.fromkeys(each.message for each in connectors if each.effect is RestoreEffect.REFUSED_AT_SUBMIT)
-    return tuple(Judged(f"{_lines(change)}: {each}", listed, refused=True) for each in absent)
+    return tuple(Judged(f"{lines_of(change)}: {each}", listed, refused=True) for each in absent)
 
 
-def _lines(change: Change) -> str:
+def lines_of(change: Change) -> str:
+    """The versions of both sides, as the beginning of a message."""
     return f"Flink {change.versions[0]} to {change.versions[1]}"
 
 
@@ -190,7 +191,7 @@ def judged_by_planners(
 
     ``compiled`` are the effects by the compiled plans.
     """
-    lines = _lines(change)
+    lines = lines_of(change)
     refused = refused_by_connectors(change, connectors)
     lost = prediction.restore.having(RestoreEffect.DROPPED)
     if refused or lost:
