@@ -19,6 +19,7 @@ from airflow_flinkcompat.compat import single_script
 from airflow_flinkcompat.compat.migration_report import MIGRATED_LINES
 from airflow_flinkcompat.compat.report import REFUSALS, Finding, Report
 from airflow_flinkcompat.model import AppliedWaiver, Consequence, JobSpec, Outcome, Policy, Waiver, WaiverState
+from airflow_flinkcompat.model.engine import line_of
 from airflow_flinkcompat.secrets import mask_secrets
 
 _NO_RESTORE = {*REFUSALS, *(rule.code for rule in single_script.RULES)}
@@ -249,7 +250,7 @@ def kept_by_migration(report: Report) -> str | None:
     """
     if report.migration is None:
         return None
-    kept, line = str(report.migration.kept), ".".join(report.engine_version.split(".")[:2])
+    kept, line = str(report.migration.kept), line_of(report.engine_version)
     return "partial" if kept == "whole" and (report.unseen or line not in MIGRATED_LINES) else kept
 
 

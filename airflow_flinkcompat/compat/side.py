@@ -11,7 +11,7 @@ from sqlglot import exp
 from airflow_flinkcompat.frontends import Note, ProgramScript, read
 from airflow_flinkcompat.lazy import cached_property
 from airflow_flinkcompat.model import InputError, JobSpec, Span
-from airflow_flinkcompat.model.engine import ENGINE_FACTS
+from airflow_flinkcompat.model.engine import ENGINE_FACTS, line_numbers
 from airflow_flinkcompat.plan import Program, build_program
 from airflow_flinkcompat.plan.lineage import resolve_operators
 from airflow_flinkcompat.plan.operators import Output, TooLarge
@@ -26,7 +26,7 @@ from airflow_flinkcompat.sql.script import span_of
 def _later(version: str, last: str) -> bool:
     """True if a version is later than ``last``, or if ``last`` is empty or a version cannot be compared."""
     try:
-        return not last or [*map(int, version.split("."))] > [*map(int, last.split("."))]
+        return not last or line_numbers(version) > line_numbers(last)
     except ValueError:
         return True
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from airflow_flinkcompat.connectors import option_values
+from airflow_flinkcompat.model.engine import line_numbers
 
 DATA = Path(__file__).with_suffix(".json")
 """Options by version of Flink, as written by ``python -m dev.measure settings``."""
@@ -211,6 +212,5 @@ def _covers(lines: str, line: str) -> bool:
     return _number(first) <= _number(line) <= _number(last or first)
 
 
-@lru_cache
 def _number(line: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in line.split(".")) if line else ()
+    return line_numbers(line) if line else ()

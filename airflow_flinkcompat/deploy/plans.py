@@ -18,6 +18,7 @@ from airflow_flinkcompat.deploy.target import (
     Target,
 )
 from airflow_flinkcompat.exec_graph.from_savepoint import StoredJob, read_job
+from airflow_flinkcompat.model.engine import line_of
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
 
 if TYPE_CHECKING:
@@ -90,10 +91,10 @@ def explain_plans(old: Side, new: Side, planner: PlanCompiler | Target, *, folde
             "--explain-plan --gateway URL)"
         )
     version = planner.engine().version
-    if version.split(".")[:2] != new.version.split("."):
+    if line_of(version) != new.version:
         raise PlansUnavailable(
             f"{new.source} will run on Flink {new.version}, but the planner is Flink {version}. Use a SQL Gateway of "
-            f"Flink {new.version}, or check for Flink {'.'.join(version.split('.')[:2])}"
+            f"Flink {new.version}, or check for Flink {line_of(version)}"
         )
     plans = planner.compile_plans(old, folder)
     return plans, plans if old is new else planner.compile_plans(new, folder)

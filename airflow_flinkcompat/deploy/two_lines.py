@@ -27,6 +27,7 @@ from airflow_flinkcompat.deploy.target import (
 )
 from airflow_flinkcompat.deploy.targets import OpenTarget, TargetLocation
 from airflow_flinkcompat.model import JobSpec
+from airflow_flinkcompat.model.engine import line_of
 
 C = TypeVar("C", bound=type)
 
@@ -126,8 +127,8 @@ class TwoLines:
 
     def cluster_for(self, job: JobSpec) -> Any:
         """The cluster of a job's engine version. Raises DeployRefused for any other version."""
-        line = _line(job.engine_version)
-        lines = {_line(each.engine().version): each for each in (self.former, self.new)}
+        line = line_of(job.engine_version)
+        lines = {line_of(each.engine().version): each for each in (self.former, self.new)}
         if len(lines) == 1:
             raise DeployRefused(
                 f"{self.former} and {self.new} both run Flink {next(iter(lines))}: a move between two clusters needs "
@@ -179,8 +180,3 @@ class GatewaysOfTwoLines(TwoLines):
 
     def manual_start(self, snapshot: Snapshot, statements: str) -> str:
         return str(self.former.manual_start(snapshot, statements))
-
-
-def _line(version: str | None) -> str:
-    """The line of a version, such as ``1.20`` of ``1.20.3``."""
-    return ".".join((version or "").split(".")[:2])

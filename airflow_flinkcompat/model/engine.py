@@ -7,6 +7,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
+
+
+def line_of(version: str | None) -> str:
+    """The line of a version, such as ``1.20`` of ``1.20.3``; "" of None."""
+    return ".".join((version or "").split(".")[:2])
+
+
+def is_of_line(version: str | None, line: str) -> bool:
+    """True if a version such as ``2.3.0`` is known and belongs to a line such as ``2.3``."""
+    return f"{version}.".startswith(f"{line}.")
+
+
+@lru_cache
+def line_numbers(line: str) -> tuple[int, ...]:
+    """The numbers of a line, by which lines are ordered. Raises ValueError for a part that is no number."""
+    return tuple(map(int, line.split(".")))
 
 
 @dataclass(frozen=True)

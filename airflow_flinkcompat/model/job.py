@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Self
 
 from airflow_flinkcompat.lazy import cached_property
-from airflow_flinkcompat.model.engine import ENGINE_FACTS, ENGINES
+from airflow_flinkcompat.model.engine import ENGINE_FACTS, ENGINES, line_of
 from airflow_flinkcompat.model.options import FUNCTION_KINDS, FUNCTION_LANGUAGES, LANGUAGES
 from airflow_flinkcompat.model.text import NormalForm, Span
 
@@ -148,7 +148,7 @@ class JobSpec:
     @cached_property
     def version(self) -> str:
         """The first one or two numbers of the engine version."""
-        return ".".join((self.engine_version or ENGINE_FACTS[self.engine].default_version).split(".")[:2])
+        return line_of(self.engine_version or ENGINE_FACTS[self.engine].default_version)
 
     def digest(self) -> str:
         """The SHA-256 of everything that a check compares, in hex; the script's name is not included.

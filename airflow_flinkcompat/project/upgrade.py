@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 from airflow_flinkcompat.model import InputError
+from airflow_flinkcompat.model.engine import line_numbers
 from airflow_flinkcompat.project.file import ProjectTables, unknown_key
 
 REST = "*"
@@ -106,11 +107,6 @@ class FleetUpgrade:
         return next((wave for wave in self.waves if wave.contains(tags, size, risk)), None)
 
 
-def is_of_line(version: str | None, line: str) -> bool:
-    """True if a version such as ``2.3.0`` is known and belongs to a line such as ``2.3``."""
-    return f"{version}.".startswith(f"{line}.")
-
-
 def upgrade_of(tables: ProjectTables) -> FleetUpgrade:
     """Read the table ``[upgrade]``. Raises InputError with the place and the remedy of each fault."""
     if tables.upgrade is None:
@@ -156,7 +152,7 @@ def _wrong_lines(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     wrong = [key for key, line in lines.items() if not isinstance(line, str) or not _LINE.fullmatch(line)]
     for key in wrong:
         yield key, f"{lines[key]!r} is not a line of Flink; write it as text, such as {_EXAMPLES[key]}"
-    if not wrong and len(lines) > 1 and _numbers(lines["from"]) >= _numbers(lines["to"]):
+    if not wrong and len(lines) > 1 and line_numbers(lines["from"]) >= line_numbers(lines["to"]):
         yield "to", f"{lines['to']} is not later than {lines['from']}: an older line cannot read the newer line's state"
 
 
@@ -236,7 +232,3 @@ def _seconds(written: Any) -> float:
     """The length of a duration such as ``1 h`` in seconds; 0 if the text is no duration."""
     found = _DURATION.fullmatch(written) if isinstance(written, str) else None
     return 0.0 if found is None else float(int(found[1]) * _SECONDS[found[2]])
-
-
-def _numbers(line: str) -> tuple[int, ...]:
-    return tuple(map(int, line.split(".")))

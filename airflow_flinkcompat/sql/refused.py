@@ -13,6 +13,7 @@ from typing import Any
 from sqlglot import exp
 
 from airflow_flinkcompat.model import Span
+from airflow_flinkcompat.model.engine import line_numbers
 from airflow_flinkcompat.sql import nodes
 from airflow_flinkcompat.sql.base_parser import reserved_words
 from airflow_flinkcompat.sql.script import Statement, span_of
@@ -106,13 +107,9 @@ def _unread_comparisons(statement: Statement) -> Iterator[tuple[Span, str]]:
 def _too_new(node: exp.Expr, line: str) -> str:
     """The reason why the parser of an older Flink version refuses a construct; "" if it does not."""
     for first, what, written in _SINCE.get(type(node), ()):
-        if written(node) and _version(line) < _version(first):
+        if written(node) and line_numbers(line) < line_numbers(first):
             return f"Flink {line} does not support {what}, which is new in Flink {first}; remove it, or run on {first}"
     return ""
-
-
-def _version(line: str) -> tuple[int, ...]:
-    return tuple(map(int, line.split(".")))
 
 
 def _fault(node: exp.Expr) -> str:

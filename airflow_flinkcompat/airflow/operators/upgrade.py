@@ -26,8 +26,9 @@ from airflow_flinkcompat.airflow.tasks.base import readable_errors, run_name
 from airflow_flinkcompat.airflow.tasks.files import masked
 from airflow_flinkcompat.airflow.triggers.health import FlinkHealthTrigger
 from airflow_flinkcompat.model import InputError
+from airflow_flinkcompat.model.engine import is_of_line
 from airflow_flinkcompat.project.file import read_tables
-from airflow_flinkcompat.project.upgrade import REST, FleetUpgrade, Risk, is_of_line, upgrade_of
+from airflow_flinkcompat.project.upgrade import REST, FleetUpgrade, Risk, upgrade_of
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

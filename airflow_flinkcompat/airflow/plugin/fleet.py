@@ -13,6 +13,7 @@ from airflow_flinkcompat.deploy.ledger.entries import LedgerEntry
 from airflow_flinkcompat.deploy.ledger.listing import deployment_rows
 from airflow_flinkcompat.deploy.ledger.status import DeploymentRow
 from airflow_flinkcompat.deploy.ledger.store import LedgerError
+from airflow_flinkcompat.model.engine import line_of
 from airflow_flinkcompat.secrets import mask_secrets
 
 
@@ -125,7 +126,7 @@ def _lines(listed: Iterable[Listed]) -> list[models.LineCount]:
     found: dict[tuple[str, str], list[Listed]] = {}
     for each in listed:
         if isinstance(each.row, DeploymentRow) and (head := each.row.head):
-            line = ".".join((head.engine_version or "").split(".")[:2])
+            line = line_of(head.engine_version)
             found.setdefault((head.engine, line), []).append(each)
     return [
         models.LineCount(

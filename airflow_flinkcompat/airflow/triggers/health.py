@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
-from airflow_flinkcompat.project.upgrade import is_of_line
+from airflow_flinkcompat.model.engine import is_of_line
 
 if TYPE_CHECKING:
     from airflow_flinkcompat.airflow.hooks.flink import FlinkHook

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib.resources import files
 
+from airflow_flinkcompat.model.engine import line_numbers
+
 __all__ = [
     "FILE",
     "RIGHT",
@@ -41,7 +43,7 @@ def measured_lines() -> tuple[str, ...]:
         Lines such as ``2.3``, without upgrades between two lines.
     """
     found = {line for outcomes in restores().values() for line in outcomes if " " not in line}
-    return tuple(sorted(found, key=lambda line: [*map(int, line.split("."))], reverse=True))
+    return tuple(sorted(found, key=line_numbers, reverse=True))
 
 
 def unknown_ids(ids: Iterable[str]) -> tuple[str, ...]:

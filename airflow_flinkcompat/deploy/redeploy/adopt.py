@@ -22,6 +22,7 @@ from airflow_flinkcompat.deploy.target import (
     ReadsBack,
     Target,
 )
+from airflow_flinkcompat.model.engine import is_of_line
 from airflow_flinkcompat.plan.nodes import Scan
 from airflow_flinkcompat.secrets.spellings import PLACEHOLDER, is_secret_key
 
@@ -169,8 +170,7 @@ def _versioned(target: Target, side: Side) -> Side:
     Raises DeployRefused if the script's version differs from the target's.
     """
     found = target.engine()
-    stated = (side.engine_version or "").split(".")
-    if stated != [""] and stated != found.version.split(".")[: len(stated)]:
+    if side.engine_version and not is_of_line(found.version, side.engine_version):
         raise DeployRefused(f"--engine-version is {side.engine_version}, but the cluster runs {found.version}")
     return replace(side, engine=found.engine, engine_version=found.version)
 

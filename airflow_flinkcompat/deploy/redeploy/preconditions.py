@@ -23,6 +23,7 @@ from airflow_flinkcompat.deploy.redeploy.recovery import check_overtaken, job_na
 from airflow_flinkcompat.deploy.redeploy.run import Run, age_of, short
 from airflow_flinkcompat.deploy.target import CANNOT_TELL, Deployed, EngineInfo, ReadsBack
 from airflow_flinkcompat.model import JobSpec, StartMode
+from airflow_flinkcompat.model.engine import is_of_line, line_of
 
 
 def check_languages(run: Run, head: HeadEntry | None) -> None:
@@ -93,8 +94,8 @@ def check_claim(run: Run, progress: Progress) -> None:
 
 def check_engine(run: Run, engine: EngineInfo) -> None:
     """Check that the target runs the engine of the checked change. Raises DeployRefused."""
-    wanted = (run.side.engine_version or "").split(".")[:2]
-    if run.side.engine == engine.engine and wanted != [""] and wanted != engine.version.split(".")[: len(wanted)]:
+    wanted = line_of(run.side.engine_version)
+    if run.side.engine == engine.engine and wanted and not is_of_line(engine.version, wanted):
         raise DeployRefused(
             f"the change was checked for {run.side.engine} {run.side.engine_version}, but the target is "
             f"{engine.engine} {engine.version}. Check the change again for {engine.version}"
@@ -213,11 +214,11 @@ def difference(found: Deployed, job: JobSpec) -> str:
     settings = job.settings
     if found.script is not None and found.script != job.script:
         return "a different script"
-    stated = (job.engine_version or "").split(".")
-    if found.engine is not None and found.engine.engine == job.engine and stated != [""]:
+    stated = job.engine_version
+    if found.engine is not None and found.engine.engine == job.engine and stated:
         version = found.engine.version
-        if version.split(".")[: len(stated)] != stated:
-            return f"a different engine version ({version}, not {job.engine_version})"
+        if not is_of_line(version, stated):
+            return f"a different engine version ({version}, not {stated})"
     if found.settings is None:
         return ""
     keys = {*found.settings, *settings} - {JOB_NAME}

@@ -43,6 +43,7 @@ from airflow_flinkcompat.deploy.rehearsal.restoring import (
 from airflow_flinkcompat.deploy.rehearsal.rows import compare_state_rows
 from airflow_flinkcompat.deploy.target import JobRef, Operation, Snapshot, Verb
 from airflow_flinkcompat.model import RehearsalFinding
+from airflow_flinkcompat.model.engine import line_of
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
 
 _log = logging.getLogger(__name__)
@@ -226,7 +227,7 @@ class _Run:
 
     def _different_rows(self, control: Snapshot | None, new: Snapshot | None) -> str:
         """The first different row of the state, if two lines run the same script; "" if no row differs."""
-        lines = [_line(each.engine_version) for each in (self.old, self.new)]
+        lines = [line_of(each.engine_version) for each in (self.old, self.new)]
         same = self.old.script.strip() == self.new.script.strip()
         if lines[0] == lines[1] or not same or control is None or new is None:
             return ""
@@ -351,10 +352,6 @@ class _Run:
         if status is None:
             return "the cluster no longer lists it"
         return f"{status.state}, {'no restart' if not restarts else f'{restarts} restarts'} meanwhile"
-
-
-def _line(version: str | None) -> list[str]:
-    return (version or "").split(".")[:2]
 
 
 _NAME_OF_QUERY_OPERATOR = re.compile(r"Source: .*|\w+\[\d+\]")

@@ -9,6 +9,9 @@ from airflow_flinkcompat.model.engine import (
     IGNORE_UNCLAIMED,
     RECOVERY_PATH,
     in_every_spelling,
+    is_of_line,
+    line_numbers,
+    line_of,
     recovery_option,
 )
 
@@ -32,3 +35,9 @@ def test_where_the_version_is_not_known_both_spellings_say_the_same() -> None:
     said = in_every_spelling(given)
     for version in ("1.19", "2.3"):
         assert {option: said[recovery_option(option, version)] for option in given} == given
+
+
+def test_lines_of_versions() -> None:
+    assert [line_of(each) for each in ("1.20.3", "2.3", "8", None)] == ["1.20", "2.3", "8", ""]
+    assert [each for each in ("2.3.0", "2.3", "2.30.1", "2", None) if is_of_line(each, "2.3")] == ["2.3.0", "2.3"]
+    assert sorted(["1.20", "2.0", "1.9"], key=line_numbers) == ["1.9", "1.20", "2.0"]

@@ -20,6 +20,7 @@ from airflow_flinkcompat.exec_graph.from_compiled import QUERY_SINK, lookups_of,
 from airflow_flinkcompat.exec_graph.model import RestoreEffect, StateEffect
 from airflow_flinkcompat.exec_graph.prediction import Prediction
 from airflow_flinkcompat.model import Consequence, Outcome, Reason
+from airflow_flinkcompat.model.engine import line_numbers
 from airflow_flinkcompat.plan.catalog import options
 from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.sql import Statement
@@ -207,7 +208,7 @@ def judged_by_planners(
         doubts += [each.message for each in untried]
         return (_unknown(f"{lines}: {'; '.join(dict.fromkeys(doubts))}"),)
     planned = "the new line plans the same operators and reads the state of each"
-    old, new = (tuple(map(int, line.split("."))) for line in (change.old.version, change.new.version))
+    old, new = map(line_numbers, (change.old.version, change.new.version))
     if new < old:
         return (_unknown(f"{lines}: {planned}; no restore on an older line was measured"),)
     if untried:

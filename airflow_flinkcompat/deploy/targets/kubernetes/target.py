@@ -69,6 +69,7 @@ from airflow_flinkcompat.deploy.targets.kubernetes.resource import (
 )
 from airflow_flinkcompat.deploy.targets.kubernetes.savepoints import KubernetesSavepoints
 from airflow_flinkcompat.model import JobSpec, StartMode
+from airflow_flinkcompat.model.engine import line_of
 from airflow_flinkcompat.secrets import placeholders
 
 _log = logging.getLogger(__name__)
@@ -648,13 +649,13 @@ class KubernetesTarget(KubernetesSavepoints):
         """The manifest of a job's Flink line: while jobs move, a rollback uses the former line's manifest."""
         if self._former is None or not job.engine_version:
             return self._manifest
-        lines = [self._flink_version(each).split(".")[:2] for each in (self._former, self._manifest)]
+        lines = [line_of(self._flink_version(each)) for each in (self._former, self._manifest)]
         if lines[0] == lines[1]:
             raise TargetError(
                 f"the clusters of manifest and former_manifest both run Flink {job.version}, but jobs move only to "
                 "another line. Remove former_manifest from the connection"
             )
-        return self._former if job.version.split(".") == lines[0] else self._manifest
+        return self._former if job.version == lines[0] else self._manifest
 
 
 def _moves_cluster(current: FlinkResource, body: Mapping[str, Any]) -> bool:

@@ -15,6 +15,7 @@ from airflow_flinkcompat.deploy.errors import DeployError
 from airflow_flinkcompat.deploy.flink.access import VARIABLE, settings_from_environment
 from airflow_flinkcompat.deploy.flink.rest import ApiError
 from airflow_flinkcompat.deploy.targets import Access
+from airflow_flinkcompat.model.engine import line_of
 from airflow_flinkcompat.secrets.placeholders import Placeholder
 
 _KEYS = (
@@ -142,7 +143,7 @@ class _Reader:
         """The engine version, and the version from which jobs move, each None if unset."""
         version, former = self.text("engine_version"), self.text("former_engine_version")
         numbers = [
-            None if name is None else version_of(name, f"{self.access.place}: {key}").split(".")[:2]
+            None if name is None else line_of(version_of(name, f"{self.access.place}: {key}"))
             for key, name in (("engine_version", version), ("former_engine_version", former))
         ]
         if former is not None and (version is None or numbers[0] == numbers[1]):

@@ -38,6 +38,7 @@ from airflow_flinkcompat.deploy.targets.realtime_compute.jobs import RealtimeCom
 from airflow_flinkcompat.deploy.targets.realtime_compute.openapi import OpenApi, RealtimeComputeError
 from airflow_flinkcompat.deploy.targets.realtime_compute.settings import WorkspaceSettings, version_of
 from airflow_flinkcompat.model import JobSpec
+from airflow_flinkcompat.model.engine import line_of
 from airflow_flinkcompat.secrets import placeholders
 from airflow_flinkcompat.secrets.placeholders import placeholders_in_script
 
@@ -168,7 +169,7 @@ class RealtimeComputeTarget(RealtimeComputeJobs):
     def _engine_version(self, deployment: Any | None, job: JobSpec) -> str:
         """The platform's name of a job's version: while jobs move, a rollback uses the former version."""
         pinned, former = self._api.settings.engine_version, self._api.settings.former_engine_version
-        if former is not None and version_of(former, "").split(".")[:2] == job.version.split("."):
+        if former is not None and line_of(version_of(former, "")) == job.version:
             return former
         return str(pinned or (deployment and deployment.engine_version) or self._api.default_engine_version())
 

@@ -16,6 +16,7 @@ from airflow_flinkcompat.compat.engines.flink.validation.tables import value_for
 from airflow_flinkcompat.connectors import registry
 from airflow_flinkcompat.connectors.facts import Known
 from airflow_flinkcompat.connectors.registry import FORMATS
+from airflow_flinkcompat.model.engine import line_numbers, line_of
 from airflow_flinkcompat.plan.expressions import Expression, FunctionCall, Leaf, Literal, untyped
 from airflow_flinkcompat.plan.nodes import Table, WindowField
 from airflow_flinkcompat.plan.operators import (
@@ -211,7 +212,7 @@ def requires_clause(line: str | None) -> bool:
 
 def _version(line: str) -> tuple[int, ...]:
     try:
-        return tuple(map(int, line.split(".")[:2]))
+        return line_numbers(line_of(line))
     except ValueError:
         return ()
 
