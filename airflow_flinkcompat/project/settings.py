@@ -76,7 +76,7 @@ class ProjectFile:
         broken: Faults of each unusable deployment, one line each, by deployment name.
         stopped: A text about the stopped job of each deleted deployment, by name, with author, time and savepoint.
         network: Permission for connectors to connect while Flink plans; None if the file does not set it.
-        upgrade: The planned move of all jobs to another Flink line; None if the file does not plan one.
+        upgrade: The planned move of all jobs to another Flink version; None if the file does not plan one.
     """
 
     path: Path

@@ -1,4 +1,4 @@
-"""The table ``[upgrade]`` of a project file: a move of all jobs to another Flink line, in waves."""
+"""The table ``[upgrade]`` of a project file: a move of all jobs to another Flink version, in waves."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class Wave:
 
 @dataclass(frozen=True)
 class FleetUpgrade:
-    """A move of all jobs to another Flink line.
+    """A move of all jobs to another Flink version.
 
     Attributes:
         old: The present line, such as ``1.20``.

@@ -47,7 +47,7 @@ _UNLESS_FAILED: Mapping[str, Any] = {"trigger_rule": "none_failed"}
 
 
 def upgrade_dag(path: str | os.PathLike[str], *, dag_id: str = "flink_upgrade", **dag: Any) -> DAG:
-    """Create the DAG that moves the jobs of a project file to another Flink line, in waves.
+    """Create the DAG that moves the jobs of a project file to another Flink version, in waves.
 
     Assign the DAG to a global variable of the DAG file: ``upgrade = upgrade_dag("flinkcompat.toml")``. Each run moves
     one wave: the jobs of the first wave of which the audit finds a compatible job. They move one after another. Before

@@ -35,7 +35,7 @@ class Rehearsal:
     """The result of a rehearsal.
 
     ``at`` is the phase of a refusal: ``submit``, ``restore``, ``run`` if the job failed directly after the restore, or
-    ``rows`` if two Flink lines computed different state from the same rows.
+    ``rows`` if two versions of Flink computed different state from the same rows.
     ``reason`` is Flink's message, or the reason why the result is unknown.
 
     The following fields contain only stateful operators. A control run restores the old script. ``claimed`` are the

@@ -1,4 +1,4 @@
-"""Comparison of the rows of state that two Flink lines computed from the same savepoint.
+"""Comparison of the rows of state that two versions of Flink computed from the same savepoint.
 
 The old line restores the deployed script, and the new line restores the same script. If both jobs read the same rows
 until their own savepoints, all rows of their state must be equal.

@@ -28,7 +28,7 @@ from airflow_flinkcompat.deploy.targets.kubernetes.api import API_VERSION, PLURA
 DRIVER = "org.apache.flink.table.runtime.application.SqlDriver"
 SCRIPT_FILE, _STATEMENTS_FILE = "script.sql", "statements"
 _ENGINE = ("image", "flinkVersion", "deploymentName")
-"""Fields of a spec that a move to another Flink line changes."""
+"""Fields of a spec that a move to another Flink version changes."""
 _MOUNT, _VOLUME = "/opt/flink/flinkcompat", "flinkcompat-script"
 _CONTAINER = "flink-main-container"
 _SCRIPTS, _STATEMENTS = ("{script_uri}", "{script_path}"), ("{statements_uri}", "{statements_path}")
