@@ -202,8 +202,8 @@ def _cached_home(line: FlinkLine) -> Path:
 
 def _homes(line: FlinkLine) -> Iterator[Path]:
     """Flink folders of exactly this release: ``$FLINK_HOME``, the installed package, the cache."""
-    given = os.environ.get(HOME_VARIABLE)
-    for folder in (Path(given) if given else None, None, _cached_home(line)):
+    configured = os.environ.get(HOME_VARIABLE)
+    for folder in (Path(configured) if configured else None, None, _cached_home(line)):
         try:
             found = flink_home(folder)
         except LocalFlinkError:

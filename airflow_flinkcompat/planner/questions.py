@@ -313,14 +313,14 @@ def _answer(
     variant: Mapping[str, Any] | None,
     restore: Sequence[str] = (),
 ) -> dict[str, Any]:
-    given, mode = variant or {}, _value_set(statements, _RUNTIME_MODE)
+    chosen, mode = variant or {}, _value_set(statements, _RUNTIME_MODE)
     question = {
-        **given,
+        **chosen,
         "statements": [as_one_statement(disguise_secrets(each.text)) for each in statements],
         "lasting": [number for number, each in enumerate(statements) if changes_what_lasts(each.text)],
         "settings": {
             PARALLELISM: "1",  # by default, the number of cores, which would affect operator chains
-            **given.get("settings", {}),
+            **chosen.get("settings", {}),
             **{key: disguise_option(key, value) for key, value in side.settings.items()},
             **({_RUNTIME_MODE: mode} if mode else {}),  # the runtime mode applies from the start of a session
             **_PLANNING,

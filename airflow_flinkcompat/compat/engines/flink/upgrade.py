@@ -145,8 +145,8 @@ def _is_without_state(connector: str, use: TableUse, table: Table | None) -> boo
             return connector == _OF_FLINK or registry.source(connector).positions in _ENDED
         case TableUse.SINK:
             facts = registry.sink(connector)
-            given = {} if table is None else dict(table.options)
-            return facts.state_with(given) is SinkState.NONE
+            declared = {} if table is None else dict(table.options)
+            return facts.state_with(declared) is SinkState.NONE
     return registry.catalogue().get(connector) is not None  # the exec graph shows the state of a lookup
 
 
