@@ -162,7 +162,8 @@ def audit_command(
 
 def _planned(given: Given, upgrade: FleetUpgrade) -> Given:
     """The options with the engine and the versions of ``[upgrade]``, unless another engine is passed."""
-    if given.options.engine not in (None, "flink"):
+    engine = given.options.engine
+    if engine is not None and not ENGINE_FACTS[engine].compiles_plans:
         return given
     options = replace(given.options, engine="flink", engine_version=upgrade.new)
     return replace(given, options=options, old_engine_version=given.old_engine_version or upgrade.old)
