@@ -29,6 +29,7 @@ _FILE = """\
 engine = "flink"
 engine_version = "1.20"
 ledger = "ledger"
+planner = "always"
 
 [upgrade]
 from = "1.20"
