@@ -199,7 +199,7 @@ def _check(
         sources=startup_positions(change.new),
         sinks_begin_empty=tuple(dict.fromkeys([pair.sink for pair in change.pipelines if begins_empty(pair)])),
         restored=() if restore is None else restored_operators(restore),
-        old_version=change.old.version,
+        old_version=change.old.engine_version or "",
     )
     return _with_migration(report, change, explained, accepted, history)
 

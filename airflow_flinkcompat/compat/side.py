@@ -170,7 +170,7 @@ class Side(JobSpec):
         text = ";\n".join(filter(None, (self.catalog.strip().rstrip(";"), *ddl)))
         return replace(self, catalog=text, catalog_sources=())
 
-    @property
+    @cached_property
     def flink_line(self) -> str | None:
         """The line of Flink that the side's version is or is based on; None if unknown."""
         return ENGINE_FACTS[self.engine].flink_line(self.version)

@@ -17,7 +17,14 @@ from airflow_flinkcompat.compat.verdict import Remedy
 from airflow_flinkcompat.exec_graph.migration import MigrationExtent
 from airflow_flinkcompat.exec_graph.model import RestoreEffect
 from airflow_flinkcompat.model import PROGRAM_SUFFIXES, Consequence, Outcome, Reason, language_of
-from airflow_flinkcompat.model.engine import CLAIM_MODE, ENGINE_FACTS, IGNORE_UNCLAIMED, RECOVERY_PATH, recovery_option
+from airflow_flinkcompat.model.engine import (
+    CLAIM_MODE,
+    ENGINE_FACTS,
+    IGNORE_UNCLAIMED,
+    RECOVERY_PATH,
+    is_of_line,
+    recovery_option,
+)
 from airflow_flinkcompat.secrets import mask_secrets
 
 CONSEQUENCES: Mapping[Consequence | None, str] = {
@@ -579,7 +586,8 @@ def _restart_options(report: Report) -> str:
 def _version_options(report: Report) -> str:
     """Options of ``flinkcompat migrate`` with both versions; "" if they are equal or unknown."""
     old, new = report.old_version, report.engine_version
-    return "" if old in ("", new) else f" --old-engine-version {old} --engine-version {new}"
+    same = not old or is_of_line(old, new)
+    return "" if same else f" --old-engine-version {old} --engine-version {new}"
 
 
 def _first_start(report: Report, _known: ReportContext) -> Step:
