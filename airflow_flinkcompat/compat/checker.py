@@ -310,7 +310,7 @@ def _planned_report(
 
 def _unless_unproven(report: Report, change: Change, prediction: Prediction, compared: RestoreVerdict | None) -> Report:
     """Set the report to unknown if the change depends on something that the planner cannot see."""
-    reasons = [*prediction.unproven]
+    reasons = list(prediction.unproven)
     if prediction.lookups and (compared is None or compared.depends_on_lookups):
         tables = ", ".join(prediction.lookups)
         reasons.append(

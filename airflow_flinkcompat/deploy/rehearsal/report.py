@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from airflow_flinkcompat.deploy.errors import redact
+from airflow_flinkcompat.deploy.target import JobDescription
 from airflow_flinkcompat.model import RehearsalFinding
 from airflow_flinkcompat.savepoint.store import read_metadata
 
@@ -28,6 +29,15 @@ class StoredOperator:
 def read_snapshot(path: str) -> tuple[StoredOperator, ...]:
     """The operators of the savepoint in the folder ``path`` (path or URI). Raises SavepointUnreadable."""
     return tuple(StoredOperator(each.id, each.name, each.has_state) for each in read_metadata(path).operators)
+
+
+def with_names(stored: Iterable[StoredOperator], described: JobDescription | None) -> tuple[StoredOperator, ...]:
+    """Name the operators of a job without a stored name, as in savepoints of Flink 1.20.
+
+    They get the names of the job's vertices, which begin with their first operator.
+    """
+    heads = {each.id: each.name.partition(" -> ")[0] for each in (described.vertices if described else ())}
+    return tuple(replace(each, name=each.name or heads.get(each.id, "")) for each in stored)
 
 
 @dataclass(frozen=True)

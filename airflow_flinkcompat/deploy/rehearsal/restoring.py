@@ -47,6 +47,15 @@ class RestoreRefused(DeployError):
         self.at = at
 
 
+def require_running(target: RestoreTestTarget, job: JobRef) -> None:
+    """Raise Inconclusive unless all tasks of a job run."""
+    live = target.status(job)
+    if live is None or not live.tasks_running or live.state != "RUNNING":
+        raise Inconclusive(
+            f"job {job} is {live.state if live else 'unknown to the cluster'}, and not all of its tasks run"
+        )
+
+
 class RunnableSide(Protocol):
     """A version of a job: script, effective settings, engine version and source, as in ``compat.Side``."""
 

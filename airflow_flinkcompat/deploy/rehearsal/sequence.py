@@ -27,7 +27,13 @@ from airflow_flinkcompat.deploy.rehearsal.place import (
     missing_slots,
     slots_of,
 )
-from airflow_flinkcompat.deploy.rehearsal.report import Rehearsal, StoredOperator, read_snapshot, with_states
+from airflow_flinkcompat.deploy.rehearsal.report import (
+    Rehearsal,
+    StoredOperator,
+    read_snapshot,
+    with_names,
+    with_states,
+)
 from airflow_flinkcompat.deploy.rehearsal.restoring import (
     Checked,
     Inconclusive,
@@ -39,6 +45,7 @@ from airflow_flinkcompat.deploy.rehearsal.restoring import (
     RunnableSide,
     Timeouts,
     Unanswered,
+    require_running,
 )
 from airflow_flinkcompat.deploy.rehearsal.rows import compare_state_rows
 from airflow_flinkcompat.deploy.target import JobRef, Operation, Snapshot, Verb
@@ -130,11 +137,7 @@ class _Run:
     # ---------------------------------------------------------------------------------- before anything is started
     def check(self) -> tuple[Checked, Checked]:
         """Check that both versions can run next to the live job. Raises Inconclusive and CannotRehearse."""
-        live = self.target.status(self.job_id)
-        if live is None or not live.tasks_running or live.state != "RUNNING":
-            raise Inconclusive(
-                f"job {self.job_id} is {live.state if live else 'unknown to the cluster'}, and not all of its tasks run"
-            )
+        require_running(self.target, self.job_id)
         self.once("restores", self._restores)
         sides = self.sides()
         cancel_leftovers(self.target, self.name, self.log)
@@ -278,10 +281,8 @@ class _Run:
         except SavepointUnreadable as error:
             self._add_basis(f"the savepoint's metadata cannot be read: {error}")
             return None
-        # Flink 1.20 stores no operator names. Use the names of vertices, which begin with their first operator.
-        described = self.target.describe(job_id)
-        heads = {each.id: each.name.partition(" -> ")[0] for each in (described.vertices if described else ())}
-        return [(each.id, each.name or heads.get(each.id, ""), each.has_state) for each in stored]
+        named = with_names(stored, self.target.describe(job_id))
+        return [(each.id, each.name, each.has_state) for each in named]
 
     def _add_basis(self, basis: str) -> None:
         if basis not in self.basis:

@@ -28,7 +28,7 @@ from airflow_flinkcompat.deploy.rehearsal.place import (
     remove_folder,
     slots_of,
 )
-from airflow_flinkcompat.deploy.rehearsal.report import StoredOperator, read_snapshot
+from airflow_flinkcompat.deploy.rehearsal.report import StoredOperator, read_snapshot, with_names
 from airflow_flinkcompat.deploy.rehearsal.restoring import (
     Checked,
     Inconclusive,
@@ -38,6 +38,7 @@ from airflow_flinkcompat.deploy.rehearsal.restoring import (
     RunnableSide,
     Timeouts,
     Unanswered,
+    require_running,
 )
 from airflow_flinkcompat.deploy.rehearsal.sequence import is_of_the_query
 from airflow_flinkcompat.deploy.shadow.report import ShadowReport
@@ -162,7 +163,7 @@ class _ShadowRun:
 
     def check(self, old: RunnableSide, new: RunnableSide) -> tuple[_Version, _Version]:
         """Check that both versions can run next to the live job. Raises Inconclusive and CannotRehearse."""
-        self._require_running()
+        require_running(self.target, self.job_id)
         sides = self._version(old, "old"), self._version(new, "new")
         cancel_leftovers(self.target, self.name, self.log)
         slots = slots_of(self.target.describe(self.job_id))
@@ -174,13 +175,6 @@ class _ShadowRun:
             "consumer groups of its own"
         )
         return sides
-
-    def _require_running(self) -> None:
-        live = self.target.status(self.job_id)
-        if live is None or not live.tasks_running or live.state != "RUNNING":
-            raise Inconclusive(
-                f"job {self.job_id} is {live.state if live else 'unknown to the cluster'}, and not all of its tasks run"
-            )
 
     def _version(self, side: RunnableSide, role: str) -> _Version:
         self.log(f"checking the sources and sinks of {side.source}")
@@ -235,7 +229,7 @@ class _ShadowRun:
         begin, end = (self.target.location(each) for each in (first, last))
         replay = f"{self.folder}/savepoint"
         write_replay(begin, end, replay)
-        stored = {each.id: each for each in self._stored(begin)}
+        stored = {each.id: each for each in with_names(read_snapshot(begin), self.target.describe(self.job_id))}
         try:
             control = self._run(watcher, old, "old", replay)
         except RestoreRefused as refused:
@@ -271,7 +265,12 @@ class _ShadowRun:
         self.log(f"waiting for {self.options.seconds:.0f} s, in which the live job reads rows")
         end = time.monotonic() + self.options.seconds
         with suppress(Overdue):
-            poll(self._require_running, lambda _: time.monotonic() < end, timeout=self.options.seconds, every=_EVERY)
+            poll(
+                lambda: require_running(self.target, self.job_id),
+                lambda _: time.monotonic() < end,
+                timeout=self.options.seconds,
+                every=_EVERY,
+            )
 
     def _run(self, watcher: Watcher, version: _Version, role: str, savepoint: str) -> JobRef:
         self.log(f"{version.checked.version.source} reads the rows again")
@@ -281,12 +280,6 @@ class _ShadowRun:
         job = self.runner.run_to_end(watcher, version.checked, name, start, self.options.run_seconds)
         version.seconds = time.monotonic() - begin
         return job
-
-    def _stored(self, savepoint: str) -> tuple[StoredOperator, ...]:
-        # Flink 1.20 stores no operator names. Use the names of vertices, which begin with their first operator.
-        described = self.target.describe(self.job_id)
-        heads = {each.id: each.name.partition(" -> ")[0] for each in (described.vertices if described else ())}
-        return tuple(replace(each, name=each.name or heads.get(each.id, "")) for each in read_snapshot(savepoint))
 
     def _skipped(self, job: JobRef) -> frozenset[str]:
         found = self.target.left_aside(job)

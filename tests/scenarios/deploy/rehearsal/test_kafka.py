@@ -22,23 +22,11 @@ from airflow_flinkcompat.local_flink.jars import fetch
 from airflow_flinkcompat.model import RehearsalFinding
 from dev.benchmarks.rehearsal import QUICK, Script, cluster, running
 from dev.services.csv_job import wait_for
-from dev.services.kafka import Broker, kafka_broker, kafka_client, positions
+from dev.services.kafka import Broker, positions
 
 pytestmark = [pytest.mark.slow, pytest.mark.nightly]
 
 GROUP = "orders-live"
-
-
-@pytest.fixture
-def broker(tmp_path: Path) -> Iterator[Broker]:
-    with kafka_broker(tmp_path) as running:
-        yield running
-
-
-@pytest.fixture
-def jvm(broker: Broker) -> Iterator[Any]:
-    with kafka_client() as jvm:
-        yield jvm
 
 
 def values(broker: Broker, jvm: Any, topic: str, isolation: str = "read_committed") -> list[str | None]:

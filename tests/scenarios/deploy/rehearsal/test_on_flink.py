@@ -48,18 +48,6 @@ MEASURED = [*mostly_nightly(TAKEN, few=1), *mostly_nightly(REFUSED, few=1)]
 
 
 @pytest.fixture
-def gateway(local_flink: LocalFlink) -> Iterator[SqlGateway]:
-    with SqlGateway(local_flink.gateway_url) as gateway:
-        yield gateway
-
-
-@pytest.fixture
-def jobs(local_flink: LocalFlink) -> Iterator[JobManager]:
-    with JobManager(local_flink.jobmanager_url) as jobs:
-        yield jobs
-
-
-@pytest.fixture
 def files(tmp_path: Path) -> Files:
     return Files(tmp_path)
 

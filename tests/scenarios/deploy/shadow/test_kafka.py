@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,25 +17,13 @@ from airflow_flinkcompat.local_flink import LocalFlink
 from airflow_flinkcompat.local_flink.jars import fetch
 from dev.benchmarks.rehearsal import Script, cluster, running
 from dev.services.csv_job import wait_for
-from dev.services.kafka import Broker, kafka_broker, kafka_client, positions
+from dev.services.kafka import Broker, positions
 
 pytestmark = [pytest.mark.slow, pytest.mark.nightly, pytest.mark.timeout(900)]
 
 GROUP = "orders-live"
 OPTIONS = ShadowOptions(seconds=1.0, run_seconds=180.0, timeouts=Timeouts(start=120, savepoint=60, clean_up=60))
 FIRST, SECOND, THIRD = ((f"ann,{n}", f"ben,{2 * n}", f"cid,{3 * n}") for n in (5, 7, 11))
-
-
-@pytest.fixture
-def broker(tmp_path: Path) -> Iterator[Broker]:
-    with kafka_broker(tmp_path) as running:
-        yield running
-
-
-@pytest.fixture
-def jvm(broker: Broker) -> Iterator[Any]:
-    with kafka_client() as jvm:
-        yield jvm
 
 
 def test_topics(local_flink: LocalFlink, broker: Broker, jvm: Any) -> None:

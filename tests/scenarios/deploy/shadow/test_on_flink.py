@@ -28,18 +28,6 @@ MAXIMUM = "customer, MAX(amount), window_start"
 
 
 @pytest.fixture
-def gateway(local_flink: LocalFlink) -> Iterator[SqlGateway]:
-    with SqlGateway(local_flink.gateway_url) as gateway:
-        yield gateway
-
-
-@pytest.fixture
-def jobs(local_flink: LocalFlink) -> Iterator[JobManager]:
-    with JobManager(local_flink.jobmanager_url) as jobs:
-        yield jobs
-
-
-@pytest.fixture
 def compare(
     local_flink: LocalFlink, gateway: SqlGateway, jobs: JobManager, tmp_path: Path
 ) -> Iterator[Callable[..., ShadowReport]]:
