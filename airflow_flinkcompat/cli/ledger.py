@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -418,7 +418,8 @@ def _field_lines(deployment: str, entry: LedgerEntry) -> list[str]:
         "to": row["range_to"],
         "written to": ", ".join(f"{sink}: {place}" for sink, place in row["sinks"].items()),
         "counts": ", ".join(f"{name.replace('_', ' ')} {count}" for name, count in row["counts"].items()),
-        "finding": row["rehearsal"].get("finding"),
+        "finding": row["rehearsal"].get("finding") or row["shadow"].get("finding"),
+        "sinks": "; ".join(map(_compared_sink, row["shadow"].get("sinks", ()))),
         "written by": entry.owner,
         "side": row["sha256"],
         "message": entry.message,
@@ -430,6 +431,12 @@ def _field_lines(deployment: str, entry: LedgerEntry) -> list[str]:
         report = MigrationReport.from_dict(row["migration"])
         lines += ["", report.headline, *report.lines()]
     return lines
+
+
+def _compared_sink(sink: Mapping[str, Any]) -> str:
+    """Result of a shadow run for one sink, on one line."""
+    what = "keys" if sink["by_key"] else "rows"
+    return f"{sink['sink']} {sink['finding']}" + f" ({sink['differing']} {what})" * bool(sink["differing"])
 
 
 def _state_lines(ledger: Ledger, entry: LedgerEntry) -> list[str]:

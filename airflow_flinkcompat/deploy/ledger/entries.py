@@ -27,8 +27,8 @@ def _absent() -> dict[str, Any]:
         "files": {}, "engine": "", "engine_version": None, "sha256": "", "job_id": None, "savepoint": None,
         "start_mode": None, "offsets": (), "outcome": None, "report_path": None, "approved_by": None, "message": "",
         "reason": None, "branch": None, "policy": None, "commit": None, "author": None, "team": None, "owned_by": None,
-        "savepoint_bytes": None, "savepoint_at": None, "rehearsal": {}, "range_from": None, "range_to": None,
-        "sinks": {}, "counts": {},
+        "savepoint_bytes": None, "savepoint_at": None, "rehearsal": {}, "shadow": {}, "range_from": None,
+        "range_to": None, "sinks": {}, "counts": {},
         "owner": "", "hand_over": None, "claim_seconds": None, "request_id": None, "trigger_id": None,
         "checkpoint": None, "state": {}, "rolls_back_to": None, "evidence": (), "effective_settings": {},
         "migrated_from": None, "migrated_to": None, "migration": {}, "prepared": None, "savepoint_before": None,
@@ -524,6 +524,13 @@ class RehearsedEntry(FindingEntry, kind="rehearsed"):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ShadowedEntry(FindingEntry, kind="shadowed"):
+    """A shadow run; ``shadow`` is its result in the format ``flinkcompat-shadow/1``."""
+
+    shadow: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
 class BackfilledEntry(FindingEntry, kind="backfilled"):
     """A backfill that ran with the version. A bound of None means the beginning or the end of history."""
 
@@ -585,7 +592,7 @@ ENTRY_TYPES: tuple[type[LedgerEntry], ...] = (
     DeployingEntry, StoppingEntry, StoppedEntry, MigratingEntry, MigratedEntry, StartingEntry, StartedEntry,
     DeployedEntry, FailedEntry, RollingBackEntry, RolledBackEntry, AdoptedEntry, PlannedEntry, ApprovedEntry,
     RejectedEntry, UnchangedEntry, FailedVersionEntry, InterruptedEntry, DisposedEntry,
-    CheckedEntry, RehearsedEntry, BackfilledEntry,
+    CheckedEntry, RehearsedEntry, ShadowedEntry, BackfilledEntry,
 )  # fmt: skip
 """The types of all kinds that this release knows."""
 

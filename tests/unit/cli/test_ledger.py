@@ -25,6 +25,7 @@ from airflow_flinkcompat.deploy.ledger.entries import (
     Origin,
     RejectedEntry,
     Review,
+    ShadowedEntry,
     StoppedEntry,
 )
 from airflow_flinkcompat.deploy.ledger.store import this_process
@@ -32,6 +33,7 @@ from airflow_flinkcompat.deploy.target import JobRef, Snapshot
 from airflow_flinkcompat.model import FunctionDeclaration, JobSpec
 from dev.services.object_stores import S3StandIn, serving
 from tests.support.cli.command import Run
+from tests.unit.cli.test_shadow import DIFFERS
 from tests.unit.deploy.jobmanager_stand_in import JobManagerStandIn
 from tests.unit.deploy.redeploy.test_adopt import JOB, SCRIPT, TASKS
 from tests.unit.deploy.redeploy.test_programs import PROGRAM
@@ -149,6 +151,17 @@ def test_show_what_a_migration_kept(ledger: Ledger, run: Run) -> None:
         "PARTLY MIGRATABLE: a rewritten savepoint keeps some of the state\n  window: rewritten field by field\n" in step
     )
     assert "    keeps      SUM(amount)\n    begins now COUNT(*)\n" in step
+
+
+def test_show_a_shadow_run(ledger: Ledger, run: Run) -> None:
+    ledger.append(ShadowedEntry(version=JobVersion(), shadow=DIFFERS.to_dict(), message=DIFFERS.lines()[0]))
+    shown = run("ledger", "show", "orders", "--entry", "1").out
+    assert "  finding      differs\n  sinks        totals differs (2 keys); copies equal\n" in shown
+    assert "  message      SHADOW: differs: the new script writes other rows\n" in shown
+    assert json.loads(run("ledger", "show", "orders", "--entry", "1", "--format", "json").out)["entry"]["shadow"] == (
+        json.loads(json.dumps(DIFFERS.to_dict()))
+    )
+    assert "shadowed" in run("ledger", "history", "orders").out
 
 
 def test_show_what_a_change_loses(ledger: Ledger, run: Run) -> None:

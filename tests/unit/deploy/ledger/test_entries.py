@@ -36,6 +36,7 @@ from airflow_flinkcompat.deploy.ledger.entries import (
     Review,
     RolledBackEntry,
     RollingBackEntry,
+    ShadowedEntry,
 )
 from airflow_flinkcompat.deploy.ledger.status import Progress
 from airflow_flinkcompat.deploy.target import SnapshotStats, VertexState
@@ -86,6 +87,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "branch": maybe,
     "policy": maybe,
     "rehearsal": mappings,
+    "shadow": mappings,
     "range_from": maybe,
     "range_to": maybe,
     "sinks": mappings,
@@ -127,7 +129,7 @@ def test_any_entry_of_any_kind_comes_back_from_json(entry: LedgerEntry) -> None:
 
 def test_each_kind_has_one_type() -> None:
     kinds = [each.KIND for each in ENTRY_TYPES if each is not FailedVersionEntry]
-    assert len(set(kinds)) == len(kinds) == 21
+    assert len(set(kinds)) == len(kinds) == 22
     assert set(kinds) == {row["kind"] for row in ROWS.values()} | {each.KIND for each in TYPES_SINCE}
 
 
@@ -155,7 +157,15 @@ UNUSED = {
 """Fields that no stored entry of that kind happens to use: what was deployed there was approved by nobody."""
 
 
-TYPES_SINCE = {MigratingEntry, MigratedEntry, PlannedEntry, CheckedEntry, RehearsedEntry, BackfilledEntry}
+TYPES_SINCE = {
+    MigratingEntry,
+    MigratedEntry,
+    PlannedEntry,
+    CheckedEntry,
+    RehearsedEntry,
+    ShadowedEntry,
+    BackfilledEntry,
+}
 """Types that were added since the stored ledger was written."""
 FIELDS_SINCE = {"prepared", "origin"}
 """Groups of keys that were added since then, of whatever kind."""

@@ -56,8 +56,8 @@ TORN = 4
 SINCE = {
     "request_id": None, "migrated_from": None, "migrated_to": None, "migration": {}, "reason": None, "branch": None,
     "policy": None, "commit": None, "author": None, "team": None, "owned_by": None, "savepoint_bytes": None,
-    "savepoint_at": None, "rehearsal": {}, "range_from": None, "range_to": None, "sinks": {}, "counts": {},
-    "prepared": None, "savepoint_before": None, "waivers": [],
+    "savepoint_at": None, "rehearsal": {}, "shadow": {}, "range_from": None, "range_to": None, "sinks": {},
+    "counts": {}, "prepared": None, "savepoint_before": None, "waivers": [],
 }  # fmt: skip
 """Keys that were added since the stored ledger was written, and what they say where nothing is known."""
 BESIDE = ("mark", "checksum")
