@@ -174,7 +174,7 @@ class TwoLines:
             each.register_secrets(job)
 
 
-@_by_version("sources", "compile_plans", "restore_test", "shadow_run")
+@_by_version("sources", "compile_plans", "restore_test", "shadow_run", "catch_up_run")
 class GatewaysOfTwoLines(TwoLines):
     """Two clusters with a SQL Gateway each."""
 

@@ -1,13 +1,14 @@
-"""A savepoint whose sources read only the rows between two savepoints of a job.
+"""Savepoints whose sources read only the rows between two savepoints of a job.
 
-Jobs that start from it read exactly the same rows, and then end. The new savepoint consists of metadata: its keyed
-state stays in the files of the first savepoint.
+Jobs that start from such a savepoint read exactly the same rows, and then end or stop reading. The new savepoint
+consists of metadata: its keyed state stays in the files of the first savepoint.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TypeVar
 
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
@@ -23,6 +24,7 @@ from airflow_flinkcompat.savepoint.source_positions import (
     FilesRead,
     PartitionRead,
     positions,
+    with_files,
     with_partitions,
     with_waiting_files,
 )
@@ -33,40 +35,170 @@ _EARLIEST = -2
 """Kafka's position of a partition whose first record has not been read."""
 
 
-def write_replay(first: str, last: str, folder: str) -> None:
+def write_replay(
+    first: str, last: str, folder: str, *, ends: bool = True, ids: Mapping[str, str] = MappingProxyType({})
+) -> None:
     """Write a savepoint that replays the rows between two savepoints of the same job.
 
     Args:
         first: Path or URI of the savepoint at which the rows begin.
         last: Path or URI of a later savepoint of the job, at which the rows end.
         folder: Path or URI of the new savepoint, which refers to the files of ``first``.
+        ends: True if the sources end after the last row. False if they stop reading, but the job keeps running. Then
+            the job emits no final watermark.
+        ids: For each source whose operator id differs between both savepoints: the id in ``last`` by the id in
+            ``first``.
 
     Raises:
-        SavepointUnreadable: A savepoint cannot be read or written, or a position in a source is unknown.
+        SavepointUnreadable: A savepoint cannot be read or written, or a position in a source is unknown. With
+            ``ends=False``, also if ``last`` contains a file that was read in part.
     """
-    begin = read_metadata(first)
-    ends = {each.id: each for each in read_metadata(last).operators}
-    operators = []
-    for each in begin.operators:
-        if each.coordinator is not None:
-            each = _ending(each, first, ends.get(each.id), last)
-        operators.append(_with_handles(each, lambda handle: _absolute(handle, first)))
-    content = replace(begin, operators=tuple(operators)).to_bytes()
+    sources = {each.id: each for each in read_metadata(last).operators}
+
+    def ending(source: OperatorState) -> OperatorState:
+        return _ending(source, first, sources.get(ids.get(source.id, source.id)), last, ends)
+
+    _write(first, folder, lambda each: each if each.coordinator is None else ending(each))
+
+
+def write_beginning(last: str, folder: str) -> None:
+    """Write a savepoint without state, from which sources read all rows up to a savepoint, but do not end.
+
+    Args:
+        last: Path or URI of the savepoint at which the rows end.
+        folder: Path or URI of the new savepoint.
+
+    Raises:
+        SavepointUnreadable: The savepoint cannot be read, a position in a source is unknown, or a file was read in
+            part.
+    """
+
+    def beginning(source: OperatorState) -> OperatorState | None:
+        if source.coordinator is None:
+            return None
+        read = positions(source, last)
+        if isinstance(read, FilesRead):
+            _require_complete(source, read, last)
+            return with_waiting_files(with_files(source, last, ()), last, {uri: _size(uri) for uri in read.seen})
+        if read is None:
+            raise _unknown(source, last)
+        return with_partitions(source, last, _ending_partitions(_name(source), (), read), ends=False)
+
+    _write(last, folder, beginning)
+
+
+def write_resumable(own: str, positions_of: str, folder: str, ids: Mapping[str, str]) -> None:
+    """Write a savepoint with the state of one job and the source positions of another job.
+
+    Args:
+        own: Path or URI of the savepoint with the state.
+        positions_of: Path or URI of the savepoint with the positions, and with uncommitted rows of sinks.
+        folder: Path or URI of the new savepoint, which refers to the files of both savepoints.
+        ids: The id in ``positions_of`` of each source and sink, by the id in the new savepoint.
+
+    Raises:
+        SavepointUnreadable: A savepoint cannot be read or written, or ``positions_of`` does not fit the job.
+    """
+    others = {each.id: each for each in read_metadata(positions_of).operators}
+    taken = {new: others[old] for new, old in ids.items() if old in others}
+    held = {each.id: each for each in read_metadata(own).operators}
+    # Flink rejects a savepoint if an operator's stored maximum parallelism differs from the job's value.
+    widths = {each.max_parallelism: held[new].max_parallelism for new, each in taken.items() if new in held}
+    added = {}
+    for new, each in taken.items():
+        width = widths.get(each.max_parallelism, each.max_parallelism)
+        if each.parallelism > width:
+            raise SavepointUnreadable(f"{_name(each)} has {each.parallelism} subtasks, and the new job at most {width}")
+        made = replace(each, id=new, max_parallelism=width)
+        added[new] = _with_handles(made, lambda handle: _absolute(handle, positions_of))
+    _write(own, folder, lambda each: None if each.id in added else each, tuple(added.values()))
+
+
+def reached_end(savepoint: str) -> bool:
+    """True if all sources of a job with end positions had read all of their rows.
+
+    Args:
+        savepoint: Path or URI of the job's savepoint.
+
+    Returns:
+        False if a source still had rows to read.
+
+    Raises:
+        SavepointUnreadable: The savepoint cannot be read, or a position in a source is unknown.
+    """
+    for source in read_metadata(savepoint).operators:
+        if source.coordinator is None:
+            continue
+        read = positions(source, savepoint)
+        if read is None:
+            raise _unknown(source, savepoint)
+        if (read.waiting or read.in_progress) if isinstance(read, FilesRead) else read:
+            return False
+    return True
+
+
+def partitions_by_reader(replay: str, own: str) -> int:
+    """Highest number of Kafka partitions that a subtask of a source read.
+
+    Args:
+        replay: Path or URI of the savepoint from which the job started.
+        own: Path or URI of a savepoint of the job.
+
+    Returns:
+        The number; 0 if the job reads no topic.
+
+    Raises:
+        SavepointUnreadable: A savepoint cannot be read.
+    """
+    subtasks = {each.id: each.parallelism for each in read_metadata(own).operators}
+    read = (
+        (positions(each, replay), subtasks.get(each.id, 1))
+        for each in read_metadata(replay).operators
+        if each.coordinator is not None
+    )
+    return max((-(-len(each) // readers) for each, readers in read if isinstance(each, tuple)), default=0)
+
+
+def _write(
+    savepoint: str,
+    folder: str,
+    change: Callable[[OperatorState], OperatorState | None],
+    added: Sequence[OperatorState] = (),
+) -> None:
+    """Write metadata with changed operators, which refers to the files of ``savepoint``."""
+    stored = read_metadata(savepoint)
+    changed = [made for each in stored.operators if (made := change(each)) is not None]
+    operators = [_with_handles(each, lambda handle: _absolute(handle, savepoint)) for each in changed]
+    content = replace(stored, operators=(*operators, *added)).to_bytes()
     with reading(folder):
-        place(folder).mkdir(parents=True)
+        place(folder).mkdir(parents=True, exist_ok=True)
         place(f"{folder}/{METADATA}").write_bytes(content)
 
 
-def _ending(source: OperatorState, first: str, later: OperatorState | None, last: str) -> OperatorState:
+def _ending(source: OperatorState, first: str, later: OperatorState | None, last: str, ends: bool) -> OperatorState:
     """The source, with the position of the later savepoint as its end."""
-    name = source.name or source.id
     begin = positions(source, first)
     end = None if later is None else positions(later, last)
     if isinstance(begin, FilesRead) and isinstance(end, FilesRead):
+        if not ends:
+            _require_complete(source, end, last)
         return with_waiting_files(source, first, {uri: _size(uri) for uri in end.seen - begin.seen})
     if isinstance(begin, tuple) and isinstance(end, tuple):
-        return with_partitions(source, first, _ending_partitions(name, begin, end))
-    raise SavepointUnreadable(f"{name}: the position of the source in {first} or {last} is unknown")
+        return with_partitions(source, first, _ending_partitions(_name(source), begin, end), ends=ends)
+    raise _unknown(source, f"{first} or {last}")
+
+
+def _require_complete(source: OperatorState, read: FilesRead, savepoint: str) -> None:
+    if unfinished := sorted({each.path for each in (*read.waiting, *read.in_progress)}):
+        raise SavepointUnreadable(f"{_name(source)} had not read {unfinished[0]} to its end in {savepoint}")
+
+
+def _name(operator: OperatorState) -> str:
+    return operator.name or operator.id
+
+
+def _unknown(source: OperatorState, savepoint: str) -> SavepointUnreadable:
+    return SavepointUnreadable(f"{_name(source)}: the position of the source in {savepoint} is unknown")
 
 
 def _ending_partitions(

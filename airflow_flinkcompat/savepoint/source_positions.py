@@ -132,8 +132,13 @@ def _is_of_kafka(coordinator: _Coordinator) -> bool:
     return reader.at == len(reader.content)
 
 
-def with_partitions(operator: OperatorState, path: str, partitions: Sequence[PartitionRead]) -> OperatorState:
-    """A Kafka source that resumes at these offsets, with partitions assigned to its subtasks in turn."""
+def with_partitions(
+    operator: OperatorState, path: str, partitions: Sequence[PartitionRead], *, ends: bool = True
+) -> OperatorState:
+    """A Kafka source that resumes at these offsets, with partitions assigned to its subtasks in turn.
+
+    ``ends``: the source ends if all partitions have a stop. Otherwise it stops reading, but does not end.
+    """
     coordinator = _Coordinator.read(operator, path)
     if coordinator.own not in (_PARTITIONS, _SPLITS):
         raise SavepointUnreadable(f"Kafka's enumerator state has version {coordinator.own}, which is not supported")
@@ -143,7 +148,7 @@ def with_partitions(operator: OperatorState, path: str, partitions: Sequence[Par
         for name, each in zip(names, partitions, strict=True)
     ]
     known = splits
-    if any(each.stop is not None for each in partitions):
+    if ends and any(each.stop is not None for each in partitions):
         # With the bounded mode, a restored enumerator ends its readers only if partitions have changed. So add a
         # partition that does not exist.
         names = [*names, write_text(partitions[0].topic) + write_int(_NO_PARTITION)]

@@ -139,6 +139,7 @@ def _record_times(declared: nodes.CreateTable) -> frozenset[str]:
 
 _SINK = re.compile(r"^LogicalSink\(table=\[(.*?)\](?:,|\))")
 _SINK_CONNECTORS_OF_ROWS = frozenset({"print"})
+_IDLE, _NO_TIME = "table.exec.source.idle-timeout", re.compile(r"(0\s*[a-z]*)?")
 
 
 @dataclass(frozen=True)
@@ -183,10 +184,10 @@ class Substitutes:
         self._session = session
         self._private = private
 
-    def check(self, tables: Tables, *, bounded: bool = False) -> None:
+    def check(self, tables: Tables, *, stops: bool = False) -> None:
         """Raise CannotRehearse if a source allows only one reader, or a table is both read and written.
 
-        ``bounded``: also if a source cannot end at a position.
+        ``stops``: also if a source cannot stop at a position.
         """
         if both := [path for path in tables.sinks if path in tables.sources]:
             raise CannotRehearse(
@@ -199,20 +200,21 @@ class Substitutes:
                 named = connector or "no connector is named"
                 raise CannotRehearse(f"source {path[2]} ({named}) cannot be read next to the live job: {why}")
             reader = ADMITTED[connector]
-            if bounded and reader.bounded is None:
-                raise CannotRehearse(f"source {path[2]} ({connector}) cannot end at the same row in two runs")
-            if bounded and (unending := sorted({*reader.unending} & hinted)):
+            if stops and reader.bounded is None:
+                raise CannotRehearse(f"source {path[2]} ({connector}) cannot stop at the same row in two runs")
+            if stops and (unending := sorted({*reader.unending} & hinted)):
                 raise CannotRehearse(f"source {path[2]}: a hint in the script sets {', '.join(unending)}")
             if shared := sorted({*reader.forbidden} & {*options, *hinted} | {*reader.options} & hinted):
                 raise CannotRehearse(
                     f"source {path[2]} ({connector}) would share {', '.join(shared)} with the live job"
                 )
 
-    def put(self, tables: Tables, *, empty: bool = False, rows: str | None = None) -> None:
+    def put(self, tables: Tables, *, empty: bool = False, rows: str | None = None, waits: bool = False) -> None:
         """Shadow every sink, and sources that need private options; ``empty``: sources skip existing rows.
 
         If ``rows`` is a folder (URI), the sinks write all changes into it, and the sources end at the positions in the
-        job's savepoint. Otherwise the sinks discard their rows. A ``print`` sink without rows stays, because Flink
+        job's savepoint. Otherwise the sinks discard their rows. With ``waits``, the sources stop at these positions,
+        but do not end. A ``print`` sink without rows stays, because Flink
         plans other operators before its stand-in. Raises CannotRehearse.
         """
         for number, path in enumerate(tables.sinks):
@@ -229,6 +231,8 @@ class Substitutes:
             own = reader.own_options(self._private, empty=empty)
             if rows is not None:
                 own |= reader.bounded or {}
+            elif waits:
+                own |= reader.waiting
             without = () if rows is None else reader.unending
             if own or without:
                 with _as_cannot_rehearse():
@@ -238,12 +242,35 @@ class Substitutes:
         """Columns and keys of the sinks. Raises CannotRehearse."""
         return tuple(_sink_table(path, self._declaration(path)) for path in tables.sinks)
 
+    def watermarks(self, tables: Tables) -> bool:
+        """True if a topic has watermarks. Raises CannotRehearse if an idle partition holds no watermark back."""
+        found = [path for path in tables.sources if self._has_watermarks(path)]
+        if found and not _NO_TIME.fullmatch(idle := self._setting(_IDLE)):
+            raise CannotRehearse(
+                f"{_IDLE} is {idle}, so the watermarks of {_names_of(found)} depend on the time at which rows are read"
+            )
+        return bool(found)
+
+    def _has_watermarks(self, path: TablePath) -> bool:
+        declared = self._declaration(path)
+        options = options_of(declared)
+        if options.get("connector") not in TOPICS or not declared.args.get("watermarks"):
+            return False
+        if idle := options.get("scan.watermark.idle-timeout"):
+            raise CannotRehearse(
+                f"scan.watermark.idle-timeout of {path[2]} is {idle}, so its watermarks depend on the time at which "
+                "rows are read"
+            )
+        return True
+
+    def _setting(self, key: str) -> str:
+        return str({row[0]: row[1] for row in self._session.execute("SET").rows}.get(key, ""))
+
     def _materialized(self, sink: nodes.CreateTable) -> bool:
         """True if the sink has a primary key and option ``table.exec.sink.upsert-materialize`` is FORCE."""
         if not sink.args.get("constraints"):
             return False
-        settings = {row[0]: row[1] for row in self._session.execute("SET").rows}
-        return settings.get("table.exec.sink.upsert-materialize") == "FORCE"
+        return self._setting("table.exec.sink.upsert-materialize") == "FORCE"
 
     def _declaration(self, path: TablePath) -> nodes.CreateTable:
         with _as_cannot_rehearse():
@@ -331,7 +358,7 @@ class SecondReader:
     ``options`` override table options. ``forbidden`` lists options that would share a resource with the live job. With
     the ``empty`` options, the source reads no existing rows and does not end. With the ``bounded`` options and without
     the ``unending`` options, the source ends at the end positions of its state. If ``bounded`` is None, two runs of the
-    source read different rows.
+    source read different rows. With the ``waiting`` options, the source stops at these positions, but does not end.
     """
 
     options: Mapping[str, str] = field(default_factory=dict)
@@ -339,6 +366,7 @@ class SecondReader:
     empty: Mapping[str, str] = field(default_factory=dict)
     bounded: Mapping[str, str] | None = None
     unending: tuple[str, ...] = ()
+    waiting: Mapping[str, str] = field(default_factory=dict)
 
     def own_options(self, private: str, *, empty: bool = False) -> dict[str, str]:
         declared = {**self.options, **self.empty} if empty else self.options
@@ -351,6 +379,7 @@ _FILES = SecondReader(
     empty={"source.path.regex-pattern": "(?!)", "source.monitor-interval": "1 h"},
     bounded={},
     unending=("source.monitor-interval",),
+    waiting={"source.monitor-interval": "365 d"},  # a restored source searches its folder after this time
 )
 # The upsert-kafka source assigns partitions itself, so its consumer group only stores committed positions.
 _UPSERT_KAFKA = SecondReader(
@@ -362,6 +391,7 @@ _UPSERT_KAFKA = SecondReader(
     },
     bounded={"scan.bounded.mode": "latest-offset"},
 )
+TOPICS = frozenset({"kafka", "upsert-kafka"})
 _KAFKA = replace(_UPSERT_KAFKA, empty={"scan.startup.mode": "latest-offset", "scan.bounded.mode": "unbounded"})
 
 ADMITTED: Mapping[str, SecondReader] = {

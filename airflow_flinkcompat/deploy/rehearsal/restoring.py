@@ -25,9 +25,12 @@ from airflow_flinkcompat.deploy.target import (
     Verb,
 )
 from airflow_flinkcompat.model import JobSpec
+from airflow_flinkcompat.savepoint.replay import reached_end
 
 # Maximum seconds between a failure and its reason in REST answers (web.refresh-interval is 3 s by default).
 _REASON_SECONDS = 6.0
+# Longest time in seconds between two savepoints of a job that has not read all rows.
+_LONGEST_LOOK_SECONDS = 30.0
 _BAD_STATES = frozenset({"FAILING", "FAILED", "CANCELLING", "CANCELED", "SUSPENDED"})
 
 
@@ -185,6 +188,48 @@ class RestoreRunner:
         self._come_up(job_id)
         self._watched(job_id, lambda _seen: True, timeout, "end", ran=True)
         return job_id
+
+    def read_to_end(
+        self,
+        watcher: Watcher,
+        checked: Checked,
+        name: str,
+        savepoint: Snapshot,
+        directory: str | None,
+        timeout: float,
+    ) -> Snapshot:
+        """Run the script until its sources have read all rows up to their end positions, then cancel it.
+
+        Returns the job's own savepoint, written into ``directory``. ``timeout`` in seconds. Raises RestoreRefused,
+        Inconclusive.
+        """
+        job_id = JobRef(self._submit(watcher, checked, name, savepoint, ignore=True))
+        self._come_up(job_id)
+        try:
+            # Only a savepoint shows exactly what was read.
+            own = poll(
+                lambda: self._own_savepoint(watcher, job_id, directory),
+                lambda found: found is None,
+                timeout=timeout,
+                every=_LONGEST_LOOK_SECONDS,
+            )
+        except Overdue:
+            raise Inconclusive(f"job {job_id} did not read all rows within {timeout:.0f} s") from None
+        self._target.cancel(job_id)
+        assert own is not None
+        return own
+
+    def _own_savepoint(self, watcher: Watcher, job_id: JobRef, directory: str | None) -> Snapshot | None:
+        """A savepoint of a job that has read all rows, or None if it has not."""
+        self._watched(job_id, lambda seen: not seen.tasks_running, self._timeouts.start, "keep running", ran=True)
+        asked = Operation(Verb.SAVEPOINT, new_id(), job_id)
+        watcher.announce(asked)
+        self._target.savepoint(job_id, asked.request_id, directory)
+        own = self.savepoint(watcher, asked)
+        if reached_end(self._target.location(own)):
+            return own
+        self._target.dispose(own)
+        return None
 
     def _submit(self, watcher: Watcher, checked: Checked, name: str, savepoint: Snapshot | None, ignore: bool) -> str:
         """Announce a job to the watcher and submit it. Raises RestoreRefused and Inconclusive."""

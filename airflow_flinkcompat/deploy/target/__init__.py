@@ -10,6 +10,7 @@ Each optional capability is a separate protocol, tested with ``isinstance``. Wit
 
 from airflow_flinkcompat.deploy.target.capabilities import (
     CallerNamesJobs,
+    CatchUpRun,
     CheckpointStatistics,
     ClusterOptions,
     JobDescriptions,
@@ -94,6 +95,7 @@ __all__ = [
     "RestoreTests",
     "RetainedCheckpoints",
     "SavepointStore",
+    "CatchUpRun",
     "ShadowRun",
     "ShadowRuns",
     "SinkTable",

@@ -428,9 +428,37 @@ class ShadowRun(RestoreTest, Protocol):
         """
 
 
+class CatchUpRun(RestoreTest, Protocol):
+    """A test job whose sinks discard rows. Its sources stop at end positions, but the job keeps running."""
+
+    @property
+    def watermarks(self) -> bool:
+        """True if a topic has watermarks.
+
+        Returns:
+            If True, a reader of several partitions of a topic may emit a watermark that is later than that of the
+            live job, because a partition without further rows holds no watermark back.
+        """
+
+
 @runtime_checkable
 class ShadowRuns(Protocol):
-    """A target that can run a script next to the live job, and store the rows that the script would write."""
+    """A target that can run a script next to the live job up to an exact row, and store the script's rows."""
+
+    def catch_up_run(self, job: JobSpec, private: str) -> CatchUpRun:
+        """Find stand-ins for a job's sinks, which discard rows. Nothing is started.
+
+        Args:
+            job: The job.
+            private: Name for private resources of the run, such as a consumer group.
+
+        Returns:
+            The run. A source stops at the end position in its state, but does not end.
+
+        Raises:
+            CannotRehearse: A source allows only one reader, or cannot stop, or a table cannot be replaced.
+            TargetError, ScriptRefused: The script would not run.
+        """
 
     def shadow_run(self, job: JobSpec, private: str, rows: str) -> ShadowRun:
         """Find stand-ins for a job's sinks, which store their changes. Nothing is started.

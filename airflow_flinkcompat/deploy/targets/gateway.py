@@ -17,6 +17,7 @@ from airflow_flinkcompat.deploy.flink.rest import Closing, Endpoint
 from airflow_flinkcompat.deploy.flink.statements import JOB_NAME, Prepared, prepare_job
 from airflow_flinkcompat.deploy.flink.tables import Substitutes, overlay, sources_of, tables_of
 from airflow_flinkcompat.deploy.target import (
+    CatchUpRun,
     EngineInfo,
     Operation,
     RestoreTest,
@@ -133,20 +134,27 @@ class SqlGatewayTarget(SqlGatewayPlanner, JobManagerJobs):
         """Shadow shared tables with temporary tables, as in a restore test."""
         return self._test(job, private, rows=rows)
 
-    def _test(self, job: JobSpec, private: str, *, empty: bool = False, rows: str | None = None) -> _SessionRestoreTest:
+    def catch_up_run(self, job: JobSpec, private: str) -> CatchUpRun:
+        """Shadow shared tables with temporary tables, as in a restore test."""
+        return self._test(job, private, waits=True)
+
+    def _test(
+        self, job: JobSpec, private: str, *, empty: bool = False, rows: str | None = None, waits: bool = False
+    ) -> _SessionRestoreTest:
         prepared = prepare_job(job)
         with self._gateway.session(self._runner.settings(job.settings)) as session:
             self._run_setup(session, prepared)
             tables = tables_of(self._explain(session, prepared))
             substitutes = Substitutes(session, private)
-            substitutes.check(tables, bounded=rows is not None)
+            substitutes.check(tables, stops=waits or rows is not None)
             sinks = () if rows is None else substitutes.sinks(tables)
+            watermarks = waits and substitutes.watermarks(tables)
 
         def set_up(session: Session) -> None:
             self._run_setup(session, prepared)
-            Substitutes(session, private).put(tables, empty=empty, rows=rows)
+            Substitutes(session, private).put(tables, empty=empty, rows=rows, waits=waits)
 
-        return _SessionRestoreTest(partial(self._submitted, job, prepared, set_up), sinks)
+        return _SessionRestoreTest(partial(self._submitted, job, prepared, set_up), sinks, watermarks)
 
     def _submitted(
         self,
@@ -216,6 +224,7 @@ class _SessionRestoreTest:
 
     submit: Callable[[Mapping[str, str], str], Operation]
     sinks: tuple[SinkTable, ...] = ()
+    watermarks: bool = False
 
     def start(self, name: str, savepoint: Snapshot | None, request_id: str, *, ignore_unclaimed: bool) -> Operation:
         options = {
