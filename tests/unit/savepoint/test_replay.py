@@ -9,13 +9,20 @@ import pytest
 
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
 from airflow_flinkcompat.savepoint.metadata import OperatorState, StateFile
-from airflow_flinkcompat.savepoint.replay import write_replay
+from airflow_flinkcompat.savepoint.replay import (
+    partitions_by_reader,
+    reached_end,
+    write_beginning,
+    write_replay,
+    write_resumable,
+)
 from airflow_flinkcompat.savepoint.source_positions import (
     PartitionRead,
     file_positions,
     kafka_positions,
     with_files,
     with_partitions,
+    with_waiting_files,
 )
 from airflow_flinkcompat.savepoint.store import read_handle, read_metadata
 from tests.support.savepoint.savepoints import FOLDER
@@ -53,9 +60,9 @@ def test_a_folder_of_files(tmp_path: Path) -> None:
     assert [read_handle(each, folder) for each in handles] == before, "keyed state is in the first savepoint"
 
 
-def _topic(tmp_path: Path, *offsets: tuple[int, int]) -> list[tuple[int, int | None]]:
-    """Offset and end of each partition in a replay; ``offsets``: offset of each partition in both savepoints."""
-    first, last = (
+def topics(tmp_path: Path, *offsets: tuple[int, int]) -> list[str]:
+    """Two savepoints of a job that reads a topic; ``offsets``: offset of each partition in both savepoints."""
+    return [
         with_source(
             tmp_path / name,
             with_partitions(
@@ -63,10 +70,23 @@ def _topic(tmp_path: Path, *offsets: tuple[int, int]) -> list[tuple[int, int | N
             ),
         )
         for at, name in enumerate(("first", "last"))
-    )
+    ]
+
+
+def source_of(savepoint: str) -> OperatorState:
+    (source,) = (each for each in read_metadata(savepoint).operators if each.coordinator is not None)
+    return source
+
+
+def read(savepoint: str) -> list[tuple[int, int | None]]:
+    """Offset and end of each partition."""
+    return [(each.offset, each.stop) for each in kafka_positions(source_of(savepoint), "")]
+
+
+def _topic(tmp_path: Path, *offsets: tuple[int, int]) -> list[tuple[int, int | None]]:
+    first, last = topics(tmp_path, *offsets)
     write_replay(first, last, str(tmp_path / "replay"))
-    (source,) = (each for each in read_metadata(str(tmp_path / "replay")).operators if each.coordinator is not None)
-    return [(each.offset, each.stop) for each in kafka_positions(source, "")]
+    return read(str(tmp_path / "replay"))
 
 
 def test_a_topic(tmp_path: Path) -> None:
@@ -83,3 +103,74 @@ def test_a_source_that_the_later_savepoint_lacks(tmp_path: Path) -> None:
     last = with_source(tmp_path / "last", replace(other, id="f" * 32))
     with pytest.raises(SavepointUnreadable, match=r"the position of the source in .* is unknown"):
         write_replay(str(STORED), last, str(tmp_path / "replay"))
+
+
+def test_sources_that_stop_without_an_end(tmp_path: Path) -> None:
+    """Only a source that ends knows a partition that does not exist."""
+    first, last = topics(tmp_path, (3, 8), (0, 4))
+    ends, waits = str(tmp_path / "ends"), str(tmp_path / "waits")
+    write_replay(first, last, ends)
+    write_replay(first, last, waits, ends=False)
+    assert read(ends) == read(waits) == [(3, 8), (0, 4)]
+    known = [read_handle(source_of(each).coordinator, each) for each in (ends, waits)]
+    assert len(known[0]) > len(known[1])
+    assert partitions_by_reader(waits, waits) == 2, "the source has one subtask"
+
+
+def test_a_source_with_another_id(tmp_path: Path) -> None:
+    first, last = topics(tmp_path, (3, 8))
+    renamed = with_source(tmp_path / "renamed", replace(source_of(first), id="a" * 32))
+    write_replay(renamed, last, str(tmp_path / "replay"), ids={"a" * 32: source_of(last).id})
+    assert read(str(tmp_path / "replay")) == [(3, 8)]
+
+
+def test_the_beginning_of_a_topic(tmp_path: Path) -> None:
+    _, last = topics(tmp_path, (3, 8), (0, -2))
+    write_beginning(last, str(tmp_path / "beginning"))
+    assert read(str(tmp_path / "beginning")) == [(-2, 8), (-2, 0)]
+    assert len(read_metadata(str(tmp_path / "beginning")).operators) == 1, "no other operator has state"
+
+
+def test_the_beginning_of_a_folder(tmp_path: Path) -> None:
+    stored, later = source_of(str(STORED)), tmp_path / "later.csv"
+    later.write_text("12345")
+    last = with_source(tmp_path / "last", with_files(stored, str(STORED), {later.as_uri()}))
+    write_beginning(last, str(tmp_path / "beginning"))
+    (waiting,) = file_positions(source_of(str(tmp_path / "beginning")), "").waiting
+    assert waiting.path == f"file:{later}"
+    assert not reached_end(str(tmp_path / "beginning"))
+
+
+def test_a_file_that_was_not_read_to_its_end(tmp_path: Path) -> None:
+    stored, later = source_of(str(STORED)), tmp_path / "later.csv"
+    later.write_text("12345")
+    empty = with_files(stored, str(STORED), ())
+    last = with_source(tmp_path / "last", with_waiting_files(empty, str(STORED), {later.as_uri(): 5}))
+    with pytest.raises(SavepointUnreadable, match=r"had not read .*later.csv to its end in"):
+        write_replay(str(STORED), last, str(tmp_path / "replay"), ends=False)
+    with pytest.raises(SavepointUnreadable, match=r"had not read .*later.csv to its end in"):
+        write_beginning(last, str(tmp_path / "beginning"))
+
+
+def test_the_end_of_a_topic(tmp_path: Path) -> None:
+    (savepoint, _) = topics(tmp_path, (3, 8))
+    assert not reached_end(savepoint)
+    read = with_source(tmp_path / "read", with_partitions(source_of(savepoint), savepoint, ()))
+    assert reached_end(read)
+
+
+def test_state_with_the_positions_of_another_job(tmp_path: Path) -> None:
+    own, positions_of = topics(tmp_path, (3, 8))
+    folder, source = str(tmp_path / "resumable"), source_of(own)
+    write_resumable(own, positions_of, folder, {source.id: source.id})
+    assert read(folder) == [(8, None)]
+    others = {each.id for each in read_metadata(own).operators}
+    assert {each.id for each in read_metadata(folder).operators} == others
+
+
+def test_positions_of_too_many_subtasks(tmp_path: Path) -> None:
+    own, positions_of = topics(tmp_path, (3, 8))
+    source = source_of(positions_of)
+    wide = with_source(tmp_path / "wide", replace(source, id="b" * 32, parallelism=500))
+    with pytest.raises(SavepointUnreadable, match="has 500 subtasks, and the new job at most 128"):
+        write_resumable(own, wide, str(tmp_path / "resumable"), {source.id: "b" * 32})
