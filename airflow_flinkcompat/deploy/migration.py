@@ -33,6 +33,7 @@ from airflow_flinkcompat.deploy.rehearsal.restoring import (
     RestoreRefused,
     RestoreRunner,
     Timeouts,
+    check_side,
 )
 from airflow_flinkcompat.deploy.rehearsal.template import kept_template, options_of
 from airflow_flinkcompat.deploy.stored_numbers import with_numbers
@@ -208,9 +209,9 @@ class SavepointWriting(ABC):
         target, timeouts = self._trials.restore_test_target, Timeouts()
         if isinstance(self._cluster.target, SavepointStore):
             savepoint = target.savepoint_at(self._cluster.target.location(savepoint))
-        runner = RestoreRunner(target, name, timeouts, Journal())
+        runner = RestoreRunner(target, timeouts, Journal())
         try:
-            checked = runner.check(self._sides[1])
+            checked = check_side(target, self._sides[1], name)
         except CannotRehearse as error:
             self._log(f"not rehearsed: {error}")
             return f"not rehearsed: {error}"

@@ -93,7 +93,7 @@ def _routed(names: tuple[str, ...], chosen: Callable[[Any, Any], Any]) -> Callab
     return added
 
 
-@_by_version("validate", "start")
+@_by_version("validate", "start", "shadow_run", "catch_up_run")
 @_by_job(
     "stop", "savepoint", "cancel", "restored_from", "describe", "job_history", "query", "left_aside",
     "failed_at_restore", "ever_ran", "request_checkpoint", "snapshot_stats", "keeps_checkpoints", "last_checkpoint",
@@ -174,7 +174,7 @@ class TwoLines:
             each.register_secrets(job)
 
 
-@_by_version("sources", "compile_plans", "restore_test", "shadow_run", "catch_up_run")
+@_by_version("sources", "compile_plans", "restore_test")
 class GatewaysOfTwoLines(TwoLines):
     """Two clusters with a SQL Gateway each."""
 

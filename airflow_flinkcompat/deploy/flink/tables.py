@@ -12,14 +12,16 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Protocol
 
 from airflow_flinkcompat.compat.rule_builders.table_options import startup_options
 from airflow_flinkcompat.deploy.errors import CannotRehearse, DeployError
 from airflow_flinkcompat.deploy.flink.gateway import GatewayError, Session
+from airflow_flinkcompat.deploy.flink.second_readers import ADMITTED, TOPICS, refusal
 from airflow_flinkcompat.deploy.target import SinkTable, Sources, SourceTable, TablePath
-from airflow_flinkcompat.model.text import sql_name
+from airflow_flinkcompat.model.text import sql_name, sql_text
 from airflow_flinkcompat.sql import ScriptError, nodes
 from airflow_flinkcompat.sql.statement_parser import Flink, parse_statement
 
@@ -52,13 +54,43 @@ def path_of(text: str, separator: str) -> TablePath:
     return parts[0], parts[1], parts[2]
 
 
-def declaration(session: Session, path: TablePath) -> nodes.CreateTable:
-    """The declaration of a table in this session. Raises TableError, GatewayError."""
-    ((text, *_), *_) = session.execute(f"SHOW CREATE TABLE {quoted(path)}").rows
-    tree = parse_statement(str(text))
-    if not isinstance(tree, nodes.CreateTable):
-        raise TableError(f"cannot read the declaration of {path[2]}")
-    return tree
+class JobTables(Protocol):
+    """The tables of a job, and statements that replace them. Methods raise TableError, GatewayError."""
+
+    def declaration(self, path: TablePath) -> nodes.CreateTable:
+        """The declaration of a table, without LIKE."""
+
+    def name(self, path: TablePath, prefix: str = "") -> str:
+        """The name of a table in a statement, or of an auxiliary table with a prefix."""
+
+    def setting(self, key: str) -> str | None:
+        """The value of an option of the session, or None."""
+
+    def execute(self, path: TablePath, statement: str) -> None:
+        """Run a statement about a table."""
+
+
+class SessionTables:
+    """The tables in a session of a SQL Gateway."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def declaration(self, path: TablePath) -> nodes.CreateTable:
+        ((text, *_), *_) = self._session.execute(f"SHOW CREATE TABLE {self.name(path)}").rows
+        tree = parse_statement(str(text))
+        if not isinstance(tree, nodes.CreateTable):
+            raise TableError(f"cannot read the declaration of {path[2]}")
+        return tree
+
+    def name(self, path: TablePath, prefix: str = "") -> str:
+        return ".".join(map(sql_name, (*path[:2], prefix + path[2])))
+
+    def setting(self, key: str) -> str | None:
+        return {row[0]: row[1] for row in self._session.execute("SET").rows}.get(key)
+
+    def execute(self, path: TablePath, statement: str) -> None:
+        self._session.execute(statement)
 
 
 def options_of(declared: nodes.CreateTable) -> dict[str, str]:
@@ -67,37 +99,28 @@ def options_of(declared: nodes.CreateTable) -> dict[str, str]:
 
 
 def overlay(
-    session: Session, path: TablePath, options: Mapping[str, str], private: str, without: Collection[str] = ()
+    tables: JobTables, path: TablePath, options: Mapping[str, str], private: str, without: Collection[str] = ()
 ) -> None:
-    """Override options of a table in this session; ``private`` is the name prefix of an auxiliary table.
+    """Override options of a table; ``private`` is the name prefix of an auxiliary table.
 
     ``without``: options to remove.
     """
-    stage = quoted((path[0], path[1], f"{private} {path[2]}"))
-    present = declaration(session, path)
+    name, stage = tables.name(path), tables.name(path, f"{private} ")
+    present = tables.declaration(path)
     like = "OVERWRITING OPTIONS"
     if removed := {*without} & {*options_of(present)}:
         options = {key: value for key, value in {**options_of(present), **options}.items() if key not in removed}
         like = "EXCLUDING OPTIONS"
-    declared = ", ".join(f"{_literal(key)} = {_literal(value)}" for key, value in options.items())
-    temporary = bool(present.args.get("temporary"))
-    session.execute(f"CREATE TEMPORARY TABLE {stage} WITH ({declared}) LIKE {quoted(path)} ({like})")
-    shadow(session, path, f"CREATE TEMPORARY TABLE {quoted(path)} LIKE {stage}", temporary=temporary)
+    declared = ", ".join(f"{sql_text(key)} = {sql_text(value)}" for key, value in options.items())
+    tables.execute(path, f"CREATE TEMPORARY TABLE {stage} WITH ({declared}) LIKE {name} ({like})")
+    shadow(tables, path, f"CREATE TEMPORARY TABLE {name} LIKE {stage}", temporary=bool(present.args.get("temporary")))
 
 
-def shadow(session: Session, path: TablePath, ddl: str, *, temporary: bool) -> None:
+def shadow(tables: JobTables, path: TablePath, ddl: str, *, temporary: bool) -> None:
     """Shadow a table with a temporary table, or replace a ``temporary`` one. Raises GatewayError."""
     if temporary:
-        session.execute(f"DROP TEMPORARY TABLE {quoted(path)}")
-    session.execute(ddl)
-
-
-def quoted(path: TablePath) -> str:
-    return ".".join(map(sql_name, path))
-
-
-def _literal(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
+        tables.execute(path, f"DROP TEMPORARY TABLE {tables.name(path)}")
+    tables.execute(path, ddl)
 
 
 def _hint_options(text: str) -> dict[str, str]:
@@ -113,7 +136,8 @@ _RECORD_TIME = "timestamp"
 def sources_of(session: Session, explained: str) -> Sources:
     """The sources of a job that EXPLAIN described in this session. Raises GatewayError if unanswered."""
     try:
-        return Sources(tuple(_source(session, path, hints) for path, hints in scans_of(explained).items()))
+        tables = SessionTables(session)
+        return Sources(tuple(_source(tables, path, hints) for path, hints in scans_of(explained).items()))
     except (TableError, ScriptError) as error:
         return Sources(unknown=str(error))
     except GatewayError as error:
@@ -122,8 +146,8 @@ def sources_of(session: Session, explained: str) -> Sources:
         return Sources(unknown=str(error))
 
 
-def _source(session: Session, path: TablePath, hints: Mapping[str, str]) -> SourceTable:
-    declared = declaration(session, path)
+def _source(tables: JobTables, path: TablePath, hints: Mapping[str, str]) -> SourceTable:
+    declared = tables.declaration(path)
     options = {**options_of(declared), **hints}
     connector = options.get("connector", "")
     kept = {key: options[key] for key in (*startup_options(connector), *_PLACE) if key in options}
@@ -178,10 +202,10 @@ def _without_subqueries(tree: str) -> Iterator[str]:
 
 
 class Substitutes:
-    """Stand-in tables in a session; ``private`` names private resources, such as a consumer group."""
+    """Stand-in tables of a job; ``private`` names private resources, such as a consumer group."""
 
-    def __init__(self, session: Session, private: str) -> None:
-        self._session = session
+    def __init__(self, tables: JobTables, private: str) -> None:
+        self._tables = tables
         self._private = private
 
     def check(self, tables: Tables, *, stops: bool = False) -> None:
@@ -225,7 +249,7 @@ class Substitutes:
             options = DISCARD if rows is None else {**_CHANGES, "path": f"{rows}/{number}"}
             with _as_cannot_rehearse():
                 ddl = sink_ddl(declared, self._materialized(declared), options)
-                shadow(self._session, path, ddl, temporary=temporary)
+                shadow(self._tables, path, ddl, temporary=temporary)
         for path in tables.sources:
             reader = ADMITTED[options_of(self._declaration(path))["connector"]]
             own = reader.own_options(self._private, empty=empty)
@@ -236,7 +260,7 @@ class Substitutes:
             without = () if rows is None else reader.unending
             if own or without:
                 with _as_cannot_rehearse():
-                    overlay(self._session, path, own, self._private, without)
+                    overlay(self._tables, path, own, self._private, without)
 
     def sinks(self, tables: Tables) -> tuple[SinkTable, ...]:
         """Columns and keys of the sinks. Raises CannotRehearse."""
@@ -264,7 +288,7 @@ class Substitutes:
         return True
 
     def _setting(self, key: str) -> str:
-        return str({row[0]: row[1] for row in self._session.execute("SET").rows}.get(key, ""))
+        return self._tables.setting(key) or ""
 
     def _materialized(self, sink: nodes.CreateTable) -> bool:
         """True if the sink has a primary key and option ``table.exec.sink.upsert-materialize`` is FORCE."""
@@ -274,7 +298,7 @@ class Substitutes:
 
     def _declaration(self, path: TablePath) -> nodes.CreateTable:
         with _as_cannot_rehearse():
-            return declaration(self._session, path)
+            return self._tables.declaration(path)
 
 
 @contextmanager
@@ -345,82 +369,3 @@ def _option(key: str, value: str) -> nodes.Option:
 
 def _names_of(paths: Iterable[TablePath]) -> str:
     return ", ".join(path[2] for path in paths)
-
-
-PRIVATE = "{private}"
-"""Placeholder in an option value for a name that only the rehearsal uses."""
-
-
-@dataclass(frozen=True)
-class SecondReader:
-    """A source connector that allows a second reader next to the live job.
-
-    ``options`` override table options. ``forbidden`` lists options that would share a resource with the live job. With
-    the ``empty`` options, the source reads no existing rows and does not end. With the ``bounded`` options and without
-    the ``unending`` options, the source ends at the end positions of its state. If ``bounded`` is None, two runs of the
-    source read different rows. With the ``waiting`` options, the source stops at these positions, but does not end.
-    """
-
-    options: Mapping[str, str] = field(default_factory=dict)
-    forbidden: tuple[str, ...] = ()
-    empty: Mapping[str, str] = field(default_factory=dict)
-    bounded: Mapping[str, str] | None = None
-    unending: tuple[str, ...] = ()
-    waiting: Mapping[str, str] = field(default_factory=dict)
-
-    def own_options(self, private: str, *, empty: bool = False) -> dict[str, str]:
-        declared = {**self.options, **self.empty} if empty else self.options
-        return {key: value.replace(PRIVATE, private) for key, value in declared.items()}
-
-
-_ALONE = SecondReader()
-# The pattern (?!) matches no path, so the source reads no file.
-_FILES = SecondReader(
-    empty={"source.path.regex-pattern": "(?!)", "source.monitor-interval": "1 h"},
-    bounded={},
-    unending=("source.monitor-interval",),
-    waiting={"source.monitor-interval": "365 d"},  # a restored source searches its folder after this time
-)
-# The upsert-kafka source assigns partitions itself, so its consumer group only stores committed positions.
-_UPSERT_KAFKA = SecondReader(
-    {
-        "properties.group.id": PRIVATE,
-        "properties.client.id.prefix": PRIVATE,
-        "properties.commit.offsets.on.checkpoint": "false",
-        "properties.enable.auto.commit": "false",
-    },
-    bounded={"scan.bounded.mode": "latest-offset"},
-)
-TOPICS = frozenset({"kafka", "upsert-kafka"})
-_KAFKA = replace(_UPSERT_KAFKA, empty={"scan.startup.mode": "latest-offset", "scan.bounded.mode": "unbounded"})
-
-ADMITTED: Mapping[str, SecondReader] = {
-    "filesystem": _FILES,
-    "datagen": _ALONE,
-    "faker": _ALONE,
-    "kafka": _KAFKA,
-    "upsert-kafka": _UPSERT_KAFKA,
-    "jdbc": SecondReader(bounded={}),
-    "iceberg": _ALONE,
-    # Paimon retains snapshots for a consumer id.
-    "paimon": SecondReader(forbidden=("consumer-id",)),
-}
-
-_ONE_READER = {
-    "mysql-cdc": "two readers of one server id disconnect each other",
-    "postgres-cdc": "a replication slot allows only one reader",
-    "pulsar": "a subscription stores the position that its readers share",
-    "kinesis": "readers share the throughput of a shard",
-    "rabbitmq": "each message is delivered to only one reader",
-}
-
-
-def refusal(connector: str) -> str:
-    """Reason why a source of this connector allows only one reader, or "" if two are possible."""
-    if connector in ADMITTED:
-        return ""
-    if why := _ONE_READER.get(connector):
-        return why
-    if connector.endswith("-cdc"):
-        return "a change stream may allow only one reader"
-    return "it is unknown if the connector allows a second reader"

@@ -36,6 +36,8 @@ from airflow_flinkcompat.deploy.target import (
     RestoreObservations,
     RestoreTests,
     SavepointStore,
+    ShadowRuns,
+    SharedCluster,
     Snapshot,
     Target,
     Verb,
@@ -48,9 +50,8 @@ _ELASTIC = ("kubernetes.", "yarn.")
 
 
 @runtime_checkable
-class RestoreTestTarget(
+class TrialTarget(
     Target,
-    RestoreTests,
     LiveSavepoints,
     RestoreObservations,
     SavepointStore,
@@ -58,11 +59,22 @@ class RestoreTestTarget(
     JobHistories,
     Protocol,
 ):
+    """A target that observes trial jobs, and removes them and their savepoints."""
+
+
+@runtime_checkable
+class RestoreTestTarget(TrialTarget, RestoreTests, Protocol):
     """A target that supports rehearsals."""
+
+
+@runtime_checkable
+class ShadowTarget(TrialTarget, ShadowRuns, Protocol):
+    """A target that supports shadow runs."""
 
 
 _LACKS: Mapping[type, str] = {
     RestoreTests: "cannot replace the tables that a job would share with the live job",
+    ShadowRuns: "cannot replace the sinks of a job",
     LiveSavepoints: "cannot take savepoints of running jobs",
     RestoreObservations: "does not show which state a job restored",
     SavepointStore: "does not delete savepoints",
@@ -91,14 +103,47 @@ class Cluster:
         """
         if isinstance(self.target, RestoreTestTarget):
             return self.target
-        lacking = "; ".join(words for each, words in _LACKS.items() if not isinstance(self.target, each))
-        raise DeployRefused(
-            f"rehearsals are not possible on {self.target}, because it {lacking}. If the same cluster has a SQL "
-            "Gateway, use the target sql-gateway"
-        )
+        raise _lacking(self.target, "rehearsals", RestoreTests)
+
+    @property
+    def shadow_target(self) -> ShadowTarget:
+        """The target, or the cluster that it shares, if it has all capabilities that a shadow run requires.
+
+        Raises DeployRefused if a capability is missing.
+        """
+        target = self._shared
+        if isinstance(target, ShadowTarget):
+            return target
+        raise _lacking(target, "shadow runs", ShadowRuns)
+
+    @property
+    def trial_target(self) -> TrialTarget:
+        """The target, or the cluster that it shares, from which trial jobs are removed. Raises DeployRefused."""
+        target = self._shared
+        if isinstance(target, TrialTarget):
+            return target
+        raise _lacking(target, "trial jobs")
+
+    @property
+    def _shared(self) -> Target:
+        return self.target.shared_cluster() if isinstance(self.target, SharedCluster) else self.target
+
+    def shared_job(self, job_id: str) -> JobRef:
+        """The live job as the target of trial jobs names it. Raises DeployRefused."""
+        job = JobRef(job_id)
+        return self.target.shared_job(job) if isinstance(self.target, SharedCluster) else job
 
 
-def missing_slots(target: RestoreTestTarget, needed: int) -> str:
+def _lacking(target: Target, what: str, *needed: type) -> DeployRefused:
+    kinds = (*needed, *(each for each in _LACKS if each not in (RestoreTests, ShadowRuns)))
+    lacking = "; ".join(_LACKS[each] for each in kinds if not isinstance(target, each))
+    return DeployRefused(
+        f"{what} are not possible on {target}, because it {lacking}. If the same cluster has a SQL Gateway, use the "
+        "target sql-gateway"
+    )
+
+
+def missing_slots(target: TrialTarget, needed: int) -> str:
     """Text about missing task slots, or "" if ``needed`` slots are free or the cluster can grow."""
     slots = target.slots()
     if slots.free >= needed:
@@ -117,7 +162,7 @@ def slots_of(described: JobDescription | None) -> int:
     return max((vertex.parallelism for vertex in (described.vertices if described else ())), default=1)
 
 
-def cancel_leftovers(target: RestoreTestTarget, name: str, log: Callable[[str], None]) -> None:
+def cancel_leftovers(target: TrialTarget, name: str, log: Callable[[str], None]) -> None:
     """Cancel the jobs that an earlier rehearsal or shadow run of the job ``name`` left."""
     pattern = re.compile(rf"{re.escape(name)} (rehearsal|shadow) [a-z]+ [0-9a-f]{{32}}")
     for job in target.jobs():
@@ -172,7 +217,7 @@ _COMING_SECONDS = 60.0
 
 
 def clean_up(
-    target: RestoreTestTarget,
+    target: TrialTarget,
     started: Started,
     *,
     timeout: float = SECONDS,
@@ -197,7 +242,7 @@ def clean_up(
         return still
 
 
-def _end_operation(target: RestoreTestTarget, operation: Operation, may_come: bool) -> str:
+def _end_operation(target: TrialTarget, operation: Operation, may_come: bool) -> str:
     """Text about the job or savepoint that an operation left, or "" if none is left and none can appear."""
     try:
         end = _end_job if operation.verb is Verb.START else _end_savepoint
@@ -206,7 +251,7 @@ def _end_operation(target: RestoreTestTarget, operation: Operation, may_come: bo
         return str(error)
 
 
-def _end_job(target: RestoreTestTarget, start: Operation, may_come: bool) -> str:
+def _end_job(target: TrialTarget, start: Operation, may_come: bool) -> str:
     job = target.poll(start).job
     status = None if job is None else target.status(job)
     if job is None or status is None:
@@ -216,7 +261,7 @@ def _end_job(target: RestoreTestTarget, start: Operation, may_come: bool) -> str
     return ""
 
 
-def _end_savepoint(target: RestoreTestTarget, asked: Operation, _may_come: bool) -> str:
+def _end_savepoint(target: TrialTarget, asked: Operation, _may_come: bool) -> str:
     try:
         snapshot = asked.snapshot or target.poll(asked).snapshot
     except (SavepointFailed, StopFailed):  # no savepoint was written or requested
@@ -264,7 +309,7 @@ class Watcher:
         with contextlib.suppress(OSError):
             self._send({"folder": folder})
 
-    def end(self, target: RestoreTestTarget, timeout: float, coming: float = 0.0) -> list[str]:
+    def end(self, target: TrialTarget, timeout: float, coming: float = 0.0) -> list[str]:
         """Clean up with :func:`clean_up`. The child process keeps trying to remove what remains."""
         left = ["?"]
         try:
@@ -318,7 +363,7 @@ def main() -> int:
         messages.append(message)
     started = Started.announced(each for each in messages if "folder" not in each)
     with open_target(TargetLocation(**json.loads(first))) as target:
-        left = clean_up(Cluster(target).restore_test_target, started)
+        left = clean_up(Cluster(target).trial_target, started)
     for message in messages:
         if "folder" in message:
             remove_folder(message["folder"])

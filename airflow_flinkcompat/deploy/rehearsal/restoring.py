@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeVar
 from airflow_flinkcompat.deploy.errors import DeployError, StateFault, StateRefused, SubmissionUnknown, TargetError
 from airflow_flinkcompat.deploy.flink.polling import Overdue, poll
 from airflow_flinkcompat.deploy.redeploy.run import Wait, Waiting, new_id
-from airflow_flinkcompat.deploy.rehearsal.place import RestoreTestTarget, Started, Watcher
+from airflow_flinkcompat.deploy.rehearsal.place import RestoreTestTarget, Started, TrialTarget, Watcher
 from airflow_flinkcompat.deploy.target import (
     TERMINAL,
     JobRef,
@@ -50,7 +50,7 @@ class RestoreRefused(DeployError):
         self.at = at
 
 
-def require_running(target: RestoreTestTarget, job: JobRef) -> None:
+def require_running(target: TrialTarget, job: JobRef) -> None:
     """Raise Inconclusive unless all tasks of a job run."""
     live = target.status(job)
     if live is None or not live.tasks_running or live.state != "RUNNING":
@@ -80,6 +80,15 @@ class Checked:
     test: RestoreTest
 
 
+def check_side(target: RestoreTestTarget, version: RunnableSide, private: str, *, empty: bool = False) -> Checked:
+    """Check that a version can run next to the live job; ``private`` names resources, such as a group.
+
+    Raises CannotRehearse, TargetError.
+    """
+    job = JobSpec(version.script, version.settings, engine_version=version.engine_version, source=version.source)
+    return Checked(version, target.restore_test(job, private, empty=empty))
+
+
 @dataclass(frozen=True)
 class Restored:
     """A successful restore, with the job's own savepoint (None if a bounded job ended by itself)."""
@@ -104,24 +113,12 @@ class Timeouts:
 
 
 class RestoreRunner:
-    """Runner of restores on a target; ``private`` names private resources, such as a consumer group."""
+    """Runner of restores on a target."""
 
-    def __init__(
-        self,
-        target: RestoreTestTarget,
-        private: str,
-        timeouts: Timeouts,
-        journal: Journal,
-    ) -> None:
+    def __init__(self, target: TrialTarget, timeouts: Timeouts, journal: Journal) -> None:
         self._target = target
-        self._private = private
         self._timeouts = timeouts
         self._journal = journal
-
-    def check(self, version: RunnableSide, *, empty: bool = False) -> Checked:
-        """Check that a version can run next to the live job. Raises CannotRehearse, TargetError."""
-        job = JobSpec(version.script, version.settings, engine_version=version.engine_version, source=version.source)
-        return Checked(version, self._target.restore_test(job, self._private, empty=empty))
 
     def restore(
         self,

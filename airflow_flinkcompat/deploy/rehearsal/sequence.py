@@ -45,6 +45,7 @@ from airflow_flinkcompat.deploy.rehearsal.restoring import (
     RunnableSide,
     Timeouts,
     Unanswered,
+    check_side,
     require_running,
 )
 from airflow_flinkcompat.deploy.rehearsal.rows import compare_state_rows
@@ -131,8 +132,7 @@ class _Run:
         self.journal, self.once = journal, journal.once
         self.name, self.token = str(journal.done["name"]), str(journal.done["token"])
         self.basis: list[str] = journal.done["basis"]
-        private = f"flinkcompat-rehearsal-{self.token}"
-        self.runner = RestoreRunner(self.target, private, options.timeouts, journal)
+        self.runner = RestoreRunner(self.target, options.timeouts, journal)
 
     # ---------------------------------------------------------------------------------- before anything is started
     def check(self) -> tuple[Checked, Checked]:
@@ -152,7 +152,7 @@ class _Run:
     def _check_version(self, version: RunnableSide) -> Checked:
         self.log(f"checking the sources and sinks of {version.source}")
         try:
-            return self.runner.check(version)
+            return check_side(self.target, version, f"flinkcompat-rehearsal-{self.token}")
         except CannotRehearse:
             raise
         except DeployError as error:

@@ -18,6 +18,7 @@ from airflow_flinkcompat.deploy.rehearsal.restoring import (
     RestoreRunner,
     RunnableSide,
     Timeouts,
+    check_side,
 )
 from airflow_flinkcompat.deploy.target import ClusterOptions
 from airflow_flinkcompat.deploy.targets import TargetLocation
@@ -81,8 +82,8 @@ def take_template(
     """
     target = cluster.restore_test_target
     name = f"flinkcompat-template-{uuid.uuid4().hex}"
-    runner = RestoreRunner(target, name, _TIMES, Journal())
-    checked = runner.check(version, empty=True)
+    runner = RestoreRunner(target, _TIMES, Journal())
+    checked = check_side(target, version, name, empty=True)
     log(f"starting {version.source} on empty input for a template")
     watcher = Watcher(cluster.location)
     coming = COMING_SECONDS

@@ -21,7 +21,7 @@ from airflow_flinkcompat.deploy.redeploy.run import new_id
 from airflow_flinkcompat.deploy.rehearsal.place import (
     COMING_SECONDS,
     Cluster,
-    RestoreTestTarget,
+    ShadowTarget,
     Watcher,
     cancel_leftovers,
     missing_slots,
@@ -43,7 +43,7 @@ from airflow_flinkcompat.deploy.rehearsal.restoring import (
 from airflow_flinkcompat.deploy.rehearsal.sequence import is_of_the_query
 from airflow_flinkcompat.deploy.shadow.report import ShadowReport
 from airflow_flinkcompat.deploy.shadow.rows import ShadowFinding, SinkDifference, compare_rows
-from airflow_flinkcompat.deploy.target import JobRef, Operation, ShadowRun, ShadowRuns, SinkTable, Snapshot, Verb
+from airflow_flinkcompat.deploy.target import JobRef, Operation, ShadowRun, SinkTable, Snapshot, Verb
 from airflow_flinkcompat.model import JobSpec
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
 from airflow_flinkcompat.savepoint.replay import write_replay
@@ -107,13 +107,8 @@ def shadow(
     options = options or ShadowOptions()
     for version in (old, new):
         prepare(version.script, version.source)
-    target = cluster.restore_test_target
-    if not isinstance(target, ShadowRuns):
-        raise DeployRefused(
-            f"shadow runs are not possible on {target}, because it cannot replace the sinks of a job. If the same "
-            "cluster has a SQL Gateway, use the target sql-gateway"
-        )
-    live = target.status(JobRef(job_id))
+    target = cluster.shadow_target
+    live = target.status(cluster.shared_job(job_id))
     if live is None:
         raise DeployRefused(f"{target} has no job {job_id}")
     root = options.savepoint_directory or target.savepoint_root()
@@ -122,7 +117,7 @@ def shadow(
             f"{target} has no folder for savepoints: pass --savepoint-directory, or set execution.checkpointing."
             "savepoint-dir on the cluster"
         )
-    run = _ShadowRun(cluster, target, target, live.job_id, live.name, options, root, log)
+    run = _ShadowRun(cluster, target, live.job_id, live.name, options, root, log)
     try:
         sides = run.check(old, new)
     except (Inconclusive, CannotRehearse) as error:
@@ -147,8 +142,7 @@ class _Version:
 @dataclass
 class _ShadowRun:
     cluster: Cluster
-    target: RestoreTestTarget
-    runs: ShadowRuns
+    target: ShadowTarget
     job_id: JobRef
     name: str
     options: ShadowOptions
@@ -158,8 +152,8 @@ class _ShadowRun:
 
     def __post_init__(self) -> None:
         self.folder = f"{self.root.rstrip('/')}/flinkcompat-shadow-{self.token}"
-        private = f"flinkcompat-shadow-{self.token}"
-        self.private, self.runner = private, RestoreRunner(self.target, private, self.options.timeouts, Journal())
+        self.private = f"flinkcompat-shadow-{self.token}"
+        self.runner = RestoreRunner(self.target, self.options.timeouts, Journal())
 
     def check(self, old: RunnableSide, new: RunnableSide) -> tuple[_Version, _Version]:
         """Check that both versions can run next to the live job. Raises Inconclusive and CannotRehearse."""
@@ -181,7 +175,7 @@ class _ShadowRun:
         rows = f"{self.folder}/rows-{role}"
         job = JobSpec(side.script, side.settings, engine_version=side.engine_version, source=side.source)
         try:
-            run: ShadowRun = self.runs.shadow_run(job, f"{self.private}-{role}", rows)
+            run: ShadowRun = self.target.shadow_run(job, f"{self.private}-{role}", rows)
         except CannotRehearse:
             raise
         except DeployError as error:

@@ -31,6 +31,7 @@ from airflow_flinkcompat.deploy.target.capabilities import (
     SavepointStore,
     ShadowRun,
     ShadowRuns,
+    SharedCluster,
     SourceTables,
     StartOutcomes,
 )
@@ -98,6 +99,7 @@ __all__ = [
     "CatchUpRun",
     "ShadowRun",
     "ShadowRuns",
+    "SharedCluster",
     "SinkTable",
     "Slots",
     "Snapshot",

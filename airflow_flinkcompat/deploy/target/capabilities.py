@@ -20,6 +20,7 @@ from airflow_flinkcompat.deploy.target.values import (
     SnapshotStats,
     Sources,
 )
+from airflow_flinkcompat.deploy.target.verbs import Target
 from airflow_flinkcompat.model import JobSpec, StartMode
 
 if TYPE_CHECKING:
@@ -475,6 +476,34 @@ class ShadowRuns(Protocol):
         Raises:
             CannotRehearse: A source allows only one reader, or cannot end, or a table cannot be replaced.
             TargetError, ScriptRefused: The script would not run.
+        """
+
+
+@runtime_checkable
+class SharedCluster(Protocol):
+    """A target whose jobs run on a Flink cluster that also accepts jobs from others."""
+
+    def shared_cluster(self) -> Target:
+        """The cluster as a target of its own.
+
+        Returns:
+            A target whose jobs the platform neither observes nor restarts. This target closes it.
+
+        Raises:
+            DeployRefused: Each job has a cluster of its own.
+        """
+
+    def shared_job(self, job: JobRef) -> JobRef:
+        """A job of this target, as the cluster names it.
+
+        Args:
+            job: The job.
+
+        Returns:
+            The job's id in the cluster.
+
+        Raises:
+            DeployRefused: The target has no such job, or the job runs on another cluster.
         """
 
 

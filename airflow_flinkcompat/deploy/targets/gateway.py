@@ -14,8 +14,8 @@ from airflow_flinkcompat.deploy.flink.compiled_plans import compile_plans
 from airflow_flinkcompat.deploy.flink.gateway import GatewayError, ScriptRunner, Session, SqlGateway, SubmittedBefore
 from airflow_flinkcompat.deploy.flink.jobmanager import JobManager
 from airflow_flinkcompat.deploy.flink.rest import Closing, Endpoint
-from airflow_flinkcompat.deploy.flink.statements import JOB_NAME, Prepared, prepare_job
-from airflow_flinkcompat.deploy.flink.tables import Substitutes, overlay, sources_of, tables_of
+from airflow_flinkcompat.deploy.flink.statements import Prepared, prepare_job
+from airflow_flinkcompat.deploy.flink.tables import SessionTables, Substitutes, overlay, sources_of, tables_of
 from airflow_flinkcompat.deploy.target import (
     CatchUpRun,
     EngineInfo,
@@ -30,7 +30,12 @@ from airflow_flinkcompat.deploy.target import (
     Verb,
 )
 from airflow_flinkcompat.deploy.targets import Access
-from airflow_flinkcompat.deploy.targets.jobmanager_jobs import JobManagerJobs, endpoint_of, no_connections
+from airflow_flinkcompat.deploy.targets.jobmanager_jobs import (
+    JobManagerJobs,
+    endpoint_of,
+    no_connections,
+    trial_options,
+)
 from airflow_flinkcompat.exec_graph.exec_node import CompiledPlan
 from airflow_flinkcompat.model import JobSpec
 from airflow_flinkcompat.model.engine import CLAIM_MODE, IGNORE_UNCLAIMED, RECOVERY_PATH, in_every_spelling
@@ -145,14 +150,14 @@ class SqlGatewayTarget(SqlGatewayPlanner, JobManagerJobs):
         with self._gateway.session(self._runner.settings(job.settings)) as session:
             self._run_setup(session, prepared)
             tables = tables_of(self._explain(session, prepared))
-            substitutes = Substitutes(session, private)
+            substitutes = Substitutes(SessionTables(session), private)
             substitutes.check(tables, stops=waits or rows is not None)
             sinks = () if rows is None else substitutes.sinks(tables)
             watermarks = waits and substitutes.watermarks(tables)
 
         def set_up(session: Session) -> None:
             self._run_setup(session, prepared)
-            Substitutes(session, private).put(tables, empty=empty, rows=rows, waits=waits)
+            Substitutes(SessionTables(session), private).put(tables, empty=empty, rows=rows, waits=waits)
 
         return _SessionRestoreTest(partial(self._submitted, job, prepared, set_up), sinks, watermarks)
 
@@ -200,7 +205,7 @@ class SqlGatewayTarget(SqlGatewayPlanner, JobManagerJobs):
             self._runner.run(session, statement, statement.text)
         for path, options in tables.items():
             try:
-                overlay(session, path, options, _PRIVATE)
+                overlay(SessionTables(session), path, options, _PRIVATE)
             except GatewayError as error:
                 failed = SubmissionUnknown if error.unanswered else TargetError
                 raise failed(f"{prepared.job.span}: cannot change the options of table {path[2]}: {error}") from None
@@ -227,11 +232,5 @@ class _SessionRestoreTest:
     watermarks: bool = False
 
     def start(self, name: str, savepoint: Snapshot | None, request_id: str, *, ignore_unclaimed: bool) -> Operation:
-        options = {
-            **state_options(Start(savepoint), ignore_unclaimed=ignore_unclaimed),
-            JOB_NAME: name,
-            # In a restore test, a restart must not hide a failure, and no checkpoint may remain.
-            "restart-strategy.type": "disable",
-            "execution.checkpointing.externalized-checkpoint-retention": "DELETE_ON_CANCELLATION",
-        }
-        return self.submit(options, request_id)
+        state = state_options(Start(savepoint), ignore_unclaimed=ignore_unclaimed)
+        return self.submit({**state, **trial_options(name)}, request_id)

@@ -17,6 +17,7 @@ import io
 import zipfile
 from collections.abc import Iterable
 from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -27,10 +28,28 @@ from airflow_flinkcompat.deploy.flink.gateway import ScriptRunner
 from airflow_flinkcompat.deploy.flink.jobmanager import JobManager, JobManagerError
 from airflow_flinkcompat.deploy.flink.polling import Overdue, poll
 from airflow_flinkcompat.deploy.flink.rest import Endpoint
-from airflow_flinkcompat.deploy.flink.statements import prepare_job
-from airflow_flinkcompat.deploy.target import EngineInfo, JobRef, JobStatus, Operation, Start, Verb
+from airflow_flinkcompat.deploy.flink.script_tables import ScriptTables
+from airflow_flinkcompat.deploy.flink.statements import prepare_job, set_options
+from airflow_flinkcompat.deploy.flink.tables import Substitutes
+from airflow_flinkcompat.deploy.target import (
+    CatchUpRun,
+    EngineInfo,
+    JobRef,
+    JobStatus,
+    Operation,
+    ShadowRun,
+    SinkTable,
+    Snapshot,
+    Start,
+    Verb,
+)
 from airflow_flinkcompat.deploy.targets import Access
-from airflow_flinkcompat.deploy.targets.jobmanager_jobs import JobManagerJobs, endpoint_of, no_connections
+from airflow_flinkcompat.deploy.targets.jobmanager_jobs import (
+    JobManagerJobs,
+    endpoint_of,
+    no_connections,
+    trial_options,
+)
 from airflow_flinkcompat.model import JobSpec
 from airflow_flinkcompat.secrets.placeholders import Lookup
 from airflow_flinkcompat.sql import parse_script
@@ -77,15 +96,38 @@ class JobManagerTarget(JobManagerJobs):
     def start(self, job: JobSpec, start: Start, request_id: str) -> Operation:
         """Run the script with the driver, with the request id as the job id."""
         self.validate(job, start)
+        return self._submitted(job, start.savepoint, request_id)
+
+    def shadow_run(self, job: JobSpec, private: str, rows: str) -> ShadowRun:
+        """Add stand-ins to the script, whose tables must all be declared in the script."""
+        return self._trial(job, private, rows)
+
+    def catch_up_run(self, job: JobSpec, private: str) -> CatchUpRun:
+        """Add stand-ins to the script, as in a shadow run."""
+        return self._trial(job, private, None)
+
+    def _trial(self, job: JobSpec, private: str, rows: str | None) -> _ScriptRun:
+        script = ScriptTables(prepare_job(job), {**job.settings, **set_options(job.script, job.source)})
+        stand_ins = Substitutes(script, private)
+        stand_ins.check(script.tables, stops=True)
+        sinks = () if rows is None else stand_ins.sinks(script.tables)
+        watermarks = rows is None and stand_ins.watermarks(script.tables)
+        stand_ins.put(script.tables, rows=rows, waits=rows is None)
+        return _ScriptRun(self, job, script, sinks, watermarks)
+
+    def _submitted(
+        self, job: JobSpec, savepoint: Snapshot | None, request_id: str, *, ignore_unclaimed: bool = False
+    ) -> Operation:
+        """Run a script and return its start. Raises SubmissionUnknown, TargetError."""
         ref = self.job_of_request(request_id)
         run = {
             **self._program(self._runner.script(job)),
             "jobId": ref,
             "flinkConfiguration": self._runner.settings(job.settings),
             # Never drop unclaimed state silently. NO_CLAIM keeps the savepoint, which a rollback requires.
-            "allowNonRestoredState": False,
+            "allowNonRestoredState": ignore_unclaimed,
             "restoreMode": "NO_CLAIM",
-            **({"savepointPath": start.savepoint} if start.savepoint else {}),
+            **({"savepointPath": savepoint} if savepoint else {}),
         }
         try:
             started = self._run(run, _empty_jar() if self._has_driver else runner_jar().read_bytes())
@@ -136,6 +178,21 @@ class JobManagerTarget(JobManagerJobs):
         finally:
             with suppress(DeployError):  # the jar is in a temporary folder of the JobManager
                 self._jobmanager.call("DELETE", f"jars/{jar}", idempotent=True)
+
+
+@dataclass(frozen=True)
+class _ScriptRun:
+    """A job next to the live job; ``script`` contains the stand-ins."""
+
+    target: JobManagerTarget
+    job: JobSpec
+    script: ScriptTables
+    sinks: tuple[SinkTable, ...]
+    watermarks: bool
+
+    def start(self, name: str, savepoint: Snapshot | None, request_id: str, *, ignore_unclaimed: bool) -> Operation:
+        job = replace(self.job, script=self.script.script(trial_options(name)))
+        return self.target._submitted(job, savepoint, request_id, ignore_unclaimed=ignore_unclaimed)
 
 
 def _comes_up(status: JobStatus | None) -> bool:

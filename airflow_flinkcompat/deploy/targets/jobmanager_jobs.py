@@ -15,6 +15,7 @@ from airflow_flinkcompat.deploy.flink.access import endpoint, endpoint_from_envi
 from airflow_flinkcompat.deploy.flink.jobmanager import JobManager, JobManagerError
 from airflow_flinkcompat.deploy.flink.polling import poll
 from airflow_flinkcompat.deploy.flink.rest import Closing, Endpoint
+from airflow_flinkcompat.deploy.flink.statements import JOB_NAME
 from airflow_flinkcompat.deploy.target import (
     JobDescription,
     JobHistory,
@@ -223,6 +224,15 @@ class JobManagerJobs(SavepointPaths, Closing):
 def savepoint_directory(options: Mapping[str, str]) -> str | None:
     """The savepoint folder in Flink's options, under the option's present or former name."""
     return next((options[key] for key in _SAVEPOINT_DIRECTORY if options.get(key)), None)
+
+
+def trial_options(name: str) -> dict[str, str]:
+    """Flink's options for a test job: a restart must not hide a failure, and no checkpoint may remain."""
+    return {
+        JOB_NAME: name,
+        "restart-strategy.type": "disable",
+        "execution.checkpointing.externalized-checkpoint-retention": "DELETE_ON_CANCELLATION",
+    }
 
 
 def endpoint_of(access: Access, which: str) -> Endpoint:

@@ -24,7 +24,7 @@ from airflow_flinkcompat.deploy import (
     deploy,
 )
 from airflow_flinkcompat.deploy.flink.gateway import GatewayError, Result
-from airflow_flinkcompat.deploy.flink.tables import overlay, sources_of
+from airflow_flinkcompat.deploy.flink.tables import SessionTables, overlay, sources_of
 from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry, Review
 from airflow_flinkcompat.deploy.offset_choices import SourceOffsets
 from airflow_flinkcompat.deploy.start_offsets import (
@@ -211,7 +211,7 @@ def test_sources_that_cannot_be_told_say_why(explained: str) -> None:
 def test_options_are_laid_over_a_table_of_the_session() -> None:
     for kind, dropped in (("TABLE", []), ("TEMPORARY TABLE", ["DROP TEMPORARY TABLE `c`.`d`.`orders`"])):
         session = Session(orders=DECLARED.replace("CREATE TABLE", f"CREATE {kind}"))
-        overlay(session, ("c", "d", "orders"), {"f": "yyyy-MM-dd'T'"}, "own")  # type: ignore[arg-type]
+        overlay(SessionTables(session), ("c", "d", "orders"), {"f": "yyyy-MM-dd'T'"}, "own")  # type: ignore[arg-type]
         assert session.told == [
             "CREATE TEMPORARY TABLE `c`.`d`.`own orders` WITH ('f' = 'yyyy-MM-dd''T''') LIKE `c`.`d`.`orders` "
             "(OVERWRITING OPTIONS)",

@@ -27,6 +27,7 @@ from airflow_flinkcompat.deploy.target import (
     Snapshot,
     SnapshotStats,
 )
+from airflow_flinkcompat.deploy.targets.jar_run import JobManagerTarget
 from airflow_flinkcompat.deploy.targets.jobmanager_jobs import JobManagerJobs, no_connections
 from airflow_flinkcompat.deploy.targets.kubernetes.api import KubernetesApi
 from airflow_flinkcompat.deploy.targets.kubernetes.manifest import SCRIPT_FILE, Manifest, mounted_file
@@ -58,7 +59,8 @@ class KubernetesJobs(Closing):
         self._manifest = manifest
         self._former = former
         self._endpoint = jobmanager or (lambda cluster: api.service(f"{cluster}-rest", "rest"))
-        self._jobmanagers: dict[str, JobManagerJobs] = {}
+        self._jobmanagers: dict[str, JobManagerTarget] = {}
+        self._lookup = lookup
         self._runner = ScriptRunner(lookup)
         # The last Flink job id of each job.
         self._seen: dict[JobRef, str] = {}
@@ -279,6 +281,27 @@ class KubernetesJobs(Closing):
         url = located(ui_url, self._api.namespace, _cluster_of(current))
         return f"{url}/#/job/running/{current.flink_job}/overview" if current.flink_job else url
 
+    def shared_cluster(self) -> JobManagerTarget:
+        """The session cluster, to which the operator itself submits session jobs by the same REST calls.
+
+        The operator neither observes nor deletes jobs that others submit. Raises DeployRefused for an application.
+        """
+        cluster = self._manifest.session_cluster
+        if cluster is None:
+            raise DeployRefused(
+                f"{self} runs each job as an application, whose JobManager accepts no second job. For a shadow run, "
+                "submit the script to a session cluster of the same version (target sql-gateway or jobmanager)"
+            )
+        return self._jobs_at(cluster)
+
+    def shared_job(self, job: JobRef) -> JobRef:
+        current = self._of(job)
+        cluster = self._manifest.session_cluster
+        if current is None or current.flink_job is None or _cluster_of(current) != cluster:
+            known = ", ".join(each.job_id for each in self.jobs()) or "none"
+            raise DeployRefused(f"{self} has no job {job} on session cluster {cluster}. Known jobs: {known}")
+        return JobRef(current.flink_job)
+
     # ------------------------------------------------------------------------------------------------------ resources
     def _resources(self) -> list[FlinkResource]:
         found = map(FlinkResource, self._api.all(self._manifest.kind))
@@ -308,11 +331,11 @@ class KubernetesJobs(Closing):
     def _jobs_of(self, resource: FlinkResource) -> JobManagerJobs:
         return self._jobs_at(_cluster_of(resource))
 
-    def _jobs_at(self, cluster: str) -> JobManagerJobs:
+    def _jobs_at(self, cluster: str) -> JobManagerTarget:
         if cluster not in self._jobmanagers:
             client = self._jobmanager(cluster)
             self._runner.add_client(client)
-            self._jobmanagers[cluster] = JobManagerJobs(client)
+            self._jobmanagers[cluster] = JobManagerTarget(client, lookup=self._lookup)
         return self._jobmanagers[cluster]
 
     def _in_flink(self, job: JobRef) -> tuple[JobManagerJobs, JobRef]:

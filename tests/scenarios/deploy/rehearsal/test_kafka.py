@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from airflow_flinkcompat.deploy.flink import tables
+from airflow_flinkcompat.deploy.flink import second_readers
 from airflow_flinkcompat.deploy.flink.gateway import SqlGateway
 from airflow_flinkcompat.deploy.flink.jobmanager import JobManager
 from airflow_flinkcompat.deploy.rehearsal.report import Rehearsal
@@ -122,10 +122,10 @@ def _checkpointed(jobs: JobManager, job_id: str) -> bool:
 @contextmanager
 def only(*names: str) -> Iterator[None]:
     """Of the options that keep a second reader apart from the live job, these alone."""
-    admitted = tables.ADMITTED["kafka"]
+    admitted = second_readers.ADMITTED["kafka"]
     kept = replace(admitted, options={name: admitted.options[name] for name in names})
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(tables.ADMITTED, "kafka", kept)  # type: ignore[arg-type]
+        patch.setitem(second_readers.ADMITTED, "kafka", kept)  # type: ignore[arg-type]
         yield
 
 

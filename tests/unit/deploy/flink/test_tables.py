@@ -7,7 +7,8 @@ from syrupy.assertion import SnapshotAssertion
 
 from airflow_flinkcompat.deploy.errors import CannotRehearse
 from airflow_flinkcompat.deploy.flink.gateway import Result
-from airflow_flinkcompat.deploy.flink.tables import ADMITTED, Substitutes, Tables, refusal, sink_ddl, tables_of
+from airflow_flinkcompat.deploy.flink.second_readers import ADMITTED, refusal
+from airflow_flinkcompat.deploy.flink.tables import SessionTables, Substitutes, Tables, sink_ddl, tables_of
 from airflow_flinkcompat.sql import nodes
 from airflow_flinkcompat.sql.statement_parser import parse_statement
 
@@ -126,7 +127,7 @@ def test_stand_ins_shadow_by_name(snapshot: SnapshotAssertion) -> None:
         t=table("t", "kafka", "TEMPORARY TABLE"),
     )
     tables = Tables((path("s"), path("t")), {path(name): frozenset() for name in "opf"})
-    stand_ins = Substitutes(session, "private")  # type: ignore[arg-type]
+    stand_ins = Substitutes(SessionTables(session), "private")  # type: ignore[arg-type]
     stand_ins.check(tables)
     assert session.told == []
     stand_ins.put(tables)
@@ -144,13 +145,13 @@ def test_a_stand_in_is_keyed_where_rows_are_kept_in_front_of_the_sink(mode: dict
     declared = "CREATE TABLE `c`.`d`.`p` (`x` INT, PRIMARY KEY (`x`) NOT ENFORCED) WITH ('connector' = 'print')"
     session = FakeCluster(p=declared)
     session.settings = mode
-    Substitutes(session, "private").put(Tables((path("p"),), {}))  # type: ignore[arg-type]
+    Substitutes(SessionTables(session), "private").put(Tables((path("p"),), {}))  # type: ignore[arg-type]
     assert [("PRIMARY KEY" in each) for each in session.told if each.startswith("CREATE")] == [keyed]
 
 
 def test_a_print_sink_without_rows_has_no_stand_in() -> None:
     session = FakeCluster(p=table("p", "print"))
-    Substitutes(session, "private").put(Tables((path("p"),), {}), empty=True)  # type: ignore[arg-type]
+    Substitutes(SessionTables(session), "private").put(Tables((path("p"),), {}), empty=True)  # type: ignore[arg-type]
     assert not [each for each in session.told if each.startswith("CREATE")]
 
 
@@ -176,7 +177,7 @@ def test_a_print_sink_without_rows_has_no_stand_in() -> None:
 )
 def test_what_cannot_be_read_twice_is_not_begun(tables: Tables, declaration: str, words: str) -> None:
     with pytest.raises(CannotRehearse, match=words):
-        Substitutes(FakeCluster(t=declaration), "private").check(tables)  # type: ignore[arg-type]
+        Substitutes(SessionTables(FakeCluster(t=declaration)), "private").check(tables)  # type: ignore[arg-type]
 
 
 def test_every_admitted_connector_is_private() -> None:

@@ -85,7 +85,7 @@ class Watched:
 
 def restored(place: Place, watcher: Watched, **timeouts: Any) -> Any:
     given = Timeouts(**{"settle": 0.0, "start": 0.3, "savepoint": 0.3, **timeouts})
-    runner = RestoreRunner(place, "private", given, Journal(patience=given.here))  # type: ignore[arg-type]
+    runner = RestoreRunner(place, given, Journal(patience=given.here))  # type: ignore[arg-type]
     return runner.restore(watcher, Checked(SIDE, place), "n", Snapshot("saved"), "file:/shared")  # type: ignore[arg-type]
 
 
@@ -153,6 +153,6 @@ def test_a_savepoint_that_takes_long_is_waited_for_elsewhere() -> None:
 
 def test_a_strict_submission_is_cancelled() -> None:
     place = Place()
-    runner = RestoreRunner(place, "private", Timeouts(), Journal())  # type: ignore[arg-type]
+    runner = RestoreRunner(place, Timeouts(), Journal())  # type: ignore[arg-type]
     runner.submit_only(Watched(), Checked(SIDE, place), "n", Snapshot("own"))  # type: ignore[arg-type]
     assert place.done == [("started", "n", "own", False), ("cancelled", "job-7")]

@@ -145,7 +145,7 @@ class PlannedRestoreTest:
         if self.strict:
             raise self.strict
 
-    def check_side(self, side: Script) -> Script:
+    def check_side(self, _target: Any, side: Script, _private: str) -> Script:
         if self.check:
             raise self.check
         return side
@@ -171,7 +171,6 @@ class Watched:
 
 def found(world: PlannedRestoreTest, monkeypatch: pytest.MonkeyPatch) -> Rehearsal:
     class Staged(RestoreRunner):
-        check = staticmethod(world.check_side)  # type: ignore[assignment]
         restore = staticmethod(world.restore)  # type: ignore[assignment]
         submit_only = staticmethod(world.submit_only)  # type: ignore[assignment]
 
@@ -189,6 +188,7 @@ def found(world: PlannedRestoreTest, monkeypatch: pytest.MonkeyPatch) -> Rehears
         return list(world.left)
 
     monkeypatch.setattr(sequence, "RestoreRunner", Staged)
+    monkeypatch.setattr(sequence, "check_side", world.check_side)
     monkeypatch.setattr(sequence, "Watcher", lambda *_: Watched(world))
     monkeypatch.setattr(sequence, "read_snapshot", read)
     monkeypatch.setattr(place, "clean_up", clean)
