@@ -10,10 +10,13 @@ import pytest
 
 from airflow_flinkcompat.deploy.flink.gateway import SqlGateway
 from airflow_flinkcompat.deploy.flink.jobmanager import JobManager
+from airflow_flinkcompat.deploy.rehearsal.place import Cluster
 from airflow_flinkcompat.deploy.rehearsal.restoring import Timeouts
 from airflow_flinkcompat.deploy.shadow.report import ShadowReport
 from airflow_flinkcompat.deploy.shadow.rows import ShadowFinding
 from airflow_flinkcompat.deploy.shadow.sequence import ShadowOptions, shadow
+from airflow_flinkcompat.deploy.targets import TargetLocation
+from airflow_flinkcompat.deploy.targets.jar_run import JobManagerTarget
 from airflow_flinkcompat.local_flink import LocalFlink
 from dev.benchmarks.rehearsal import Script, cluster, running
 from dev.services.csv_job import SETTINGS, Files, wait_for
@@ -44,9 +47,11 @@ def compare(
         if line == "old.sql reads the rows again":
             files.arrive("3.csv", THIRD)
 
-    def compared(options: ShadowOptions = OPTIONS, old: Script = old, **query: str) -> ShadowReport:
+    def compared(
+        options: ShadowOptions = OPTIONS, old: Script = old, place: Cluster | None = None, **query: str
+    ) -> ShadowReport:
         new = Script(files.script(**query), SETTINGS, "new.sql")
-        found = shadow(cluster(gateway, jobs), job_id, old, new, options, log)
+        found = shadow(place or cluster(gateway, jobs), job_id, old, new, options, log)
         print("\n".join(found.lines()))
         return found
 
@@ -79,6 +84,14 @@ def test_wrong_rows_are_found(compare: Callable[..., ShadowReport], tmp_path: Pa
         for side, total in (("new", "7"), ("old", "13"))
     ]
     assert (tmp_path / "totals.parquet").exists()
+
+
+def test_a_jobmanager_runs_scripts_with_stand_ins(compare: Callable[..., ShadowReport], jobs: JobManager) -> None:
+    """Without a SQL Gateway, the stand-ins are statements of the script."""
+    with JobManagerTarget(jobs.endpoint) as target:
+        location = TargetLocation("jobmanager", addresses={"jobmanager": jobs.endpoint.url})
+        found = compare(place=Cluster(target, location), select=MAXIMUM)
+    assert (found.finding, [sink.differing for sink in found.sinks], found.left) == (ShadowFinding.DIFFERS, [2], ())
 
 
 @pytest.mark.nightly
