@@ -28,7 +28,7 @@ _ASK_GATEWAY = "If the cluster has a SQL Gateway, use the target sql-gateway"
 
 @dataclass(frozen=True)
 class _Declared:
-    """A declared table or view, with the number of its statement and the namespace that resolves its names."""
+    """A declared table or view, with the number of its statement and the namespace of its names."""
 
     tree: nodes.CreateTable | nodes.CreateView
     number: int
