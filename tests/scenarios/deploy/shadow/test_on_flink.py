@@ -15,11 +15,11 @@ from airflow_flinkcompat.deploy.rehearsal.restoring import Timeouts
 from airflow_flinkcompat.deploy.shadow.report import ShadowReport
 from airflow_flinkcompat.deploy.shadow.rows import ShadowFinding
 from airflow_flinkcompat.deploy.shadow.sequence import ShadowOptions, shadow
-from airflow_flinkcompat.deploy.targets import TargetLocation
-from airflow_flinkcompat.deploy.targets.jar_run import JobManagerTarget
+from airflow_flinkcompat.deploy.targets.kubernetes.manifest import Manifest
 from airflow_flinkcompat.local_flink import LocalFlink
 from dev.benchmarks.rehearsal import Script, cluster, running
 from dev.services.csv_job import SETTINGS, Files, wait_for
+from tests.support.deploy.targets.kubernetes_deployments import connected, operator
 
 pytestmark = pytest.mark.slow
 
@@ -48,10 +48,13 @@ def compare(
             files.arrive("3.csv", THIRD)
 
     def compared(
-        options: ShadowOptions = OPTIONS, old: Script = old, place: Cluster | None = None, **query: str
+        options: ShadowOptions = OPTIONS,
+        old: Script = old,
+        place: Callable[[str], tuple[Cluster, str]] = lambda job: (cluster(gateway, jobs), job),
+        **query: str,
     ) -> ShadowReport:
         new = Script(files.script(**query), SETTINGS, "new.sql")
-        found = shadow(place or cluster(gateway, jobs), job_id, old, new, options, log)
+        found = shadow(*place(job_id), old, new, options, log)
         print("\n".join(found.lines()))
         return found
 
@@ -66,11 +69,22 @@ def compare(
     assert set((local_flink.work_dir / "savepoints").iterdir()) == before
 
 
-def test_equal_scripts_write_equal_rows(compare: Callable[..., ShadowReport], jobs: JobManager) -> None:
-    """A JobManager without a SQL Gateway runs the scripts, with the stand-ins as statements."""
-    with JobManagerTarget(jobs.endpoint) as target:
-        location = TargetLocation("jobmanager", addresses={"jobmanager": jobs.endpoint.url})
-        found = compare(place=Cluster(target, location))
+def test_equal_scripts_write_equal_rows(compare: Callable[..., ShadowReport], local_flink: LocalFlink) -> None:
+    """Next to a FlinkSessionJob: the JobManager runs the scripts, with the stand-ins as statements."""
+    with operator("1.10") as server:
+        server.jobmanager, server.stopped = local_flink.jobmanager_url, True
+        target = connected(server, Manifest.of({"session_cluster": "session"}, "the test"))
+
+        def place(job: str) -> tuple[Cluster, str]:
+            spec = {"deploymentName": "session", "job": {"state": "running"}}
+            metadata = {"name": "orders", "uid": "o", "generation": 1, "resourceVersion": "1"}
+            status = {"jobStatus": {"jobId": job, "jobName": "shadowed", "state": "RUNNING"}, "observedGeneration": 1}
+            server.objects["flinksessionjobs", "orders"] = {"metadata": metadata, "spec": spec, "status": status}
+            return Cluster(target), "orders"
+
+        found = compare(place=place)
+        assert server.calls == [], "the resource is not changed"
+        assert server.used >= {("services/proxy", verb) for verb in ("get", "create", "delete")}
     assert (found.finding, found.left) == (ShadowFinding.EQUAL, ())
     (sink,) = found.sinks
     assert sink.compared == (2, 2), "minute 1 of ann and minute 2 of ben; the third file is outside of the range"

@@ -21,6 +21,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import httpx
 import jsonschema
 import yaml
 from werkzeug import Request, Response
@@ -240,11 +241,13 @@ class KubernetesStandIn:
     that were.
     ``used``: the rights that were needed; what the Role of the target's page does not grant is forbidden.
     ``calls``: the writes to resources, in order. ``at``: runs before and after each of them, with its number from 0;
-    what it raises is a call that was lost, or its answer.
+    what it raises is a call that was lost, or its answer. ``jobmanager``: address of a real JobManager of the session
+    cluster, in place of ``flink``.
     """
 
     version: str = "1.10"
     flink: Flink = field(default_factory=Flink)
+    jobmanager: str = ""
     objects: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
     stopped: bool = False
     lags: bool = False
@@ -396,6 +399,11 @@ class KubernetesStandIn:
         if self.unready > 0:
             self.unready -= 1
             return _status(503, f'no endpoints available for service "{at["service"]}-rest"')
+        if self.jobmanager:
+            headers = {"content-type": request.content_type} if request.content_type else {}
+            url = f"{self.jobmanager}{at['path']}?{request.query_string.decode()}"
+            answer = httpx.request(request.method, url, content=request.get_data(), headers=headers, timeout=180)
+            return Response(answer.content, answer.status_code, content_type=answer.headers.get("content-type"))
         if request.method == "PATCH":  # a JobManager cancels its jobs so
             return _json({}, 202)
         if request.method == "POST":

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from airflow_flinkcompat.deploy import DeployError, Options, RolledBack
-from airflow_flinkcompat.deploy.errors import SavepointFailed, TargetError
+from airflow_flinkcompat.deploy.errors import DeployRefused, SavepointFailed, TargetError
 from airflow_flinkcompat.deploy.ledger.entries import Review
 from airflow_flinkcompat.deploy.redeploy.run import new_id
 from airflow_flinkcompat.deploy.target import JobRef, Operation, Snapshot, Verb
@@ -157,3 +157,16 @@ def test_an_application_deletes_what_lies_in_its_folder(stand_in: KubernetesStan
         orders.deploy(SCRIPT)
         target.dispose(Snapshot("file:/savepoints/savepoint-9"))
     assert stand_in.flink.savepoints == []
+
+
+def test_a_shadow_run_is_of_the_session_cluster(orders: Deployments, tmp_path: Path) -> None:
+    """To which others may submit jobs; an application has a cluster of its own."""
+    (running,) = orders.runs
+    with orders.target() as target:
+        assert target.shared_job(JobRef("orders")) == running.id
+        assert [each.job_id for each in target.shared_cluster().jobs()] == [running.id]
+        with pytest.raises(DeployRefused, match=r"has no job sums on session cluster session\. Known jobs: orders/"):
+            target.shared_job(JobRef("sums"))
+    alone = Deployments(orders.stand_in, tmp_path / "application", {"manifest": APPLICATION})
+    with alone.target() as target, pytest.raises(DeployRefused, match="whose JobManager accepts no second job"):
+        target.shared_cluster()
