@@ -129,20 +129,22 @@ class Feed:
     folder: Path
     tables: Mapping[str, str]
     """Declared table → the name of its rows."""
+    rows: Mapping[str, Sequence[str]]
+    """The rows of a wave by their name."""
     _waves: int = field(default=0, init=False)
 
     def arrive(self, wave: int) -> None:
         """Add a file to each folder, five minutes of event time after the last wave, and wait for the job."""
         files = dict.fromkeys(self.tables.values(), 0)
         for name in sorted(files):
-            text = "\n".join(ROWS[name]) + "\n"
+            text = "\n".join(self.rows[name]) + "\n"
             hidden = self.folder / name / f".{wave}.csv"
             hidden.write_text(
                 _MINUTE.sub(lambda at: f"{int(at[0]) + _MINUTES_APART * wave:02}", text), encoding="utf-8"
             )
             hidden.rename(hidden.with_name(f"{wave}.csv"))
             files[name] = 1
-            due = {table: (self._waves + files[rows]) * len(ROWS[rows]) for table, rows in self.tables.items()}
+            due = {table: (self._waves + files[rows]) * len(self.rows[rows]) for table, rows in self.tables.items()}
             wait_read(self.jobs, self.job_id, Arrival(due, {}))
         self._waves += 1
 
@@ -155,7 +157,8 @@ def live(
     old = Script(_placed(pair.old, folder, tag), pair.settings_old, "old.sql")
     new = Script(_placed(pair.new, folder, f"beside-{tag}"), pair.settings_new, "new.sql")
     with running(gateway, jobs, old, pair.id) as job_id:
-        feed = Feed(jobs, job_id, folder, _tables(pair.old) | _tables(pair.new))
+        rows = {**ROWS, **{name: phases["before"] for name, phases in pair.rows.items()}}
+        feed = Feed(jobs, job_id, folder, _tables(pair.old) | _tables(pair.new), rows)
         feed.arrive(BEFORE)
         yield feed, old, new
 
@@ -236,8 +239,8 @@ class RehearsalRunner:
         return {**row, "rows": len(rows), "rows_as_alone": rows == alone and bool(rows) and not strange}
 
     def _alone(self, pair: Restore) -> list[str]:
-        """Pairs that share their old side."""
-        key = f"{pair.old}{sorted(pair.settings_old.items())}"
+        """Pairs that share their old side and their rows."""
+        key = f"{pair.old}{sorted(pair.settings_old.items())}{sorted(pair.rows.items())}"
         if key not in self.undisturbed:
             run = f"run{next(self._runs)}"
             with live(self.gateway, self.jobs, pair, self.folder / run, run) as (feed, _, _):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from collections.abc import Container, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
@@ -41,7 +42,9 @@ RIGHT = "restored_right"
 class Restore:
     """One pair: both complete scripts with tables, the settings, and the restore's outcome on ``version``.
 
-    ``old_version`` is the Flink that took the savepoint, where that is another one.
+    ``old_version`` is the Flink that took the savepoint, where that is another one. ``rows`` contains the input rows
+    of tables, if a pair was not measured with the rows of ``rows.json``: by table, and by ``before`` or ``after`` the
+    savepoint.
     """
 
     id: str
@@ -52,6 +55,7 @@ class Restore:
     settings_old: Mapping[str, str] = field(default_factory=dict)
     settings_new: Mapping[str, str] = field(default_factory=dict)
     old_version: str = ""
+    rows: Mapping[str, Mapping[str, Sequence[str]]] = field(default_factory=dict)
 
     def __str__(self) -> str:
         return f"{self.version}/{self.id}"
@@ -112,7 +116,8 @@ def _packed(name: str) -> Iterator[Restore]:
 def _restore(pair: Mapping[str, Any], data: Mapping[str, Any], version: str, outcome: str, wrap: bool) -> Restore:
     scripts = [_script(pair, data, side, wrap) for side in ("old", "new")]
     settings = [AS_RUN | pair.get(f"settings_{side}", {}) for side in ("old", "new")]
-    return Restore(pair["id"], version, outcome, scripts[0], scripts[1], settings[0], settings[1])
+    rows = pair.get("data", data.get("data", {}))
+    return Restore(pair["id"], version, outcome, scripts[0], scripts[1], settings[0], settings[1], rows=rows)
 
 
 def _script(pair: Mapping[str, Any], data: Mapping[str, Any], side: str, wrap: bool) -> str:
@@ -126,7 +131,11 @@ def _script(pair: Mapping[str, Any], data: Mapping[str, Any], side: str, wrap: b
     keys = sink[side] if sink else ()
     # Hundreds of scripts declare the same tables, so they are parsed only once.
     tables_alone = _declared(";\n".join(data["tables"].values()))
-    out = _sink(Side(script, engine="flink", beside=tables_alone), keys, sink["connector"] if sink else "print")
+    query = Side(script, engine="flink", beside=tables_alone)
+    types = _types(query)
+    if not all(types) or not types:
+        types = _planned_types(pair["id"], 0 if side == "old" else -1) or types
+    out = _sink(types, keys, sink["connector"] if sink else "print")
     return ";\n".join([*setup, out, f"INSERT INTO Result\n{pair[side]}"]) + ";\n"
 
 
@@ -135,13 +144,24 @@ def _declared(ddl: str) -> Side:
     return Side(ddl, engine="flink")
 
 
-def _sink(side: Side, keys: tuple[int, ...], connector: str) -> str:
+def _types(query: Side) -> list[str]:
+    """Types of a query's columns; "" for a type that is unknown without Flink."""
+    schema = query.program.pipelines[0].sink.schema
+    return [str(c.type).replace(" NOT NULL", "") if c.type.is_known else "" for c in schema]
+
+
+def _planned_types(name: str, side: int) -> list[str]:
+    """Types of a query's columns, from its compiled plan; none without a plan, or for nested types."""
+    if name not in _stored()["pairs"]:
+        return []
+    columns = written(name)[side][0]["nodes"][-1]["outputType"]
+    types = re.findall(r"`\w+` (\w+(?:\([\d, ]*\))?)", columns) if isinstance(columns, str) else []
+    return types if len(types) == str(columns).count("`") // 2 else []
+
+
+def _sink(types: Sequence[str], keys: tuple[int, ...], connector: str) -> str:
     """A sink with the query's own schema, as in the measured restores."""
-    schema = side.program.pipelines[0].sink.schema
-    columns = [
-        f"f{i} {str(c.type).replace(' NOT NULL', '') if c.type.is_known else 'STRING'}" for i, c in enumerate(schema)
-    ]
-    columns = columns or ["f0 STRING"]
+    columns = [f"f{i} {each or 'STRING'}" for i, each in enumerate(types or [""])]
     if keys:
         columns.append(f"PRIMARY KEY ({', '.join(f'f{i}' for i in keys)}) NOT ENFORCED")
     return f"CREATE TABLE Result ({', '.join(columns)}) WITH ('connector' = '{connector}')"
