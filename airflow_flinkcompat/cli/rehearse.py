@@ -28,7 +28,9 @@ from airflow_flinkcompat.cli.targets import location, target_option
 from airflow_flinkcompat.model import InputError
 
 if TYPE_CHECKING:
-    from airflow_flinkcompat.deploy.rehearsal.restoring import RunnableSide
+    from airflow_flinkcompat.compat import Side
+    from airflow_flinkcompat.deploy.migration import SavepointMigration
+    from airflow_flinkcompat.deploy.rehearsal.place import Cluster
 
 
 def _next_to_the_job(command: Decorated) -> Decorated:
@@ -48,7 +50,7 @@ def _next_to_the_job(command: Decorated) -> Decorated:
     return reduce(lambda made, option: option(made), reversed(options), command)
 
 
-def _sides(command: str, old: str, new: str, given: Given) -> tuple[RunnableSide, RunnableSide]:
+def _sides(command: str, old: str, new: str, given: Given) -> tuple[Side, Side]:
     require_one_stdin(old, new)
     by = judging_flink(command, path_of(new) or path_of(old), given)
     return required_side(read_named(old), given.old_side(by)), required_side(read_named(new), by)
@@ -130,6 +132,17 @@ def rehearse_command(
     metavar="DURATION",
     help="Longest time in which each script must read the rows.",
 )
+@click.option("--migrate", is_flag=True, help="Start NEW from a migrated savepoint, as migrate apply writes it.")
+@click.option(
+    "--accept",
+    "accepted",
+    multiple=True,
+    type=click.Choice(["filter"]),
+    help="With --migrate: keep aggregated state under a changed condition, as in migrate apply.",
+)
+@click.option(
+    "--plan-dir", metavar="URI", help="With --migrate: folder for plans, shared by the Gateway and this machine."
+)
 @format_option("text", "json", "html")
 @output_option("html=shadow.html")
 def shadow_command(
@@ -145,14 +158,18 @@ def shadow_command(
     expected: tuple[str, ...],
     rows: Path | None,
     timeout: str,
+    migrate: bool,
+    accepted: tuple[str, ...],
+    plan_dir: str | None,
     style: str,
     outputs: tuple[str, ...],
 ) -> None:
     """Compare the rows of OLD and NEW, which run next to OLD's job from the same state and input.
 
     The running job takes two savepoints, and keeps running. From the first savepoint, OLD and then NEW read the rows
-    up to the second savepoint. Their sinks write into files, which are compared and then deleted. OLD and NEW may each
-    be a file, - for standard input, or REV:path for a file of a Git revision. Progress is printed to standard error.
+    up to the second savepoint. With --migrate, NEW starts from a migrated savepoint. The sinks write into files, which
+    are compared and then deleted. OLD and NEW may each be a file, - for standard input, or REV:path for a file of a Git
+    revision. Progress is printed to standard error.
     Exit code 0: the rows are equal, or differ only in the columns of --expect; 1: the rows differ, NEW is refused, or
     no conclusion; 2: bad input; 3: Gateway or JobManager out of reach.
     """
@@ -162,6 +179,8 @@ def shadow_command(
         from airflow_flinkcompat.deploy.shadow.rows import ShadowFinding
         from airflow_flinkcompat.deploy.shadow.sequence import ShadowOptions, shadow
     files = parse_outputs(outputs, tuple(RENDERERS))
+    if (accepted or plan_dir) and not migrate:
+        raise InputError("--accept and --plan-dir apply to a migration: add --migrate, or leave them out")
     sides = _sides("shadow", old, new, given)
     if rows is not None:
         rows.mkdir(parents=True, exist_ok=True)
@@ -171,12 +190,37 @@ def shadow_command(
     with command_errors("shadow", "deploy"), _term_as_interrupt():
         where = location(target, gateway, jobmanager)
         with where.open() as opened:
-            found = shadow(Cluster(opened, where), job_id, *sides, options, print_progress)
+            cluster = Cluster(opened, where)
+            migration = _migration(cluster, job_id, *sides, accepted, plan_dir) if migrate else None
+            found = shadow(cluster, job_id, *sides, options, print_progress, migration)
     for name, path in files:
         path.write_text(RENDERERS[name](found), encoding="utf-8")
     click.echo(RENDERERS[style](found), nl=False)
     if found.finding not in (ShadowFinding.EQUAL, ShadowFinding.EXPECTED):
         sys.exit(1)
+
+
+def _migration(
+    cluster: Cluster, job_id: str, old: Side, new: Side, accepted: tuple[str, ...], plan_dir: str | None
+) -> SavepointMigration:
+    """Migration of a running job's savepoint, which keeps as much state as possible."""
+    from airflow_flinkcompat.deploy.migration import SavepointMigration
+    from airflow_flinkcompat.deploy.target import JobRef
+    from airflow_flinkcompat.exec_graph.migration import Accept, MigrationExtent
+    from airflow_flinkcompat.spark_migration import migration_workers
+
+    return SavepointMigration(
+        old,
+        new,
+        cluster,
+        JobRef(job_id),
+        at_least=MigrationExtent.PARTIAL,
+        plan_dir=plan_dir,
+        rehearsed=False,
+        log=print_progress,
+        accepted=tuple(map(Accept, accepted)),
+        workers=lambda savepoint: migration_workers(savepoint, None, None, print_progress),
+    )
 
 
 def _seconds(option: str, text: str) -> float:

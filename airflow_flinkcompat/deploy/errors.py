@@ -37,6 +37,10 @@ class DeployRefused(DeployError):
     """A refusal before any change: the running job or the ledger differs from the checked state."""
 
 
+class StateNotKept(DeployRefused):
+    """A migration of the job's state would keep less state than was decided, or cannot be written."""
+
+
 class TargetError(DeployError):
     """The target refused a script, or an operation of the target on a job failed."""
 

@@ -15,7 +15,7 @@ from uuid import uuid4
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.compat.migration_report import MigrationReport
 from airflow_flinkcompat.compat.plan_comparison import migrations
-from airflow_flinkcompat.deploy.errors import CannotRehearse, DeployError, DeployRefused, TargetError
+from airflow_flinkcompat.deploy.errors import CannotRehearse, DeployError, DeployRefused, StateNotKept, TargetError
 from airflow_flinkcompat.deploy.flink.polling import Overdue, poll
 from airflow_flinkcompat.deploy.ledger.ledger import LedgerConflict
 from airflow_flinkcompat.deploy.plans import downtime_by_checkpoint, explain_plans, planning_options
@@ -132,7 +132,12 @@ class SavepointWriting(ABC):
         self._plan_dir, self._rehearsed, self._log, self._planner = plan_dir, rehearsed, log, planner
 
     def prepare(self) -> str | None:
-        """Check that enough state is kept.
+        """Plan the migration, as in :meth:`plan`."""
+        self.plan()
+        return None
+
+    def plan(self) -> None:
+        """Check that enough state is kept, and log the plan.
 
         Take the template savepoint if task slots are free next to the live job.
         """
@@ -142,7 +147,6 @@ class SavepointWriting(ABC):
             self._log(f"the template is taken after the job has stopped: {missing}")
         else:
             self._compare(require_predicted_template, str(self._template()))
-        return None
 
     def _compare(self, require: Callable[[Migration, str], None], savepoint: str) -> None:
         """Raise DeployRefused if the savepoint differs from the plan's prediction, or cannot be read."""
@@ -406,8 +410,10 @@ class SavepointMigration(SavepointWriting):
         try:
             (made,) = migrations(*self._sides, plans, accepted=self._accepted)
             require_rewritable(made)
-        except (InputError, NotMigratable) as error:
+        except InputError as error:
             raise DeployRefused(str(error)) from None
+        except NotMigratable as error:
+            raise StateNotKept(str(error)) from None
         if self._history is not None:
             made, reasons = self._history.extend(made, self._sides[1], self._sides[0])
             for operator, reason in reasons.items():
@@ -418,7 +424,7 @@ class SavepointMigration(SavepointWriting):
                 for each in MigrationReport.of(made).operators
                 if each.loses or each.begins
             )
-            raise DeployRefused(
+            raise StateNotKept(
                 f"a migration keeps less state than was decided ({made.kept}, not {self._at_least}): {why}. Check the "
                 "change with explain_plan, then decide again"
             )

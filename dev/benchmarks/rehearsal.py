@@ -31,7 +31,7 @@ from airflow_flinkcompat.deploy.flink.jobmanager import JobManager
 from airflow_flinkcompat.deploy.flink.statements import prepare
 from airflow_flinkcompat.deploy.rehearsal.place import Cluster
 from airflow_flinkcompat.deploy.rehearsal.report import Rehearsal
-from airflow_flinkcompat.deploy.rehearsal.restoring import Timeouts
+from airflow_flinkcompat.deploy.rehearsal.restoring import RunnableSide, Timeouts
 from airflow_flinkcompat.deploy.rehearsal.sequence import RehearsalOptions, rehearse
 from airflow_flinkcompat.deploy.targets import TargetLocation
 from airflow_flinkcompat.deploy.targets.gateway import SqlGatewayTarget
@@ -102,7 +102,7 @@ def cluster(gateway: SqlGateway, jobs: JobManager) -> Cluster:
 
 
 @contextmanager
-def running(gateway: SqlGateway, jobs: JobManager, side: Script, name: str) -> Iterator[str]:
+def running(gateway: SqlGateway, jobs: JobManager, side: RunnableSide, name: str) -> Iterator[str]:
     """Run the side as a live job with all tasks running; the job ends with the block."""
     job_id = uuid.uuid4().hex
     prepared, runner = prepare(side.script, side.source), ScriptRunner(str, gateway)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from html import escape
 from typing import Any
 
+from airflow_flinkcompat.compat.migration_report import MigrationReport
 from airflow_flinkcompat.deploy.errors import redact
 from airflow_flinkcompat.deploy.rehearsal.report import StoredOperator
 from airflow_flinkcompat.deploy.shadow.rows import ShadowFinding, SinkDifference
@@ -23,12 +24,13 @@ class ShadowReport:
     Attributes:
         finding: The worst finding of all sinks, or ``refused``, or ``could not tell``.
         reason: Flink's message for ``refused``, or the reason why there is no result.
-        at: Phase of a refusal: ``submit``, ``restore`` or ``run``.
+        at: Phase of a refusal: ``migration``, ``submit``, ``restore`` or ``run``.
         job_id: The live job.
         seconds: Time between both savepoints, and the run time of the old and of the new script.
         sinks: The difference of each sink.
         dropped: Operators whose state only the old script restored.
         left: Jobs and savepoints that could not be removed.
+        migration: State that the savepoint of the new script keeps; None if it was not migrated.
     """
 
     finding: ShadowFinding
@@ -39,6 +41,7 @@ class ShadowReport:
     sinks: tuple[SinkDifference, ...] = ()
     dropped: tuple[StoredOperator, ...] = ()
     left: tuple[str, ...] = ()
+    migration: MigrationReport | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The report as JSON values.
@@ -56,6 +59,7 @@ class ShadowReport:
             "sinks": [_sink_row(each) for each in self.sinks],
             "dropped": [{"id": each.id, "name": each.name} for each in self.dropped],
             "left": [redact(each) for each in self.left],
+            "migration": None if self.migration is None else self.migration.to_dict(),
         }
 
     def lines(self) -> tuple[str, ...]:
@@ -68,17 +72,10 @@ class ShadowReport:
 
     def _lines(self) -> Iterator[str]:
         yield f"SHADOW: {self._headline()}"
-        if self.reason:
-            yield f"  reason: {self.reason}"
+        yield from _reasons(self)
         for each in self.sinks:
             yield from _sink_lines(each)
-        if self.dropped:
-            yield "state that only the old script restored:"
-            yield from (f"  {each.name or 'operator'} ({each.id[:8]})" for each in self.dropped)
-        if self.sinks:
-            live, old, new = self.seconds
-            yield f"rows of {live:.0f} s, read again in {old:.0f} s (old) and {new:.0f} s (new)"
-        yield from (f"LEFT BEHIND: {each}" for each in self.left)
+        yield from _notes(self)
 
     def _headline(self) -> str:
         match self.finding:
@@ -92,6 +89,28 @@ class ShadowReport:
                 return f"refused at {self.at}: the new script does not start from the live job's state"
             case _:
                 return "could not tell"
+
+
+def _reasons(report: ShadowReport) -> Iterator[str]:
+    """Lines about the reason of the finding."""
+    if report.reason:
+        yield f"  reason: {report.reason}"
+    if report.migration is None and report.at in ("submit", "restore"):
+        yield "  remedy: --migrate starts the new script from a migrated savepoint"
+
+
+def _notes(report: ShadowReport) -> Iterator[str]:
+    """Lines about state, times and leftovers."""
+    if report.dropped:
+        yield "state that only the old script restored:"
+        yield from (f"  {each.name or 'operator'} ({each.id[:8]})" for each in report.dropped)
+    if report.migration is not None:
+        yield f"state of the new script, from a migrated savepoint ({report.migration.kept}):"
+        yield from report.migration.lines()
+    if report.sinks:
+        live, old, new = report.seconds
+        yield f"rows of {live:.0f} s, read again in {old:.0f} s (old) and {new:.0f} s (new)"
+    yield from (f"LEFT BEHIND: {each}" for each in report.left)
 
 
 def _sink_lines(sink: SinkDifference) -> Iterator[str]:
@@ -161,19 +180,15 @@ def render_html(report: ShadowReport) -> str:
     Returns:
         The page.
     """
-    head, *rest = report.lines()
-    parts = [f"<h1 class={_class(report.finding)}>{escape(head)}</h1>"]
-    if not report.sinks:
-        parts += [f"<p>{escape(line.strip())}</p>" for line in rest]
+    parts = [f"<h1 class={_class(report.finding)}>{escape(report.lines()[0])}</h1>", *_paragraphs(_reasons(report))]
     for sink in report.sinks:
         lead, *lines = (line for line in _sink_lines(replace(sink, rows=None)))
         parts.append(f"<h2 class={_class(sink.finding)}>{escape(redact(lead))}</h2>")
-        parts += [f"<p>{escape(redact(line.strip()))}</p>" for line in lines]
+        parts += _paragraphs(lines)
         if sink.rows is not None:
             parts.append(_html_table(sink.rows.schema.names, sink.rows.to_pylist()))
-    if report.dropped:
-        names = ", ".join(each.name or each.id for each in report.dropped)
-        parts.append(f"<p>State that only the old script restored: {escape(names)}</p>")
+    if notes := "\n".join(map(redact, _notes(report))):
+        parts.append(f"<pre>{escape(notes)}</pre>")
     return (
         f'<!doctype html>\n<html lang="en"><meta charset="utf-8"><title>Shadow run of job {escape(report.job_id)}'
         f"</title><style>{_STYLE}</style>\n{chr(10).join(parts)}\n</html>\n"
@@ -182,6 +197,10 @@ def render_html(report: ShadowReport) -> str:
 
 def _class(finding: ShadowFinding) -> str:
     return finding.value.replace(" ", "-")
+
+
+def _paragraphs(lines: Iterable[str]) -> list[str]:
+    return [f"<p>{escape(redact(line.strip()))}</p>" for line in lines]
 
 
 def _html_table(names: list[str], rows: list[dict[str, Any]]) -> str:

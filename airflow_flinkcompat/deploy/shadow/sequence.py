@@ -13,8 +13,10 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from airflow_flinkcompat.deploy.errors import CannotRehearse, DeployError, DeployRefused
+from airflow_flinkcompat.compat.migration_report import MigrationReport
+from airflow_flinkcompat.deploy.errors import CannotRehearse, DeployError, DeployRefused, StateNotKept
 from airflow_flinkcompat.deploy.flink.polling import Overdue, poll
 from airflow_flinkcompat.deploy.flink.statements import prepare
 from airflow_flinkcompat.deploy.redeploy.run import new_id
@@ -47,6 +49,9 @@ from airflow_flinkcompat.deploy.target import JobRef, Operation, ShadowRun, Sink
 from airflow_flinkcompat.model import JobSpec
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
 from airflow_flinkcompat.savepoint.replay import write_replay
+
+if TYPE_CHECKING:
+    from airflow_flinkcompat.deploy.migration import SavepointMigration
 
 _log = logging.getLogger(__name__)
 _EVERY = 2.0
@@ -82,6 +87,7 @@ def shadow(
     new: RunnableSide,
     options: ShadowOptions | None = None,
     log: Callable[[str], None] = _log.info,
+    migration: SavepointMigration | None = None,
 ) -> ShadowReport:
     """Compare the output of two scripts for the rows that a running job reads in some time.
 
@@ -95,6 +101,8 @@ def shadow(
         new: Script to compare.
         options: Duration, folders and time limits.
         log: Function that receives lines about the progress.
+        migration: Migration of the state from the old to the new script. The new script then starts from a migrated
+            savepoint, and the old script from the savepoint of the live job. If None, both start from the latter.
 
     Returns:
         The differences by sink, or the reason why there is no result.
@@ -117,9 +125,11 @@ def shadow(
             f"{target} has no folder for savepoints: pass --savepoint-directory, or set execution.checkpointing."
             "savepoint-dir on the cluster"
         )
-    run = _ShadowRun(cluster, target, live.job_id, live.name, options, root, log)
+    run = _ShadowRun(cluster, target, live.job_id, live.name, options, root, log, migration)
     try:
         sides = run.check(old, new)
+    except RestoreRefused as refused:
+        return ShadowReport(ShadowFinding.REFUSED, str(refused), at=refused.at, job_id=job_id)
     except (Inconclusive, CannotRehearse) as error:
         return ShadowReport(ShadowFinding.INCONCLUSIVE, str(error), job_id=job_id)
     return run.compare(*sides)
@@ -148,6 +158,7 @@ class _ShadowRun:
     options: ShadowOptions
     root: str
     log: Callable[[str], None]
+    migration: SavepointMigration | None = None
     token: str = field(default_factory=lambda: uuid.uuid4().hex)
 
     def __post_init__(self) -> None:
@@ -156,19 +167,33 @@ class _ShadowRun:
         self.runner = RestoreRunner(self.target, self.options.timeouts, Journal())
 
     def check(self, old: RunnableSide, new: RunnableSide) -> tuple[_Version, _Version]:
-        """Check that both versions can run next to the live job. Raises Inconclusive and CannotRehearse."""
+        """Check that both versions can run next to the live job.
+
+        Raises Inconclusive, CannotRehearse and RestoreRefused.
+        """
         require_running(self.target, self.job_id)
         sides = self._version(old, "old"), self._version(new, "new")
         cancel_leftovers(self.target, self.name, self.log)
         slots = slots_of(self.target.describe(self.job_id))
         if missing := missing_slots(self.target, slots):
             raise Inconclusive(f"no task slots for a second job: {missing}")
+        if self.migration is not None:
+            self._plan(self.migration)
         self.log(
             f"the live job takes two savepoints, {self.options.seconds:.0f} s apart. Then old and new script read the "
             f"rows of this time again, one after the other, each with {slots} slot{'s' * (slots != 1)} and with "
             "consumer groups of its own"
         )
         return sides
+
+    def _plan(self, migration: SavepointMigration) -> None:
+        """Plan the migration before the live job takes a savepoint. Raises Inconclusive and RestoreRefused."""
+        try:
+            migration.plan()
+        except StateNotKept as error:
+            raise RestoreRefused(str(error), "migration") from None
+        except DeployError as error:
+            raise Inconclusive(f"the migration cannot be planned: {error}") from None
 
     def _version(self, side: RunnableSide, role: str) -> _Version:
         self.log(f"checking the sources and sinks of {side.source}")
@@ -239,13 +264,29 @@ class _ShadowRun:
                 f"Make sure that {old.checked.version.source} is the script of job {self.job_id}, with the settings of "
                 "its start"
             )
+        begin, migrated = self._migrated(replay)
         try:
-            proposed = self._run(watcher, new, "new", replay)
+            proposed = self._run(watcher, new, "new", begin)
         except RestoreRefused as refused:
-            return ShadowReport(ShadowFinding.REFUSED, str(refused), at=refused.at)
+            return ShadowReport(ShadowFinding.REFUSED, str(refused), at=refused.at, migration=migrated)
+        if migrated is not None:
+            stored = {each.id: each for each in read_snapshot(begin) if is_of_the_query(each.name)}
         dropped = [stored[key] for key in sorted(self._skipped(proposed) - skipped) if key in stored]
         sinks = compare_rows(old.written, new.written, expected=self.options.expected, store=self.options.store)
-        return ShadowReport(_worst(sinks), sinks=sinks, dropped=tuple(each for each in dropped if each.has_state))
+        return ShadowReport(
+            _worst(sinks),
+            sinks=sinks,
+            dropped=tuple(each for each in dropped if each.has_state),
+            migration=migrated,
+        )
+
+    def _migrated(self, replay: str) -> tuple[str, MigrationReport | None]:
+        """The savepoint of the new script, with a report if it was migrated. Raises DeployError."""
+        if self.migration is None:
+            return replay, None
+        folder = f"{self.folder}/migrated"
+        self.log("migrating the savepoint for the new script")
+        return folder, MigrationReport.from_dict(self.migration.write(replay, folder, None))
 
     def _savepoint(self, watcher: Watcher) -> Snapshot:
         self.log(f"taking a savepoint of {self.job_id}, which keeps running")

@@ -12,11 +12,14 @@ import pyarrow as pa
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
+from airflow_flinkcompat.compat.migration_report import MigratedOperator, MigrationReport
 from airflow_flinkcompat.deploy.rehearsal.report import StoredOperator
 from airflow_flinkcompat.deploy.shadow import sequence
 from airflow_flinkcompat.deploy.shadow.report import RENDERERS, ShadowReport
 from airflow_flinkcompat.deploy.shadow.rows import ShadowFinding, SinkDifference
 from airflow_flinkcompat.deploy.targets import TargetLocation
+from airflow_flinkcompat.exec_graph.migration import MigrationExtent
+from airflow_flinkcompat.exec_graph.model import RestoreEffect
 from tests.support.cli.command import Run
 
 ROWS = pa.table(
@@ -36,6 +39,16 @@ REPORTS = {
     "differs": DIFFERS,
     "equal": ShadowReport(ShadowFinding.EQUAL, sinks=DIFFERS.sinks[1:], seconds=(1.0, 1.0, 1.0)),
     "expected": ShadowReport(ShadowFinding.EXPECTED, sinks=DIFFERS.sinks[1:], seconds=(1.0, 1.0, 1.0)),
+    "migrated": ShadowReport(
+        ShadowFinding.EQUAL,
+        sinks=DIFFERS.sinks[1:],
+        seconds=(1.0, 1.0, 1.0),
+        migration=MigrationReport(
+            MigrationExtent.PARTIAL,
+            (MigratedOperator("group-aggregate", RestoreEffect.REWRITTEN, "", ("SUM(b)",), ("MAX(d)",)),),
+        ),
+    ),
+    "not migratable": ShadowReport(ShadowFinding.REFUSED, "its windows are longer", "migration"),
     "refused": ShadowReport(ShadowFinding.REFUSED, "StateMigrationException: <state>", "restore"),
     "could not tell": ShadowReport(ShadowFinding.INCONCLUSIVE, "no task slots", left=("job x may still start",)),
 }
@@ -51,7 +64,8 @@ def test_reports(name: str, style: str, snapshot: SnapshotAssertion) -> None:
 def test_exit_codes_and_files(name: str, code: int, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Any] = []
 
-    def shadow(_cluster: Any, job_id: str, old: Any, new: Any, options: Any, _log: Any) -> ShadowReport:
+    def shadow(_cluster: Any, job_id: str, old: Any, new: Any, options: Any, _log: Any, made: Any) -> ShadowReport:
+        assert made is None
         asked.append((job_id, old.source, new.source, options))
         return REPORTS[name]
 
@@ -78,3 +92,11 @@ def test_a_duration_is_read_before_anything_runs(run: Run) -> None:
     result = run("shadow", "a.sql", "a.sql", "--job-id", "j", "--for", "soon")
     assert (result.code, result.out) == (2, "")
     assert "--for: 'soon' is not a duration. Write a duration such as" in result.err
+
+
+@pytest.mark.parametrize("option", [("--accept", "filter"), ("--plan-dir", "/plans")])
+def test_options_of_a_migration_need_one(run: Run, option: tuple[str, str]) -> None:
+    Path("a.sql").write_text("SELECT 1;", encoding="utf-8")
+    result = run("shadow", "a.sql", "a.sql", "--job-id", "j", *option)
+    assert (result.code, result.out) == (2, "")
+    assert "add --migrate, or leave them out" in result.err

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
+from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.deploy.flink.gateway import SqlGateway
 from airflow_flinkcompat.deploy.flink.jobmanager import JobManager
+from airflow_flinkcompat.deploy.migration import SavepointMigration
 from airflow_flinkcompat.deploy.rehearsal.place import Cluster
 from airflow_flinkcompat.deploy.rehearsal.restoring import Timeouts
 from airflow_flinkcompat.deploy.shadow.report import ShadowReport
 from airflow_flinkcompat.deploy.shadow.rows import ShadowFinding
 from airflow_flinkcompat.deploy.shadow.sequence import ShadowOptions, shadow
+from airflow_flinkcompat.deploy.target import JobRef
 from airflow_flinkcompat.deploy.targets.kubernetes.manifest import Manifest
+from airflow_flinkcompat.exec_graph.migration import MigrationExtent
 from airflow_flinkcompat.local_flink import LocalFlink
-from dev.benchmarks.rehearsal import Script, cluster, running
+from dev.benchmarks.rehearsal import cluster, running
 from dev.services.csv_job import SETTINGS, Files, wait_for
 from tests.support.deploy.targets.kubernetes_deployments import connected, operator
 
@@ -30,43 +35,87 @@ OPTIONS = ShadowOptions(seconds=1.0, run_seconds=120.0, timeouts=Timeouts(start=
 MAXIMUM = "customer, MAX(amount), window_start"
 
 
-@pytest.fixture
-def compare(
-    local_flink: LocalFlink, gateway: SqlGateway, jobs: JobManager, tmp_path: Path
-) -> Iterator[Callable[..., ShadowReport]]:
-    """Compare a script with that of a live job, which reads a file between the savepoints and another one later."""
-    files = Files(tmp_path)
-    files.arrive("1.csv", FIRST)
-    old = Script(files.script(), SETTINGS, "old.sql")
+WIDE = "customer STRING, total BIGINT, since TIMESTAMP(3), most BIGINT"
+WIDE_SELECT = "customer, SUM(amount), window_start, MAX(amount)"
 
-    def log(line: str) -> None:
+
+def migration(where: Cluster, job_id: str, old: Side, new: Side) -> SavepointMigration:
+    return SavepointMigration(
+        old, new, where, JobRef(job_id), at_least=MigrationExtent.PARTIAL, plan_dir=None, rehearsed=False, log=print
+    )
+
+
+@dataclass
+class Live:
+    """A live job, which reads a file between the savepoints of a shadow run, and another one later."""
+
+    gateway: SqlGateway
+    jobs: JobManager
+    files: Files
+
+    def side(self, source: str, **query: str) -> Side:
+        return Side(self.files.script(**query), SETTINGS, engine="flink", engine_version="2.3.0", source=source)
+
+    def _log(self, line: str) -> None:
         print(line)
         if line.startswith("waiting"):
-            files.arrive("2.csv", SECOND)
-            wait_for(lambda: len(files.rows()) == 2, "the live job reads the second file")
+            self.files.arrive("2.csv", SECOND)
+            wait_for(lambda: len(self.files.rows()) == 2, "the live job reads the second file")
         if line == "old.sql reads the rows again":
-            files.arrive("3.csv", THIRD)
+            self.files.arrive("3.csv", THIRD)
+
+    @contextmanager
+    def job(self, old: Side) -> Iterator[str]:
+        with running(self.gateway, self.jobs, old, "shadowed") as job_id:
+            wait_for(lambda: len(self.files.rows()) == 1, "the live job reads the first file")
+            yield job_id
+            status = self.jobs.status(job_id)
+            assert status is not None
+            assert (status.state, status.failure) == ("RUNNING", None)
+            assert [job.name for job in self.jobs.jobs().values() if not job.terminal] == ["shadowed"]
+
+    def compare(
+        self,
+        job_id: str,
+        old: Side,
+        new: Side,
+        options: ShadowOptions = OPTIONS,
+        migrate: bool = False,
+        place: Callable[[str], tuple[Cluster, str]] | None = None,
+    ) -> ShadowReport:
+        where, job = place(job_id) if place else (cluster(self.gateway, self.jobs), job_id)
+        made = migration(where, job_id, old, new) if migrate else None
+        found = shadow(where, job, old, new, options, self._log, made)
+        print("\n".join(found.lines()))
+        assert found.left == ()
+        return found
+
+
+@pytest.fixture
+def live(local_flink: LocalFlink, gateway: SqlGateway, jobs: JobManager, tmp_path: Path) -> Iterator[Live]:
+    """A live job with rows in its first file; nothing of a shadow run remains on the cluster."""
+    files = Files(tmp_path)
+    files.arrive("1.csv", FIRST)
+    before = set((local_flink.work_dir / "savepoints").iterdir())
+    yield Live(gateway, jobs, files)
+    assert set((local_flink.work_dir / "savepoints").iterdir()) == before
+
+
+@pytest.fixture
+def compare(live: Live) -> Iterator[Callable[..., ShadowReport]]:
+    """Compare a script with that of the live job."""
+    old = live.side("old.sql")
 
     def compared(
         options: ShadowOptions = OPTIONS,
-        old: Script = old,
-        place: Callable[[str], tuple[Cluster, str]] = lambda job: (cluster(gateway, jobs), job),
+        old: Side = old,
+        place: Callable[[str], tuple[Cluster, str]] | None = None,
         **query: str,
     ) -> ShadowReport:
-        new = Script(files.script(**query), SETTINGS, "new.sql")
-        found = shadow(*place(job_id), old, new, options, log)
-        print("\n".join(found.lines()))
-        return found
+        return live.compare(job_id, old, live.side("new.sql", **query), options, place=place)
 
-    before = set((local_flink.work_dir / "savepoints").iterdir())
-    with running(gateway, jobs, old, "shadowed") as job_id:
-        wait_for(lambda: len(files.rows()) == 1, "the live job reads the first file")
+    with live.job(old) as job_id:
         yield compared
-        status = jobs.status(job_id)
-        assert status is not None
-        assert (status.state, status.failure) == ("RUNNING", None)
-        assert [job.name for job in jobs.jobs().values() if not job.terminal] == ["shadowed"]
-    assert set((local_flink.work_dir / "savepoints").iterdir()) == before
 
 
 def test_equal_scripts_write_equal_rows(compare: Callable[..., ShadowReport], local_flink: LocalFlink) -> None:
@@ -113,11 +162,36 @@ def test_an_expected_difference(compare: Callable[..., ShadowReport]) -> None:
 def test_a_refused_script(compare: Callable[..., ShadowReport]) -> None:
     found = compare(select="customer, AVG(amount), window_start")
     assert (found.finding, found.at) == (ShadowFinding.REFUSED, "restore"), found.lines()
+    assert any("--migrate" in line for line in found.lines())
 
 
 @pytest.mark.nightly
-def test_a_script_that_the_job_does_not_run(compare: Callable[..., ShadowReport], tmp_path: Path) -> None:
-    other = Script(Files(tmp_path).script(where=" WHERE amount > 1"), SETTINGS, "old.sql")
-    found = compare(old=other)
+def test_a_change_that_cannot_be_migrated(live: Live) -> None:
+    old = live.side("old.sql")
+    new = replace(old, script=old.script.replace("INTERVAL '1' MINUTE", "INTERVAL '2' MINUTE"), source="new.sql")
+    with live.job(old) as job_id:
+        where = cluster(live.gateway, live.jobs)
+        found = shadow(where, job_id, old, new, OPTIONS, print, migration(where, job_id, old, new))
+    assert (found.finding, found.at) == (ShadowFinding.REFUSED, "migration")
+    assert "its windows are longer" in found.reason
+
+
+@pytest.mark.nightly
+def test_a_script_that_the_job_does_not_run(compare: Callable[..., ShadowReport], live: Live) -> None:
+    found = compare(old=live.side("old.sql", where=" WHERE amount > 1"))
     assert found.finding is ShadowFinding.INCONCLUSIVE
     assert "is the script of job" in found.reason
+
+
+def test_a_migrated_savepoint(live: Live) -> None:
+    """The query computes both metrics in the other order, which Flink alone confuses without an error."""
+    old = live.side("old.sql", columns=WIDE, select=WIDE_SELECT)
+    inner = "SELECT customer AS c, MAX(amount) AS m, SUM(amount) AS t, window_start AS s"
+    text = old.script.replace(f"SELECT {WIDE_SELECT}", f"SELECT c, t, s, m FROM ({inner}").rstrip().rstrip(";") + ");"
+    new = replace(old, script=text, source="new.sql")
+    with live.job(old) as job_id:
+        found = live.compare(job_id, old, new, migrate=True)
+    assert (found.finding, found.dropped) == (ShadowFinding.EQUAL, ())
+    assert found.sinks[0].compared == (2, 2)
+    assert found.migration is not None
+    assert found.migration.kept is MigrationExtent.WHOLE
