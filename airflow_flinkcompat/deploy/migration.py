@@ -25,6 +25,7 @@ from airflow_flinkcompat.deploy.rehearsal.place import (
     RestoreTestTarget,
     Watcher,
     missing_slots,
+    remove_folder,
     slots_of,
 )
 from airflow_flinkcompat.deploy.rehearsal.restoring import (
@@ -36,6 +37,7 @@ from airflow_flinkcompat.deploy.rehearsal.restoring import (
     check_side,
 )
 from airflow_flinkcompat.deploy.rehearsal.template import kept_template, options_of
+from airflow_flinkcompat.deploy.shadow.catching_up import CatchUp, latest_round
 from airflow_flinkcompat.deploy.stored_numbers import with_numbers
 from airflow_flinkcompat.deploy.target import (
     JobDescriptions,
@@ -269,6 +271,10 @@ class SavepointMigration(SavepointWriting):
     ``savepoint_directory`` is the folder of the savepoint up to which history is prepared. If ``savepoint_directory``
     is None, the cluster's default folder is used. ``hold`` is a function that keeps a passed context open until the
     new job runs. Without ``hold``, history is not prepared but read completely after the job has stopped.
+
+    With ``catch_up``, a savepoint of the running job is migrated. Next to that job, a job with stand-in sinks reads the
+    rows up to the stop (``deploy/shadow/catching_up``). If that fails after the stop, the savepoint of the stop is
+    migrated.
     """
 
     def __init__(
@@ -288,8 +294,10 @@ class SavepointMigration(SavepointWriting):
         savepoint_directory: str | None = None,
         hold: Callable[[AbstractContextManager[None]], None] | None = None,
         planner: Callable[[], Cluster] | None = None,
+        catch_up: bool = False,
     ) -> None:
         super().__init__(old, new, cluster, live, plan_dir=plan_dir, rehearsed=rehearsed, log=log, planner=planner)
+        self._catch_up, self._caught_up = catch_up, False
         self._at_least, self._accepted, self._workers, self._history = at_least, accepted, workers, history
         self._savepoint_directory, self._hold = savepoint_directory, hold
         self._prepared: str | None = None
@@ -298,9 +306,69 @@ class SavepointMigration(SavepointWriting):
         """Do the base class's preparation, compare the old plan with a live savepoint, and prepare history."""
         super().prepare()
         with self.compared() as place:
-            if place is not None and self._history is not None and self._hold is not None and self._computes:
+            if self._catch_up and self._hold is not None:
+                self._prepared = self._prepare_catch_up(self._hold, place)
+            elif place is not None and self._history is not None and self._hold is not None and self._computes:
                 self._prepared = self._prepare_history(self._history, self._hold, place)
         return self._prepared
+
+    def write(self, savepoint: str, folder: str, prepared: str | None) -> Mapping[str, Any]:
+        """Write the new job's savepoint: catch up from the prepared state, or migrate the whole savepoint."""
+        state = latest_round(prepared) if self._catch_up and prepared else None
+        if state is None or prepared is None or self._hold is None:
+            return super().write(savepoint, folder, None if self._catch_up else prepared)
+        if prepared != self._prepared:  # another process prepared the state
+            self._hold(_removed(prepared))
+        begin = time.monotonic()
+        try:
+            self._catching_up.advance(state, savepoint, folder)
+        except (DeployError, SavepointUnreadable) as error:
+            self._log(f"the whole savepoint of the stop is migrated, because the new script did not catch up: {error}")
+            remove_folder(folder)
+            return super().write(savepoint, folder, None)
+        self._caught_up = True
+        seconds, sent = time.monotonic() - begin, self._sent_until(savepoint)
+        self._log(f"caught up with the stopped job in {seconds:.1f} s")
+        more = {} if sent is None else {"sent_until": sent.isoformat(timespec="milliseconds")}
+        return {**self._report.to_dict(), "caught_up_seconds": round(seconds, 1), **more}
+
+    def rehearse(self, savepoint: Snapshot) -> str:
+        """Restore the new job with stand-ins, unless it has already caught up with stand-ins."""
+        if self._caught_up:
+            return "a job of the new script restored this state, and read all rows up to the stop"
+        return super().rehearse(savepoint)
+
+    def _prepare_catch_up(self, hold: Callable[[AbstractContextManager[None]], None], place: str | None) -> str:
+        """Migrate a savepoint of the running job, and catch up with the job. Raises DeployRefused."""
+        if place is None:
+            raise DeployRefused(f"the job keeps running: {self._cluster.target} cannot take savepoints of running jobs")
+        if missing := self._missing_slots():
+            raise DeployRefused(f"the job keeps running, because the new script cannot catch up with it: {missing}")
+        base = f"{place.rstrip('/').rpartition('/')[0]}/caught-up-{uuid4().hex}"
+        guard = Watcher(self._cluster.location)
+        guard.announce_folder(base)
+        try:
+            super().write(place, f"{base}/0", None)
+            self._catching_up.rounds(base, lambda: self._savepoint_in(base))
+        except BaseException:
+            remove_folder(base)
+            raise
+        finally:
+            guard.dismiss()
+        hold(_removed(base))
+        return base
+
+    def _savepoint_in(self, folder: str) -> str:
+        """Path or URI of a new savepoint of the running job. Raises DeployError."""
+        target = self._cluster.target
+        assert self._live is not None
+        assert isinstance(target, LiveSavepoints)
+        assert isinstance(target, SavepointStore)
+        return target.location(self._live_savepoint(target, self._live, folder))
+
+    @cached_property
+    def _catching_up(self) -> CatchUp:
+        return CatchUp(self._trials, self._sides[1], self._migration, self._log)
 
     @contextmanager
     def compared(self) -> Iterator[str | None]:
@@ -316,7 +384,7 @@ class SavepointMigration(SavepointWriting):
             return
         started = time.monotonic()
         try:
-            savepoint = self._live_savepoint(target, live)
+            savepoint = self._live_savepoint(target, live, self._savepoint_directory)
         except DeployError as error:
             self._log(f"the plan is compared later, with the savepoint of the stop: {error}")
             self._log_downtime_by_checkpoint()
@@ -354,11 +422,11 @@ class SavepointMigration(SavepointWriting):
             raise unreadable_history(error) from None
         return folder
 
-    def _live_savepoint(self, target: LiveSavepoints, live: JobRef) -> Snapshot:
+    def _live_savepoint(self, target: LiveSavepoints, live: JobRef, directory: str | None) -> Snapshot:
         """Take a savepoint of the live job. Raises DeployError."""
         timeout = Timeouts().savepoint
         self._log(f"taking a savepoint of job {live}, which keeps running")
-        asked = target.savepoint(live, uuid4().hex, self._savepoint_directory)
+        asked = target.savepoint(live, uuid4().hex, directory)
         try:
             done = poll(lambda: self._cluster.target.poll(asked), lambda seen: seen.snapshot is None, timeout=timeout)
         except Overdue:
@@ -436,6 +504,18 @@ def unreadable_history(error: Exception) -> DeployRefused:
     known = isinstance(error, (InputError, NotMigratable))
     why = f": {error}" if known else f" ({type(error).__name__}: {error})"
     return DeployRefused(f"the job keeps running, because its state cannot be computed from history{why}")
+
+
+@contextmanager
+def _removed(folder: str) -> Iterator[None]:
+    """Context that deletes a folder on exit, unless a later call resumes the run."""
+    try:
+        yield
+    except Exception as error:
+        if not _is_taken_up(error):
+            remove_folder(folder)
+        raise
+    remove_folder(folder)
 
 
 def _is_taken_up(error: Exception) -> bool:

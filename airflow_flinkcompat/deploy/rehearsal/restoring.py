@@ -151,8 +151,11 @@ class RestoreRunner:
         stopped = Operation(Verb.STOP, once(f"{name}: stopped", stop), job_id)
         return Restored(job_id, self.savepoint(watcher, stopped))
 
-    def savepoint(self, watcher: Watcher, asked: Operation) -> Snapshot:
-        """Wait for the savepoint of a running job or of a stop. Raises DeployError, Waiting."""
+    def savepoint(self, watcher: Watcher | None, asked: Operation) -> Snapshot:
+        """Wait for the savepoint of a running job or of a stop. Raises DeployError, Waiting.
+
+        The watcher deletes the savepoint at its end. With None, the savepoint is kept.
+        """
         timeout = self._timeouts.savepoint
         try:
             done = self._journal.until(
@@ -165,7 +168,8 @@ class RestoreRunner:
             )
         except Overdue:
             raise TargetError(f"the savepoint of job {asked.job} did not complete within {timeout:.0f} s") from None
-        watcher.announce(done)
+        if watcher is not None:
+            watcher.announce(done)
         assert done.snapshot is not None
         return done.snapshot
 
@@ -197,15 +201,15 @@ class RestoreRunner:
     ) -> Snapshot:
         """Run the script until its sources have read all rows up to their end positions, then cancel it.
 
-        Returns the job's own savepoint, written into ``directory``. ``timeout`` in seconds. Raises RestoreRefused,
-        Inconclusive.
+        Returns the job's own savepoint in ``directory``, which the watcher does not delete. ``timeout`` in seconds.
+        Raises RestoreRefused, Inconclusive.
         """
         job_id = JobRef(self._submit(watcher, checked, name, savepoint, ignore=True))
         self._come_up(job_id)
         try:
             # Only a savepoint shows exactly what was read.
             own = poll(
-                lambda: self._own_savepoint(watcher, job_id, directory),
+                lambda: self._own_savepoint(job_id, directory),
                 lambda found: found is None,
                 timeout=timeout,
                 every=_LONGEST_LOOK_SECONDS,
@@ -216,13 +220,12 @@ class RestoreRunner:
         assert own is not None
         return own
 
-    def _own_savepoint(self, watcher: Watcher, job_id: JobRef, directory: str | None) -> Snapshot | None:
+    def _own_savepoint(self, job_id: JobRef, directory: str | None) -> Snapshot | None:
         """A savepoint of a job that has read all rows, or None if it has not."""
         self._watched(job_id, lambda seen: not seen.tasks_running, self._timeouts.start, "keep running", ran=True)
         asked = Operation(Verb.SAVEPOINT, new_id(), job_id)
-        watcher.announce(asked)
         self._target.savepoint(job_id, asked.request_id, directory)
-        own = self.savepoint(watcher, asked)
+        own = self.savepoint(None, asked)
         if reached_end(self._target.location(own)):
             return own
         self._target.dispose(own)

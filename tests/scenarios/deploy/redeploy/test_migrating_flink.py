@@ -129,6 +129,36 @@ def test_metrics_change_places_and_the_open_window_keeps_both(
     assert after_minute_1(files) == [MINUTE_0, MINUTE_1_NEW]
 
 
+def test_the_new_script_catches_up_before_the_stop(
+    local_flink: LocalFlink, target: SqlGatewayTarget, ledger: Ledger, files: Files
+) -> None:
+    """The old job writes minute 1 after the migration of its state, and the new job resumes after these rows."""
+    first(target, ledger, files)
+    said: list[str] = []
+
+    def log(line: str) -> None:
+        print(line)
+        said.append(line)
+        if line.startswith("caught up with the live job"):
+            files.arrive("2.csv", SECOND)
+            wait_for(lambda: len(files.rows()) == 2, "minute 1 is written")
+
+    with ExitStack() as opened:
+        new = script(files, **NEW)
+        entry = migrated(local_flink, target, ledger, new, log=log, catch_up=True, hold=opened.enter_context)
+    (done,) = [each for each in ledger.entries() if isinstance(each, MigratedEntry)]
+    assert entry.start.savepoint == done.migrated_to
+    assert done.evidence == ("a job of the new script restored this state, and read all rows up to the stop",)
+    assert [line for line in said if line.startswith("caught up with the stopped job")]
+    savepoints = {each.name for each in (local_flink.work_dir / "savepoints").iterdir()}
+    assert not [name for name in savepoints if name.startswith("caught-up")], "prepared state is deleted"
+    assert target.running(ledger.deployment) == (entry.job_id,)
+    assert sum(not job.terminal for job in target.jobs()) == 1, "the job with stand-ins has ended"
+    files.arrive("3.csv", [("ann", 4, "02:20"), ("ann", 1, "03:10")])
+    wait_for(lambda: len(files.rows()) > 2, "minute 2 is written")
+    assert files.rows() == [MINUTE_1_OLD, MINUTE_0, 'ann,4,"2026-01-01 00:02:00",5']
+
+
 @pytest.mark.nightly
 def test_a_metric_is_added_and_the_open_window_keeps_its_sum(
     local_flink: LocalFlink, target: SqlGatewayTarget, ledger: Ledger, files: Files

@@ -1,0 +1,163 @@
+"""Catch-up of a changed script next to the live job, so that its state is ready before the live job stops.
+
+A job of the new script, with stand-ins for its sinks, starts from migrated state and reads the rows up to a savepoint
+of the live job. Its own savepoint then has the new state at exactly that position. After the stop, only the rows since
+the last round are left to read. The result has the sources' positions and the sinks' uncommitted rows of the stop.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from uuid import uuid4
+
+from airflow_flinkcompat.deploy.errors import CannotRehearse, DeployError, DeployRefused
+from airflow_flinkcompat.deploy.rehearsal.place import Cluster, RestoreTestTarget, Watcher, remove_folder
+from airflow_flinkcompat.deploy.rehearsal.restoring import (
+    Checked,
+    Inconclusive,
+    Journal,
+    RestoreRunner,
+    RunnableSide,
+    Timeouts,
+)
+from airflow_flinkcompat.deploy.target import CatchUpRun, ShadowRuns
+from airflow_flinkcompat.exec_graph.migration import Migration
+from airflow_flinkcompat.exec_graph.model import RestoreEffect, StateKind
+from airflow_flinkcompat.model import JobSpec
+from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
+from airflow_flinkcompat.savepoint.replay import partitions_by_reader, write_replay, write_resumable
+from airflow_flinkcompat.savepoint.store import METADATA, place, read_metadata
+
+_SHORT_SECONDS = 10.0
+_MOST_ROUNDS = 5
+"""A round is the last one if it was short, if it was not much shorter than the former one, or by number."""
+
+
+@dataclass(frozen=True)
+class CatchUp:
+    """Job of a changed script that catches up with a live job.
+
+    Attributes:
+        cluster: Cluster that runs the job.
+        new: The changed script.
+        migration: The state of both scripts. All source positions must be kept.
+        log: Function that receives lines about the progress.
+        seconds: Longest time of a round.
+    """
+
+    cluster: Cluster
+    new: RunnableSide
+    migration: Migration
+    log: Callable[[str], None]
+    seconds: float = 3600.0
+
+    def rounds(self, base: str, savepoint: Callable[[], str]) -> None:
+        """Catch up in rounds, until the rows of a round are read in a short time.
+
+        Args:
+            base: Path or URI of a folder. Its folder ``0`` is the migrated savepoint. Each later number is a round.
+            savepoint: Function that takes a savepoint of the live job, and returns its path or URI.
+
+        Raises:
+            DeployRefused: The script cannot catch up exactly.
+        """
+        former, replaced = float("inf"), [f"{base}/0"]
+        for number in range(1, _MOST_ROUNDS + 1):
+            begin = time.monotonic()
+            try:
+                last = savepoint()
+                self.advance(f"{base}/{number - 1}", last, f"{base}/{number}")
+            except (DeployError, SavepointUnreadable) as error:
+                raise DeployRefused(
+                    f"the job keeps running, because the new script cannot catch up with it: {error}. To migrate the "
+                    'savepoint of the stop, use start_mode = "savepoint"'
+                ) from None
+            for folder in replaced:
+                remove_folder(folder)
+            replaced = [f"{base}/{number}", last]
+            seconds = time.monotonic() - begin
+            self.log(f"caught up with the live job, round {number}: {seconds:.1f} s")
+            if seconds < _SHORT_SECONDS or seconds > former / 2:
+                return
+            former = seconds
+
+    def advance(self, state: str, last: str, folder: str) -> None:
+        """Write the state of the new script at the position of a savepoint of the live job.
+
+        Args:
+            state: Path or URI of an earlier savepoint of the new script.
+            last: Path or URI of a later savepoint of the live job.
+            folder: Path or URI of the savepoint to write.
+
+        Raises:
+            DeployError: The job could not run, or its position is not exact.
+            SavepointUnreadable: A savepoint cannot be read or written.
+        """
+        target = self._target
+        private, replay = f"flinkcompat-shadow-{uuid4().hex}", f"{folder}/rows"
+        run = self._run(target, private)
+        write_replay(state, last, replay, ends=False, ids=self._ids(last, StateKind.POSITIONS))
+        runner = RestoreRunner(target, private, Timeouts(), Journal())
+        watcher = Watcher(self.cluster.location)
+        try:
+            start, name = target.savepoint_at(replay), f"{self.new.source} shadow new {private[-32:]}"
+            own = target.location(
+                runner.read_to_end(watcher, Checked(self.new, run), name, start, folder, self.seconds)
+            )
+        finally:
+            watcher.end(target, Timeouts().clean_up)
+        if run.watermarks and (most := partitions_by_reader(replay, own)) > 1:
+            raise Inconclusive(
+                f"a subtask reads {most} partitions of a topic with watermarks. Without new rows in one of them, its "
+                "watermark would be later than that of the live job. Set the parallelism to the number of partitions"
+            )
+        write_resumable(own, last, folder, self._ids(last, StateKind.POSITIONS, StateKind.SINK))
+        remove_folder(replay)
+
+    @property
+    def _target(self) -> RestoreTestTarget:
+        target = self.cluster.restore_test_target
+        if not isinstance(target, ShadowRuns):
+            raise DeployRefused(f"{target} cannot stop the sources of a job at exact positions")
+        return target
+
+    def _run(self, target: RestoreTestTarget, private: str) -> CatchUpRun:
+        assert isinstance(target, ShadowRuns)
+        new = self.new
+        job = JobSpec(new.script, new.settings, engine_version=new.engine_version, source=new.source)
+        try:
+            return target.catch_up_run(job, private)
+        except CannotRehearse as error:
+            raise Inconclusive(str(error)) from None
+
+    def _ids(self, savepoint: str, *kinds: StateKind) -> Mapping[str, str]:
+        """The operator id of the live job, by the id in the new script. Raises Inconclusive."""
+        found = {}
+        for line in self.migration.of_savepoint({each.id for each in read_metadata(savepoint).operators}):
+            spec = line.new or line.old
+            if spec is None or spec.kind not in kinds:
+                continue
+            if line.old is None or line.new is None or line.effect not in (RestoreEffect.RIGHT, RestoreEffect.MOVED):
+                if spec.kind is StateKind.POSITIONS:
+                    raise Inconclusive(f"{spec.name} does not resume at its stored position ({line.effect})")
+                continue
+            found[line.new.id] = line.old.id
+        return found
+
+
+def latest_round(base: str) -> str | None:
+    """The folder of the last complete round, or None without one.
+
+    Args:
+        base: Path or URI of the folder of :meth:`CatchUp.rounds`.
+
+    Returns:
+        Path or URI of a savepoint.
+    """
+    root = place(base)
+    if not root.exists():
+        return None
+    found = [int(each.name) for each in root.iterdir() if each.name.isdigit() and (each / METADATA).exists()]
+    return f"{base}/{max(found)}" if found and max(found) > 0 else None
