@@ -7,8 +7,8 @@ is read and written again has the same bytes. Operator names are stored since ve
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from enum import IntEnum
 
 from airflow_flinkcompat.savepoint.binary import (
@@ -115,11 +115,26 @@ class KeyedForm(IntEnum):
 
 
 @dataclass(frozen=True)
+class DatabaseFiles:
+    """Files of RocksDB or ForSt with keyed state, which are not read.
+
+    ``groups``: number of key groups. ``shared`` and ``private``: local name and content of each file.
+    """
+
+    checkpoint_id: int
+    backend: str
+    groups: int
+    size: int
+    shared: tuple[tuple[str, Handle | None], ...]
+    private: tuple[tuple[str, Handle | None], ...]
+
+
+@dataclass(frozen=True)
 class KeyGroups:
     """The keyed state of one subtask.
 
     ``begins``: offset of each key group in the content of the handle; 0 if the group is empty. ``id``: id of the state;
-    "" if the form stores no id. ``elsewhere``: number of bytes in other files, which are not read.
+    "" if the form stores no id. ``files``: the files of a database, whose header is in the handle.
     """
 
     form: KeyedForm
@@ -127,12 +142,29 @@ class KeyGroups:
     begins: tuple[int, ...]
     handle: Handle | None
     id: str = ""
-    elsewhere: int = 0
+    files: DatabaseFiles | None = None
 
     @property
     def size(self) -> int:
         """Size in bytes."""
-        return _size(self.handle) + self.elsewhere
+        return sum(map(_size, self.handles))
+
+    @property
+    def handles(self) -> Iterator[Handle | None]:
+        yield self.handle
+        if self.files is not None:
+            yield from (handle for _, handle in (*self.files.shared, *self.files.private))
+
+    def with_handles(self, change: Callable[[Handle], Handle]) -> KeyGroups:
+        """Replace each handle."""
+
+        def changed(files: Sequence[tuple[str, Handle | None]]) -> tuple[tuple[str, Handle | None], ...]:
+            return tuple((name, handle and change(handle)) for name, handle in files)
+
+        files = self.files and replace(
+            self.files, shared=changed(self.files.shared), private=changed(self.files.private)
+        )
+        return replace(self, handle=self.handle and change(self.handle), files=files)
 
     @property
     def numbers(self) -> range:
@@ -145,6 +177,18 @@ class KeyGroups:
         return [number for number, begin in zip(self.numbers, self.begins, strict=True) if begin > 0]
 
     def to_bytes(self) -> bytes:
+        if (files := self.files) is not None:
+            return b"".join(
+                (
+                    bytes([_INCREMENTAL]),
+                    write_long(files.checkpoint_id),
+                    write_text(files.backend),
+                    *(write_int(self.first), write_int(files.groups), write_long(files.size)),
+                    _stored(self.handle),
+                    *map(_stored_files, (files.shared, files.private)),
+                    write_text(self.id),
+                )
+            )
         begins = struct.pack(f">{len(self.begins)}q", *self.begins)
         last = write_text(self.id) if self.form is KeyedForm.KEY_GROUPS_WITH_ID else b""
         return (
@@ -284,7 +328,11 @@ class SavepointMetadata:
         lists = (lists for operator in self.operators for lists in operator.lists)
         coordinators = (operator.coordinator for operator in self.operators)
         keyed = (part for each in self.operators for subtask in each.subtasks or () for part in subtask.by_key)
-        found = (*coordinators, *(each.handle for each in lists), *(each.handle for each in keyed))
+        found = (
+            *coordinators,
+            *(each.handle for each in lists),
+            *(handle for each in keyed for handle in each.handles),
+        )
         return (handle for handle in found if handle is not None)
 
     def to_bytes(self) -> bytes:
@@ -372,15 +420,14 @@ def _key_groups(reader: DataReader, headers: bool) -> KeyGroups | None:
 
 def _incremental(reader: DataReader) -> KeyGroups:
     """The header of state that a checkpoint keeps in files of RocksDB or ForSt."""
-    reader.int64()  # the checkpoint
-    reader.text()  # the backend
-    first, _, _ = reader.int32(), reader.int32(), reader.int64()
-    header, size = _handle(reader), 0
-    for _ in range(2):  # shared files, then private files
-        for _ in range(reader.count()):
-            reader.text()
-            size += _size(_handle(reader))
-    return KeyGroups(KeyedForm.KEY_GROUPS, first, (), header, reader.text(), size)
+    checkpoint_id, backend = reader.int64(), reader.text()
+    first, groups, size = reader.int32(), reader.int32(), reader.int64()
+    header = _handle(reader)
+    shared, private = (
+        tuple((reader.text(), _handle(reader)) for _ in range(reader.count())) for _ in ("shared", "private")
+    )
+    files = DatabaseFiles(checkpoint_id, backend, groups, size, shared, private)
+    return KeyGroups(KeyedForm.KEY_GROUPS, first, (), header, reader.text(), files)
 
 
 def _handle(reader: DataReader) -> Handle | None:
@@ -400,6 +447,10 @@ def _handle(reader: DataReader) -> Handle | None:
 
 def _size(handle: Handle | None) -> int:
     return 0 if handle is None else handle.size
+
+
+def _stored_files(files: Sequence[tuple[str, Handle | None]]) -> bytes:
+    return write_int(len(files)) + b"".join(write_text(name) + _stored(handle) for name, handle in files)
 
 
 def _stored(part: Handle | OperatorLists | KeyGroups | None) -> bytes:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import TypeVar
 
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
 from airflow_flinkcompat.savepoint.metadata import (
@@ -30,7 +29,6 @@ from airflow_flinkcompat.savepoint.source_positions import (
 )
 from airflow_flinkcompat.savepoint.store import METADATA, place, read_metadata, reading
 
-Part = TypeVar("Part", OperatorLists, KeyGroups)
 _EARLIEST = -2
 """Kafka's position of a partition whose first record has not been read."""
 
@@ -53,7 +51,7 @@ def write_replay(
         SavepointUnreadable: A savepoint cannot be read or written, or a position in a source is unknown. With
             ``ends=False``, also if ``last`` contains a file that was read in part.
     """
-    sources = {each.id: each for each in read_metadata(last).operators}
+    sources = {each.id: each for each in read_metadata(last, headers=True).operators}
 
     def ending(source: OperatorState) -> OperatorState:
         return _ending(source, first, sources.get(ids.get(source.id, source.id)), last, ends)
@@ -99,9 +97,9 @@ def write_resumable(own: str, positions_of: str, folder: str, ids: Mapping[str, 
     Raises:
         SavepointUnreadable: A savepoint cannot be read or written, or ``positions_of`` does not fit the job.
     """
-    others = {each.id: each for each in read_metadata(positions_of).operators}
+    others = {each.id: each for each in read_metadata(positions_of, headers=True).operators}
     taken = {new: others[old] for new, old in ids.items() if old in others}
-    held = {each.id: each for each in read_metadata(own).operators}
+    held = {each.id: each for each in read_metadata(own, headers=True).operators}
     # Flink rejects a savepoint if an operator's stored maximum parallelism differs from the job's value.
     widths = {each.max_parallelism: held[new].max_parallelism for new, each in taken.items() if new in held}
     added = {}
@@ -126,7 +124,7 @@ def reached_end(savepoint: str) -> bool:
     Raises:
         SavepointUnreadable: The savepoint cannot be read, or a position in a source is unknown.
     """
-    for source in read_metadata(savepoint).operators:
+    for source in read_metadata(savepoint, headers=True).operators:
         if source.coordinator is None:
             continue
         read = positions(source, savepoint)
@@ -150,10 +148,10 @@ def partitions_by_reader(replay: str, own: str) -> int:
     Raises:
         SavepointUnreadable: A savepoint cannot be read.
     """
-    subtasks = {each.id: each.parallelism for each in read_metadata(own).operators}
+    subtasks = {each.id: each.parallelism for each in read_metadata(own, headers=True).operators}
     read = (
         (positions(each, replay), subtasks.get(each.id, 1))
-        for each in read_metadata(replay).operators
+        for each in read_metadata(replay, headers=True).operators
         if each.coordinator is not None
     )
     return max((-(-len(each) // readers) for each, readers in read if isinstance(each, tuple)), default=0)
@@ -166,7 +164,7 @@ def _write(
     added: Sequence[OperatorState] = (),
 ) -> None:
     """Write metadata with changed operators, which refers to the files of ``savepoint``."""
-    stored = read_metadata(savepoint)
+    stored = read_metadata(savepoint, headers=True)
     changed = [made for each in stored.operators if (made := change(each)) is not None]
     operators = [_with_handles(each, lambda handle: _absolute(handle, savepoint)) for each in changed]
     content = replace(stored, operators=(*operators, *added)).to_bytes()
@@ -230,12 +228,20 @@ def _absolute(handle: Handle, savepoint: str) -> Handle:
 def _with_handles(operator: OperatorState, change: Callable[[Handle], Handle]) -> OperatorState:
     """Replace each handle of an operator."""
 
-    def changed(part: Part | None) -> Part | None:
-        return part if part is None or part.handle is None else replace(part, handle=change(part.handle))
+    def lists(part: OperatorLists | None) -> OperatorLists | None:
+        return part and replace(part, handle=part.handle and change(part.handle))
+
+    def groups(part: KeyGroups | None) -> KeyGroups | None:
+        return part and part.with_handles(change)
 
     def of_subtask(each: SubtaskState) -> SubtaskState:
-        lists, raw = changed(each.managed), changed(each.raw)
-        return replace(each, managed=lists, raw=raw, keyed=changed(each.keyed), raw_keyed=changed(each.raw_keyed))
+        return replace(
+            each,
+            managed=lists(each.managed),
+            raw=lists(each.raw),
+            keyed=groups(each.keyed),
+            raw_keyed=groups(each.raw_keyed),
+        )
 
     coordinator = operator.coordinator and change(operator.coordinator)
     subtasks = operator.subtasks and tuple(map(of_subtask, operator.subtasks))

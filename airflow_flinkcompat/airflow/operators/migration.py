@@ -49,6 +49,8 @@ class FlinkStateMigrationOperator(FlinkSqlDeployOperator):
             the tables in the ``history`` of the check. (templated)
         sample: Number of keys that are recomputed in plain Python before the start, for each operator computed from
             history. None: 20.
+        catch_up: Migrate a savepoint of the running job, and let a job with stand-in sinks read the rows up to the
+            stop. The downtime then does not depend on the time of the migration. Every source position must be kept.
         check_task_id: As for FlinkSqlDeployOperator. All other arguments of FlinkSqlDeployOperator are accepted, except
             for ``start_mode``, ``hand_over``, ``source_offsets``, ``allow_ended``, ``plan_only`` and ``plan_to``.
     """
@@ -69,6 +71,7 @@ class FlinkStateMigrationOperator(FlinkSqlDeployOperator):
         spark_master: str | None = None,
         history: Mapping[str, str] | None = None,
         sample: int | None = None,
+        catch_up: bool = False,
         **kwargs: Any,
     ) -> None:
         for name in kwargs:
@@ -85,6 +88,7 @@ class FlinkStateMigrationOperator(FlinkSqlDeployOperator):
         self.spark_master = spark_master
         self.history = known_tables(history)
         self.sample = sample
+        self.catch_up = catch_up
 
     def _migration(
         self, target: Target, ledger: Ledger, side: Side, summary: Summary, opened: ExitStack
@@ -116,6 +120,7 @@ class FlinkStateMigrationOperator(FlinkSqlDeployOperator):
             hold=opened.enter_context,
             planner=lambda: opened.enter_context(self.hook.planner()),
             log=self._note,
+            catch_up=self.catch_up,
         )
 
     def _known(self, summary: Summary, accepted: Collection[Accept] = ()) -> KnownHistory:

@@ -144,9 +144,11 @@ class JobManager(RestClient):
         """
         return self._savepoint_of_trigger(job_id, trigger_id, "the stop with savepoint")
 
-    def trigger_savepoint(self, job_id: str, directory: str | None, trigger_id: str) -> None:
+    def trigger_savepoint(
+        self, job_id: str, directory: str | None, trigger_id: str, format_type: str = "CANONICAL"
+    ) -> None:
         """Request a savepoint of a running job. A repeated trigger id refers to the same savepoint."""
-        body = {"cancel-job": False, "formatType": "CANONICAL", "triggerId": trigger_id}
+        body = {"cancel-job": False, "formatType": format_type, "triggerId": trigger_id}
         if directory:
             body["target-directory"] = directory
         self.call("POST", f"jobs/{job_id}/savepoints", body, idempotent=True)

@@ -21,6 +21,7 @@ from airflow_flinkcompat.deploy.target import (
     JobStatus,
     Operation,
     RestoreTest,
+    ShadowRuns,
     Snapshot,
     Verb,
 )
@@ -192,11 +193,12 @@ class RestoreRunner:
 
     def read_to_end(
         self,
+        runs: ShadowRuns,
         watcher: Watcher,
         checked: Checked,
         name: str,
         savepoint: Snapshot,
-        directory: str | None,
+        directory: str,
         timeout: float,
     ) -> Snapshot:
         """Run the script until its sources have read all rows up to their end positions, then cancel it.
@@ -209,7 +211,7 @@ class RestoreRunner:
         try:
             # Only a savepoint shows exactly what was read.
             own = poll(
-                lambda: self._own_savepoint(job_id, directory),
+                lambda: self._own_savepoint(runs, job_id, directory),
                 lambda found: found is None,
                 timeout=timeout,
                 every=_LONGEST_LOOK_SECONDS,
@@ -220,11 +222,11 @@ class RestoreRunner:
         assert own is not None
         return own
 
-    def _own_savepoint(self, job_id: JobRef, directory: str | None) -> Snapshot | None:
+    def _own_savepoint(self, runs: ShadowRuns, job_id: JobRef, directory: str) -> Snapshot | None:
         """A savepoint of a job that has read all rows, or None if it has not."""
         self._watched(job_id, lambda seen: not seen.tasks_running, self._timeouts.start, "keep running", ran=True)
         asked = Operation(Verb.SAVEPOINT, new_id(), job_id)
-        self._target.savepoint(job_id, asked.request_id, directory)
+        runs.native_savepoint(job_id, asked.request_id, directory)
         own = self.savepoint(None, asked)
         if reached_end(self._target.location(own)):
             return own

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from uuid import uuid4
 
 from airflow_flinkcompat.deploy.errors import CannotRehearse, DeployError, DeployRefused
-from airflow_flinkcompat.deploy.rehearsal.place import Cluster, RestoreTestTarget, Watcher, remove_folder
+from airflow_flinkcompat.deploy.rehearsal.place import Cluster, Watcher, remove_folder
 from airflow_flinkcompat.deploy.rehearsal.restoring import (
     Checked,
     Inconclusive,
@@ -95,16 +95,16 @@ class CatchUp:
             DeployError: The job could not run, or its position is not exact.
             SavepointUnreadable: A savepoint cannot be read or written.
         """
-        target = self._target
+        target, runs = self.cluster.restore_test_target, self._runs
         private, replay = f"flinkcompat-shadow-{uuid4().hex}", f"{folder}/rows"
-        run = self._run(target, private)
+        run = self._run(private)
         write_replay(state, last, replay, ends=False, ids=self._ids(last, StateKind.POSITIONS))
         runner = RestoreRunner(target, private, Timeouts(), Journal())
         watcher = Watcher(self.cluster.location)
         try:
             start, name = target.savepoint_at(replay), f"{self.new.source} shadow new {private[-32:]}"
             own = target.location(
-                runner.read_to_end(watcher, Checked(self.new, run), name, start, folder, self.seconds)
+                runner.read_to_end(runs, watcher, Checked(self.new, run), name, start, folder, self.seconds)
             )
         finally:
             watcher.end(target, Timeouts().clean_up)
@@ -117,18 +117,17 @@ class CatchUp:
         remove_folder(replay)
 
     @property
-    def _target(self) -> RestoreTestTarget:
-        target = self.cluster.restore_test_target
+    def _runs(self) -> ShadowRuns:
+        target = self.cluster.target
         if not isinstance(target, ShadowRuns):
             raise DeployRefused(f"{target} cannot stop the sources of a job at exact positions")
         return target
 
-    def _run(self, target: RestoreTestTarget, private: str) -> CatchUpRun:
-        assert isinstance(target, ShadowRuns)
+    def _run(self, private: str) -> CatchUpRun:
         new = self.new
         job = JobSpec(new.script, new.settings, engine_version=new.engine_version, source=new.source)
         try:
-            return target.catch_up_run(job, private)
+            return self._runs.catch_up_run(job, private)
         except CannotRehearse as error:
             raise Inconclusive(str(error)) from None
 

@@ -461,6 +461,18 @@ class ShadowRuns(Protocol):
             TargetError, ScriptRefused: The script would not run.
         """
 
+    def native_savepoint(self, job: JobRef, request_id: str, directory: str) -> Operation:
+        """Request a savepoint in the format of the state backend, which is fast, but cannot be migrated.
+
+        Args:
+            job: The job, which keeps running.
+            request_id: 32 hexadecimal digits, recorded before the request.
+            directory: Folder for the savepoint.
+
+        Returns:
+            The operation to poll.
+        """
+
     def shadow_run(self, job: JobSpec, private: str, rows: str) -> ShadowRun:
         """Find stand-ins for a job's sinks, which store their changes. Nothing is started.
 

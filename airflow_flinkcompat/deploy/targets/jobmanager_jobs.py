@@ -85,6 +85,10 @@ class JobManagerJobs(SavepointPaths, Closing):
         self._jobmanager.trigger_savepoint(job, directory, request_id)
         return Operation(Verb.SAVEPOINT, request_id, job, directory=directory)
 
+    def native_savepoint(self, job: JobRef, request_id: str, directory: str) -> Operation:
+        self._jobmanager.trigger_savepoint(job, directory, request_id, "NATIVE")
+        return Operation(Verb.SAVEPOINT, request_id, job, directory=directory)
+
     def _savepoint_of_request(self, asked: Operation) -> Snapshot | None:
         """The savepoint of a running job, or None until it is complete. Raises SavepointFailed."""
         assert asked.job is not None
