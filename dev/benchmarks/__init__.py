@@ -14,6 +14,7 @@ PROGRAMS = (
     "rehearsal",
     "shadow",
     "start",
+    "switch",
     "upgrade",
 )
 """The programs that ``python -m dev.benchmarks`` lists and runs."""

@@ -133,3 +133,14 @@ def test_a_version_that_was_never_read_is_refused(version: int) -> None:
     content = SavepointMetadata(version, 1, (), (), b"").to_bytes()
     with pytest.raises(SavepointUnreadable, match=rf"_metadata has version {version}, which .* \(supported: 4, 5, 6\)"):
         parse_metadata(content)
+
+
+def test_files_of_a_database_are_written_as_they_were_read() -> None:
+    content = (FOLDER.parent / "checkpoints" / "2.3" / "rocksdb-incremental" / "_metadata").read_bytes()
+    stored = parse_metadata(content, headers=True)
+    assert stored.to_bytes() == content
+    keyed, *_ = (part for each in stored.operators for subtask in each.subtasks or () for part in subtask.by_key)
+    assert keyed.files is not None
+    assert len([*keyed.handles]) > 2
+    moved = keyed.with_handles(lambda handle: Inline("moved", b""))
+    assert {handle.name for handle in moved.handles if isinstance(handle, Inline)} == {"moved"}
