@@ -6,7 +6,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import reduce
+from functools import partial, reduce
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,6 +26,7 @@ from airflow_flinkcompat.cli.project import Given, judging_flink
 from airflow_flinkcompat.cli.scripts import path_of, read_named, require_one_stdin, required_side
 from airflow_flinkcompat.cli.targets import location, target_option
 from airflow_flinkcompat.model import InputError
+from airflow_flinkcompat.planner.judgement import compile_plans
 
 if TYPE_CHECKING:
     from airflow_flinkcompat.compat import Side
@@ -122,7 +123,8 @@ def rehearse_command(
     "expected",
     multiple=True,
     metavar="COLUMN",
-    help="Column, or SINK.COLUMN, in which the rows may differ; may be repeated.",
+    help="Column, or SINK.COLUMN, in which the rows may differ; or changed, for all columns that the change names. May "
+    "be repeated.",
 )
 @click.option("--rows", type=click.Path(path_type=Path), help="Folder for all differing rows, as Parquet files.")
 @click.option(
@@ -141,7 +143,7 @@ def rehearse_command(
     help="With --migrate: keep aggregated state under a changed condition, as in migrate apply.",
 )
 @click.option(
-    "--plan-dir", metavar="URI", help="With --migrate: folder for plans, shared by the Gateway and this machine."
+    "--plan-dir", metavar="URI", help="Folder to which the Gateway writes plans, and which this machine can read."
 )
 @format_option("text", "json", "html")
 @output_option("html=shadow.html")
@@ -170,8 +172,8 @@ def shadow_command(
     up to the second savepoint. With --migrate, NEW starts from a migrated savepoint. The sinks write into files, which
     are compared and then deleted. OLD and NEW may each be a file, - for standard input, or REV:path for a file of a Git
     revision. Progress is printed to standard error.
-    Exit code 0: the rows are equal, or differ only in the columns of --expect; 1: the rows differ, NEW is refused, or
-    no conclusion; 2: bad input; 3: Gateway or JobManager out of reach.
+    Exit code 0: the rows are equal, or differ only in the columns of --expect; 1: the rows differ otherwise, NEW is
+    refused, or no conclusion; 2: bad input; 3: Gateway or JobManager out of reach.
     """
     with command_errors("shadow", "deploy", "state"):
         from airflow_flinkcompat.deploy.rehearsal.place import Cluster
@@ -179,20 +181,21 @@ def shadow_command(
         from airflow_flinkcompat.deploy.shadow.rows import ShadowFinding
         from airflow_flinkcompat.deploy.shadow.sequence import ShadowOptions, shadow
     files = parse_outputs(outputs, tuple(RENDERERS))
-    if (accepted or plan_dir) and not migrate:
-        raise InputError("--accept and --plan-dir apply to a migration: add --migrate, or leave them out")
+    if accepted and not migrate:
+        raise InputError("--accept applies to a migration: add --migrate, or leave it out")
     sides = _sides("shadow", old, new, given)
     if rows is not None:
         rows.mkdir(parents=True, exist_ok=True)
     options = ShadowOptions(
-        _seconds("--for", length), _seconds("--timeout", timeout), expected, savepoint_directory, rows
+        _seconds("--for", length), _seconds("--timeout", timeout), expected, savepoint_directory, rows, plan_dir
     )
     with command_errors("shadow", "deploy"), _term_as_interrupt():
         where = location(target, gateway, jobmanager)
         with where.open() as opened:
             cluster = Cluster(opened, where)
             migration = _migration(cluster, job_id, *sides, accepted, plan_dir) if migrate else None
-            found = shadow(cluster, job_id, *sides, options, print_progress, migration)
+            plan = partial(compile_plans, jars=given.options.jars)
+            found = shadow(cluster, job_id, *sides, options, print_progress, migration, plan)
     for name, path in files:
         path.write_text(RENDERERS[name](found), encoding="utf-8")
     click.echo(RENDERERS[style](found), nl=False)

@@ -31,6 +31,7 @@ from airflow_flinkcompat.exec_graph.kinds import ExecKind
 from airflow_flinkcompat.exec_graph.migration import Accept, DdlEffects, Migration, migration
 from airflow_flinkcompat.exec_graph.model import ExecGraph, Restore, RestoreEffect, StateEffect, StateKind, StateSpec
 from airflow_flinkcompat.exec_graph.prediction import Prediction
+from airflow_flinkcompat.exec_graph.written_columns import ChangedColumns, SinkPath, changed_columns
 from airflow_flinkcompat.lazy import cached_property
 from airflow_flinkcompat.model import InputError, Outcome
 from airflow_flinkcompat.plan.nodes import Table
@@ -190,6 +191,17 @@ class ComparedPlans:
         old, new = self.change.versions
         right = not {new, f"{old} to {new}"}.isdisjoint(lines_restored_right(state.evidence))
         return replace(state, effect=RestoreEffect.RIGHT) if right else state
+
+    @property
+    def changed_columns(self) -> Mapping[SinkPath, ChangedColumns]:
+        """The columns that the change names, for each sink that both scripts write.
+
+        Raises :class:`UnknownPlan`.
+        """
+        try:
+            return changed_columns(*self.plans, self._column_identities)
+        except PlanError as error:
+            raise UnknownPlan(str(error)) from None
 
     @property
     def _unknown_lookups(self) -> frozenset[str]:

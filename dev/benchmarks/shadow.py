@@ -43,6 +43,7 @@ _WRONG = "restored_WRONG"
 LATER: Mapping[str, list[str]] = json.loads((measured.FOLDER / "later-rows.json").read_text(encoding="utf-8"))
 """Input rows of each table after the savepoint, as in the measured runs."""
 OUTCOMES = (_WRONG, measured.RIGHT)
+_CAUGHT = (ShadowFinding.DIFFERS, ShadowFinding.CHANGED)
 QUICK = ShadowOptions(
     seconds=0.5, run_seconds=120.0, timeouts=Timeouts(settle=0.3, start=90, savepoint=60, clean_up=60)
 )
@@ -157,7 +158,7 @@ def report(rows: Mapping[str, Mapping[str, Any]], date: str) -> str:
     counts = Counter((row["measured"], row["finding"]) for row in rows.values())
     lines += [f"| {outcome} | {finding} | {count} |" for (outcome, finding), count in sorted(counts.items())]
     wrong = [row for row in rows.values() if row["measured"] == _WRONG and row["finding"] != "not run"]
-    caught = sum(row["finding"] == ShadowFinding.DIFFERS for row in wrong)
+    caught = sum(row["finding"] in _CAUGHT for row in wrong)
     lines += [
         "",
         f"* wrong restores with different rows: {caught} of {len(wrong)}",
@@ -167,7 +168,7 @@ def report(rows: Mapping[str, Mapping[str, Any]], date: str) -> str:
         "",
     ]
     for name, row in rows.items():
-        if row["measured"] == _WRONG and row["finding"] != ShadowFinding.DIFFERS:
+        if row["measured"] == _WRONG and row["finding"] not in _CAUGHT:
             lines.append(f"* `{name}`: {row['finding']} {row['reason'].partition(chr(10))[0][:200]}".rstrip())
     return "\n".join([*lines, ""])
 

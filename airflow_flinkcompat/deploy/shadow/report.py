@@ -12,9 +12,14 @@ from airflow_flinkcompat.compat.migration_report import MigrationReport
 from airflow_flinkcompat.deploy.errors import redact
 from airflow_flinkcompat.deploy.rehearsal.report import StoredOperator
 from airflow_flinkcompat.deploy.shadow.rows import ShadowFinding, SinkDifference
+from airflow_flinkcompat.exec_graph.written_columns import ChangedColumns
 from airflow_flinkcompat.state.output import text_table
 
 SCHEMA = "flinkcompat-shadow/1"
+_NO_PROOF = (
+    "  This is no proof that the restored state is right: wrong state differs in the same columns.",
+    "  Compare the values below with the values that the change intends. If they are right, add --expect changed.",
+)
 
 
 @dataclass(frozen=True)
@@ -31,6 +36,7 @@ class ShadowReport:
         dropped: Operators whose state only the old script restored.
         left: Jobs and savepoints that could not be removed.
         migration: State that the savepoint of the new script keeps; None if it was not migrated.
+        unnamed: The reason why the columns that the change names are unknown; "" if they are known.
     """
 
     finding: ShadowFinding
@@ -42,6 +48,7 @@ class ShadowReport:
     dropped: tuple[StoredOperator, ...] = ()
     left: tuple[str, ...] = ()
     migration: MigrationReport | None = None
+    unnamed: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """The report as JSON values.
@@ -60,6 +67,7 @@ class ShadowReport:
             "dropped": [{"id": each.id, "name": each.name} for each in self.dropped],
             "left": [redact(each) for each in self.left],
             "migration": None if self.migration is None else self.migration.to_dict(),
+            "unnamed": redact(self.unnamed),
         }
 
     def lines(self) -> tuple[str, ...]:
@@ -83,6 +91,8 @@ class ShadowReport:
                 return "equal: both scripts write the same rows"
             case ShadowFinding.EXPECTED:
                 return "differs as expected: only in the columns of --expect"
+            case ShadowFinding.CHANGED:
+                return "differs in changed columns: only in columns that the change names"
             case ShadowFinding.DIFFERS:
                 return "differs: the new script writes other rows"
             case ShadowFinding.REFUSED:
@@ -92,7 +102,9 @@ class ShadowReport:
 
 
 def _reasons(report: ShadowReport) -> Iterator[str]:
-    """Lines about the reason of the finding."""
+    """Lines about the reason and the meaning of the finding."""
+    if report.finding is ShadowFinding.CHANGED:
+        yield from _NO_PROOF
     if report.reason:
         yield f"  reason: {report.reason}"
     if report.migration is None and report.at in ("submit", "restore"):
@@ -100,7 +112,9 @@ def _reasons(report: ShadowReport) -> Iterator[str]:
 
 
 def _notes(report: ShadowReport) -> Iterator[str]:
-    """Lines about state, times and leftovers."""
+    """Lines about unknown columns, state, times and leftovers."""
+    if report.unnamed and report.finding is ShadowFinding.DIFFERS:
+        yield f"the columns that the change names are unknown: {report.unnamed}"
     if report.dropped:
         yield "state that only the old script restored:"
         yield from (f"  {each.name or 'operator'} ({each.id[:8]})" for each in report.dropped)
@@ -118,12 +132,22 @@ def _sink_lines(sink: SinkDifference) -> Iterator[str]:
     yield f"{sink.sink}: {sink.finding} ({old} changes by the old script, {new} by the new script)"
     if sink.not_compared:
         yield f"  columns of only one script: {', '.join(sink.not_compared)}"
+    if sink.differing and sink.expected:
+        yield f"  columns of --expect: {', '.join(sink.expected)}"
+    if sink.differing and sink.changed is not None:
+        yield f"  columns that the change names: {_named(sink.changed)}"
     if sink.differing:
         columns = ", ".join(f"{name} {count}" for name, count in sink.columns.items())
         what = "keys" if sink.by_key else "rows"
         yield f"  differing {what}: {sink.differing}{f' (by column: {columns})' if columns else ''}"
     if sink.rows is not None:
         yield from (f"    {line}" for line in text_table(sink.rows).splitlines())
+
+
+def _named(changed: ChangedColumns) -> str:
+    if changed.rows:
+        return "all, because it filters, groups, joins or ranks other rows"
+    return ", ".join(sorted(changed.columns)) or "none"
 
 
 def _sink_row(sink: SinkDifference) -> dict[str, Any]:
@@ -136,6 +160,9 @@ def _sink_row(sink: SinkDifference) -> dict[str, Any]:
         "differing": sink.differing,
         "columns": dict(sink.columns),
         "not_compared": list(sink.not_compared),
+        "expected": list(sink.expected),
+        "changed": None if sink.changed is None else sorted(sink.changed.columns),
+        "other_rows": sink.changed is not None and sink.changed.rows,
         "rows": [] if sink.rows is None else sink.rows.to_pylist(),
     }
 
@@ -167,7 +194,8 @@ def render_json(report: ShadowReport) -> str:
 _STYLE = """body { font-family: sans-serif; margin: 2em auto; max-width: 72em; padding: 0 1em; color: #222 }
 table { border-collapse: collapse; margin: .5em 0 1.5em; font-variant-numeric: tabular-nums }
 th, td { border-bottom: 1px solid #ddd; padding: .3em .8em; text-align: left }
-.equal { color: #176b2c } .differs, .refused { color: #a31515 } .differs-as-expected, .could-not-tell { color: #8a5a00 }
+.equal { color: #176b2c } .differs, .differs-in-changed-columns, .refused { color: #a31515 }
+.differs-as-expected, .could-not-tell { color: #8a5a00 }
 """
 
 

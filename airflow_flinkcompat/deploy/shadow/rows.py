@@ -7,7 +7,7 @@ sink has a primary key. Otherwise the added rows minus the deleted rows are comp
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -17,9 +17,12 @@ import pyarrow as pa
 from upath import UPath
 
 from airflow_flinkcompat.deploy.target import SinkTable
+from airflow_flinkcompat.exec_graph.written_columns import ChangedColumns, SinkPath
 from airflow_flinkcompat.model.text import duckdb_name, sql_text
 from airflow_flinkcompat.savepoint.store import place
 
+CHANGED = "changed"
+"""Name in place of a column, for all columns that the change names."""
 SHOWN = 20
 """Number of differing rows that are shown of each sink."""
 _NUMERIC = re.compile(r"(TINYINT|SMALLINT|INT|INTEGER|BIGINT|DECIMAL|NUMERIC|FLOAT|DOUBLE)\b")
@@ -35,6 +38,7 @@ class ShadowFinding(StrEnum):
 
     EQUAL = "equal"
     EXPECTED = "differs as expected"
+    CHANGED = "differs in changed columns"
     DIFFERS = "differs"
     REFUSED = "refused"
     INCONCLUSIVE = "could not tell"
@@ -53,6 +57,8 @@ class SinkDifference:
         columns: Number of differing keys by column; empty without a key.
         not_compared: Columns that only one script writes.
         rows: The first differing rows, with the values of both scripts.
+        expected: Compared columns that a person expects to differ.
+        changed: Columns that the change names; None if they are unknown.
     """
 
     sink: str
@@ -63,6 +69,8 @@ class SinkDifference:
     columns: Mapping[str, int] = field(default_factory=dict)
     not_compared: tuple[str, ...] = ()
     rows: pa.Table | None = field(default=None, repr=False)
+    expected: tuple[str, ...] = ()
+    changed: ChangedColumns | None = None
 
 
 def compare_rows(
@@ -70,6 +78,7 @@ def compare_rows(
     new: Sequence[tuple[SinkTable, str]],
     *,
     expected: Collection[str] = (),
+    changed: Mapping[SinkPath, ChangedColumns] | None = None,
     shown: int = SHOWN,
     store: Path | None = None,
 ) -> tuple[SinkDifference, ...]:
@@ -78,7 +87,9 @@ def compare_rows(
     Args:
         old: Each sink of the old script with its folder, as a path or URI.
         new: Each sink of the new script with its folder.
-        expected: Columns that may differ, as ``column`` or ``sink.column``.
+        expected: Columns that may differ, as ``column`` or ``sink.column``. If no column has the name ``changed``,
+            this name stands for all columns in ``changed``.
+        changed: Columns that the change names, for each sink; None if they are unknown.
         shown: Number of differing rows to return for each sink.
         store: Local folder for all differing rows, as a Parquet file for each sink.
 
@@ -86,6 +97,8 @@ def compare_rows(
         The difference of each sink, in the order of the old script. A sink that only one script writes differs.
     """
     written = {sink.path: (sink, folder) for sink, folder in new}
+    is_column = any(CHANGED in sink.columns for sink, _ in (*old, *new))
+    wanted = _Wanted({*expected}, changed, CHANGED in expected and not is_column)
     found = []
     with duckdb.connect() as connection:
         for sink, folder in old:
@@ -96,7 +109,7 @@ def compare_rows(
                 found.append(SinkDifference(sink.name, finding, (counts[0], 0), False, counts[0]))
                 continue
             counts[1] = _read(connection, "new", other, other_folder)
-            comparison = _Comparison(connection, sink, other, expected, shown, store)
+            comparison = _Comparison(connection, sink, other, wanted, shown, store)
             found.append(comparison.difference((counts[0], counts[1])))
         for sink, folder in written.values():
             count = _read(connection, "new", sink, folder)
@@ -147,6 +160,15 @@ def _in_duckdb(file: UPath) -> str:
     return file.path if file.protocol in ("", "file") else str(file)
 
 
+@dataclass(frozen=True)
+class _Wanted:
+    """Columns that may differ: names of a person, and columns of the change; ``all_changed``: both are expected."""
+
+    expected: Collection[str]
+    changed: Mapping[SinkPath, ChangedColumns] | None
+    all_changed: bool
+
+
 class _Comparison:
     """The comparison of one sink; the tables ``old`` and ``new`` contain its changes."""
 
@@ -155,14 +177,16 @@ class _Comparison:
         connection: duckdb.DuckDBPyConnection,
         old: SinkTable,
         new: SinkTable,
-        expected: Collection[str],
+        wanted: _Wanted,
         shown: int,
         store: Path | None,
     ) -> None:
         self._connection, self._shown, self._store = connection, shown, store
         self._name = old.name
         common = [name for name in old.columns if name in new.columns]
-        self._expected = {name for name in common if name in expected or f"{old.name}.{name}" in expected}
+        self._expected = {name for name in common if {name, f"{old.name}.{name}"} & {*wanted.expected}}
+        self._changed = None if wanted.changed is None else wanted.changed.get(old.path)
+        self._all_changed = wanted.all_changed
         self._key = old.key if old.key == new.key and set(old.key) <= {*common} - self._expected else ()
         self._columns = common
         self._values = [name for name in common if name not in self._key]
@@ -170,9 +194,8 @@ class _Comparison:
         self._inexact = {name for name in self._values if _is_inexact(old.columns[name], new.columns[name])}
 
     def difference(self, compared: tuple[int, int]) -> SinkDifference:
-        columns, unexpected = self._by_key() if self._key else self._of_all_rows()
+        columns, finding = self._by_key() if self._key else self._of_all_rows()
         ((differing,),) = self._connection.execute("SELECT count(*) FROM difference").fetchall()
-        finding = ShadowFinding.DIFFERS if unexpected else ShadowFinding.EXPECTED if differing else ShadowFinding.EQUAL
         rows = None
         if differing:
             hidden = ", ".join(duckdb_name(f"{name} differs") for name in (self._values if self._key else ()))
@@ -182,14 +205,32 @@ class _Comparison:
                 self._connection.execute(f"COPY ({selected}) TO {path} (FORMAT parquet)")
             rows = self._connection.sql(f"{selected} LIMIT {self._shown}").to_arrow_table()
         return SinkDifference(
-            self._name, finding, compared, bool(self._key), differing, columns, self._not_compared, rows
+            self._name,
+            finding,
+            compared,
+            bool(self._key),
+            differing,
+            columns,
+            self._not_compared,
+            rows,
+            tuple(name for name in self._columns if name in self._expected),
+            self._changed,
         )
 
-    def _by_key(self) -> tuple[dict[str, int], bool]:
-        """Compare the latest row of each key.
+    def _finding(self, is_explained: Callable[[Collection[str], bool], bool]) -> ShadowFinding:
+        """The mildest finding that explains all differences.
 
-        Return the number of differing keys by column, and True if a difference is not expected.
+        ``is_explained`` receives the columns that may differ, and True if other rows may be written.
         """
+        changed = self._changed or ChangedColumns()
+        by_change = ({*changed.columns, *self._expected}, changed.rows)
+        by_person = by_change if self._all_changed else (self._expected, False)
+        if is_explained(*by_person):
+            return ShadowFinding.EXPECTED
+        return ShadowFinding.CHANGED if is_explained(*by_change) else ShadowFinding.DIFFERS
+
+    def _by_key(self) -> tuple[dict[str, int], ShadowFinding]:
+        """Compare the latest row of each key. Return the number of differing keys by column, and the finding."""
         keys = ", ".join(map(duckdb_name, self._key))
         for side in _SIDES:
             # a struct, because arg_max ignores NULL
@@ -224,7 +265,9 @@ class _Comparison:
         counted.insert(0, "count(*) FILTER (WHERE change <> 'changed')")
         ((changed, *counts),) = self._connection.execute(f"SELECT {', '.join(counted)} FROM difference").fetchall()
         columns = {name: count for name, count in zip(self._values, counts, strict=True) if count}
-        return columns, bool(changed or columns.keys() - self._expected)
+        if not (changed or columns):
+            return columns, ShadowFinding.EQUAL
+        return columns, self._finding(lambda named, rows: rows or not (changed or columns.keys() - {*named}))
 
     def _differs(self, name: str) -> str:
         old, new = f"o.{duckdb_name(name)}", f"n.{duckdb_name(name)}"
@@ -234,21 +277,26 @@ class _Comparison:
     def _net(self, names: str) -> None:
         """Rows that one script wrote more often than the other; ``times`` is positive for the new script."""
         sign = "CASE WHEN deleted THEN -1 ELSE 1 END"
+        listed = f"{names}, " if names else ""
         self._connection.execute(
-            f"CREATE OR REPLACE TEMP TABLE net AS SELECT {names}, sum(times)::BIGINT AS times FROM ("
-            f"SELECT {names}, -({sign}) AS times FROM old UNION ALL SELECT {names}, {sign} FROM new"
-            f") GROUP BY {names} HAVING sum(times) <> 0"
+            f"CREATE OR REPLACE TEMP TABLE net AS SELECT {listed}sum(times)::BIGINT AS times FROM ("
+            f"SELECT {listed}-({sign}) AS times FROM old UNION ALL SELECT {listed}{sign} FROM new"
+            f") {f'GROUP BY {names} ' if names else ''}HAVING sum(times) <> 0"
         )
 
-    def _of_all_rows(self) -> tuple[dict[str, int], bool]:
-        """Compare all rows. Return no columns, and True if rows differ in other than expected columns."""
-        unexpected = self._expected and self._unequal([name for name in self._columns if name not in self._expected])
-        differing = self._unequal(self._columns)
+    def _of_all_rows(self) -> tuple[dict[str, int], ShadowFinding]:
+        """Compare all rows. Return no columns, and the finding."""
+        finding = ShadowFinding.EQUAL
+        if self._unequal(self._columns):
+            finding = self._finding(
+                lambda named, rows: rows or not self._unequal([name for name in self._columns if name not in named])
+            )
+            self._unequal(self._columns)
         self._connection.execute(
             "CREATE OR REPLACE TEMP TABLE difference AS SELECT CASE WHEN times > 0 THEN 'new' ELSE 'old' END "
             'AS "only in", abs(times) AS times, * EXCLUDE (times) FROM net'
         )
-        return {}, bool(unexpected if self._expected else differing)
+        return {}, finding
 
     def _unequal(self, columns: Sequence[str]) -> int:
         """Find the rows that differ by more than the tolerance of floating-point numbers. Return their number."""

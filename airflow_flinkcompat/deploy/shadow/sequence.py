@@ -43,6 +43,7 @@ from airflow_flinkcompat.deploy.rehearsal.restoring import (
     require_running,
 )
 from airflow_flinkcompat.deploy.rehearsal.sequence import is_of_the_query
+from airflow_flinkcompat.deploy.shadow.changes import NamedColumns, PlanBoth, named_columns
 from airflow_flinkcompat.deploy.shadow.report import ShadowReport
 from airflow_flinkcompat.deploy.shadow.rows import ShadowFinding, SinkDifference, compare_rows
 from airflow_flinkcompat.deploy.target import JobRef, Operation, ShadowRun, SinkTable, Snapshot, Verb
@@ -65,10 +66,13 @@ class ShadowOptions:
     Attributes:
         seconds: Time between both savepoints of the live job. The scripts are compared by the rows of this time.
         run_seconds: Longest time in which a script must read these rows.
-        expected: Columns that may differ, as ``column`` or ``sink.column``.
+        expected: Columns that may differ, as ``column`` or ``sink.column``. ``changed`` stands for all columns that
+            the change names, unless a column has this name.
         savepoint_directory: Path or URI of a folder that the cluster and this machine share. If None, the cluster's
             folder for savepoints is used.
         store: Local folder for the differing rows.
+        plan_dir: Path or URI of a folder for compiled plans, which a SQL Gateway on another machine shares with this
+            machine. If None, plans are compiled in a temporary folder of this machine.
         timeouts: Time limits of single steps.
     """
 
@@ -77,6 +81,7 @@ class ShadowOptions:
     expected: Sequence[str] = ()
     savepoint_directory: str | None = None
     store: Path | None = None
+    plan_dir: str | None = None
     timeouts: Timeouts = field(default_factory=Timeouts)
 
 
@@ -88,6 +93,7 @@ def shadow(
     options: ShadowOptions | None = None,
     log: Callable[[str], None] = _log.info,
     migration: SavepointMigration | None = None,
+    plan: PlanBoth | None = None,
 ) -> ShadowReport:
     """Compare the output of two scripts for the rows that a running job reads in some time.
 
@@ -103,6 +109,8 @@ def shadow(
         log: Function that receives lines about the progress.
         migration: Migration of the state from the old to the new script. The new script then starts from a migrated
             savepoint, and the old script from the savepoint of the live job. If None, both start from the latter.
+        plan: Compiler of the plans of both scripts, for a target that cannot compile plans. Without plans, the columns
+            that the change names are unknown.
 
     Returns:
         The differences by sink, or the reason why there is no result.
@@ -125,7 +133,7 @@ def shadow(
             f"{target} has no folder for savepoints: pass --savepoint-directory, or set execution.checkpointing."
             "savepoint-dir on the cluster"
         )
-    run = _ShadowRun(cluster, target, live.job_id, live.name, options, root, log, migration)
+    run = _ShadowRun(cluster, target, live.job_id, live.name, options, root, log, migration, plan)
     try:
         sides = run.check(old, new)
     except RestoreRefused as refused:
@@ -159,6 +167,8 @@ class _ShadowRun:
     root: str
     log: Callable[[str], None]
     migration: SavepointMigration | None = None
+    plan: PlanBoth | None = None
+    named: NamedColumns = field(default_factory=NamedColumns)
     token: str = field(default_factory=lambda: uuid.uuid4().hex)
 
     def __post_init__(self) -> None:
@@ -179,6 +189,7 @@ class _ShadowRun:
             raise Inconclusive(f"no task slots for a second job: {missing}")
         if self.migration is not None:
             self._plan(self.migration)
+        self.named = named_columns(self.target, old, new, self.options.plan_dir, self.plan)
         self.log(
             f"the live job takes two savepoints, {self.options.seconds:.0f} s apart. Then old and new script read the "
             f"rows of this time again, one after the other, each with {slots} slot{'s' * (slots != 1)} and with "
@@ -272,10 +283,17 @@ class _ShadowRun:
         if migrated is not None:
             stored = {each.id: each for each in read_snapshot(begin) if is_of_the_query(each.name)}
         dropped = [stored[key] for key in sorted(self._skipped(proposed) - skipped) if key in stored]
-        sinks = compare_rows(old.written, new.written, expected=self.options.expected, store=self.options.store)
+        sinks = compare_rows(
+            old.written,
+            new.written,
+            expected=self.options.expected,
+            changed=self.named.of,
+            store=self.options.store,
+        )
         return ShadowReport(
             _worst(sinks),
             sinks=sinks,
+            unnamed=self.named.unknown,
             dropped=tuple(each for each in dropped if each.has_state),
             migration=migrated,
         )

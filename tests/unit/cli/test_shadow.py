@@ -20,6 +20,7 @@ from airflow_flinkcompat.deploy.shadow.rows import ShadowFinding, SinkDifference
 from airflow_flinkcompat.deploy.targets import TargetLocation
 from airflow_flinkcompat.exec_graph.migration import MigrationExtent
 from airflow_flinkcompat.exec_graph.model import RestoreEffect
+from airflow_flinkcompat.exec_graph.written_columns import ChangedColumns
 from tests.support.cli.command import Run
 
 ROWS = pa.table(
@@ -34,11 +35,38 @@ DIFFERS = ShadowReport(
         SinkDifference("copies", ShadowFinding.EQUAL, (3, 3), False),
     ),
     dropped=(StoredOperator("b" * 32, "GroupAggregate[3]", True),),
+    unnamed="no planner is installed",
 )
 REPORTS = {
     "differs": DIFFERS,
     "equal": ShadowReport(ShadowFinding.EQUAL, sinks=DIFFERS.sinks[1:], seconds=(1.0, 1.0, 1.0)),
     "expected": ShadowReport(ShadowFinding.EXPECTED, sinks=DIFFERS.sinks[1:], seconds=(1.0, 1.0, 1.0)),
+    "changed": ShadowReport(
+        ShadowFinding.CHANGED,
+        sinks=(
+            SinkDifference(
+                "totals",
+                ShadowFinding.CHANGED,
+                (7, 6),
+                True,
+                2,
+                {"total": 2},
+                (),
+                ROWS,
+                changed=ChangedColumns(frozenset({"total"})),
+            ),
+            SinkDifference(
+                "means",
+                ShadowFinding.EXPECTED,
+                (2, 1),
+                False,
+                1,
+                expected=("mean",),
+                changed=ChangedColumns(frozenset({"mean", "who"}), rows=True),
+            ),
+        ),
+        seconds=(1.0, 1.0, 1.0),
+    ),
     "migrated": ShadowReport(
         ShadowFinding.EQUAL,
         sinks=DIFFERS.sinks[1:],
@@ -60,12 +88,14 @@ def test_reports(name: str, style: str, snapshot: SnapshotAssertion) -> None:
     assert RENDERERS[style](REPORTS[name]) == snapshot
 
 
-@pytest.mark.parametrize(("name", "code"), [("differs", 1), ("equal", 0), ("expected", 0), ("refused", 1)])
+@pytest.mark.parametrize(
+    ("name", "code"), [("differs", 1), ("equal", 0), ("expected", 0), ("changed", 1), ("refused", 1)]
+)
 def test_exit_codes_and_files(name: str, code: int, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Any] = []
 
-    def shadow(_cluster: Any, job_id: str, old: Any, new: Any, options: Any, _log: Any, made: Any) -> ShadowReport:
-        assert made is None
+    def shadow(_cluster: Any, job_id: str, old: Any, new: Any, options: Any, _log: Any, *made: Any) -> ShadowReport:
+        assert made[0] is None
         asked.append((job_id, old.source, new.source, options))
         return REPORTS[name]
 
@@ -94,9 +124,8 @@ def test_a_duration_is_read_before_anything_runs(run: Run) -> None:
     assert "--for: 'soon' is not a duration. Write a duration such as" in result.err
 
 
-@pytest.mark.parametrize("option", [("--accept", "filter"), ("--plan-dir", "/plans")])
-def test_options_of_a_migration_need_one(run: Run, option: tuple[str, str]) -> None:
+def test_an_accepted_condition_needs_a_migration(run: Run) -> None:
     Path("a.sql").write_text("SELECT 1;", encoding="utf-8")
-    result = run("shadow", "a.sql", "a.sql", "--job-id", "j", *option)
+    result = run("shadow", "a.sql", "a.sql", "--job-id", "j", "--accept", "filter")
     assert (result.code, result.out) == (2, "")
-    assert "add --migrate, or leave them out" in result.err
+    assert "add --migrate, or leave it out" in result.err

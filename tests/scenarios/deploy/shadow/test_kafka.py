@@ -79,7 +79,7 @@ def test_topics(local_flink: LocalFlink, broker: Broker, jvm: Any) -> None:
         assert [(each.finding, each.compared[0]) for each in equal.sinks] == [("equal", 6), ("equal", 3)]
         wrong = compare(new, SECOND, "ann,41")
         by_sink = {each.sink: each for each in wrong.sinks}
-        assert wrong.finding is ShadowFinding.DIFFERS
+        assert wrong.finding is ShadowFinding.DIFFERS, "a key is only written by the old script"
         assert by_sink["copies"].finding is ShadowFinding.EQUAL
         assert by_sink["totals"].rows is not None
         assert by_sink["totals"].rows.to_pylist()[0] == {

@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
+import pytest
 
 from airflow_flinkcompat.deploy.shadow.rows import ShadowFinding, SinkDifference, compare_rows
 from airflow_flinkcompat.deploy.target import SinkTable
+from airflow_flinkcompat.exec_graph.written_columns import ChangedColumns
 
 COLUMNS = {"who": "VARCHAR(2147483647)", "total": "BIGINT", "mean": "DOUBLE"}
 KEYED = SinkTable(("c", "d", "totals"), COLUMNS, ("who",))
@@ -126,3 +128,50 @@ def test_values_of_partitions_are_in_paths(tmp_path: Path) -> None:
         written(tmp_path / side / "day=2026-01-01", [("c", (name,))], ("who",))
     (found,) = compare_rows([(sink, (tmp_path / "old").as_uri())], [(sink, (tmp_path / "new").as_uri())])
     assert rows(found) == [{"day": "2026-01-01", "change": "changed", "who (old)": "ann", "who (new)": "ben"}]
+
+
+TOTALS = ("c", "d", "totals")
+OTHER_TOTAL = ([("c", ("ann", 1, 1.0))], [("c", ("ann", 3, 1.0))])
+OTHER_KEY = ([("c", ("ann", 1, 1.0))], [("c", ("ben", 1, 1.0))])
+
+
+@pytest.mark.parametrize("sink", [KEYED, KEYLESS], ids=["by key", "all rows"])
+@pytest.mark.parametrize(
+    ("sides", "changed", "expected", "finding"),
+    [
+        (OTHER_TOTAL, None, (), ShadowFinding.DIFFERS),
+        (OTHER_TOTAL, ChangedColumns(), (), ShadowFinding.DIFFERS),
+        (OTHER_TOTAL, ChangedColumns(frozenset({"mean"})), (), ShadowFinding.DIFFERS),
+        (OTHER_TOTAL, ChangedColumns(frozenset({"total"})), (), ShadowFinding.CHANGED),
+        (OTHER_TOTAL, ChangedColumns(frozenset({"total"})), ("totals.total",), ShadowFinding.EXPECTED),
+        (OTHER_TOTAL, ChangedColumns(frozenset({"total"})), ("changed",), ShadowFinding.EXPECTED),
+        (OTHER_TOTAL, None, ("changed",), ShadowFinding.DIFFERS),
+        (OTHER_KEY, ChangedColumns(frozenset({"total"})), ("changed",), ShadowFinding.DIFFERS),
+        (OTHER_KEY, ChangedColumns(frozenset(COLUMNS), rows=True), (), ShadowFinding.CHANGED),
+        (OTHER_KEY, ChangedColumns(frozenset(COLUMNS), rows=True), ("changed",), ShadowFinding.EXPECTED),
+        (OTHER_KEY, None, tuple(COLUMNS), ShadowFinding.EXPECTED),
+    ],
+)
+def test_columns_that_the_change_names(
+    tmp_path: Path,
+    sink: SinkTable,
+    sides: tuple[Sequence[Change], Sequence[Change]],
+    changed: ChangedColumns | None,
+    expected: Sequence[str],
+    finding: ShadowFinding,
+) -> None:
+    """A difference that only the change explains is no expected difference."""
+    of = None if changed is None else {TOTALS: changed}
+    found = compared(tmp_path, *sides, sink, changed=of, expected=expected)
+    assert (found.finding, found.changed, found.rows is None) == (finding, changed, False)
+
+
+def test_a_column_with_the_name_changed_is_meant_first(tmp_path: Path) -> None:
+    columns = {"who": "STRING", "changed": "BIGINT", "total": "BIGINT"}
+    sink = SinkTable(TOTALS, columns, ("who",))
+    sides = (
+        [(sink, written(tmp_path / side, [("c", ("ann", 1, total))], tuple(columns)))]
+        for side, total in (("old", 1), ("new", 2))
+    )
+    (found,) = compare_rows(*sides, expected=["changed"], changed={TOTALS: ChangedColumns(frozenset({"total"}))})
+    assert (found.finding, found.expected) == (ShadowFinding.CHANGED, ("changed",))

@@ -1,0 +1,52 @@
+"""Sink columns that a change names, by Flink's compiled plans of both scripts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from airflow_flinkcompat.compat import Side
+from airflow_flinkcompat.compat.changes.change import Change
+from airflow_flinkcompat.compat.plan_comparison import ComparedPlans, Plans
+from airflow_flinkcompat.deploy.errors import DeployError
+from airflow_flinkcompat.deploy.plans import explain_plans
+from airflow_flinkcompat.deploy.rehearsal.restoring import RunnableSide
+from airflow_flinkcompat.deploy.target import PlanCompiler, Target
+from airflow_flinkcompat.exec_graph.written_columns import ChangedColumns, SinkPath
+from airflow_flinkcompat.model import InputError, JobSpec
+
+PlanBoth = Callable[[Side, Side], Plans]
+"""Function that compiles the plans of both scripts. It may raise InputError."""
+
+
+@dataclass(frozen=True)
+class NamedColumns:
+    """The columns that a change names, for each sink; None with a reason if they are unknown."""
+
+    of: Mapping[SinkPath, ChangedColumns] | None = None
+    unknown: str = ""
+
+
+def named_columns(
+    target: Target, old: RunnableSide, new: RunnableSide, folder: str | None, plan: PlanBoth | None
+) -> NamedColumns:
+    """Compare the plans of both scripts.
+
+    The target compiles the plans in ``folder``, as in ``explain_plans``. Otherwise ``plan`` compiles them.
+    """
+    sides = [
+        Side.of(JobSpec(side.script, side.settings, engine_version=side.engine_version, source=side.source))
+        for side in (old, new)
+    ]
+    try:
+        if isinstance(target, PlanCompiler):
+            version = target.engine().version
+            sides = [replace(side, engine_version=side.engine_version or version) for side in sides]
+            plans = explain_plans(sides[0], sides[1], target, folder=folder)
+        elif plan is not None:
+            plans = plan(sides[0], sides[1])
+        else:
+            return NamedColumns(unknown=f"{target} cannot compile plans")
+        return NamedColumns(ComparedPlans(Change(sides[0], sides[1]), plans).changed_columns)
+    except (DeployError, InputError) as error:
+        return NamedColumns(unknown=str(error))
