@@ -162,7 +162,7 @@ def _in_duckdb(file: UPath) -> str:
 
 @dataclass(frozen=True)
 class _Wanted:
-    """Columns that may differ: names of a person, and columns of the change; ``all_changed``: both are expected."""
+    """Columns that may differ, by a person and by the change; ``all_changed``: a person expects both."""
 
     expected: Collection[str]
     changed: Mapping[SinkPath, ChangedColumns] | None
