@@ -97,7 +97,8 @@ def write_resumable(own: str, positions_of: str, folder: str, ids: Mapping[str, 
     Raises:
         SavepointUnreadable: A savepoint cannot be read or written, or ``positions_of`` does not fit the job.
     """
-    others = {each.id: each for each in read_metadata(positions_of, headers=True).operators}
+    head = read_metadata(positions_of, headers=True)
+    others = {each.id: each for each in head.operators}
     taken = {new: others[old] for new, old in ids.items() if old in others}
     held = {each.id: each for each in read_metadata(own, headers=True).operators}
     # Flink rejects a savepoint if an operator's stored maximum parallelism differs from the job's value.
@@ -109,7 +110,8 @@ def write_resumable(own: str, positions_of: str, folder: str, ids: Mapping[str, 
             raise SavepointUnreadable(f"{_name(each)} has {each.parallelism} subtasks, and the new job at most {width}")
         made = replace(each, id=new, max_parallelism=width)
         added[new] = _with_handles(made, lambda handle: _absolute(handle, positions_of))
-    _write(own, folder, lambda each: None if each.id in added else each, tuple(added.values()))
+    # A sink names its transactions by the number of the checkpoint, so the new job must not use these numbers again.
+    _write(own, folder, lambda each: None if each.id in added else each, tuple(added.values()), head.checkpoint_id)
 
 
 def reached_end(savepoint: str) -> bool:
@@ -162,12 +164,17 @@ def _write(
     folder: str,
     change: Callable[[OperatorState], OperatorState | None],
     added: Sequence[OperatorState] = (),
+    checkpoint_id: int = 0,
 ) -> None:
-    """Write metadata with changed operators, which refers to the files of ``savepoint``."""
+    """Write metadata with changed operators, which refers to the files of ``savepoint``.
+
+    The job's next checkpoint has a higher number than ``checkpoint_id``.
+    """
     stored = read_metadata(savepoint, headers=True)
     changed = [made for each in stored.operators if (made := change(each)) is not None]
     operators = [_with_handles(each, lambda handle: _absolute(handle, savepoint)) for each in changed]
-    content = replace(stored, operators=(*operators, *added)).to_bytes()
+    number = max(stored.checkpoint_id, checkpoint_id)
+    content = replace(stored, checkpoint_id=number, operators=(*operators, *added)).to_bytes()
     with reading(folder):
         place(folder).mkdir(parents=True, exist_ok=True)
         place(f"{folder}/{METADATA}").write_bytes(content)

@@ -161,9 +161,12 @@ def test_the_end_of_a_topic(tmp_path: Path) -> None:
 
 def test_state_with_the_positions_of_another_job(tmp_path: Path) -> None:
     own, positions_of = topics(tmp_path, (3, 8))
+    later = replace(read_metadata(positions_of), checkpoint_id=137)
+    (tmp_path / "last" / "_metadata").write_bytes(later.to_bytes())
     folder, source = str(tmp_path / "resumable"), source_of(own)
     write_resumable(own, positions_of, folder, {source.id: source.id})
     assert read(folder) == [(8, None)]
+    assert read_metadata(folder).checkpoint_id == 137, "a transaction of the sink has the number of this checkpoint"
     others = {each.id for each in read_metadata(own).operators}
     assert {each.id for each in read_metadata(folder).operators} == others
 
