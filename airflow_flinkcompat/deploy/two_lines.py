@@ -96,8 +96,8 @@ def _routed(names: tuple[str, ...], chosen: Callable[[Any, Any], Any]) -> Callab
 @_by_version("validate", "start", "shadow_run", "catch_up_run")
 @_by_job(
     "stop", "savepoint", "native_savepoint", "cancel", "restored_from", "describe", "job_history", "query",
-    "left_aside", "failed_at_restore", "ever_ran", "request_checkpoint", "snapshot_stats", "keeps_checkpoints", "last_checkpoint",
-    "source_offsets", "cluster_options", "final_savepoint", "highest_metric",
+    "left_aside", "failed_at_restore", "ever_ran", "request_checkpoint", "snapshot_stats", "keeps_checkpoints",
+    "last_checkpoint", "source_offsets", "cluster_options", "final_savepoint", "highest_metric",
 )  # fmt: skip
 @_by_new("engine", "job_of_request", "savepoint_root", "location", "savepoint_at", "dispose")
 class TwoLines:
