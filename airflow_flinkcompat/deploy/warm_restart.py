@@ -10,9 +10,9 @@ from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.compat.migration_report import MigrationReport
 from airflow_flinkcompat.compat.plan_comparison import migrations
 from airflow_flinkcompat.deploy.errors import DeployRefused
-from airflow_flinkcompat.deploy.migration import HistoryWorkers, SavepointWriting, unreadable_history
 from airflow_flinkcompat.deploy.plans import explain_plans
 from airflow_flinkcompat.deploy.rehearsal.place import Cluster
+from airflow_flinkcompat.deploy.savepoint_writing import HistoryWorkers, SavepointWriting, unreadable_history
 from airflow_flinkcompat.deploy.target import CANNOT_TELL, JobRef, SavepointStore
 from airflow_flinkcompat.exec_graph.exec_node import CompiledPlan
 from airflow_flinkcompat.exec_graph.migration import Migration

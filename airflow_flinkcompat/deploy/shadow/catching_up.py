@@ -1,4 +1,4 @@
-"""Catch-up of a changed script next to the live job, so that its state is ready before the live job stops.
+"""Catch-up of a changed script with the live job, which ends shortly after the live job has stopped.
 
 A job of the new script, with stand-ins for its sinks, starts from migrated state and reads the rows up to a savepoint
 of the live job. Its own savepoint then has the new state at exactly that position. After the stop, only the rows since
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from uuid import uuid4
 
 from airflow_flinkcompat.deploy.errors import CannotRehearse, DeployError, DeployRefused
-from airflow_flinkcompat.deploy.rehearsal.place import Cluster, Watcher, remove_folder
+from airflow_flinkcompat.deploy.rehearsal.place import Cluster, ShadowTarget, Watcher, remove_folder
 from airflow_flinkcompat.deploy.rehearsal.restoring import (
     Checked,
     Inconclusive,
@@ -22,7 +22,7 @@ from airflow_flinkcompat.deploy.rehearsal.restoring import (
     RunnableSide,
     Timeouts,
 )
-from airflow_flinkcompat.deploy.target import CatchUpRun, ShadowRuns
+from airflow_flinkcompat.deploy.target import CatchUpRun
 from airflow_flinkcompat.exec_graph.migration import Migration
 from airflow_flinkcompat.exec_graph.model import RestoreEffect, StateKind
 from airflow_flinkcompat.model import JobSpec
@@ -32,7 +32,7 @@ from airflow_flinkcompat.savepoint.store import METADATA, place, read_metadata
 
 _SHORT_SECONDS = 10.0
 _MOST_ROUNDS = 5
-"""A round is the last one if it was short, if it was not much shorter than the former one, or by number."""
+"""Limits of the rounds. A round that took more than half of the former one is also the last one."""
 
 
 @dataclass(frozen=True)
@@ -95,16 +95,16 @@ class CatchUp:
             DeployError: The job could not run, or its position is not exact.
             SavepointUnreadable: A savepoint cannot be read or written.
         """
-        target, runs = self.cluster.restore_test_target, self._runs
+        target = self.cluster.shadow_target
         private, replay = f"flinkcompat-shadow-{uuid4().hex}", f"{folder}/rows"
-        run = self._run(private)
+        run = self._run(target, private)
         write_replay(state, last, replay, ends=False, ids=self._ids(last, StateKind.POSITIONS))
-        runner = RestoreRunner(target, private, Timeouts(), Journal())
+        runner = RestoreRunner(target, Timeouts(), Journal())
         watcher = Watcher(self.cluster.location)
         try:
             start, name = target.savepoint_at(replay), f"{self.new.source} shadow new {private[-32:]}"
             own = target.location(
-                runner.read_to_end(runs, watcher, Checked(self.new, run), name, start, folder, self.seconds)
+                runner.read_to_end(target, watcher, Checked(self.new, run), name, start, folder, self.seconds)
             )
         finally:
             watcher.end(target, Timeouts().clean_up)
@@ -116,18 +116,11 @@ class CatchUp:
         write_resumable(own, last, folder, self._ids(last, StateKind.POSITIONS, StateKind.SINK))
         remove_folder(replay)
 
-    @property
-    def _runs(self) -> ShadowRuns:
-        target = self.cluster.target
-        if not isinstance(target, ShadowRuns):
-            raise DeployRefused(f"{target} cannot stop the sources of a job at exact positions")
-        return target
-
-    def _run(self, private: str) -> CatchUpRun:
+    def _run(self, target: ShadowTarget, private: str) -> CatchUpRun:
         new = self.new
         job = JobSpec(new.script, new.settings, engine_version=new.engine_version, source=new.source)
         try:
-            return self._runs.catch_up_run(job, private)
+            return target.catch_up_run(job, private)
         except CannotRehearse as error:
             raise Inconclusive(str(error)) from None
 

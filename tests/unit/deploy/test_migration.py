@@ -16,7 +16,8 @@ from airflow_flinkcompat.compat import Side as Script
 from airflow_flinkcompat.deploy import DeployRefused
 from airflow_flinkcompat.deploy import migration as module
 from airflow_flinkcompat.deploy.errors import DeployError, TargetError
-from airflow_flinkcompat.deploy.migration import SavepointMigration, SavepointWriting
+from airflow_flinkcompat.deploy.migration import SavepointMigration
+from airflow_flinkcompat.deploy.savepoint_writing import SavepointWriting
 from airflow_flinkcompat.deploy.target import Operation, SnapshotStats, Verb, VertexState
 from airflow_flinkcompat.deploy.targets import TargetLocation
 from airflow_flinkcompat.deploy.warm_restart import WarmRestart
