@@ -15,6 +15,7 @@ import pytest
 from airflow_flinkcompat.compat import Side as Script
 from airflow_flinkcompat.deploy import DeployRefused
 from airflow_flinkcompat.deploy import migration as module
+from airflow_flinkcompat.deploy import savepoint_writing
 from airflow_flinkcompat.deploy.errors import DeployError, TargetError
 from airflow_flinkcompat.deploy.migration import SavepointMigration
 from airflow_flinkcompat.deploy.savepoint_writing import SavepointWriting
@@ -42,7 +43,7 @@ def of(
         (read_plan((case / f"{side}.json").read_text("utf-8")),) for case, side in ((old, "old"), (ADDED, "new"))
     )
     monkeypatch.setattr(module, "explain_plans", lambda *_, **__: (plans[0] * jobs, plans[1]))
-    monkeypatch.setattr(module, "kept_template", lambda *_: ADDED / "template")
+    monkeypatch.setattr(savepoint_writing, "kept_template", lambda *_: ADDED / "template")
     sides = (
         Script((case / f"{side}.sql").read_text("utf-8"), engine="flink")
         for case, side in ((old, "old"), (ADDED, "new"))
@@ -132,7 +133,7 @@ def test_a_planner_elsewhere_is_told_what_the_cluster_of_the_job_is_set_to(
     made._planner = lambda: opened.append("opened") or planner
     plan, asked = module.explain_plans, []
     monkeypatch.setattr(module, "explain_plans", lambda *given, **more: asked.append(given) or plan(*given, **more))
-    monkeypatch.setattr(module, "kept_template", lambda *given: asked.append(given) or ADDED / "template")
+    monkeypatch.setattr(savepoint_writing, "kept_template", lambda *given: asked.append(given) or ADDED / "template")
     made.prepare()
     made.write(str(ADDED / "old"), f"{tmp_path}/new", None)
     (old, new, planned_by), (side, where, options, *_), *_ = asked
@@ -213,7 +214,7 @@ def test_a_live_savepoint_that_holds_something_else_stops_nothing(monkeypatch: p
 
 def test_a_template_that_holds_something_else_stops_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     made, _ = of(monkeypatch)
-    monkeypatch.setattr(module, "kept_template", lambda *_: ADDED / "old")
+    monkeypatch.setattr(savepoint_writing, "kept_template", lambda *_: ADDED / "old")
     with pytest.raises(
         DeployRefused, match=r"the job keeps running, .*the new plan predicts .*, but the template contains"
     ):
