@@ -11,7 +11,7 @@ from airflow_flinkcompat.backfill.compile.sink_columns import windows_of
 from airflow_flinkcompat.backfill.journal import journal_place
 from airflow_flinkcompat.backfill.planning import BackfillPlan
 from airflow_flinkcompat.backfill.protocols import BackfillSource
-from airflow_flinkcompat.backfill.request import BackfillRequest, shown_duration
+from airflow_flinkcompat.backfill.request import BackfillRequest
 from airflow_flinkcompat.backfill.result import BackfillError
 from airflow_flinkcompat.backfill.steps import Write, reads_of
 from airflow_flinkcompat.compat.changes.format import (
@@ -21,6 +21,7 @@ from airflow_flinkcompat.compat.changes.format import (
     format_order_by,
     format_window,
 )
+from airflow_flinkcompat.model.durations import shown_duration
 from airflow_flinkcompat.plan.lineage import resolve_operators
 from airflow_flinkcompat.plan.nodes import WindowKind
 from airflow_flinkcompat.plan.operators import (

@@ -14,7 +14,7 @@ from airflow_flinkcompat.backfill.compile.sink_columns import windows_of
 from airflow_flinkcompat.backfill.compile.windowing import zone_of
 from airflow_flinkcompat.backfill.connectors.registry import AssumedLocations, TableLocations
 from airflow_flinkcompat.backfill.protocols import Locations, Range
-from airflow_flinkcompat.backfill.request import BackfillRequest, shown_duration
+from airflow_flinkcompat.backfill.request import BackfillRequest
 from airflow_flinkcompat.backfill.result import BackfillError, Untranslatable, combined
 from airflow_flinkcompat.backfill.spark_sql.windows import EPOCH, timestamp
 from airflow_flinkcompat.backfill.steps import Step, Work, Write
@@ -22,6 +22,7 @@ from airflow_flinkcompat.compat.boundary import hand_over, nearest
 from airflow_flinkcompat.compat.hand_over import BoundaryError, HandOver, time_zone
 from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.model import InputError, JobSpec
+from airflow_flinkcompat.model.durations import shown_duration
 from airflow_flinkcompat.plan.expressions import InputRef
 from airflow_flinkcompat.plan.nodes import Scan, Window, WindowKind, outermost_windows
 from airflow_flinkcompat.plan.program import Program

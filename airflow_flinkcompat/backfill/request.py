@@ -13,18 +13,10 @@ from urllib.parse import unquote, urlsplit
 
 from airflow_flinkcompat.backfill.result import BackfillError
 from airflow_flinkcompat.model import LATE, NATIVE, FunctionDeclaration, InputError, JobSpec
+from airflow_flinkcompat.model.durations import parse_duration, shown_duration
 from airflow_flinkcompat.secrets import mask_secrets, placeholders
 from airflow_flinkcompat.secrets.placeholders import AnyPlaceholder, placeholders_in_script
 
-_UNITS = {
-    "ms": timedelta(milliseconds=1),
-    "s": timedelta(seconds=1),
-    "m": timedelta(minutes=1),
-    "min": timedelta(minutes=1),
-    "h": timedelta(hours=1),
-    "d": timedelta(days=1),
-}
-_DURATION = re.compile(r"\s*([0-9]+)\s*(ms|s|min|m|h|d)\s*")
 SCHEMA = "flinkcompat-backfill/1"
 _WORDS: Mapping[type, str] = {str: "a text", bool: "true or false"}
 _GLOB = re.compile(r"[*?\[\]{}]")
@@ -187,7 +179,7 @@ class BackfillRequest:
             boundary=_time(data, "boundary"),
             allow_incomplete=_field(data, "allow_incomplete", bool, False),
             allow_empty=_field(data, "allow_empty", bool, True),
-            chunk=parse_duration(_field(data, "chunk", str, "")) if data.get("chunk") is not None else None,
+            chunk=_duration(data, "chunk"),
             journal=data.get("journal") and _field(data, "journal", str, ""),
             late=_field(data, "late", str, LATE[0]),
             native=_field(data, "native", str, NATIVE[0]),
@@ -244,22 +236,6 @@ def parse_time(text: str) -> datetime:
         ) from None
 
 
-def parse_duration(text: str) -> timedelta:
-    found = _DURATION.fullmatch(text)
-    if found is None or not int(found[1]):
-        raise BackfillError(f"{text!r} is not a duration. Write a duration such as 1d, 6h, 30min or 90s")
-    try:
-        return int(found[1]) * _UNITS[found[2]]
-    except OverflowError:
-        raise BackfillError(f"{text!r} is too long for a duration") from None
-
-
-def shown_duration(length: timedelta) -> str:
-    """Text of a duration in its largest whole unit, which :func:`parse_duration` can parse."""
-    unit = next(unit for unit in ("d", "h", "min", "s", "ms") if not length % _UNITS[unit])
-    return f"{length // _UNITS[unit]}{unit}"
-
-
 def _time(data: Mapping[str, Any], key: str) -> datetime | None:
     value = data.get(key)
     if value is None:
@@ -267,6 +243,13 @@ def _time(data: Mapping[str, Any], key: str) -> datetime | None:
     if not isinstance(value, str):
         raise BackfillError(f"the field {key} of a backfill request must be a time as text, or null")
     return parse_time(value)
+
+
+def _duration(data: Mapping[str, Any], key: str) -> timedelta | None:
+    try:
+        return None if data.get(key) is None else parse_duration(data[key])
+    except InputError as error:
+        raise BackfillError(f"the field {key} of a backfill request: {error}") from None
 
 
 def _field(data: Mapping[str, Any], key: str, kind: type[T], default: T) -> T:

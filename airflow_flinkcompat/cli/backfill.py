@@ -106,7 +106,8 @@ def backfill_command(
     from airflow_flinkcompat.backfill import BackfillError, BackfillRequest, run_backfill
     from airflow_flinkcompat.backfill import explain as explain_backfill
     from airflow_flinkcompat.backfill import plan as plan_backfill
-    from airflow_flinkcompat.backfill.request import parse_duration, parse_orders, parse_time
+    from airflow_flinkcompat.backfill.request import parse_orders, parse_time
+    from airflow_flinkcompat.model.durations import parse_duration
 
     try:
         text = read_text(script, program=True)

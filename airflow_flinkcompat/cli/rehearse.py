@@ -26,6 +26,7 @@ from airflow_flinkcompat.cli.project import Given, judging_flink
 from airflow_flinkcompat.cli.scripts import path_of, read_named, require_one_stdin, required_side
 from airflow_flinkcompat.cli.targets import location, target_option
 from airflow_flinkcompat.model import InputError
+from airflow_flinkcompat.model.durations import parse_duration
 from airflow_flinkcompat.planner.judgement import compile_plans
 
 if TYPE_CHECKING:
@@ -228,12 +229,9 @@ def _migration(
 
 def _seconds(option: str, text: str) -> float:
     """Parse a duration. Raises InputError."""
-    from airflow_flinkcompat.backfill.request import parse_duration
-    from airflow_flinkcompat.backfill.result import BackfillError
-
     try:
         return parse_duration(text).total_seconds()
-    except BackfillError as error:
+    except InputError as error:
         raise InputError(f"{option}: {error}") from None
 
 

@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 from airflow_flinkcompat.model import InputError
+from airflow_flinkcompat.model.durations import parse_duration
 from airflow_flinkcompat.model.engine import line_numbers
 from airflow_flinkcompat.project.file import ProjectTables, unknown_key
 
@@ -29,8 +30,6 @@ _REQUIRED = ("from", "to", "flink_conn_id", "wave")
 _LINE = re.compile(r"\d+\.\d+")
 _SIZE = re.compile(r"(\d+) *([KMGT])B")
 _POWERS = " KMGT"
-_DURATION = re.compile(r"(\d+) *(s|min|h|d)")
-_SECONDS = {"s": 1, "min": 60, "h": 3600, "d": 86_400}
 _DEFAULT_HOLD = "10 min"
 
 
@@ -123,7 +122,7 @@ def upgrade_of(tables: ProjectTables) -> FleetUpgrade:
         table["from"],
         table["to"],
         tuple(map(_wave, table["wave"])),
-        _seconds(table.get("hold", _DEFAULT_HOLD)),
+        parse_duration(table.get("hold", _DEFAULT_HOLD)).total_seconds(),
         connection if one else "",
         {} if one else connection,
         table.get("lag", {}),
@@ -140,9 +139,10 @@ def _faults(tables: ProjectTables) -> Iterator[tuple[str, str]]:
             yield key, f"is missing from [upgrade]; add {_EXAMPLES[key]}"
     yield from _wrong_lines(table)
     yield from _wrong_waves(tables, table.get("wave", [REST]))
-    if "hold" in table and _seconds(table["hold"]) <= 0:
-        words = "is not a duration; write a number and s, min, h or d"
-        yield "hold", f"{table['hold']!r} {words}, such as {_EXAMPLES['hold']}"
+    try:
+        parse_duration(table.get("hold", _DEFAULT_HOLD))
+    except InputError as error:
+        yield "hold", str(error)
     yield from _wrong_connections(table.get("flink_conn_id", "one"))
     yield from _wrong_lag(table.get("lag", {}))
 
@@ -226,9 +226,3 @@ def _bytes(size: str) -> int:
 def _tags(table: Mapping[str, Any]) -> Sequence[str]:
     tags = table.get("tags", [])
     return [each for each in tags if isinstance(each, str)] if isinstance(tags, list) else []
-
-
-def _seconds(written: Any) -> float:
-    """The length of a duration such as ``1 h`` in seconds; 0 if the text is no duration."""
-    found = _DURATION.fullmatch(written) if isinstance(written, str) else None
-    return 0.0 if found is None else float(int(found[1]) * _SECONDS[found[2]])

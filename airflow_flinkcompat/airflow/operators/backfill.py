@@ -312,7 +312,8 @@ class FlinkBackfillOperator(ScriptOperator):
             BackfillError: A bound is not a time, or the range is empty.
         """
         from airflow_flinkcompat.backfill import BackfillRequest
-        from airflow_flinkcompat.backfill.request import parse_duration, parse_time
+        from airflow_flinkcompat.backfill.request import parse_time
+        from airflow_flinkcompat.model.durations import parse_duration
 
         side = self.proposed_side("flink", None)
         if side.secrets:

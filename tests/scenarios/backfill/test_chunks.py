@@ -16,9 +16,9 @@ from airflow_flinkcompat.backfill import BackfillError, BackfillRequest, plan, r
 from airflow_flinkcompat.backfill.journal import filled_in, journal_place
 from airflow_flinkcompat.backfill.planning import chunk_ranges
 from airflow_flinkcompat.backfill.protocols import Range
-from airflow_flinkcompat.backfill.request import parse_duration, shown_duration
 from airflow_flinkcompat.backfill.spark_sql.windows import Aligned, WindowRange, to_micros
 from airflow_flinkcompat.model import JobSpec
+from airflow_flinkcompat.model.durations import parse_duration
 from airflow_flinkcompat.plan import build_program
 from airflow_flinkcompat.plan.nodes import Window, WindowKind
 from airflow_flinkcompat.sql import parse_script
@@ -98,18 +98,6 @@ def test_what_cannot_be_cut_is_refused(window: str, from_: str | None, length: s
     bounds = Range((from_ and datetime.fromisoformat(from_)) or None, datetime(2026, 1, 2))
     with pytest.raises(BackfillError, match=words):
         chunk_ranges(build_program(parse_script(sums(window))), bounds, parse_duration(length))
-
-
-@given(st.integers(1, 10**12))
-def test_lengths_are_read_as_they_are_written(milliseconds: int) -> None:
-    length = timedelta(milliseconds=milliseconds)
-    assert parse_duration(shown_duration(length)) == length
-
-
-@pytest.mark.parametrize("text", ["", "1", "h", "0d", "-1d", "1.5h", "1 week", "9" * 30 + "d"])
-def test_a_length_that_is_none_is_an_error(text: str) -> None:
-    with pytest.raises(BackfillError, match=r"is not a duration|is too long for a duration"):
-        parse_duration(text)
 
 
 @given(

@@ -92,7 +92,7 @@ def test_waves_take_jobs_by_size_and_risk(tmp_path: Path) -> None:
         ('"canary"', '{ tag = "can" }', "5:11: upgrade.wave.1.tag: no deployment has the tag 'can'; the tags are"),
         ('"canary"', "{ size = 10 }", "5:11: upgrade.wave.1.size: 10 is not a size; write a number and KB, MB, GB"),
         ('"canary"', '{ risk = "high" }', "5:11: upgrade.wave.1.risk: 'high' is not the highest risk of a wave;"),
-        ("wave =", "hold = 3600\nwave =", "5:1: upgrade.hold: 3600 is not a duration; write a number and s, min, h"),
+        ("wave =", "hold = 3600\nwave =", "5:1: upgrade.hold: 3600 is not a duration. Write a duration such as"),
         ("wave =", "lag = 1\nwave =", "5:1: upgrade.lag: is not a table of metrics; write lag = { pendingRecords"),
         ("wave =", 'lag = { a = "1" }\nwave =', "5:9: upgrade.lag.a: '1' is not a number; write the largest healthy"),
         (TABLE, "upgrade = 1\n", "1:1: upgrade: a table is needed, [upgrade]"),
