@@ -118,6 +118,7 @@ def get_provider_info() -> dict[str, Any]:
             "operators.migration",
             "operators.approval",
             "operators.rehearsal",
+            "operators.shadow",
             "operators.backfill",
             "operators.upgrade",
         ),

@@ -35,12 +35,15 @@ if TYPE_CHECKING:
     from airflow_flinkcompat.deploy import Ledger, Target
     from airflow_flinkcompat.deploy.ledger.entries import (
         CheckedEntry,
-        DecisionEntry,
         DeployedEntry,
         HeadEntry,
+        LedgerEntry,
         Origin,
         Review,
+        ShadowedEntry,
     )
+    from airflow_flinkcompat.deploy.rehearsal.place import Cluster
+    from airflow_flinkcompat.model.shadow import ShadowPolicy
     from airflow_flinkcompat.project.job_options import JobOptions
 
 _CHOICES = {"resume": "Resume from savepoint", "restart": "Restart without state"}
@@ -56,6 +59,7 @@ _TABLES: tuple[tuple[str, type[Any], str], ...] = (
 )  # fmt: skip
 """Keys of a deployment that are read here, with their types."""
 _DEFAULTS = {"keep_savepoints": 5}
+_TEMPLATE = "is a template, which only Airflow renders: write the rendered value"
 _AIRFLOW_RUNS = "which only a DAG in Airflow runs. Nothing was changed"
 
 
@@ -106,6 +110,7 @@ def deploy_command(
     """  # noqa: D301
     with command_errors("deploy", "deploy"):
         from airflow_flinkcompat.deploy import Ledger
+        from airflow_flinkcompat.deploy.rehearsal.place import Cluster
         from airflow_flinkcompat.deploy.targets import DEFAULT
     if (choice is None) != (number is None):
         raise InputError("--approve and --entry belong together: pass both, or neither")
@@ -123,8 +128,9 @@ def deploy_command(
     with command_errors("deploy", "deploy"):
         ledger = Ledger(root, name)
         head = ledger.head()
-        with location(named, gateway, jobmanager).open() as opened:
-            redeploy = _Redeploy(opened, ledger, head, deployment, table)
+        where = location(named, gateway, jobmanager)
+        with where.open() as opened:
+            redeploy = _Redeploy(Cluster(opened, where), ledger, head, deployment, table)
             decision = None if choice is None or number is None else _Decision(choice, number, reason)
             entry = redeploy.run(project, given.options, start_mode, decision)
     if entry is None:
@@ -153,7 +159,9 @@ def _deploy_table(project: ProjectFile, deployment: ProjectDeployment) -> dict[s
         elif not isinstance(value, _KINDS[key]) or (isinstance(value, bool) and _KINDS[key] is not bool):
             raise wrong(f"deploy.{key}", "has a value of a wrong type")
         elif any(mark in str(value) for mark in TEMPLATE):
-            raise wrong(f"deploy.{key}", "is a template, which only Airflow renders: write the rendered value")
+            raise wrong(f"deploy.{key}", _TEMPLATE)
+    if deployment.shadow and any(mark in str(deployment.shadow.savepoint_directory) for mark in TEMPLATE):
+        raise wrong("shadow.savepoint_directory", _TEMPLATE)
     return {**_DEFAULTS, **{key: value for key, value in found.items() if key in _KINDS}}
 
 
@@ -191,11 +199,15 @@ class _Decision:
 class _Redeploy:
     """The gated redeploy of one deployment; ``table`` contains the values of the table ``deploy``."""
 
-    target: Target
+    cluster: Cluster
     ledger: Ledger
     head: HeadEntry | None
     deployment: ProjectDeployment
     table: Mapping[str, Any]
+
+    @property
+    def target(self) -> Target:
+        return self.cluster.target
 
     @property
     def name(self) -> str:
@@ -212,7 +224,7 @@ class _Redeploy:
         self, project: ProjectFile, given: JobOptions, start_mode: str | None, decision: _Decision | None
     ) -> DeployedEntry | None:
         """Check and deploy; None if nothing is to deploy."""
-        from airflow_flinkcompat.deploy.ledger.entries import DeployingEntry, RejectedEntry, UnchangedEntry
+        from airflow_flinkcompat.deploy.ledger.entries import DeployingEntry
         from airflow_flinkcompat.deploy.ledger.status import Progress, begun_mode
         from airflow_flinkcompat.fleet.gate import DeploymentGate
 
@@ -231,22 +243,22 @@ class _Redeploy:
         if branch == "unchanged" and self.head is not None and self.head.sha256 == new.sha256:
             return None
         checked, review = gate.record(new, review, branch, gate.origin())
-        version, found = checked.version, checked.review
+        found = checked.review
         if branch == "unchanged":
-            message = f"nothing to deploy: the check found it {found.outcome}"
-            self._append_once(UnchangedEntry(version=version, review=found, owner=self.owner, message=message))
             return None
         if branch != "first":
             click.echo(coloured(mask_secrets(render_text(review.reports[0], known=review.known, verbose=False))))
+        asked: CheckedEntry | ShadowedEntry = checked
+        if self.head is not None and (policy := self._shadow_policy(checked)):
+            asked = self._shadowed(self.head, checked, new, policy, decision)
+            branch = str(asked.branch)
         if branch == "reject":
-            message = f"rejected by the policy: the check found it {found.outcome}"
-            self._append_once(RejectedEntry(version=version, review=found, owner=self.owner, message=message))
             _refuse(f"{self.name}: the policy rejects the change, which is {found.outcome}. Nothing was changed")
         if branch == "approve":
             if decision is None:
-                self._ask(checked)
+                self._ask(asked)
             self._refuse_branch(decision.choice)
-            found, branch = self._approved(decision, checked, review.reports[0]), decision.choice
+            found, branch = self._approved(decision, asked, review.reports[0]), decision.choice
         elif decision is not None:
             _refuse(
                 f"{self.name}: nobody needs to decide on this change (branch {branch}): omit --approve and --entry. "
@@ -259,26 +271,61 @@ class _Redeploy:
             _refuse(f"{self.name}: the new job starts without state: omit --start-mode. Nothing was changed")
         return self._deploy(new, StartMode.STATELESS, found, checked.origin)
 
-    def _append_once(self, entry: DecisionEntry) -> None:
-        """Append a decision, unless this run has already recorded it."""
-        known = (replace(each, number=0, at="", passes_over=()) for each in self.ledger.in_force())
-        if entry not in known:
-            self.ledger.append(entry)
+    # -- the shadow run
+
+    def _shadow_policy(self, checked: CheckedEntry) -> ShadowPolicy | None:
+        """Choices about the shadow run that follows the check; None if none follows."""
+        policy = self.deployment.shadow
+        if policy is None:
+            return None
+        if why := policy.why_not(checked.review.outcome, str(checked.branch)):
+            print_progress(f"no shadow run: {why}")
+            return None
+        return policy
+
+    def _shadowed(
+        self, head: HeadEntry, checked: CheckedEntry, new: Side, policy: ShadowPolicy, decision: _Decision | None
+    ) -> ShadowedEntry:
+        """Make the shadow run; after a decision, return the run on which the person decided."""
+        with command_errors("deploy", "state"):
+            from airflow_flinkcompat.deploy.ledger.entries import ShadowedEntry
+            from airflow_flinkcompat.deploy.shadow.gating import run_for_gate
+            from airflow_flinkcompat.deploy.shadow.report import render_text
+        if decision is not None:
+            about = self._entry(decision.number)
+            if not isinstance(about, ShadowedEntry) or about.version != checked.version:
+                _refuse(
+                    f"{self.name}: entry {decision.number} is not a shadow run of this change. Nothing was changed. "
+                    "Run the command without --approve and --entry, then decide on its result"
+                )
+            return about
+        entry, report = run_for_gate(
+            self.cluster, self.ledger, head, checked, new, policy, owner=self.owner, log=print_progress
+        )
+        click.echo(render_text(report), nl=False)
+        return entry
+
+    def _entry(self, number: int) -> LedgerEntry | None:
+        return next((each for each in self.ledger.in_force() if each.number == number), None)
 
     # -- the decision
 
-    def _ask(self, checked: CheckedEntry) -> NoReturn:
+    def _ask(self, checked: CheckedEntry | ShadowedEntry) -> NoReturn:
         """Print the possible decisions, each with its command, and exit with code 1."""
         again = shlex.join(_words_of_command())
         lines = [f"flinkcompat {again} --approve {each} --entry {checked.number} --reason '…'" for each in _CHOICES]
+        why = f"the change is {checked.review.outcome}"
+        if (finding := checked.to_dict()["shadow"].get("finding")) not in (None, "equal"):
+            why = f"the result of the shadow run is: {finding}"
         _refuse(
-            f"{self.name}: a person must decide, because the change is {checked.review.outcome}. Nothing was changed. "
+            f"{self.name}: a person must decide, because {why}. Nothing was changed. "
             "Read the report, then correct the script, or record your decision and deploy:\n  " + "\n  ".join(lines)
         )
 
-    def _approved(self, decision: _Decision, checked: CheckedEntry, report: Report) -> Review:
+    def _approved(self, decision: _Decision, checked: CheckedEntry | ShadowedEntry, report: Report) -> Review:
         """Record the decision, and return the review with the approver."""
-        from airflow_flinkcompat.deploy.ledger.entries import ApprovedEntry, CheckedEntry
+        from airflow_flinkcompat.deploy.ledger.entries import ApprovedEntry, CheckedEntry, ShadowedEntry
+        from airflow_flinkcompat.deploy.ledger.gating import append_once
 
         who, table = _login(), self.deployment.table.get("approve", {})
         if table.get("approvers_needed", 1) != 1 or table.get("author_may_approve", True) is not True:
@@ -287,8 +334,8 @@ class _Redeploy:
         names = [each.values() if isinstance(each, Mapping) else (each,) for each in approvers]
         if names and who.casefold() not in {str(each).casefold() for person in names for each in person}:
             _refuse(f"{self.name}: {who} is not one of the approvers in the project file. Nothing was changed")
-        about = next((each for each in self.ledger.in_force() if each.number == decision.number), None)
-        seen = isinstance(about, CheckedEntry) and (about.version, about.branch, about.review.outcome)
+        about = self._entry(decision.number)
+        seen = isinstance(about, CheckedEntry | ShadowedEntry) and (about.version, about.branch, about.review.outcome)
         if seen != (checked.version, "approve", checked.review.outcome):
             _refuse(
                 f"{self.name}: entry {decision.number} is not a check of this change. Nothing was changed. Read the "
@@ -298,8 +345,9 @@ class _Redeploy:
         words = f"{who} chose {_CHOICES[decision.choice]!r}" + f"; from zero start {', '.join(zero)}" * bool(zero)
         reason = mask_secrets(decision.reason).strip() if decision.reason else None
         review = replace(checked.review, approved_by=who, reason=reason or None)
-        self._append_once(
-            ApprovedEntry(version=checked.version, review=review, message=mask_secrets(words), owner=self.owner)
+        message = mask_secrets(words)
+        append_once(
+            self.ledger, ApprovedEntry(version=checked.version, review=review, message=message, owner=self.owner)
         )
         return review
 

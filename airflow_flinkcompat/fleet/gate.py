@@ -10,9 +10,9 @@ from airflow_flinkcompat.compat import Side, render_markdown
 from airflow_flinkcompat.compat.gate import ChangeIdentity, branch_of, policy_branch, waivers_held
 from airflow_flinkcompat.deploy.errors import DeployError
 from airflow_flinkcompat.deploy.ledger.entries import CheckedEntry, HeadEntry, JobVersion, Origin, Review
+from airflow_flinkcompat.deploy.ledger.gating import is_in_force, record_check
 from airflow_flinkcompat.deploy.ledger.ledger import Ledger
-from airflow_flinkcompat.deploy.ledger.status import Progress, recorded_check
-from airflow_flinkcompat.deploy.target import SourceTables, Target
+from airflow_flinkcompat.deploy.target import JobRef, SourceTables, Target
 from airflow_flinkcompat.fleet.baselines import Baseline, FormerBaseline
 from airflow_flinkcompat.fleet.review import Request, diff_fleet, judged_options
 from airflow_flinkcompat.fleet.sides import side_of_deployment
@@ -108,7 +108,7 @@ class DeploymentGate:
         self, new: Side, review: DeploymentReview, branch: str, origin: Origin
     ) -> tuple[CheckedEntry, DeploymentReview]:
         """Record the check, unless this run has already recorded it; also return the review with more context."""
-        found, policy, words = Review(), None, "not compared: nothing is deployed yet"
+        found, policy = Review(), None
         if self.head is not None:
             (report,) = review.reports
             offsets = isinstance(self.target, SourceTables)
@@ -121,18 +121,18 @@ class DeploymentGate:
             )
             if branch != "unchanged":
                 policy = policy_branch(report, self.deployment.policy, migrates=self.deployment.migrates)
-            words = f"{report.outcome}: against the version of entry {self.head.number}"
-        self.log(f"{words} → {branch}")
-        entry = CheckedEntry(
-            version=JobVersion.of(new),
-            review=found,
-            origin=origin,
+        entry = record_check(
+            self.ledger,
+            JobVersion.of(new),
+            found,
+            origin,
             branch=branch,
             policy=policy,
-            message=words,
+            against=self.head.number if self.head else 0,
             owner=self.owner,
         )
-        return recorded_check(entry, self.ledger.in_force()) or self.ledger.append(entry), review
+        self.log(f"{entry.message} → {branch}")
+        return entry, review
 
     def origin(self) -> Origin:
         """Commit and author of the proposed version, and owners of the deployment."""
@@ -169,7 +169,8 @@ class DeploymentGate:
 
     def _is_in_force(self) -> bool:
         """True if the deployed job runs and no redeploy is unfinished."""
-        if self.head is None or Progress.of(self.ledger.entries()).is_interrupted:
-            return False
-        status = self.target.status(self.head.job_id) if self.head.job_id else None
-        return not self.head.job_id or (status is not None and not status.terminal)
+        return self.head is not None and is_in_force(self.ledger, self.head, self._runs)
+
+    def _runs(self, job: JobRef) -> bool:
+        status = self.target.status(job)
+        return status is not None and not status.terminal

@@ -474,6 +474,9 @@ def _action(reports: tuple[Report, ...], branches: tuple[str, ...], deployment: 
 def _words(report: Report, branch: str, deployment: ProjectDeployment) -> str:
     if planner_decides(report, deployment.policy, migrates=deployment.migrates):
         return "asks Flink's planner about the state that can be kept, or a person if the planner has no answer"
+    if deployment.shadow is not None and not deployment.shadow.why_not(str(report.outcome), branch):
+        then = "resumes it if they are equal, or asks a person" if branch == "resume" else _ACTIONS[branch]
+        return f"compares the rows of both scripts in a shadow run, then {then}"
     if branch == "resume" and deployment.rehearses:
         return "rehearses the restore, then resumes it from a savepoint"
     if branch == "restart" and deployment.backfills:

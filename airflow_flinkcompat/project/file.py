@@ -31,7 +31,7 @@ _COMMON = tuple(key for key, each in KEYS.items() if not each.of_file)
 DEPLOYMENT_KEYS = (
     "script", *(key for key in _COMMON if key not in CHECK_KEYS), "flink_conn_id", "target", "plan_only",
     "plan_to", "approvers", "notifiers", "owner", "team", "tags", "default_args", "changed", "check", "approve",
-    "deploy", "migrate", "rehearse", "backfill", "backfill_sent", "warm_restart",
+    "deploy", "migrate", "rehearse", "start_mode", "shadow", "backfill", "backfill_sent", "warm_restart",
 )  # fmt: skip
 """Keys of a deployment: the fields of ``airflow.operators.Deployment`` except its name."""
 _TABLES = ("defaults", "deployments", "stopped", "upgrade")

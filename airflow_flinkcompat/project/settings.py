@@ -21,6 +21,7 @@ from airflow_flinkcompat.model import (
     is_path,
 )
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
+from airflow_flinkcompat.model.shadow import ShadowPolicy, shadow_policy
 from airflow_flinkcompat.project.file import DEPLOYMENT_KEYS, ProjectTables, flat_options, read_tables, unknown_key
 from airflow_flinkcompat.project.job_options import CHECK_KEYS, FILLED_ELSEWHERE, KEYS, NETWORK, JobOptions
 from airflow_flinkcompat.project.positions import TomlPositions
@@ -47,6 +48,7 @@ class ProjectDeployment:
         backfills: True if a backfill recomputes past rows after a start without state.
         migrates: True if an incompatible change may start from a rewritten savepoint.
         rehearses: True if the restore is rehearsed before the job resumes.
+        shadow: Choices about shadow runs; None if no shadow run precedes a resume or a decision.
         backfill: The unchecked table ``backfill``.
         table: The unchecked table of the deployment, with defaults.
     """
@@ -59,6 +61,7 @@ class ProjectDeployment:
     backfills: bool = False
     migrates: bool = False
     rehearses: bool = False
+    shadow: ShadowPolicy | None = None
     backfill: Mapping[str, Any] = field(default_factory=dict)
     table: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
@@ -214,9 +217,19 @@ class _TableReader:
             backfills,
             self.table.get("migrate") not in (None, False),
             self.table.get("rehearse") not in (None, False),
+            self._shadow(),
             backfill if isinstance(backfill, Mapping) else {},
             self.table,
         )
+
+    def _shadow(self) -> ShadowPolicy | None:
+        """Read the choices about shadow runs; a fault is placed at its key."""
+        try:
+            return shadow_policy(self.table)
+        except ValueError as error:
+            key, _, words = str(error).partition(": ")
+            self._report(key, words)
+            return None
 
     def options(self) -> JobOptions:
         for key in self._check:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from airflow_flinkcompat.airflow.operators.gated import gated_redeploy, redeploy_dag, redeploy_dags
     from airflow_flinkcompat.airflow.operators.migration import FlinkStateMigrationOperator, FlinkWarmRestartOperator
     from airflow_flinkcompat.airflow.operators.rehearsal import FlinkRestoreRehearsalOperator
+    from airflow_flinkcompat.airflow.operators.shadow import FlinkShadowRunOperator
     from airflow_flinkcompat.airflow.operators.upgrade import upgrade_dag
     from airflow_flinkcompat.airflow.operators.watching import script_asset
     from airflow_flinkcompat.airflow.tasks.arguments import Template
@@ -24,6 +25,7 @@ __all__ = [
     "FlinkSqlApprovalOperator",
     "FlinkBackfillOperator",
     "FlinkRestoreRehearsalOperator",
+    "FlinkShadowRunOperator",
     "FlinkSqlCompatibilityOperator",
     "FlinkSqlDeployOperator",
     "FlinkStateMigrationOperator",
@@ -54,6 +56,7 @@ _HOMES = {
     ".upgrade": ("upgrade_dag",),
     ".watching": ("script_asset",),
     ".rehearsal": ("FlinkRestoreRehearsalOperator",),
+    ".shadow": ("FlinkShadowRunOperator",),
 }
 
 

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from airflow_flinkcompat.compat.gate import ChangeIdentity
     from airflow_flinkcompat.deploy import Ledger
     from airflow_flinkcompat.deploy.ledger.entries import HeadEntry, Origin
-    from airflow_flinkcompat.deploy.target import Target
+    from airflow_flinkcompat.deploy.target import JobRef, Target
     from airflow_flinkcompat.model import AcceptName
     from airflow_flinkcompat.planner.judgement import DeployedJob
 
@@ -227,8 +227,6 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
             tell(outcome=summary.outcome, branch=summary.branch, migration=summary.migration)
         telemetry.count(f"check.{summary.outcome or summary.branch}", self.deployment)
         summary = self._record_check(context, ledger, new, summary)
-        if summary.branch in ("unchanged", "reject"):
-            self._record(context, ledger, new, summary)
         summaries.push(context, summary)
         return self.do_branch(context, self.branches.get(summary.branch) or None)
 
@@ -244,25 +242,22 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
             record_carried_out(target, ledger, owner=run_name(context), options=options, log=self.log_lines)
 
     def _record_check(self, context: Context, ledger: Ledger, new: Side, summary: Summary) -> Summary:
-        """Record check and origin in the ledger, unless an earlier try of this task has recorded them."""
-        from airflow_flinkcompat.deploy.ledger.entries import CheckedEntry, JobVersion, Review
-        from airflow_flinkcompat.deploy.ledger.status import recorded_check
+        """Record check, origin and decision in the ledger, unless an earlier try has recorded them."""
+        from airflow_flinkcompat.deploy.ledger.entries import JobVersion, Review
+        from airflow_flinkcompat.deploy.ledger.gating import record_check
 
         origin, why = self._origin(context)
-        against = (
-            f"against the version of entry {summary.old_entry}" if summary.old_entry else "nothing is deployed yet"
-        )
-        words = [f"{summary.outcome or 'not compared'}: {against}", *([f"the commit is unknown: {why}"] if why else [])]
-        entry = CheckedEntry(
-            version=JobVersion.of(new),
-            review=Review(summary.outcome, summary.report, waivers=tuple(summary.waivers)),
-            origin=origin,
+        recorded = record_check(
+            ledger,
+            JobVersion.of(new),
+            Review(summary.outcome, summary.report, waivers=tuple(summary.waivers)),
+            origin,
             branch=summary.branch,
             policy=summary.policy,
-            message="; ".join(words),
+            against=summary.old_entry,
             owner=run_name(context),
+            notes=[f"the commit is unknown: {why}"] if why else (),
         )
-        recorded = recorded_check(entry, ledger.in_force()) or ledger.append(entry)
         self.link_change(recorded.number)
         return replace(summary, origin=origin.to_dict(), checked_entry=recorded.number)
 
@@ -276,21 +271,6 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
             self.log.info("Cannot record the commit of %s in the ledger: %s", self._source, found.why)
         owned_by = self.owner if self.owner != _NO_OWNER else None
         return Origin(found.commit, found.author, str(self.team) if self.team else None, owned_by), found.why
-
-    def _record(self, context: Context, ledger: Ledger, new: Side, summary: Summary) -> None:
-        """Record in the ledger, for the sensor, that this version is not deployed."""
-        from airflow_flinkcompat.deploy.ledger.entries import JobVersion, RejectedEntry, Review, UnchangedEntry
-
-        unchanged = summary.branch == "unchanged"
-        why = "nothing to deploy" if unchanged else "rejected by the policy"
-        ledger.append(
-            (UnchangedEntry if unchanged else RejectedEntry)(
-                version=JobVersion.of(new),
-                review=Review(summary.outcome, summary.report, waivers=tuple(summary.waivers)),
-                message=f"{why}: the check found it {summary.outcome}",
-                owner=run_name(context),
-            )
-        )
 
     def _check(
         self, context: Context, ledger: Ledger, head: HeadEntry | None, job: DeployedJob | None, new: Side
@@ -570,18 +550,18 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         If the cluster cannot be queried, for example without a connection, the job is assumed to run, because leaving
         the job alone is safe.
         """
-        from airflow_flinkcompat.deploy import DeployError
-        from airflow_flinkcompat.deploy.ledger.status import Progress
+        from airflow_flinkcompat.deploy.ledger.gating import is_in_force
 
-        if Progress.of(ledger.entries()).is_interrupted:
-            return False
-        if not head.job_id:
-            return True
+        return is_in_force(ledger, head, self._runs)
+
+    def _runs(self, job: JobRef) -> bool:
+        from airflow_flinkcompat.deploy import DeployError
+
         try:
             with self.hook.get_conn() as target:
-                status = target.status(head.job_id)
+                status = target.status(job)
         except (DeployError, AirflowException) as error:
-            self.log.warning("Cannot determine whether job %s runs: %s", head.job_id, masked_text(str(error)))
+            self.log.warning("Cannot determine whether job %s runs: %s", job, masked_text(str(error)))
             return True
         return status is not None and not status.terminal
 

@@ -35,6 +35,7 @@ from airflow_flinkcompat.airflow.operators.compatibility import FlinkSqlCompatib
 from airflow_flinkcompat.airflow.operators.deploy import FlinkSqlDeployOperator
 from airflow_flinkcompat.airflow.operators.migration import FlinkStateMigrationOperator
 from airflow_flinkcompat.airflow.operators.rehearsal import FlinkRestoreRehearsalOperator
+from airflow_flinkcompat.airflow.operators.shadow import FlinkShadowRunOperator
 from airflow_flinkcompat.airflow.sensors import FlinkSqlChangeSensor
 from airflow_flinkcompat.airflow.tasks import arguments
 from airflow_flinkcompat.airflow.tasks.arguments import (
@@ -45,9 +46,11 @@ from airflow_flinkcompat.airflow.tasks.arguments import (
     DeployTable,
     MigrateTable,
     RehearseTable,
+    ShadowTable,
     Template,
 )
 from airflow_flinkcompat.model import InputError
+from airflow_flinkcompat.model.shadow import ResumeMode, shadow_policy
 from airflow_flinkcompat.project.file import DEPLOYMENT_KEYS, ProjectTables, flat_options, read_tables, unknown_key
 from airflow_flinkcompat.project.positions import TomlPositions
 
@@ -109,6 +112,7 @@ _TABLES = {
         rollback_notifiers=_CALLED,
     ),
     "rehearse": _table(FlinkRestoreRehearsalOperator),
+    "shadow": _table(FlinkShadowRunOperator),
 }
 
 
@@ -143,12 +147,12 @@ class Deployment(BaseModel):
     "name"}``). If ``approvers`` is empty, every user with the right to answer in the DAG may answer. ``owner`` is the
     owner of the tasks. The ledger records ``owner`` and ``team`` as responsible.
 
-    ``changed``, ``check``, ``approve``, ``deploy``, ``migrate``, ``rehearse`` and ``backfill`` are tables of arguments
-    for the task's operator, with durations in seconds. These tables also accept the arguments of every Airflow task
-    (callbacks, outlets, pool_slots …). ``default_args`` applies to every task that accepts the argument. Callbacks and
-    notifiers are objects or import paths, ``package.module:name``, also in a table of ``path`` and ``arguments``.
-    ``notifiers`` are called when a decision is needed, after a decision, and after a rollback, unless ``approve`` and
-    ``deploy`` set others.
+    ``changed``, ``check``, ``approve``, ``deploy``, ``migrate``, ``rehearse``, ``shadow`` and ``backfill`` are tables
+    of arguments for the task's operator, with durations in seconds. These tables also accept the arguments of every
+    Airflow task (callbacks, outlets, pool_slots …). ``default_args`` applies to every task that accepts the argument.
+    Callbacks and notifiers are objects or import paths, ``package.module:name``, also in a table of ``path`` and
+    ``arguments``. ``notifiers`` are called when a decision is needed, after a decision, and after a rollback, unless
+    ``approve`` and ``deploy`` set others.
 
     Without ``backfill`` (None or False), history is not recomputed. If ``backfill`` has a ``boundary``, the job starts
     with a hand-over. With ``migrate`` (True or a table), an incompatible change keeps its state if the state can be
@@ -158,9 +162,10 @@ class Deployment(BaseModel):
     if history supplies all of the state. Use ``warm_restart`` for changes whose state no migration keeps in full. The
     history is read from the tables that ``check`` lists as ``history``. With ``rehearse`` (True or a table), a restore
     is rehearsed before the job resumes. A refused restore, or any finding in ``fail_on`` of this table, prevents the
-    resume. With ``plan_only``, no task starts or stops a job. The spec is planned, and written to the file ``plan_to``
-    if set. After the plan was carried out, the check records the job. ``plan_only`` excludes tasks that recompute,
-    rehearse or migrate.
+    resume. With ``start_mode="shadow"``, a shadow run with the arguments in ``shadow`` compares the rows of both
+    scripts before the job resumes or a person decides. With ``plan_only``, no task starts or stops a job. The spec is
+    planned, and written to the file ``plan_to`` if set. After the plan was carried out, the check records the job.
+    ``plan_only`` excludes tasks that recompute, rehearse or migrate.
 
     Raises pydantic's ValidationError, which is a ValueError.
     """
@@ -190,6 +195,8 @@ class Deployment(BaseModel):
     deploy: Annotated[dict[str, Any], _of("deploy")] = {}
     migrate: Annotated[Annotated[dict[str, Any], _of("migrate")] | None, BeforeValidator(_switched)] = None
     rehearse: Annotated[Annotated[dict[str, Any], _of("rehearse")] | None, BeforeValidator(_switched)] = None
+    start_mode: ResumeMode = "savepoint"
+    shadow: Annotated[dict[str, Any], _of("shadow")] = {}
     backfill: Annotated[dict[str, Any], _of("backfill")] | Literal[False] | None = None
     backfill_sent: bool = False
     warm_restart: bool = False
@@ -222,6 +229,8 @@ class Deployment(BaseModel):
             deploy: DeployTable = ...,
             migrate: MigrateTable | bool | None = ...,
             rehearse: RehearseTable | bool | None = ...,
+            start_mode: ResumeMode = ...,
+            shadow: ShadowTable = ...,
             backfill: BackfillTable | Literal[False] | None = ...,
             backfill_sent: bool = ...,
             warm_restart: bool = ...,
@@ -232,6 +241,7 @@ class Deployment(BaseModel):
         others = [name for name in ("migrate", "rehearse", "backfill") if getattr(self, name) not in (None, False)]
         if self.plan_only and others:
             raise ValueError(f"plan_only accepts no {others[0]}, because its tasks deploy nothing: omit one of them")
+        shadow_policy(vars(self))
         if self.backfill_sent and not (self.has_backfill and self.migrate is not None):
             raise ValueError("backfill_sent needs a migration: add migrate and backfill, or omit it")
         if self.warm_restart and (not self.has_backfill or self.hands_over):

@@ -17,6 +17,7 @@ from airflow_flinkcompat.airflow.operators.deploy import FlinkSqlDeployOperator
 from airflow_flinkcompat.airflow.operators.deployments import Deployment, DeploymentsError, read_deployments
 from airflow_flinkcompat.airflow.operators.migration import FlinkStateMigrationOperator, FlinkWarmRestartOperator
 from airflow_flinkcompat.airflow.operators.rehearsal import FlinkRestoreRehearsalOperator
+from airflow_flinkcompat.airflow.operators.shadow import FlinkShadowRunOperator
 from airflow_flinkcompat.airflow.operators.watching import check_schedule, script_asset
 from airflow_flinkcompat.airflow.sensors import FlinkSqlChangeSensor
 from airflow_flinkcompat.model import PROGRAM_SUFFIXES, Outcome, Policy, StartModeName
@@ -24,6 +25,8 @@ from airflow_flinkcompat.model import PROGRAM_SUFFIXES, Outcome, Policy, StartMo
 _JOINED = {"trigger_rule": "none_failed_min_one_success"}  # for a task that runs after either of two branches
 _FIRST = "nothing deployed yet"
 _SENT = "windows already emitted"
+_EQUAL, _DIFFERENT = " with equal rows", " or different rows"
+"""Conditions after a shadow run, which follow the outcomes of the check."""
 _OF_HISTORY = ("plan_dir", "rehearse", "spark_master", "history", "sample")
 """Keys of the table ``migrate`` that also apply to a warm restart."""
 _PLACES = ("plan_dir", "savepoint_directory")
@@ -46,10 +49,12 @@ def gated_redeploy(
 
     ``changed`` → ``check`` → ``deploy_first`` | ``resume`` | ``restart`` → ``backfill`` | ``approve`` (→ ``resume`` or
     ``restart``). With a boundary, ``hand_over`` runs before ``restart``, even on the first start. With ``rehearse``, a
-    rehearsal runs before ``resume``. With ``migrate``, check and approval can also lead to a task ``migrate``. With
-    ``backfill_sent``, a backfill of the windows that were already emitted follows ``migrate``. A change that does not
-    affect the running job ends the run, unless the run has the conf ``{"redeploy_unchanged": true}``. An incompatible
-    change needs a person's decision, but if a backfill follows the restart, the job restarts without a question.
+    rehearsal runs before ``resume``. With ``start_mode="shadow"``, ``shadow`` runs between ``check`` and all branches
+    that keep state, and leads to ``approve`` if the rows differ. With ``migrate``, check and approval can also lead to
+    a task ``migrate``. With ``backfill_sent``, a backfill of the windows that were already emitted follows ``migrate``.
+    A change that does not affect the running job ends the run, unless the run has the conf ``{"redeploy_unchanged":
+    true}``. An incompatible change needs a person's decision, but if a backfill follows the restart, the job restarts
+    without a question.
 
     Args:
         deployment: The Flink job and the arguments of its tasks.
@@ -245,25 +250,38 @@ class _Tasks:
         )
         migration = {} if migrate is None else {**self.one.deploy, **(self.one.migrate or {})}
         places: dict[str, Any] = {key: migration[key] for key in _PLACES if key in migration}
+        of_check = {"first": first.task_id, "approve": approve.task_id, **branches}
+        shadow = self._shadow({key: of_check[key] for key in ("resume", "approve", "migrate") if key in of_check})
+        if shadow is not None:
+            of_check |= dict.fromkeys(shadow.branches, shadow.task_id)
         check = FlinkSqlCompatibilityOperator(
             task_id="check",
-            branches={"first": first.task_id, "approve": approve.task_id, **branches},
+            branches=of_check,
             **{
                 **self.scripted({**places, **self.one.check}, redeploy_unchanged=_ON_PURPOSE, team=self.one.team),
                 "policy": self.policy,
             },
         )
-        self._link(check, resume, self._outcomes("resume"))
+        upper = shadow or check
+        if shadow is not None:
+            check >> shadow
+        self._link(upper, resume, self._outcomes("resume") + _EQUAL * bool(shadow))
         label = self._outcomes("approve")
         if migrate is not None and Outcome.INCOMPATIBLE not in label.split(" or "):
             label = " or ".join(filter(None, (label, self._migratable("approve"))))
-        self._link(check, approve, label)
+        self._link(upper, approve, label + _DIFFERENT * bool(shadow))
         approve >> Label(RESUME) >> resume
         if migrate is not None:
-            self._link(check, migrate, self._migratable("migrate"))
+            self._link(upper, migrate, self._migratable("migrate"))
             approve >> Label(MIGRATE) >> migrate
         approve >> Label(restart_option(approve.backfill)) >> restart
         return check
+
+    def _shadow(self, branches: Mapping[str, str]) -> Any:
+        """The shadow run before these branches of the check; None if the deployment makes none."""
+        if self.one.start_mode != "shadow":
+            return None
+        return FlinkShadowRunOperator(task_id="shadow", branches=branches, **self.scripted(self.one.shadow))
 
     def _rehearsed_resume(self) -> Any:
         """First task of a resume: the deploy, or the rehearsal that must pass before it."""

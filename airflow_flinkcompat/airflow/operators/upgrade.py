@@ -129,7 +129,9 @@ def _on_new_line(deployment: Deployment, upgrade: FleetUpgrade) -> Deployment:
     """The deployment with the new line's connection and version, whose check may follow skipped jobs."""
     connection = upgrade.connection_of(deployment.flink_conn_id)
     check = {**deployment.check, "engine_version": upgrade.new, **_UNLESS_FAILED}
-    return deployment.model_copy(update={"flink_conn_id": connection, "check": check})
+    # A shadow run needs the live job, which still runs on the former line.
+    update = {"flink_conn_id": connection, "check": check, "start_mode": "savepoint"}
+    return deployment.model_copy(update=update)
 
 
 def _without_tasks(deployments: Sequence[Deployment], upgrade: FleetUpgrade) -> Iterator[tuple[str, str]]:

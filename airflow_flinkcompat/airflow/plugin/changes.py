@@ -17,6 +17,7 @@ from airflow_flinkcompat.deploy.ledger.entries import (
     RejectedEntry,
     RolledBackEntry,
     RollingBackEntry,
+    ShadowedEntry,
     StepEntry,
     VersionEntry,
 )
@@ -75,7 +76,7 @@ class Proposal:
                 message=facts.message,
                 run=facts.run,
             )
-        asked = self.checked is not None and self.checked.branch == APPROVE
+        asked = any(each.branch == APPROVE for each in self.entries if isinstance(each, CheckedEntry | ShadowedEntry))
         waits = row.pending is not None and self.checked is not None and row.pending.number == self.checked.number
         run = views.history_entry(self.checked, rights).run if self.checked else None
         nothing: dict[str, Any] = dict.fromkeys(("number", "by", "at", "reason"))

@@ -22,6 +22,7 @@ from airflow_flinkcompat.model import (
 
 if TYPE_CHECKING:
     from airflow_flinkcompat.model import Policy
+    from airflow_flinkcompat.model.shadow import OnExpected
 
 Template = NewType("Template", str)
 """A Jinja text for an argument with fixed choices: ``engine=Template("{{ params.engine }}")``.
@@ -222,6 +223,17 @@ class RehearseTable(AnyTask, total=False):
     deferrable: bool
     patience: float
     poll_interval: float
+
+
+class ShadowTable(AnyTask, total=False):
+    """Arguments of FlinkShadowRunOperator in ``Deployment(shadow=…)``."""
+
+    duration: str
+    timeout: str
+    expect: Sequence[str]
+    savepoint_directory: str | None
+    when: Sequence[str]
+    on_expected: OnExpected
 
 
 class BackfillTable(AnyTask, total=False):

@@ -55,6 +55,7 @@ class TaskRole(Enum):
     DEPLOY = auto()
     BACKFILL = auto()
     REHEARSAL = auto()
+    SHADOW = auto()
 
 
 class UnmappedMixin:

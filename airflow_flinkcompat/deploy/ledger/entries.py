@@ -525,8 +525,13 @@ class RehearsedEntry(FindingEntry, kind="rehearsed"):
 
 @dataclass(frozen=True, kw_only=True)
 class ShadowedEntry(FindingEntry, kind="shadowed"):
-    """A shadow run; ``shadow`` is its result in the format ``flinkcompat-shadow/1``."""
+    """A shadow run; ``shadow`` is its result in the format ``flinkcompat-shadow/1``.
 
+    ``review`` is copied from the check. ``branch`` is the chosen branch after the run.
+    """
+
+    review: Review = Review()
+    branch: str | None = None
     shadow: Mapping[str, Any] = field(default_factory=dict)
 
 

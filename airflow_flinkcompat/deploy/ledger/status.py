@@ -20,17 +20,16 @@ from typing import Any, Self, TypeVar
 
 from airflow_flinkcompat.deploy.ledger.entries import (
     CheckedEntry,
-    DecisionEntry,
     DeployingEntry,
     DisposedEntry,
     FailedEntry,
     FailedVersionEntry,
-    FindingEntry,
     HeadEntry,
     LedgerEntry,
     RolledBackEntry,
     RollingBackEntry,
     RunEntry,
+    ShadowedEntry,
     StepEntry,
     StoppedEntry,
     StoppingEntry,
@@ -38,13 +37,13 @@ from airflow_flinkcompat.deploy.ledger.entries import (
 )
 from airflow_flinkcompat.deploy.target import same_snapshot
 
-SCHEMA = "flinkcompat-index/3"
+SCHEMA = "flinkcompat-index/4"
 """Version of the row format. Increase it if the code computes a different row from the same entries.
 
 Releases with different versions do not share rows.
 """
 APPROVE = "approve"
-"""The branch of a check that needs a person's decision."""
+"""The branch of a check or shadow run that needs a person's decision."""
 
 
 @dataclass(frozen=True)
@@ -141,7 +140,7 @@ class DeploymentRow:
         last: The number of the last entry that the row includes, or 0 without entries.
         head: The deployed job.
         unfinished: The last step of a redeploy that is not finished, or None.
-        pending: The check that waits for a person's decision.
+        pending: The check that waits, itself or after its shadow run, for a person's decision.
         checked: The last compatibility check of a version.
         savepoint: The last savepoint that a stop left.
         failed: The last failure of a redeploy or a version, until a different redeploy begins. After a rollback,
@@ -169,9 +168,14 @@ class DeploymentRow:
             case CheckedEntry():
                 checked = EntryRow.of(entry)
                 return replace(row, checked=checked, pending=checked if entry.branch == APPROVE else None)
+            case ShadowedEntry() if entry.branch == APPROVE and self._is_checked(entry.version.sha256):
+                return replace(row, pending=self.checked)
             case VersionEntry():
                 return replace(row, pending=self._pending_after(entry.version.sha256))
         return row
+
+    def _is_checked(self, sha256: str) -> bool:
+        return self.checked is not None and self.checked.sha256 == sha256
 
     def _failed_after(self, entry: LedgerEntry) -> EntryRow | None:
         match entry:
@@ -255,17 +259,6 @@ class Progress:
 
     def latest(self, *kinds: type[S]) -> S | None:
         return next((entry for entry in reversed(self.steps) if isinstance(entry, kinds)), None)
-
-
-def recorded_check(entry: CheckedEntry, entries: Sequence[LedgerEntry]) -> CheckedEntry | None:
-    """The equal check that this run has already recorded; None if it is missing or a later step followed."""
-    for other in reversed(entries):
-        if isinstance(other, CheckedEntry):
-            return other if replace(other, number=0, at="", passes_over=(), message=entry.message) == entry else None
-        own = isinstance(other, DecisionEntry) and other.owner == entry.owner
-        if not (own or isinstance(other, FindingEntry)):
-            return None
-    return None
 
 
 def begun_mode(progress: Progress, sha256: str) -> str | None:

@@ -14,7 +14,16 @@ from click.testing import CliRunner
 from airflow_flinkcompat.cli import cli
 from airflow_flinkcompat.cli import deploy as command
 from airflow_flinkcompat.deploy import Ledger
-from airflow_flinkcompat.deploy.ledger.entries import ApprovedEntry, CheckedEntry, DeployedEntry, DeployingEntry
+from airflow_flinkcompat.deploy.ledger.entries import (
+    ApprovedEntry,
+    CheckedEntry,
+    DeployedEntry,
+    DeployingEntry,
+    ShadowedEntry,
+)
+from airflow_flinkcompat.deploy.shadow import gating
+from airflow_flinkcompat.deploy.shadow.report import ShadowReport
+from airflow_flinkcompat.deploy.shadow.rows import ShadowFinding
 from airflow_flinkcompat.deploy.target import Operation
 from airflow_flinkcompat.deploy.targets import TargetLocation
 from airflow_flinkcompat.fleet.gate import DeploymentGate
@@ -22,6 +31,7 @@ from airflow_flinkcompat.testing.fake_target import AnswerLost, FakeServer, Fake
 from tests.support.cli.command import BROKEN, COMPATIBLE, INCOMPATIBLE, PARTIAL, V1, Result, Run
 from tests.support.fleet.repository import git
 from tests.unit.cli.project import commit
+from tests.unit.cli.test_shadow import DIFFERS
 
 ADDRESSES = ("--gateway", "http://g.test", "--jobmanager", "http://j.test")
 FILE = """\
@@ -178,6 +188,107 @@ def test_a_decision_is_about_one_version_only(deployed: Site) -> None:
     result = deployed.deploy("--approve", "restart", "--entry", str(seen))
     assert (result.code, deployed.running) == (1, [(V1, None)])
     assert "nobody needs to decide on this change (branch resume)" in result.err
+
+
+# --- shadow runs ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def shadowed(deployed: Site, monkeypatch: pytest.MonkeyPatch) -> Callable[[ShadowReport], list[Any]]:
+    """A deployment with shadow runs and a changed script; the function sets the result, and returns the arguments."""
+    deployed.declare("start_mode = 'shadow'", "shadow = { duration = '90s', expect = ['total'] }")
+    deployed.write(COMPATIBLE)
+
+    def result(report: ShadowReport) -> list[Any]:
+        asked: list[Any] = []
+
+        def instead(*arguments: Any) -> ShadowReport:
+            asked.append(arguments)
+            return report
+
+        monkeypatch.setattr(gating, "shadow", instead)
+        return asked
+
+    return result
+
+
+def test_equal_rows_in_a_shadow_run_resume_the_job(deployed: Site, shadowed: Callable[..., list[Any]]) -> None:
+    asked = shadowed(ShadowReport(ShadowFinding.EQUAL))
+    result = deployed.deploy()
+    assert result.code == 0, result.err
+    assert "SHADOW: equal: both scripts write the same rows" in result.out
+    ((cluster, job_id, old, new, options, _log),) = asked
+    assert (job_id, old.script, new.script, cluster.location.target) == ("job-1", V1, COMPATIBLE, "sql-gateway")
+    assert (options.seconds, options.expected) == (90, ["total"])
+    assert deployed.kinds[5:8] == ["checked", "shadowed", "deploying"]
+    assert deployed.running == [(COMPATIBLE, "savepoint #1")]
+
+
+def test_different_rows_require_a_decision_on_the_shadow_run(
+    deployed: Site, shadowed: Callable[..., list[Any]]
+) -> None:
+    asked = shadowed(DIFFERS)
+    result = deployed.deploy()
+    entry = deployed.last(ShadowedEntry)
+    assert (result.code, deployed.running, entry.branch) == (1, [(V1, None)], "approve")
+    assert "differing keys: 2 (by column: total 2)" in result.out
+    assert "a person must decide, because the result of the shadow run is: differs. Nothing was changed" in result.err
+    assert f"--approve resume --entry {entry.number} --reason" in result.err
+
+    wrong = deployed.deploy("--approve", "resume", "--entry", str(deployed.last(CheckedEntry).number))
+    assert (wrong.code, len(asked)) == (1, 1)
+    assert "is not a shadow run of this change" in wrong.err
+
+    done = deployed.deploy("--approve", "resume", "--entry", str(entry.number), "--reason", "as wanted")
+    assert done.code == 0, done.err
+    assert len(asked) == 1, "the decision is about the run that the person saw"
+    assert deployed.running == [(COMPATIBLE, "savepoint #1")]
+    review = deployed.last(DeployedEntry).review
+    assert (review.approved_by, review.reason, review.outcome) == ("ann", "as wanted", "compatible")
+
+
+def test_a_decision_on_a_shadow_run_is_about_one_version(deployed: Site, shadowed: Callable[..., list[Any]]) -> None:
+    asked = shadowed(DIFFERS)
+    deployed.deploy()
+    seen = deployed.last(ShadowedEntry).number
+    deployed.write(COMPATIBLE.replace("* 100", "* 50"))
+    result = deployed.deploy("--approve", "resume", "--entry", str(seen))
+    assert (result.code, deployed.running, len(asked)) == (1, [(V1, None)], 1)
+    assert "is not a shadow run of this change" in result.err
+
+
+def test_nobody_decides_on_equal_rows(deployed: Site, shadowed: Callable[..., list[Any]]) -> None:
+    shadowed(ShadowReport(ShadowFinding.EQUAL))
+    deployed.deploy()
+    number = deployed.last(ShadowedEntry).number
+    deployed.write(V1)
+    result = deployed.deploy("--approve", "resume", "--entry", str(number))
+    assert (result.code, deployed.running) == (1, [(COMPATIBLE, "savepoint #1")])
+
+
+def test_outcomes_without_a_shadow_run(deployed: Site, shadowed: Callable[..., list[Any]]) -> None:
+    asked = shadowed(ShadowReport(ShadowFinding.EQUAL))
+    deployed.write(INCOMPATIBLE)
+    result = deployed.deploy()
+    assert (result.code, asked, deployed.kinds[-1]) == (1, [], "checked")
+    assert "no shadow run: the change is incompatible, and shadow runs are for compatible" in result.err
+    assert f"--approve resume --entry {deployed.last(CheckedEntry).number}" in result.err
+
+
+def test_a_target_without_shadow_runs_is_refused(deployed: Site) -> None:
+    deployed.declare("start_mode = 'shadow'")
+    deployed.write(COMPATIBLE)
+    result = deployed.deploy()
+    assert (result.code, deployed.running) == (2, [(V1, None)])
+    assert "shadow runs are not possible on" in result.err or "rehearsals are not possible on" in result.err
+
+
+def test_a_template_is_not_a_folder(deployed: Site) -> None:
+    deployed.declare("start_mode = 'shadow'", "shadow.savepoint_directory = '{{ var.value.folder }}'")
+    deployed.write(COMPATIBLE)
+    result = deployed.deploy()
+    assert result.code == 2
+    assert "shadow.savepoint_directory: is a template, which only Airflow renders" in result.err
 
 
 @pytest.mark.parametrize(

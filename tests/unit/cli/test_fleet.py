@@ -746,6 +746,17 @@ class TestPlan:
             "rehearses the restore, then resumes it from a savepoint",
         )
 
+    def test_a_shadow_run_comes_before_a_start_from_state(self, project: Path, run: Run) -> None:
+        change("orders", V1.replace("SUM(amount)", "SUM(amount) * 100"))
+        for more, then in (
+            ("", "resumes it if they are equal, or asks a person"),
+            ("policy.compatible = 'approve'", "asks a person"),
+        ):
+            project_file(f"{HEAD}{ORDERS}start_mode = 'shadow'\n{more}\n")
+            data = json.loads(run("plan", "orders", "--against", "git:HEAD", "--format", "json").out)
+            (review,) = data["deployments"]
+            assert review["action"] == f"compares the rows of both scripts in a shadow run, then {then}"
+
     def test_a_script_that_is_deployed_by_no_task(self, project: Path, run: Run) -> None:
         change("orders", V1.replace("SUM(amount)", "SUM(amount) * 2") + QUERY)
         (review,) = json.loads(run("plan", "orders", "--against", "git:HEAD", "--format", "json").out)["deployments"]

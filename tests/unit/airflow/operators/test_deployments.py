@@ -131,6 +131,11 @@ def test_a_backfill_of_all_may_be_left_out_by_one(tmp_path: Path) -> None:
         ("script = 'a.sql'\ncheck.script = 'b.sql'", "orders': check.script: is unknown"),
         ("script = 'a.sql'\ndeploy.start_mode = 'stateless'", "orders': deploy.start_mode: is unknown"),
         ("script = 'a.sql'\nbackfill.dry_run = true", "orders': backfill.dry_run: is unknown"),
+        ("script = 'a.sql'\nstart_mode = 'shade'", "orders': start_mode: input should be 'savepoint' or 'shadow'"),
+        ("script = 'a.sql'\nshadow.duration = 90", "orders': shadow.duration: input should be a valid string"),
+        ("script = 'a.sql'\nshadow.for = '1min'", "orders': shadow.for: is unknown; choose from"),
+        ("script = 'a.py'\nstart_mode = 'shadow'", "orders': start_mode: shadow runs are for SQL scripts"),
+        ("script = 'a.sql'\nplan_only = true\nstart_mode = 'shadow'", "orders': start_mode: plan_only starts no job"),
     ],
 )
 def test_a_mistake_is_named_by_file_deployment_and_key(tmp_path: Path, table: str, problem: str) -> None:

@@ -94,6 +94,33 @@ def test_a_rehearsal_comes_before_every_resume() -> None:
     assert ("rehearse", "resume") in edges(strict)
 
 
+def test_a_shadow_run_comes_between_the_check_and_a_start_from_state() -> None:
+    dag = made(start_mode="shadow", shadow={"duration": "1min", "retries": 4}, migrate=True)
+    assert edges(dag) == {
+        ("changed", "check"),
+        ("check", "deploy_first"),
+        ("check", "restart"),
+        ("check", "shadow"),
+        ("shadow", "resume"),
+        ("shadow", "approve"),
+        ("shadow", "migrate"),
+        ("approve", "resume"),
+        ("approve", "restart"),
+        ("approve", "migrate"),
+    }
+    task = dag.get_task("shadow")
+    assert (task.duration, task.retries, task.trigger_rule) == ("1min", 4, "all_success")
+    assert task.branches == {"resume": ["resume"], "approve": ["approve"], "migrate": ["migrate"]}
+    assert dag.get_task("check").branches == {
+        "first": ["deploy_first"], "restart": ["restart"], **{key: ["shadow"] for key in task.branches},
+    }  # fmt: skip
+    assert dag.get_edge_info("shadow", "resume")["label"] == "compatible with equal rows"
+    assert dag.get_edge_info("shadow", "approve")["label"].endswith("incompatible or different rows")
+    assert edges(made(start_mode="savepoint", shadow={"duration": "1min"})) == edges(made())
+    both = made(start_mode="shadow", rehearse=True)
+    assert {("shadow", "rehearse"), ("rehearse", "resume")} <= edges(both)
+
+
 def test_a_migration_is_a_way_of_its_own() -> None:
     dag = made(migrate=True)
     assert edges(dag) - edges(made()) == {("check", "migrate"), ("approve", "migrate")}
@@ -205,18 +232,19 @@ def test_with_a_boundary_nothing_starts_before_the_hand_over_is_worked_out() -> 
 @pytest.mark.parametrize("group_id", [None, "orders"])
 @pytest.mark.parametrize("backfill", [None, {}, BOUNDARY])
 @pytest.mark.parametrize("rehearse", [None, True])
+@pytest.mark.parametrize("start_mode", ["savepoint", "shadow"])
 @pytest.mark.parametrize("policy", [{}, {"partial": "resume", "unknown": "resume"}, {"incompatible": "reject"}])
 def test_every_branch_leads_to_a_task_and_no_task_runs_unasked(
-    group_id: str | None, backfill: Any, rehearse: Any, policy: dict[str, str]
+    group_id: str | None, backfill: Any, rehearse: Any, start_mode: str, policy: dict[str, str]
 ) -> None:
     with DAG("d", schedule=None, start_date=datetime(2026, 1, 1), max_active_runs=1) as dag:
-        given = {"backfill": backfill, "rehearse": rehearse, "check": {"policy": policy}}
+        given = {"backfill": backfill, "rehearse": rehearse, "start_mode": start_mode, "check": {"policy": policy}}
         one = Deployment(name="orders", script="orders.sql", **given)
         group = gated_redeploy(one, group_id=group_id, watch=False)
     before = f"{group_id}." if group_id else ""
     assert group.group_id == group_id
     assert all(task.task_id.startswith(before) for task in dag.tasks)
-    for name in ("check", "approve"):
+    for name in ("check", "approve", *(["shadow"] if start_mode == "shadow" else [])):
         task: Any = dag.get_task(f"{before}{name}")
         assert {target for ids in task.branches.values() for target in ids} == task.downstream_task_ids
     assert [task.task_id for task in dag.roots] == [f"{before}check"]

@@ -35,6 +35,7 @@ from airflow_flinkcompat.deploy.ledger.entries import (
     PlannedEntry,
     RejectedEntry,
     Review,
+    ShadowedEntry,
     StartedEntry,
     StartingEntry,
     StoppedEntry,
@@ -287,6 +288,8 @@ def test_what_a_check_knew_of_its_dag_is_what_is_advised(found: FoundLedgers, tm
     [
         (CheckedEntry(version=JobVersion.of(job(3)), branch="resume"), "not decided"),
         (FailedEntry(job=job(2), start=JobStart()), "not decided"),
+        (ShadowedEntry(version=JobVersion.of(job(2)), branch="approve"), "waiting"),
+        (ShadowedEntry(version=JobVersion.of(job(2)), branch="resume"), "not decided"),
     ],
 )
 def test_a_question_that_is_settled_otherwise_was_not_decided(last: LedgerEntry, state: str) -> None:
@@ -294,6 +297,15 @@ def test_a_question_that_is_settled_otherwise_was_not_decided(last: LedgerEntry,
     proposal = changes.Proposal.at(entries, 1)
     assert proposal is not None
     assert proposal.decision(entries, "jobs", EVERYTHING).state == state
+
+
+def test_a_shadow_run_asks_about_a_change_that_the_check_resumes() -> None:
+    version = JobVersion.of(job(2))
+    entries = numbered(CheckedEntry(version=version, branch="resume"), ShadowedEntry(version=version, branch="approve"))
+    for count, state in ((1, "not asked"), (2, "waiting")):
+        proposal = changes.Proposal.at(entries[:count], 1)
+        assert proposal is not None
+        assert proposal.decision(entries[:count], "jobs", EVERYTHING).state == state
 
 
 def test_a_version_that_is_proposed_again_is_another_change() -> None:

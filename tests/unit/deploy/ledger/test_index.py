@@ -261,7 +261,7 @@ def test_files_of_the_index_are_whole_on_a_local_disk_too(few: None, tmp_path: P
     assert deployment_rows(tmp_path) == deployment_rows(tmp_path, by_index=False)
 
 
-@pytest.mark.parametrize("content", [b"", b'{"schema": "flinkcompat-index/3", "depl', b"[]", b'{"schema": "other/9"}'])
+@pytest.mark.parametrize("content", [b"", b'{"schema": "flinkcompat-index/4", "depl', b"[]", b'{"schema": "other/9"}'])
 def test_a_marker_without_a_row_that_is_understood_sends_readers_to_the_ledger(content: bytes) -> None:
     root = place()
     ledger = written(root)

@@ -24,6 +24,7 @@ from airflow_flinkcompat.deploy.ledger.entries import (
     JobVersion,
     RejectedEntry,
     RolledBackEntry,
+    ShadowedEntry,
     StoppedEntry,
 )
 from airflow_flinkcompat.deploy.ledger.status import DeploymentRow, Progress, SavepointRow, last_savepoint
@@ -75,6 +76,16 @@ def test_what_waits_for_a_person_and_what_ends_the_wait() -> None:
     )  # fmt: skip
     for entry in settling:
         assert row_of(DEPLOYED, CHECKED, entry).pending is None, entry
+
+
+def test_a_shadow_run_makes_a_checked_version_wait_for_a_person() -> None:
+    resumes = replace(CHECKED, branch="resume")
+    asks, goes = (ShadowedEntry(version=VERSION, branch=branch) for branch in ("approve", "resume"))
+    waits = row_of(DEPLOYED, resumes, asks)
+    assert waits.pending == waits.checked is not None
+    assert row_of(DEPLOYED, resumes, asks, ApprovedEntry(version=VERSION)).pending is None
+    assert row_of(DEPLOYED, CHECKED, goes).pending is None
+    assert row_of(DEPLOYED, resumes, replace(asks, version=JobVersion("flink", "2.3.0", "ab"))).pending is None
 
 
 def test_the_last_savepoint_its_size_and_its_age() -> None:

@@ -1,0 +1,140 @@
+"""Shadow run next to the live job, before the branch that the check chose."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from airflow.providers.common.compat.sdk import AirflowFailException, BranchMixIn
+
+from airflow_flinkcompat.airflow.links import FlinkChangeLink
+from airflow_flinkcompat.airflow.operators import summary as summaries
+from airflow_flinkcompat.airflow.tasks.base import (
+    ScriptOperator,
+    TaskRole,
+    UnmappedMixin,
+    readable_errors,
+    run_name,
+    task_ids,
+)
+from airflow_flinkcompat.model.shadow import SHADOWED_OUTCOMES, OnExpected, ShadowPolicy
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+    from typing_extensions import Unpack
+
+    from airflow_flinkcompat.airflow.operators.summary import Summary
+    from airflow_flinkcompat.airflow.tasks.arguments import ScriptArguments
+    from airflow_flinkcompat.compat import Side
+    from airflow_flinkcompat.deploy.ledger.entries import ShadowedEntry
+
+_REQUIRED_BRANCHES = ("resume", "approve")
+_BRANCHES = (*_REQUIRED_BRANCHES, "migrate")
+
+
+class FlinkShadowRunOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
+    """Compare the rows of the deployed and the checked script next to the job, and branch by the result.
+
+    The running job takes two savepoints, ``duration`` apart, and is not changed in any other way. From the first
+    savepoint, the deployed script and then the checked script read the rows up to the second savepoint, with stand-in
+    sinks. If the rows are equal, the task follows the branch that the check chose. Otherwise a person decides: if the
+    rows differ, if Flink refuses the script, and if the run has no result. The ledger records the result as an entry
+    ``shadowed``, and the task pushes it to XCom (``return_value``).
+
+    All jobs, savepoints and files of the run are removed, even if this task is killed. A retry makes a new run. The
+    worker waits until the run has ended.
+
+    Args:
+        branches: Branch → task id, task group id or a list of them, as in the check: ``resume``, ``approve``, and
+            ``migrate`` if the check has this branch. A migration follows without a shadow run.
+        duration: Time whose rows both scripts read, such as ``30s``, ``10min`` or ``1h``.
+        timeout: Longest time in which each script must read these rows, such as ``30min``.
+        expect: Columns in which the rows may differ, as ``column`` or ``sink.column``.
+        savepoint_directory: Folder that the cluster and this worker share, as path or URI; default: the savepoint
+            folder of the cluster. (templated)
+        when: Outcomes of the check that are followed by a shadow run: by default, ``compatible``, ``partial`` and
+            ``unknown``. After other outcomes, the task follows the branch of the check. Add ``incompatible`` to show the rows to a person who may resume such a change.
+        on_expected: Reaction to rows that differ only in the columns of ``expect``: ``ask`` a person, or ``switch`` to
+            the branch that the check chose.
+        check_task_id: The check whose version runs; by default, the only check upstream for the same deployment.
+    """
+
+    role = TaskRole.SHADOW
+    template_fields: Sequence[str] = (*ScriptOperator.template_fields, "savepoint_directory")
+    operator_extra_links = (FlinkChangeLink(),)
+    takes_programs = False
+    inherits_from_skipmixin = True
+    ui_color = "#e2f0ee"
+
+    def __init__(
+        self,
+        *,
+        branches: Mapping[str, str | Sequence[str]],
+        duration: str = "5min",
+        timeout: str = "30min",
+        expect: Sequence[str] = (),
+        savepoint_directory: str | None = None,
+        when: Sequence[str] = SHADOWED_OUTCOMES,
+        on_expected: OnExpected = "ask",
+        check_task_id: str | None = None,
+        **kwargs: Unpack[ScriptArguments],
+    ) -> None:
+        super().__init__(**kwargs)
+        if unknown := [key for key in branches if key not in _BRANCHES]:
+            raise ValueError(f"branches: unknown {unknown[0]!r}; choose from {', '.join(_BRANCHES)}")
+        if missing := [key for key in _REQUIRED_BRANCHES if not task_ids(branches.get(key))]:
+            raise ValueError(f"branches: {missing[0]!r} missing; it needs a task id or a list of them")
+        self.branches = {key: task_ids(value) for key, value in branches.items()}
+        self.duration = duration
+        self.timeout = timeout
+        self.expect = expect
+        self.savepoint_directory = savepoint_directory
+        self.when = when
+        self.on_expected = on_expected
+        self.check_task_id = check_task_id
+        self._policy()
+
+    def _policy(self) -> ShadowPolicy:
+        return ShadowPolicy.of({**vars(self), "savepoint_directory": self.savepoint_directory or None})
+
+    def execute(self, context: Context) -> Any:
+        """Make the shadow run, and branch. Raises AirflowFailException for a target without shadow runs."""
+        with readable_errors():
+            summary = summaries.pull(context, self, self.check_task_id)
+            side = summaries.checked_side(self, summary)
+            self.link_change(summary.checked_entry)
+            if why := self._policy().why_not(summary.outcome, summary.branch):
+                self.log.info("No shadow run: %s → %s", why, summary.branch)
+                branch = summary.branch
+            else:
+                entry = self._run(context, summary, side)
+                branch = str(entry.branch)
+                result = {**entry.shadow, "branch": branch, "deployment": self.deployment, "new_sha256": side.sha256}
+                # A task that skips downstream tasks pushes no return value.
+                context["ti"].xcom_push(key=summaries.RETURN_VALUE, value=result)
+        return self.do_branch(context, self.branches.get(branch) or None)
+
+    def _run(self, context: Context, summary: Summary, side: Side) -> ShadowedEntry:
+        from airflow_flinkcompat.deploy.ledger.entries import CheckedEntry, HeadEntry
+        from airflow_flinkcompat.deploy.shadow.gating import run_for_gate
+        from airflow_flinkcompat.deploy.shadow.report import render_text
+
+        ledger = self.open_ledger()
+        head, *later = ledger.in_force()
+        checked = next((each for each in later if each.number == summary.checked_entry), None)
+        if not (isinstance(head, HeadEntry) and isinstance(checked, CheckedEntry)):
+            raise AirflowFailException(
+                f"the check (entry {summary.checked_entry} of the ledger) is not about the deployed version, because "
+                "another version was deployed since. Run the check again"
+            )
+        with self.hook.rehearsal_cluster() as cluster:
+            entry, report = run_for_gate(
+                cluster, ledger, head, checked, side, self._policy(), owner=run_name(context), log=self.log_lines
+            )
+        self.log.info("Shadow run: %s → %s", report.finding, entry.branch)
+        self.log_lines(render_text(report))
+        return entry
+
+    def on_kill(self) -> None:
+        """Log that the started jobs are being ended, by the run or by a separate process."""
+        self.log.warning("Killed: the jobs next to %s are being ended; the live job keeps running", self.deployment)
