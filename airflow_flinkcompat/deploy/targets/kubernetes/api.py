@@ -19,10 +19,22 @@ from urllib3.exceptions import HTTPError
 from airflow_flinkcompat.deploy.errors import DeployError
 from airflow_flinkcompat.deploy.flink.rest import ApiError, Endpoint
 from airflow_flinkcompat.deploy.targets import Access
+from airflow_flinkcompat.deploy.targets.kubernetes.blue_green import (
+    KIND,
+    color_names,
+    left_over,
+    presented,
+    wrapped,
+)
 
 GROUP, VERSION = "flink.apache.org", "v1beta1"
 API_VERSION = f"{GROUP}/{VERSION}"
-PLURALS = {"FlinkSessionJob": "flinksessionjobs", "FlinkDeployment": "flinkdeployments"}
+PLURALS = {
+    "FlinkSessionJob": "flinksessionjobs",
+    "FlinkDeployment": "flinkdeployments",
+    KIND: "flinkbluegreendeployments",
+}
+_COLOR = "FlinkDeployment"
 _MANAGER = "flinkcompat"
 _STRICT = {"field_manager": _MANAGER, "field_validation": "Strict"}
 _NOT_FOUND, _CONFLICT = 404, 409
@@ -58,7 +70,10 @@ def connect(access: Access) -> client.ApiClient:
 
 
 class KubernetesApi:
-    """Flink's custom resources, ConfigMaps and Secrets in a namespace. Methods raise ApiError."""
+    """Flink's custom resources, ConfigMaps and Secrets in a namespace. Methods raise ApiError.
+
+    A ``FlinkBlueGreenDeployment`` is read and written as the ``FlinkDeployment`` of the color in force.
+    """
 
     def __init__(self, api_client: client.ApiClient, namespace: str) -> None:
         self._client = api_client
@@ -75,6 +90,13 @@ class KubernetesApi:
 
     def find(self, kind: str, name: str) -> dict[str, Any] | None:
         """The resource with this name, or None."""
+        found = self._found(kind, name)
+        if kind != KIND:
+            return found
+        colors = [each for each in (self._found(_COLOR, each) for each in color_names(name)) if each is not None]
+        return left_over(name, colors) if found is None else presented(found, colors)
+
+    def _found(self, kind: str, name: str) -> dict[str, Any] | None:
         try:
             return self._flink("get", kind, name=name)
         except ApiError as error:
@@ -85,15 +107,27 @@ class KubernetesApi:
     def all(self, kind: str, label: str | None = None) -> list[dict[str, Any]]:
         """All resources of a kind, or only resources with ``label`` (``key=value``)."""
         found: list[dict[str, Any]] = self._flink("list", kind, **({"label_selector": label} if label else {}))["items"]
-        return found
+        if kind != KIND or not found:
+            return found
+        colors = {each["metadata"]["name"]: each for each in self._flink("list", _COLOR)["items"]}
+        names = (color_names(each["metadata"]["name"]) for each in found)
+        return [
+            presented(each, [colors[name] for name in own if name in colors])
+            for each, own in zip(found, names, strict=True)
+        ]
 
     def create(self, body: Mapping[str, Any], *, dry_run: bool = False) -> dict[str, Any]:
         """Create a resource. Raises Conflict if a resource of this name exists."""
-        return self._flink("create", body["kind"], body=body, **_STRICT, **_dry(dry_run))
+        kind = str(body["kind"])
+        sent = wrapped(body) if kind == KIND else body
+        made = self._flink("create", kind, body=sent, **_STRICT, **_dry(dry_run))
+        return presented(made, ()) if kind == KIND else made
 
     def patch(self, kind: str, name: str, patch: Mapping[str, Any], *, dry_run: bool = False) -> dict[str, Any]:
         """Merge a patch into a resource. Raises Conflict if the ``metadata.resourceVersion`` is outdated."""
-        return self._flink("patch", kind, name=name, body=patch, **_STRICT, **_dry(dry_run))
+        sent = wrapped(patch) if kind == KIND else patch
+        made = self._flink("patch", kind, name=name, body=sent, **_STRICT, **_dry(dry_run))
+        return presented(made, ()) if kind == KIND else made
 
     def delete(self, kind: str, name: str, read: Mapping[str, Any]) -> None:
         """Request the deletion of a resource, which the operator executes later."""

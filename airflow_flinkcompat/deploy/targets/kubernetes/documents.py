@@ -17,6 +17,7 @@ from typing import Any
 from airflow_flinkcompat.deploy.flink.statements import JOB_NAME, prepare_job
 from airflow_flinkcompat.deploy.target import Snapshot, checkpoint_number, same_snapshot
 from airflow_flinkcompat.deploy.targets.kubernetes.api import KubernetesApi
+from airflow_flinkcompat.deploy.targets.kubernetes.blue_green import OUTER
 from airflow_flinkcompat.deploy.targets.kubernetes.manifest import Manifest
 from airflow_flinkcompat.deploy.targets.kubernetes.resource import (
     FILES,
@@ -95,7 +96,8 @@ def starting(
         "labels": {**former["labels"], REQUEST: request_id, DEPLOYMENT: name},
         "annotations": {**former["annotations"], **{key: json.dumps(note) for key, note in notes.items()}},
     }
-    return manifest.document(name, spec, metadata)
+    document = manifest.document(name, spec, metadata)
+    return document if base is None or OUTER not in base.document else {**document, OUTER: base.document[OUTER]}
 
 
 def left_by(resource: FlinkResource) -> Snapshot | None:

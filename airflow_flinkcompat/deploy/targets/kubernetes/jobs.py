@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Any
 
 from airflow_flinkcompat.deploy.errors import DeployRefused, TargetError, fault_of
 from airflow_flinkcompat.deploy.flink.gateway import ScriptRunner
@@ -65,7 +66,7 @@ class KubernetesJobs(Closing):
         # The last Flink job id of each job.
         self._seen: dict[JobRef, str] = {}
         # Version of each resource by name, and the time at which this version was first seen.
-        self._first_seen: dict[str, tuple[str, float]] = {}
+        self._first_seen: dict[str, tuple[Any, float]] = {}
 
     def __str__(self) -> str:
         return f"the Flink Kubernetes Operator in namespace {self._api.namespace} at {self._api.place}"
@@ -178,10 +179,18 @@ class KubernetesJobs(Closing):
 
     # ------------------------------------------------------------------------------------------------- capabilities
     def deployed(self, name: str) -> Deployed | None:
-        """The job of the resource with this name, or None if it has ended."""
+        """The job of the resource with this name, or None if it has ended.
+
+        Raises TargetError if the operator has aborted a change of color.
+        """
         for each in self._resources():
             if name not in (each.job_name, each.name) or self._over(each):
                 continue
+            if each.aborted:
+                raise TargetError(
+                    f"the operator aborted the change of {self._manifest.kind} {each.name}{self._why(each)}. The "
+                    "former job keeps running. Restore the former spec.template of the resource, and try again"
+                )
             manifests = filter(None, (self._manifest, self._former))
             read = (manifest.script_of(each.job.get("args") or ()) for manifest in manifests)
             script = next((text for text in read if text is not None), None)
@@ -278,7 +287,7 @@ class KubernetesJobs(Closing):
         current = self._of(job)
         if current is None:
             return None
-        url = located(ui_url, self._api.namespace, _cluster_of(current))
+        url = located(ui_url, self._api.namespace, current.cluster)
         return f"{url}/#/job/running/{current.flink_job}/overview" if current.flink_job else url
 
     def shared_cluster(self) -> JobManagerTarget:
@@ -297,7 +306,7 @@ class KubernetesJobs(Closing):
     def shared_job(self, job: JobRef) -> JobRef:
         current = self._of(job)
         cluster = self._manifest.session_cluster
-        if current is None or current.flink_job is None or _cluster_of(current) != cluster:
+        if current is None or current.flink_job is None or current.cluster != cluster:
             known = ", ".join(each.job_id for each in self.jobs()) or "none"
             raise DeployRefused(f"{self} has no job {job} on session cluster {cluster}. Known jobs: {known}")
         return JobRef(current.flink_job)
@@ -311,8 +320,8 @@ class KubernetesJobs(Closing):
         found = self._api.find(self._manifest.kind, name)
         if found is None:
             return None
-        version = str(found["metadata"]["resourceVersion"])
-        if self._first_seen.get(name, ("", 0.0))[0] != version:
+        version = found["metadata"]["resourceVersion"], found.get("status")
+        if self._first_seen.get(name, (None, 0.0))[0] != version:
             self._first_seen[name] = version, time.monotonic()
         return FlinkResource(found)
 
@@ -329,7 +338,7 @@ class KubernetesJobs(Closing):
         return JobManager(self._endpoint(cluster))
 
     def _jobs_of(self, resource: FlinkResource) -> JobManagerJobs:
-        return self._jobs_at(_cluster_of(resource))
+        return self._jobs_at(resource.cluster)
 
     def _jobs_at(self, cluster: str) -> JobManagerTarget:
         if cluster not in self._jobmanagers:
@@ -361,8 +370,3 @@ def resource_of(job: JobRef) -> str:
 def located(url: str, namespace: str, cluster: str) -> str:
     """Replace ``{namespace}`` and ``{cluster}`` in an address."""
     return url.replace("{cluster}", cluster).replace("{namespace}", namespace)
-
-
-def _cluster_of(resource: FlinkResource) -> str:
-    """The name of the ``FlinkDeployment`` whose JobManager runs the resource's job."""
-    return str(resource.spec.get("deploymentName") or resource.name)

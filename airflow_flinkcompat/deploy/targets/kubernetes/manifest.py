@@ -1,10 +1,10 @@
 """The manifest of a resource, with a placeholder for the script.
 
-A manifest is a ``FlinkSessionJob`` or ``FlinkDeployment`` in YAML. The manifest's ``spec.job.args`` contain one
-placeholder for the script. ``{script}`` is the script's text, ``{script_base64}`` its base64 form, and ``{statements}``
-the argument for this package's runner. ``{script_uri}`` and ``{statements_uri}`` are URIs of a file, mounted from a
-ConfigMap or, with secrets filled in, from a Secret. ``{script_path}`` and ``{statements_path}`` are plain paths of the
-same files.
+A manifest is a ``FlinkSessionJob``, ``FlinkDeployment`` or ``FlinkBlueGreenDeployment`` in YAML. The arguments of its
+job contain one placeholder for the script. ``{script}`` is the script's text, ``{script_base64}`` its base64 form, and
+``{statements}`` the argument for this package's runner. ``{script_uri}`` and ``{statements_uri}`` are URIs of a file,
+mounted from a ConfigMap or, with secrets filled in, from a Secret. ``{script_path}`` and ``{statements_path}`` are
+plain paths of the same files.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import binascii
 import copy
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import yaml
@@ -24,6 +24,7 @@ from airflow_flinkcompat.deploy.errors import DeployError
 from airflow_flinkcompat.deploy.flink.statements import ScriptRefused
 from airflow_flinkcompat.deploy.targets.jar_run import encode_script
 from airflow_flinkcompat.deploy.targets.kubernetes.api import API_VERSION, PLURALS
+from airflow_flinkcompat.deploy.targets.kubernetes.blue_green import KIND, OUTER, outer_of
 
 DRIVER = "org.apache.flink.table.runtime.application.SqlDriver"
 SCRIPT_FILE, _STATEMENTS_FILE = "script.sql", "statements"
@@ -42,12 +43,17 @@ _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,43}[a-z0-9])?")
 
 @dataclass(frozen=True)
 class Manifest:
-    """Template of a new resource; ``args`` contain the placeholder for the script."""
+    """Template of a new resource; ``args`` contain the placeholder for the script.
+
+    ``spec`` is the spec of a job. For a ``FlinkBlueGreenDeployment``, it is the template's spec, and ``outer`` is the
+    rest.
+    """
 
     kind: str
     spec: Mapping[str, Any]
     args: tuple[str, ...]
     metadata: Mapping[str, Any]
+    outer: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     def of(cls, settings: Mapping[str, Any], place: str) -> Manifest:
@@ -90,14 +96,16 @@ class Manifest:
             raise DeployError(f"{place} cannot be read: {error}") from None
         if not isinstance(document, Mapping) or document.get("kind") not in PLURALS:
             raise DeployError(f"{place} is not a {' or '.join(PLURALS)}")
-        spec = dict(document.get("spec") or {})
+        spec, outer = dict(document.get("spec") or {}), {}
+        if document["kind"] == KIND:
+            spec, outer = dict((spec.get("template") or {}).get("spec") or {}), outer_of(spec)
         args = tuple(str(each) for each in (spec.get("job") or {}).get("args") or ())
         if sum(arg.count(each) for arg in args for each in _PLACEHOLDERS) != 1:
             raise DeployError(
                 f"{place}: spec.job.args must contain exactly one placeholder for the script: "
                 f"{', '.join(_PLACEHOLDERS)}"
             )
-        found = cls(str(document["kind"]), spec, args, dict(document.get("metadata") or {}))
+        found = cls(str(document["kind"]), spec, args, dict(document.get("metadata") or {}), outer)
         if found.mounts and found.kind == "FlinkSessionJob":
             raise DeployError(
                 f"{place}: {', '.join(_MOUNTED)} mount a file into the JobManager, but a FlinkSessionJob has no "
@@ -128,13 +136,13 @@ class Manifest:
 
     @property
     def session_cluster(self) -> str | None:
-        """The session cluster of a ``FlinkSessionJob``, or None for a ``FlinkDeployment``."""
+        """The session cluster of a ``FlinkSessionJob``, or None for an application."""
         cluster = self.spec.get("deploymentName")
         return None if cluster is None else str(cluster)
 
     @property
     def _engine(self) -> str | None:
-        return self.flink_version if self.kind == "FlinkDeployment" else self.session_cluster
+        return self.session_cluster if self.kind == "FlinkSessionJob" else self.flink_version
 
     @property
     def needs_sql_driver(self) -> bool:
@@ -227,7 +235,8 @@ class Manifest:
         merged = {**self.metadata, **metadata, "name": name}
         for key in ("labels", "annotations"):
             merged[key] = {**(self.metadata.get(key) or {}), **(metadata.get(key) or {})}
-        return {"apiVersion": API_VERSION, "kind": self.kind, "metadata": merged, "spec": dict(spec)}
+        outer = {OUTER: dict(self.outer)} if self.outer else {}
+        return {"apiVersion": API_VERSION, "kind": self.kind, "metadata": merged, "spec": dict(spec), **outer}
 
 
 def _placeholder_of(arg: str) -> str | None:

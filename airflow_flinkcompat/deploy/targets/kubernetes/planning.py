@@ -14,6 +14,7 @@ import yaml
 from airflow_flinkcompat.deploy.errors import DeployRefused
 from airflow_flinkcompat.deploy.flink.statements import ScriptRefused
 from airflow_flinkcompat.deploy.target import ChangePlan
+from airflow_flinkcompat.deploy.targets.kubernetes.blue_green import KIND, OUTER, wrapped
 from airflow_flinkcompat.deploy.targets.kubernetes.documents import (
     DEPLOYMENT,
     file_of,
@@ -47,7 +48,9 @@ def upgrading(
 ) -> dict[str, Any]:
     """The complete resource as it will be after the plan is carried out."""
     body = starting(manifest, job, job.script, base, request_id, None, ())
-    if base is not None and "initialSavepointPath" in base.job:  # the operator reads it only at the first start
+    # The operator reads it only at the first start, but a stateless change of color would also start from it.
+    fixed = mode is not StartMode.STATELESS or manifest.kind != KIND
+    if base is not None and "initialSavepointPath" in base.job and fixed:
         body["spec"]["job"]["initialSavepointPath"] = base.job["initialSavepointPath"]
     if base is not None and mode is StartMode.STATELESS:
         body["spec"]["job"]["upgradeMode"] = "stateless"
@@ -80,6 +83,10 @@ def plan_of(
         "spec": body["spec"] if base is None else _ours(manifest, job, body["spec"]),
     }
     _require_no_secret(manifest, resource, place, base)
+    patch = None if base is None else patch_of(base.document, body)
+    if kind == KIND:
+        resource = wrapped({**resource, OUTER: body.get(OUTER) if base is None else None})
+        patch = wrapped(patch) if patch is not None else None
     documents = [resource]
     if manifest.mounts and not file.secret:
         kept = {"name": file.name, "namespace": namespace, "labels": {DEPLOYMENT: name}}
@@ -90,7 +97,7 @@ def plan_of(
     gone = sorted(({*before} - {*job.settings}).intersection(base.configuration if base is not None else ()))
     notes = [
         f"Plan of flinkcompat for {place}. Merge it into the manifests of the repository.",
-        *_upgrade(base, mode),
+        *(_change_of_color(mode) if kind == KIND and base is not None else _upgrade(base, mode)),
     ]
     if gone:
         notes.append(f"Remove from spec.flinkConfiguration: {', '.join(gone)}.")
@@ -104,7 +111,7 @@ def plan_of(
     return ChangePlan(
         place,
         yaml.dump_all(documents, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120),
-        None if base is None else patch_of(base.document, body),
+        patch,
         tuple(notes),
     )
 
@@ -156,6 +163,25 @@ def _upgrade(base: FlinkResource | None, mode: StartMode) -> list[str]:
         "not run, revert the merge, and compare Flink's restore error with the savepoint.",
         "The last-state fallback is off. If the savepoint fails, the job keeps running, and the operator tries again.",
         f"{after} that it was restored from the savepoint that the operator recorded (latest.restored).",
+    ]
+
+
+def _change_of_color(mode: StartMode) -> list[str]:
+    """Notes on a change between blue and green."""
+    begin = (
+        "the operator starts the script empty in the other color"
+        if mode is StartMode.STATELESS
+        else "the operator takes a savepoint and starts the script from it in the other color"
+    )
+    return [
+        f"After the merge, {begin}. Until that job is stable, the former job keeps running, and then it is deleted "
+        "WITHOUT a savepoint.",
+        "Both jobs write the rows of this time. A sink without a key contains these rows twice. Transactional Kafka "
+        "sinks of both jobs need different values of sink.transactional-id-prefix, or one job fails the other.",
+        "If the new job is not stable within kubernetes.operator.bluegreen.abort.grace-period, the operator suspends "
+        "it, and the former job keeps running. Then revert the merge.",
+        "The next run of the deployment records the change when the resource is active and Flink reports that the job "
+        "was restored from the operator's savepoint (latest.restored).",
     ]
 
 

@@ -1,8 +1,8 @@
-"""A ``FlinkSessionJob`` or ``FlinkDeployment`` and its job's status, for operators 1.7 to 1.15.
+"""A ``FlinkSessionJob``, ``FlinkDeployment`` or ``FlinkBlueGreenDeployment`` and its job's status.
 
-The status fields differ between releases of the operator. Before operator 1.8, only ``lastReconciledSpec`` contains
-the reconciled generation. Before operator 1.10, ``savepointInfo.lastSavepoint`` is the savepoint of a stop. Since
-operator 1.10, ``upgradeSavepointPath`` is the savepoint of a stop.
+The status fields differ between the operator's releases 1.7 to 1.15. Before operator 1.8, only ``lastReconciledSpec``
+contains the reconciled generation. Before operator 1.10, ``savepointInfo.lastSavepoint`` is the savepoint of a stop.
+Since operator 1.10, ``upgradeSavepointPath`` is the savepoint of a stop.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any
 
 from airflow_flinkcompat.deploy.errors import DeployRefused, condense
 from airflow_flinkcompat.deploy.target import TERMINAL, JobRef, Snapshot, same_snapshot
+from airflow_flinkcompat.deploy.targets.kubernetes.blue_green import ABORTED, CHANGING, CLUSTER, OUTER, SETTLING
 
 PREFIX = "flinkcompat/"
 REQUEST = f"{PREFIX}request"
@@ -180,12 +181,32 @@ class FlinkResource:
     def template(self) -> dict[str, Any]:
         """A document that re-creates the resource."""
         metadata = {key: dict(self.metadata.get(key) or {}) for key in ("labels", "annotations")}
-        kept = {key: self.document[key] for key in ("apiVersion", "kind") if key in self.document}
+        kept = {key: self.document[key] for key in ("apiVersion", "kind", OUTER) if key in self.document}
         return {**kept, "metadata": {"name": self.name, **metadata}, "spec": dict(self.spec)}
 
+    @property
+    def cluster(self) -> str:
+        """The name of the ``FlinkDeployment`` whose JobManager runs the resource's job."""
+        return str(self.document.get(CLUSTER) or self.spec.get("deploymentName") or self.name)
+
+    @property
+    def settling(self) -> bool:
+        """True if the operator ignores a suspension, because a change of a blue/green deployment is not complete."""
+        return bool(self.document.get(SETTLING))
+
+    @property
+    def aborted(self) -> bool:
+        """True if the operator has aborted a change of color, so that the former job runs, but not the template."""
+        return bool(self.document.get(ABORTED))
+
     def require_its_own(self) -> None:
-        """Raise DeployRefused if the resource's owner (a different resource) would undo changes."""
+        """Raise DeployRefused if the resource's owner (a different resource) or a transition would undo changes."""
         kind = self.document.get("kind")
+        if state := self.document.get(CHANGING):
+            raise DeployRefused(
+                f"{kind} {self.name} is {state}, so two jobs may run. Nothing was changed. Deploy again when the "
+                "resource is ACTIVE_BLUE or ACTIVE_GREEN"
+            )
         for each in self.metadata.get("ownerReferences") or ():
             if each.get("controller"):
                 raise DeployRefused(

@@ -38,6 +38,7 @@ from airflow_flinkcompat.deploy.target import (
 from airflow_flinkcompat.deploy.targets import Access
 from airflow_flinkcompat.deploy.targets.jobmanager_jobs import no_connections
 from airflow_flinkcompat.deploy.targets.kubernetes.api import Conflict, KubernetesApi, connect
+from airflow_flinkcompat.deploy.targets.kubernetes.blue_green import KIND
 from airflow_flinkcompat.deploy.targets.kubernetes.documents import (
     DEPLOYMENT,
     SECRET,
@@ -93,7 +94,7 @@ _NOT_PLANNED = (
 class KubernetesTarget(KubernetesSavepoints):
     """Custom resources of one kind as a target; ``quiet_seconds``: pause after a suspension, by kind."""
 
-    quiet_seconds: Mapping[str, float] = {"FlinkDeployment": 1.0, "FlinkSessionJob": 0.25}
+    quiet_seconds: Mapping[str, float] = {"FlinkDeployment": 1.0, "FlinkSessionJob": 0.25, KIND: 2.0}
 
     @classmethod
     def connect(cls, access: Access) -> Self:
@@ -408,7 +409,7 @@ class KubernetesTarget(KubernetesSavepoints):
             return
         current.require_ours()
         try:
-            if current.unaccepted:
+            if current.unaccepted or current.settling:
                 self._withdraw(current)
                 return
             spec = {"job": {"state": SUSPENDED, "upgradeMode": "stateless"}}

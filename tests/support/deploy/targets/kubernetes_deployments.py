@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import yaml
 from kubernetes import client
 
 from airflow_flinkcompat.deploy import Ledger, Options, deploy
@@ -38,6 +39,15 @@ spec:
     entryClass: com.example.SqlRunner
     args: ["--script", "{script}"]
 """
+BLUE_GREEN = yaml.safe_dump(
+    {
+        "kind": "FlinkBlueGreenDeployment",
+        "spec": {
+            "configuration": {"kubernetes.operator.bluegreen.abort.grace-period": "2 min"},
+            "template": {"spec": yaml.safe_load(APPLICATION)["spec"]},
+        },
+    }
+)
 WITH_SECRET = SCRIPT.replace(
     "'connector' = 'blackhole'", "'connector' = 'blackhole', 'password' = '${conn.shop.password}'"
 )
@@ -54,9 +64,9 @@ def connected(
 
 
 @contextmanager
-def operator(version: str) -> Iterator[KubernetesStandIn]:
+def operator(version: str, kind: type[KubernetesStandIn] = KubernetesStandIn) -> Iterator[Any]:
     """The API server, an operator of this line and a session cluster."""
-    with serving(KubernetesStandIn(version)) as stand_in:
+    with serving(kind(version)) as stand_in:
         stand_in.objects["flinkdeployments", "session"] = SESSION
         yield stand_in
 

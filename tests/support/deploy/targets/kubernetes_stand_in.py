@@ -72,6 +72,10 @@ def schemas(version: str) -> Mapping[str, Mapping[str, Any]]:
             (served,) = definition["spec"]["versions"]
             properties = served["schema"]["openAPIV3Schema"]["properties"]
             found[plural] = _closed(properties["spec"])
+    # The definition is of operator 1.14. Its template has the spec of a FlinkDeployment.
+    template = {"properties": {"metadata": {}, "spec": found["flinkdeployments"]}, "additionalProperties": False}
+    outer = {"configuration": {}, "ingress": {}, "template": template}
+    found["flinkbluegreendeployments"] = {"properties": outer, "additionalProperties": False}
     return found
 
 
@@ -137,6 +141,7 @@ class Flink:
         if said := self.refuses.get(script):
             raise DeployError(f"org.apache.flink.table.api.ValidationException: {said}")
         name = prepared.job_name or spec.get("flinkConfiguration", {}).get(JOB_NAME, "insert-into")
+        savepoint = None if savepoint is None else re.sub("^/", "file:/", savepoint)  # as Flink completes a path
         if savepoint is not None and savepoint not in self.savepoints:
             raise DeployError(f"java.io.FileNotFoundException: no savepoint at {savepoint}")
         job = FlinkJob(uuid.uuid4().hex, name, restored=savepoint, session_cluster=spec.get("deploymentName"))

@@ -26,6 +26,7 @@ from airflow_flinkcompat.deploy.redeploy.planning import (
     record_carried_out,
 )
 from airflow_flinkcompat.deploy.target import JobRef
+from airflow_flinkcompat.deploy.targets.kubernetes.api import PLURALS
 from airflow_flinkcompat.model import JobSpec, StartMode
 from airflow_flinkcompat.testing.fake_target import FakeTarget
 from airflow_flinkcompat.testing.target_contract import CHANGED, MISFIT, SCRIPT, SETTINGS
@@ -34,7 +35,6 @@ from tests.support.deploy.targets.kubernetes_stand_in import PLACEHOLDER, SECRET
 
 MOUNTED = APPLICATION.replace("{script}", "{script_uri}").replace("--script", "--scriptUri")
 WITH_SECRET = CHANGED.replace("'connector' = 'blackhole'", f"'connector' = 'blackhole', 'password' = '{PLACEHOLDER}'")
-PLURALS = {"FlinkSessionJob": "flinksessionjobs", "FlinkDeployment": "flinkdeployments"}
 
 
 @pytest.fixture
