@@ -17,8 +17,11 @@ from typing import Any
 KIND = "FlinkBlueGreenDeployment"
 COLORS = ("blue", "green")
 OUTER, CLUSTER, SETTLING, CHANGING, ABORTED = "outer", "cluster", "settling", "changing", "aborted"
-"""Keys of a presented document: the spec outside of the template's spec, the color's name, the state while the resource
-is not active, the state while it changes its color, and if the operator has aborted a change of color."""
+"""Keys of a presented document.
+
+In this order: the spec outside of the template's spec, the color's name, the state while the resource is not active,
+the state while it changes its color, and True if the operator has aborted a change of color.
+"""
 _OURS = (OUTER, CLUSTER, SETTLING, CHANGING, ABORTED)
 # The operator sets these fields of a color itself.
 _OF_A_COLOR = ("initialSavepointPath",)

@@ -191,16 +191,16 @@ class FlinkResource:
 
     @property
     def settling(self) -> bool:
-        """True if the operator ignores a suspension, because a change of a blue/green deployment is not complete."""
+        """True if the operator ignores a suspension, because an earlier change is not complete."""
         return bool(self.document.get(SETTLING))
 
     @property
     def aborted(self) -> bool:
-        """True if the operator has aborted a change of color, so that the former job runs, but not the template."""
+        """True if the operator has aborted a change of color, so that the former job runs."""
         return bool(self.document.get(ABORTED))
 
     def require_its_own(self) -> None:
-        """Raise DeployRefused if the resource's owner (a different resource) or a transition would undo changes."""
+        """Raise DeployRefused if an owner resource or a change of color would undo changes."""
         kind = self.document.get("kind")
         if state := self.document.get(CHANGING):
             raise DeployRefused(
