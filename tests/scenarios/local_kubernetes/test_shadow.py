@@ -33,8 +33,8 @@ FIRST = [("ann", 1, "00:10"), ("ann", 5, "01:10"), ("ann", 1, "01:12")]  # minut
 SECOND = [("ann", 7, "01:20"), ("ben", 1, "02:10")]
 NOTES = (
     f"`flinkcompat shadow --target kubernetes` next to a FlinkSessionJob on the local Kubernetes of the tests: API "
-    f"server 1.34.4, Flink's operator {flink_operator.VERSION}, Flink 1.20 (the runner of this package). Right is after each: "
-    "the spec and generation of the resource are unchanged, the live job runs under the same id, and no other job and "
+    f"server 1.34.4, Flink's operator {flink_operator.VERSION}, Flink 1.20 (the runner of this package). Right is "
+    "after each: the spec and generation of the resource are unchanged, the live job runs under the same id, and no other job and "
     "no savepoint is left. `pytest tests/scenarios/local_kubernetes/test_shadow.py` makes this file."
 )
 
