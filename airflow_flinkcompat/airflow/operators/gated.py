@@ -297,7 +297,8 @@ class _Tasks:
         if self.one.migrate is None:
             return None
         shared = {key: value for key, value in self.one.deploy.items() if key not in ("source_offsets", "allow_ended")}
-        arguments = {**self._notified("rollback_notifiers"), **shared, **self.one.migrate}
+        catch_up = {"catch_up": self.one.start_mode == "shadow"}
+        arguments = {**self._notified("rollback_notifiers"), **shared, **catch_up, **self.one.migrate}
         migrate = FlinkStateMigrationOperator(task_id="migrate", **self.scripted(arguments, **_JOINED))
         if self.one.backfill_sent:
             table = {key: value for key, value in (self.one.backfill or {}).items() if key not in ("to", "boundary")}

@@ -13,9 +13,8 @@ from typing import Any
 import pytest
 
 from airflow_flinkcompat.compat import Side as Script
-from airflow_flinkcompat.deploy import DeployRefused
+from airflow_flinkcompat.deploy import DeployRefused, savepoint_writing
 from airflow_flinkcompat.deploy import migration as module
-from airflow_flinkcompat.deploy import savepoint_writing
 from airflow_flinkcompat.deploy.errors import DeployError, TargetError
 from airflow_flinkcompat.deploy.migration import SavepointMigration
 from airflow_flinkcompat.deploy.savepoint_writing import SavepointWriting

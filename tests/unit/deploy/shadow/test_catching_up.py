@@ -1,0 +1,125 @@
+"""Rounds in which a changed script catches up with the live job, and the fallback after the stop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from airflow_flinkcompat.deploy.errors import DeployError, DeployRefused
+from airflow_flinkcompat.deploy.migration import SavepointMigration
+from airflow_flinkcompat.deploy.rehearsal.restoring import Inconclusive
+from airflow_flinkcompat.deploy.savepoint_writing import SavepointWriting
+from airflow_flinkcompat.deploy.shadow import catching_up as module
+from airflow_flinkcompat.deploy.shadow.catching_up import CatchUp, latest_round
+from airflow_flinkcompat.exec_graph.migration import Migration
+
+NEW: Any = SimpleNamespace(source="new.sql")
+
+
+@pytest.fixture
+def advance(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[tuple[str, str, str]]]:
+    """Replace a round by one that takes ``seconds`` and writes an empty savepoint."""
+
+    def replaced(*seconds: float) -> list[tuple[str, str, str]]:
+        done: list[tuple[str, str, str]] = []
+        times = iter([time for each in seconds for time in (0.0, each)])
+        monkeypatch.setattr(module.time, "monotonic", lambda: next(times))
+
+        def advanced(self: CatchUp, state: str, last: str, folder: str) -> None:
+            done.append((state[-1], last[-1], folder[-1]))
+            Path(folder).mkdir()
+            (Path(folder) / "_metadata").touch()
+
+        monkeypatch.setattr(CatchUp, "advance", advanced)
+        return done
+
+    return replaced
+
+
+def caught_up(base: Path) -> list[str]:
+    """Run all rounds. Return the lines about their progress."""
+    said: list[str] = []
+    (base / "0").mkdir(parents=True)
+    taken = iter("abcde")
+
+    def savepoint() -> str:
+        folder = base / next(taken)
+        folder.mkdir()
+        return str(folder)
+
+    CatchUp(SimpleNamespace(), NEW, Migration(()), said.append).rounds(str(base), savepoint)  # type: ignore[arg-type]
+    return said
+
+
+def test_the_last_round_is_short(tmp_path: Path, advance: Callable[..., list[tuple[str, str, str]]]) -> None:
+    done = advance(100, 40, 5)
+    assert len(caught_up(tmp_path / "base")) == 3
+    assert done == [("0", "a", "1"), ("1", "b", "2"), ("2", "c", "3")]
+    assert sorted(each.name for each in (tmp_path / "base").iterdir()) == ["3", "c"], "the last round needs both"
+    assert latest_round(str(tmp_path / "base")) == f"{tmp_path}/base/3"
+
+
+@pytest.mark.parametrize(("seconds", "rounds"), [((100, 60), 2), ((900, 400, 190, 90, 40), 5)])
+def test_more_rounds_do_not_help(
+    seconds: tuple[float, ...], rounds: int, tmp_path: Path, advance: Callable[..., list[tuple[str, str, str]]]
+) -> None:
+    done = advance(*seconds)
+    caught_up(tmp_path / "base")
+    assert len(done) == rounds
+
+
+def test_the_job_keeps_running_if_a_round_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: str) -> None:
+        raise Inconclusive("a subtask reads 2 partitions")
+
+    monkeypatch.setattr(CatchUp, "advance", fails)
+    with pytest.raises(DeployRefused, match=r"the job keeps running, .* with it: a subtask reads 2 partitions"):
+        caught_up(tmp_path / "base")
+
+
+@pytest.mark.parametrize("folders", [(), ("0",), ("0", "base", "x")])
+def test_no_round_is_complete(folders: tuple[str, ...], tmp_path: Path) -> None:
+    for each in folders:
+        (tmp_path / each).mkdir()
+        (tmp_path / each / "_metadata").touch()
+    assert latest_round(str(tmp_path)) is None
+    assert latest_round(f"{tmp_path}/absent") is None
+
+
+def migration(said: list[str], opened: ExitStack) -> Any:
+    """A migration that catches up, without its plans."""
+    made: Any = object.__new__(SavepointMigration)
+    made._catch_up, made._caught_up, made._hold, made._log = True, False, opened.enter_context, said.append
+    made._prepared, made._history = None, None
+    made.__dict__["_catching_up"] = CatchUp(None, NEW, Migration(()), said.append)  # type: ignore[arg-type]
+    return made
+
+
+def test_the_savepoint_of_the_stop_is_migrated_if_the_script_does_not_catch_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The retry of a killed run finds the prepared state, and deletes it in the end."""
+    base, folder, said = tmp_path / "base", tmp_path / "migrated", list[str]()
+    (base / "1").mkdir(parents=True)
+    (base / "1" / "_metadata").touch()
+
+    def fails(self: CatchUp, state: str, last: str, folder: str) -> None:
+        assert state == f"{base}/1"
+        Path(folder).mkdir()
+        raise DeployError("no free slots")
+
+    monkeypatch.setattr(CatchUp, "advance", fails)
+    monkeypatch.setattr(SavepointWriting, "write", lambda self, *given: {"written": given, "left": folder.exists()})
+    with ExitStack() as opened:
+        found = migration(said, opened).write("stop", str(folder), str(base))
+        assert base.exists()
+    assert found == {"written": ("stop", str(folder), None), "left": False}
+    assert said == [
+        "the whole savepoint of the stop is migrated, because the new script did not catch up: no free slots"
+    ]
+    assert not base.exists()
