@@ -163,8 +163,9 @@ class Deployment(BaseModel):
     history is read from the tables that ``check`` lists as ``history``. With ``rehearse`` (True or a table), a restore
     is rehearsed before the job resumes. A refused restore, or any finding in ``fail_on`` of this table, prevents the
     resume. With ``start_mode="shadow"``, a shadow run with the arguments in ``shadow`` compares the rows of both
-    scripts before the job resumes or a person decides. With ``plan_only``, no task starts or stops a job. The spec is
-    planned, and written to the file ``plan_to`` if set. After the plan was carried out, the check records the job.
+    scripts before the job resumes or a person decides, and ``migrate`` catches up with the job before the stop. With
+    ``plan_only``, no task starts or stops a job. The spec is planned, and written to the file ``plan_to`` if set. After
+    the plan was carried out, the check records the job.
     ``plan_only`` excludes tasks that recompute, rehearse or migrate.
 
     Raises pydantic's ValidationError, which is a ValueError.

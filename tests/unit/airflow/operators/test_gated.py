@@ -116,6 +116,8 @@ def test_a_shadow_run_comes_between_the_check_and_a_start_from_state() -> None:
     }  # fmt: skip
     assert dag.get_edge_info("shadow", "resume")["label"] == "compatible with equal rows"
     assert dag.get_edge_info("shadow", "approve")["label"].endswith("incompatible or different rows")
+    assert dag.get_task("migrate").catch_up
+    assert not made(migrate=True).get_task("migrate").catch_up
     assert edges(made(start_mode="savepoint", shadow={"duration": "1min"})) == edges(made())
     both = made(start_mode="shadow", rehearse=True)
     assert {("shadow", "rehearse"), ("rehearse", "resume")} <= edges(both)
