@@ -135,6 +135,11 @@ def rehearse_command(
     metavar="DURATION",
     help="Longest time in which each script must read the rows.",
 )
+@click.option(
+    "--from-earliest",
+    is_flag=True,
+    help="Compare the state, too: both scripts also run without state from the earliest rows of the sources.",
+)
 @click.option("--migrate", is_flag=True, help="Start NEW from a migrated savepoint, as migrate apply writes it.")
 @click.option(
     "--accept",
@@ -161,6 +166,7 @@ def shadow_command(
     expected: tuple[str, ...],
     rows: Path | None,
     timeout: str,
+    from_earliest: bool,
     migrate: bool,
     accepted: tuple[str, ...],
     plan_dir: str | None,
@@ -171,15 +177,15 @@ def shadow_command(
 
     The running job takes two savepoints, and keeps running. From the first savepoint, OLD and then NEW read the rows
     up to the second savepoint. With --migrate, NEW starts from a migrated savepoint. The sinks write into files, which
-    are compared and then deleted. OLD and NEW may each be a file, - for standard input, or REV:path for a file of a Git
+    are compared and then deleted. With --from-earliest, the rows of NEW are also compared with those that NEW would
+    write if it had always run. OLD and NEW may each be a file, - for standard input, or REV:path for a file of a Git
     revision. Progress is printed to standard error.
-    Exit code 0: the rows are equal, or differ only in the columns of --expect; 1: the rows differ otherwise, NEW is
-    refused, or no conclusion; 2: bad input; 3: Gateway or JobManager out of reach.
+    Exit code 0: the rows are equal, or differ only in the columns of --expect; 1: rows or state differ otherwise, NEW
+    is refused, or no conclusion; 2: bad input; 3: Gateway or JobManager out of reach.
     """
     with command_errors("shadow", "deploy", "state"):
         from airflow_flinkcompat.deploy.rehearsal.place import Cluster
         from airflow_flinkcompat.deploy.shadow.report import RENDERERS
-        from airflow_flinkcompat.deploy.shadow.rows import ShadowFinding
         from airflow_flinkcompat.deploy.shadow.sequence import ShadowOptions, shadow
     files = parse_outputs(outputs, tuple(RENDERERS))
     if accepted and not migrate:
@@ -188,7 +194,13 @@ def shadow_command(
     if rows is not None:
         rows.mkdir(parents=True, exist_ok=True)
     options = ShadowOptions(
-        _seconds("--for", length), _seconds("--timeout", timeout), expected, savepoint_directory, rows, plan_dir
+        _seconds("--for", length),
+        _seconds("--timeout", timeout),
+        expected,
+        savepoint_directory,
+        rows,
+        plan_dir,
+        from_earliest,
     )
     with command_errors("shadow", "deploy"), _term_as_interrupt():
         where = location(target, gateway, jobmanager)
@@ -200,7 +212,7 @@ def shadow_command(
     for name, path in files:
         path.write_text(RENDERERS[name](found), encoding="utf-8")
     click.echo(RENDERERS[style](found), nl=False)
-    if found.finding not in (ShadowFinding.EQUAL, ShadowFinding.EXPECTED):
+    if not found.accepted:
         sys.exit(1)
 
 

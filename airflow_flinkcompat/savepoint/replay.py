@@ -6,7 +6,7 @@ consists of metadata: its keyed state stays in the files of the first savepoint.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -34,7 +34,13 @@ _EARLIEST = -2
 
 
 def write_replay(
-    first: str, last: str, folder: str, *, ends: bool = True, ids: Mapping[str, str] = MappingProxyType({})
+    first: str,
+    last: str,
+    folder: str,
+    *,
+    ends: bool = True,
+    ids: Mapping[str, str] = MappingProxyType({}),
+    without: Collection[str] = (),
 ) -> None:
     """Write a savepoint that replays the rows between two savepoints of the same job.
 
@@ -46,6 +52,7 @@ def write_replay(
             the job emits no final watermark.
         ids: For each source whose operator id differs between both savepoints: the id in ``last`` by the id in
             ``first``.
+        without: Ids of sources to leave out. They read all rows of their tables.
 
     Raises:
         SavepointUnreadable: A savepoint cannot be read or written, or a position in a source is unknown. With
@@ -53,36 +60,45 @@ def write_replay(
     """
     sources = {each.id: each for each in read_metadata(last, headers=True).operators}
 
-    def ending(source: OperatorState) -> OperatorState:
+    def ending(source: OperatorState) -> OperatorState | None:
+        if source.id in without:
+            return None
         return _ending(source, first, sources.get(ids.get(source.id, source.id)), last, ends)
 
     _write(first, folder, lambda each: each if each.coordinator is None else ending(each))
 
 
-def write_beginning(last: str, folder: str) -> None:
+def write_beginning(last: str, folder: str, ids: Mapping[str, str] | None = None) -> None:
     """Write a savepoint without state, from which sources read all rows up to a savepoint, but do not end.
+
+    A topic is read from its offset 0.
 
     Args:
         last: Path or URI of the savepoint at which the rows end.
         folder: Path or URI of the new savepoint.
+        ids: The id in ``last`` of each source, by the id in the new savepoint. If None, all sources keep their ids.
 
     Raises:
         SavepointUnreadable: The savepoint cannot be read, a position in a source is unknown, or a file was read in
             part.
     """
+    sources = {each.id: each for each in read_metadata(last, headers=True).operators if each.coordinator is not None}
+    taken = {each: each for each in sources} if ids is None else ids
+    made = [replace(_beginning(sources[old], last), id=new) for new, old in taken.items()]
+    _write(last, folder, lambda _: None, made)
 
-    def beginning(source: OperatorState) -> OperatorState | None:
-        if source.coordinator is None:
-            return None
-        read = positions(source, last)
-        if isinstance(read, FilesRead):
-            _require_complete(source, read, last)
-            return with_waiting_files(with_files(source, last, ()), last, {uri: _size(uri) for uri in read.seen})
-        if read is None:
-            raise _unknown(source, last)
-        return with_partitions(source, last, _ending_partitions(_name(source), (), read), ends=False)
 
-    _write(last, folder, beginning)
+def _beginning(source: OperatorState, last: str) -> OperatorState:
+    """The source at its earliest row, with its position in ``last`` as its end."""
+    read = positions(source, last)
+    if isinstance(read, FilesRead):
+        _require_complete(source, read, last)
+        return with_waiting_files(with_files(source, last, ()), last, {uri: _size(uri) for uri in read.seen})
+    if read is None:
+        raise _unknown(source, last)
+    # the first offset of a topic, even if retention has deleted its row
+    begin = tuple(replace(each, offset=0) for each in read)
+    return with_partitions(source, last, _ending_partitions(_name(source), begin, read), ends=False)
 
 
 def write_resumable(own: str, positions_of: str, folder: str, ids: Mapping[str, str]) -> None:
@@ -172,9 +188,9 @@ def _write(
     """
     stored = read_metadata(savepoint, headers=True)
     changed = [made for each in stored.operators if (made := change(each)) is not None]
-    operators = [_with_handles(each, lambda handle: _absolute(handle, savepoint)) for each in changed]
+    operators = [_with_handles(each, lambda handle: _absolute(handle, savepoint)) for each in (*changed, *added)]
     number = max(stored.checkpoint_id, checkpoint_id)
-    content = replace(stored, checkpoint_id=number, operators=(*operators, *added)).to_bytes()
+    content = replace(stored, checkpoint_id=number, operators=tuple(operators)).to_bytes()
     with reading(folder):
         place(folder).mkdir(parents=True, exist_ok=True)
         place(f"{folder}/{METADATA}").write_bytes(content)

@@ -45,7 +45,10 @@ LATER: Mapping[str, list[str]] = json.loads((measured.FOLDER / "later-rows.json"
 OUTCOMES = (_WRONG, measured.RIGHT)
 _CAUGHT = (ShadowFinding.DIFFERS, ShadowFinding.CHANGED)
 QUICK = ShadowOptions(
-    seconds=0.5, run_seconds=120.0, timeouts=Timeouts(settle=0.3, start=90, savepoint=60, clean_up=60)
+    seconds=0.5,
+    run_seconds=120.0,
+    from_earliest=True,
+    timeouts=Timeouts(settle=0.3, start=90, savepoint=60, clean_up=60),
 )
 
 
@@ -78,7 +81,9 @@ def pairs(database: Postgres) -> list[Restore]:
     return sorted(placed, key=lambda pair: OUTCOMES.index(pair.outcome))
 
 
-def shadowed(gateway: SqlGateway, jobs: JobManager, pair: Restore, folder: Path) -> ShadowReport:
+def shadowed(
+    gateway: SqlGateway, jobs: JobManager, pair: Restore, folder: Path, options: ShadowOptions
+) -> ShadowReport:
     """Compare the rows of a pair's scripts next to the old script's job."""
     later = {**LATER, **{name: phases["after"] for name, phases in pair.rows.items()}}
     with live(gateway, jobs, pair, folder) as (feed, old, new):
@@ -87,7 +92,7 @@ def shadowed(gateway: SqlGateway, jobs: JobManager, pair: Restore, folder: Path)
             if line.startswith("waiting"):
                 _arrive_later(feed, later)
 
-        return shadow(cluster(gateway, jobs), feed.job_id, old, new, QUICK, log)
+        return shadow(cluster(gateway, jobs), feed.job_id, old, new, options, log)
 
 
 def _arrive_later(feed: Feed, later: Mapping[str, Sequence[str]]) -> None:
@@ -128,17 +133,23 @@ def main() -> int:
                 continue
             begin = time.monotonic()
             try:
-                found = shadowed(gateway, jobs, pair, folder / f"run{number}")
+                wrong = pair.outcome == _WRONG
+                found = shadowed(gateway, jobs, pair, folder / f"run{number}", replace(QUICK, from_earliest=not wrong))
+                if wrong and found.finding is ShadowFinding.EQUAL:
+                    found = shadowed(gateway, jobs, pair, folder / f"run{number}-earliest", QUICK)
                 if options.verbose:
                     print("\n".join(found.lines()))
                 row: dict[str, Any] = {"finding": str(found.finding), "reason": found.reason, "left": list(found.left)}
+                state = found.state
+                row["state"] = None if state is None else {"finding": str(state.finding), "reason": state.reason}
                 row["sinks"] = [[str(each.finding), *each.compared, each.differing] for each in found.sinks]
             except (DeployError, OSError) as error:
-                row = {"finding": "not run", "reason": str(error), "left": [], "sinks": []}
+                row = {"finding": "not run", "reason": str(error), "left": [], "state": None, "sinks": []}
             left = [each.name for each in (flink.work_dir / "savepoints").iterdir()]
             row["left"] = [*row["left"], *left, *(job.name for job in jobs.jobs().values() if not job.terminal)]
             rows[pair.id] = {"measured": pair.outcome, **row, "seconds": round(time.monotonic() - begin, 1)}
-            print(f"{pair.id}: {pair.outcome}, {row['finding']} {row['sinks']} {row['reason'][:200]}", flush=True)
+            shown = f"{row['finding']} {row['sinks']} {row['reason'][:200]}, state {row['state']}"
+            print(f"{pair.id}: {pair.outcome}, {shown}", flush=True)
             path.write_text(json.dumps(rows, indent=1, ensure_ascii=False) + "\n", "utf-8")
             path.with_suffix(".md").write_text(report(rows, path.stem[-10:]), "utf-8")
     return int(any(row["left"] for row in rows.values()))

@@ -50,7 +50,13 @@ _UPSERT_KAFKA = SecondReader(
     bounded={"scan.bounded.mode": "latest-offset"},
 )
 TOPICS = frozenset({"kafka", "upsert-kafka"})
-_KAFKA = replace(_UPSERT_KAFKA, empty={"scan.startup.mode": "latest-offset", "scan.bounded.mode": "unbounded"})
+# With these options, the source fails if the topic no longer contains the row at which the source resumes.
+_NO_RESET = {"scan.startup.mode": "group-offsets", "properties.auto.offset.reset": "none"}
+_KAFKA = replace(
+    _UPSERT_KAFKA,
+    empty={"scan.startup.mode": "latest-offset", "scan.bounded.mode": "unbounded"},
+    waiting=_NO_RESET,
+)
 
 ADMITTED: Mapping[str, SecondReader] = {
     "filesystem": _FILES,

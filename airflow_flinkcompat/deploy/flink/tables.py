@@ -128,8 +128,8 @@ def _hint_options(text: str) -> dict[str, str]:
     return {key: value for key, _, value in (option.partition("=") for option in found)}
 
 
-# Options that identify topic and brokers. Offsets are valid only for the same topic and brokers.
-_PLACE = ("topic", "topic-pattern", "properties.bootstrap.servers")
+# Options that identify folder, or topic and brokers. Offsets are valid only for the same topic and brokers.
+_PLACE = ("path", "topic", "topic-pattern", "properties.bootstrap.servers")
 _RECORD_TIME = "timestamp"
 
 

@@ -28,7 +28,8 @@ class StoredOperator:
 
 def read_snapshot(path: str) -> tuple[StoredOperator, ...]:
     """The operators of the savepoint in the folder ``path`` (path or URI). Raises SavepointUnreadable."""
-    return tuple(StoredOperator(each.id, each.name, each.has_state) for each in read_metadata(path).operators)
+    operators = read_metadata(path, headers=True).operators
+    return tuple(StoredOperator(each.id, each.name, each.has_state) for each in operators)
 
 
 def with_names(stored: Iterable[StoredOperator], described: JobDescription | None) -> tuple[StoredOperator, ...]:

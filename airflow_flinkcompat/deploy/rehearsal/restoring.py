@@ -11,7 +11,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeVar
 
-from airflow_flinkcompat.deploy.errors import DeployError, StateFault, StateRefused, SubmissionUnknown, TargetError
+from airflow_flinkcompat.deploy.errors import (
+    DeployError,
+    SavepointFailed,
+    StateFault,
+    StateRefused,
+    SubmissionUnknown,
+    TargetError,
+)
 from airflow_flinkcompat.deploy.flink.polling import Overdue, poll
 from airflow_flinkcompat.deploy.redeploy.run import Wait, Waiting, new_id
 from airflow_flinkcompat.deploy.rehearsal.place import RestoreTestTarget, Started, TrialTarget, Watcher
@@ -227,7 +234,11 @@ class RestoreRunner:
         self._watched(job_id, lambda seen: not seen.tasks_running, self._timeouts.start, "keep running", ran=True)
         asked = Operation(Verb.SAVEPOINT, new_id(), job_id)
         runs.native_savepoint(job_id, asked.request_id, directory)
-        own = self.savepoint(None, asked)
+        try:
+            own = self.savepoint(None, asked)
+        except SavepointFailed:
+            self._settle(job_id)  # a failed job takes no savepoint, and its failure is the reason
+            raise
         if reached_end(self._target.location(own)):
             return own
         self._target.dispose(own)

@@ -22,6 +22,54 @@ _NO_PROOF = (
 )
 
 
+_ACCEPTED = (ShadowFinding.EQUAL, ShadowFinding.EXPECTED)
+
+
+@dataclass(frozen=True)
+class StateComparison:
+    """The comparison of stored state with the state that the new script would have if it had always run.
+
+    Attributes:
+        finding: ``equal``, ``differs`` if the stored state is wrong for the new script, or ``could not tell``.
+        reason: The reason why there is no result.
+        sinks: The difference between the rows from both states, for each sink.
+        seconds: Time of all runs of the comparison.
+    """
+
+    finding: ShadowFinding
+    reason: str = ""
+    sinks: tuple[SinkDifference, ...] = ()
+    seconds: float = 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """The comparison as JSON values.
+
+        Returns:
+            One key for each field.
+        """
+        return {
+            "finding": str(self.finding),
+            "reason": redact(self.reason),
+            "sinks": [_sink_row(each, ("stored_changes", "reference_changes")) for each in self.sinks],
+            "seconds": self.seconds,
+        }
+
+    @property
+    def headline(self) -> str:
+        """The finding as a line for people.
+
+        Returns:
+            The line, with the reason if there is no result.
+        """
+        match self.finding:
+            case ShadowFinding.DIFFERS:
+                return "STATE: wrong: if the new script had always run, it would write other rows than from this state"
+            case ShadowFinding.INCONCLUSIVE:
+                return f"STATE: could not tell: {self.reason}"
+            case _:
+                return "STATE: equal: from this state, the new script writes the same rows as if it had always run"
+
+
 @dataclass(frozen=True)
 class ShadowReport:
     """The result of a shadow run.
@@ -37,6 +85,7 @@ class ShadowReport:
         left: Jobs and savepoints that could not be removed.
         migration: State that the savepoint of the new script keeps; None if it was not migrated.
         unnamed: The reason why the columns that the change names are unknown; "" if they are known.
+        state: Comparison with runs from the earliest rows; None if it was not requested.
     """
 
     finding: ShadowFinding
@@ -49,6 +98,16 @@ class ShadowReport:
     left: tuple[str, ...] = ()
     migration: MigrationReport | None = None
     unnamed: str = ""
+    state: StateComparison | None = None
+
+    @property
+    def accepted(self) -> bool:
+        """True if neither rows nor state differ, except in the expected columns.
+
+        Returns:
+            False also without a result.
+        """
+        return self.finding in _ACCEPTED and (self.state is None or self.state.finding in _ACCEPTED)
 
     def to_dict(self) -> dict[str, Any]:
         """The report as JSON values.
@@ -68,6 +127,7 @@ class ShadowReport:
             "left": [redact(each) for each in self.left],
             "migration": None if self.migration is None else self.migration.to_dict(),
             "unnamed": redact(self.unnamed),
+            "state": None if self.state is None else self.state.to_dict(),
         }
 
     def lines(self) -> tuple[str, ...]:
@@ -83,6 +143,10 @@ class ShadowReport:
         yield from _reasons(self)
         for each in self.sinks:
             yield from _sink_lines(each)
+        if self.state is not None:
+            yield self.state.headline
+            for each in self.state.sinks if self.state.finding is ShadowFinding.DIFFERS else ():
+                yield from _sink_lines(each, _STATES)
         yield from _notes(self)
 
     def _headline(self) -> str:
@@ -99,6 +163,10 @@ class ShadowReport:
                 return f"refused at {self.at}: the new script does not start from the live job's state"
             case _:
                 return "could not tell"
+
+
+_SCRIPTS = ("by the old script", "by the new script")
+_STATES = ("from the stored state", "from the state after all rows")
 
 
 def _reasons(report: ShadowReport) -> Iterator[str]:
@@ -124,12 +192,14 @@ def _notes(report: ShadowReport) -> Iterator[str]:
     if report.sinks:
         live, old, new = report.seconds
         yield f"rows of {live:.0f} s, read again in {old:.0f} s (old) and {new:.0f} s (new)"
+    if report.state is not None and report.state.sinks:
+        yield f"all rows of the sources, read by both scripts in {report.state.seconds:.0f} s"
     yield from (f"LEFT BEHIND: {each}" for each in report.left)
 
 
-def _sink_lines(sink: SinkDifference) -> Iterator[str]:
-    old, new = sink.compared
-    yield f"{sink.sink}: {sink.finding} ({old} changes by the old script, {new} by the new script)"
+def _sink_lines(sink: SinkDifference, by: tuple[str, str] = _SCRIPTS) -> Iterator[str]:
+    (first, second), (one, other) = sink.compared, by
+    yield f"{sink.sink}: {sink.finding} ({first} changes {one}, {second} {other})"
     if sink.not_compared:
         yield f"  columns of only one script: {', '.join(sink.not_compared)}"
     if sink.differing and sink.expected:
@@ -150,12 +220,11 @@ def _named(changed: ChangedColumns) -> str:
     return ", ".join(sorted(changed.columns)) or "none"
 
 
-def _sink_row(sink: SinkDifference) -> dict[str, Any]:
+def _sink_row(sink: SinkDifference, counts: tuple[str, str] = ("old_changes", "new_changes")) -> dict[str, Any]:
     return {
         "sink": sink.sink,
         "finding": str(sink.finding),
-        "old_changes": sink.compared[0],
-        "new_changes": sink.compared[1],
+        **dict(zip(counts, sink.compared, strict=True)),
         "by_key": sink.by_key,
         "differing": sink.differing,
         "columns": dict(sink.columns),
@@ -210,17 +279,25 @@ def render_html(report: ShadowReport) -> str:
     """
     parts = [f"<h1 class={_class(report.finding)}>{escape(report.lines()[0])}</h1>", *_paragraphs(_reasons(report))]
     for sink in report.sinks:
-        lead, *lines = (line for line in _sink_lines(replace(sink, rows=None)))
-        parts.append(f"<h2 class={_class(sink.finding)}>{escape(redact(lead))}</h2>")
-        parts += _paragraphs(lines)
-        if sink.rows is not None:
-            parts.append(_html_table(sink.rows.schema.names, sink.rows.to_pylist()))
+        parts += _html_sink(sink, _SCRIPTS)
+    if report.state is not None:
+        parts.append(f"<h1 class={_class(report.state.finding)}>{escape(redact(report.state.headline))}</h1>")
+        for sink in report.state.sinks:
+            parts += _html_sink(sink, _STATES)
     if notes := "\n".join(map(redact, _notes(report))):
         parts.append(f"<pre>{escape(notes)}</pre>")
     return (
         f'<!doctype html>\n<html lang="en"><meta charset="utf-8"><title>Shadow run of job {escape(report.job_id)}'
         f"</title><style>{_STYLE}</style>\n{chr(10).join(parts)}\n</html>\n"
     )
+
+
+def _html_sink(sink: SinkDifference, by: tuple[str, str]) -> Iterator[str]:
+    lead, *lines = _sink_lines(replace(sink, rows=None), by)
+    yield f"<h2 class={_class(sink.finding)}>{escape(redact(lead))}</h2>"
+    yield from _paragraphs(lines)
+    if sink.rows is not None:
+        yield _html_table(sink.rows.schema.names, sink.rows.to_pylist())
 
 
 def _class(finding: ShadowFinding) -> str:

@@ -81,6 +81,7 @@ def compare_rows(
     changed: Mapping[SinkPath, ChangedColumns] | None = None,
     shown: int = SHOWN,
     store: Path | None = None,
+    labels: tuple[str, str] = _SIDES,
 ) -> tuple[SinkDifference, ...]:
     """Compare the rows of two scripts, sink by sink.
 
@@ -92,6 +93,7 @@ def compare_rows(
         changed: Columns that the change names, for each sink; None if they are unknown.
         shown: Number of differing rows to return for each sink.
         store: Local folder for all differing rows, as a Parquet file for each sink.
+        labels: Names of both sides in the rows.
 
     Returns:
         The difference of each sink, in the order of the old script. A sink that only one script writes differs.
@@ -109,7 +111,7 @@ def compare_rows(
                 found.append(SinkDifference(sink.name, finding, (counts[0], 0), False, counts[0]))
                 continue
             counts[1] = _read(connection, "new", other, other_folder)
-            comparison = _Comparison(connection, sink, other, wanted, shown, store)
+            comparison = _Comparison(connection, sink, other, wanted, shown, store, labels)
             found.append(comparison.difference((counts[0], counts[1])))
         for sink, folder in written.values():
             count = _read(connection, "new", sink, folder)
@@ -119,6 +121,19 @@ def compare_rows(
                 )
             )
     return tuple(found)
+
+
+def worst(sinks: Sequence[SinkDifference]) -> ShadowFinding:
+    """The worst finding of all sinks.
+
+    Args:
+        sinks: The difference of each sink.
+
+    Returns:
+        The finding; ``equal`` without sinks.
+    """
+    order = list(ShadowFinding)
+    return max((each.finding for each in sinks), key=order.index, default=ShadowFinding.EQUAL)
 
 
 def _read(connection: duckdb.DuckDBPyConnection, side: str, sink: SinkTable, folder: str) -> int:
@@ -180,8 +195,9 @@ class _Comparison:
         wanted: _Wanted,
         shown: int,
         store: Path | None,
+        labels: tuple[str, str],
     ) -> None:
-        self._connection, self._shown, self._store = connection, shown, store
+        self._connection, self._shown, self._store, self._labels = connection, shown, store, labels
         self._name = old.name
         common = [name for name in old.columns if name in new.columns]
         self._expected = {name for name in common if {name, f"{old.name}.{name}"} & {*wanted.expected}}
@@ -249,9 +265,9 @@ class _Comparison:
             *(f"coalesce(o.{duckdb_name(name)}, n.{duckdb_name(name)}) AS {duckdb_name(name)}" for name in self._key),
             f"CASE WHEN {o} = {n} THEN 'changed' ELSE {o} || ' → ' || {n} END AS change",
             *(
-                f"{side}.{duckdb_name(name)} AS {duckdb_name(f'{name} ({words})')}"
+                f"{side}.{duckdb_name(name)} AS {duckdb_name(f'{name} ({label})')}"
                 for name in self._values
-                for side, words in (("o", "old"), ("n", "new"))
+                for side, label in zip(("o", "n"), self._labels, strict=True)
             ),
             *(f"{self._differs(name)} AS {duckdb_name(f'{name} differs')}" for name in self._values),
         ]
@@ -292,8 +308,9 @@ class _Comparison:
                 lambda named, rows: rows or not self._unequal([name for name in self._columns if name not in named])
             )
             self._unequal(self._columns)
+        old, new = map(sql_text, self._labels)
         self._connection.execute(
-            "CREATE OR REPLACE TEMP TABLE difference AS SELECT CASE WHEN times > 0 THEN 'new' ELSE 'old' END "
+            f"CREATE OR REPLACE TEMP TABLE difference AS SELECT CASE WHEN times > 0 THEN {new} ELSE {old} END "
             'AS "only in", abs(times) AS times, * EXCLUDE (times) FROM net'
         )
         return {}, finding

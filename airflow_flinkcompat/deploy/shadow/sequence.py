@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -44,12 +44,24 @@ from airflow_flinkcompat.deploy.rehearsal.restoring import (
 )
 from airflow_flinkcompat.deploy.rehearsal.sequence import is_of_the_query
 from airflow_flinkcompat.deploy.shadow.changes import NamedColumns, PlanBoth, named_columns
-from airflow_flinkcompat.deploy.shadow.report import ShadowReport
-from airflow_flinkcompat.deploy.shadow.rows import ShadowFinding, SinkDifference, compare_rows
-from airflow_flinkcompat.deploy.target import JobRef, Operation, ShadowRun, SinkTable, Snapshot, Verb
+from airflow_flinkcompat.deploy.shadow.reference import FromStoredState, ReferenceRuns
+from airflow_flinkcompat.deploy.shadow.report import ShadowReport, StateComparison
+from airflow_flinkcompat.deploy.shadow.rows import ShadowFinding, compare_rows, worst
+from airflow_flinkcompat.deploy.shadow.sources import moved_files, source_ids, source_operators
+from airflow_flinkcompat.deploy.target import (
+    JobRef,
+    Operation,
+    ShadowRun,
+    SinkTable,
+    Snapshot,
+    SourceTable,
+    SourceTables,
+    Verb,
+)
 from airflow_flinkcompat.model import JobSpec
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
 from airflow_flinkcompat.savepoint.replay import write_replay
+from airflow_flinkcompat.savepoint.store import read_metadata
 
 if TYPE_CHECKING:
     from airflow_flinkcompat.deploy.migration import SavepointMigration
@@ -73,6 +85,8 @@ class ShadowOptions:
         store: Local folder for the differing rows.
         plan_dir: Path or URI of a folder for compiled plans, which a SQL Gateway on another machine shares with this
             machine. If None, plans are compiled in a temporary folder of this machine.
+        from_earliest: True to compare the stored state, too: both scripts also run without state from the earliest
+            rows of their sources.
         timeouts: Time limits of single steps.
     """
 
@@ -82,6 +96,7 @@ class ShadowOptions:
     savepoint_directory: str | None = None
     store: Path | None = None
     plan_dir: str | None = None
+    from_earliest: bool = False
     timeouts: Timeouts = field(default_factory=Timeouts)
 
 
@@ -147,6 +162,7 @@ def shadow(
 class _Version:
     """A version of the script; ``rows``: folder of its output."""
 
+    job: JobSpec
     checked: Checked
     sinks: tuple[SinkTable, ...]
     rows: str
@@ -216,7 +232,7 @@ class _ShadowRun:
             raise
         except DeployError as error:
             raise Inconclusive(f"{side.source} cannot be planned: {error}") from None
-        return _Version(Checked(side, run), run.sinks, rows)
+        return _Version(job, Checked(side, run), run.sinks, rows)
 
     def compare(self, old: _Version, new: _Version) -> ShadowReport:
         try:
@@ -275,13 +291,16 @@ class _ShadowRun:
                 f"Make sure that {old.checked.version.source} is the script of job {self.job_id}, with the settings of "
                 "its start"
             )
-        begin, migrated = self._migrated(replay)
+        start, migrated = self._migrated(replay)
         try:
-            proposed = self._run(watcher, new, "new", begin)
+            proposed = self._run(watcher, new, "new", start)
+            sources = self._sources(old, self.job_id), self._sources(new, proposed)
+            if migrated is None and (moved := moved_files(*sources)):
+                proposed = self._run_over_moved_files(watcher, new, moved, (begin, end))
         except RestoreRefused as refused:
             return ShadowReport(ShadowFinding.REFUSED, str(refused), at=refused.at, migration=migrated)
         if migrated is not None:
-            stored = {each.id: each for each in read_snapshot(begin) if is_of_the_query(each.name)}
+            stored = {each.id: each for each in read_snapshot(start) if is_of_the_query(each.name)}
         dropped = [stored[key] for key in sorted(self._skipped(proposed) - skipped) if key in stored]
         sinks = compare_rows(
             old.written,
@@ -291,11 +310,54 @@ class _ShadowRun:
             store=self.options.store,
         )
         return ShadowReport(
-            _worst(sinks),
+            worst(sinks),
             sinks=sinks,
             unnamed=self.named.unknown,
             dropped=tuple(each for each in dropped if each.has_state),
             migration=migrated,
+            state=self._state(watcher, old, new, sources, (begin, end)) if self.options.from_earliest else None,
+        )
+
+    def _run_over_moved_files(
+        self, watcher: Watcher, new: _Version, moved: Mapping[str, str | None], savepoints: tuple[str, str]
+    ) -> JobRef:
+        """Run the new script again, with the files that its sources would find in their own folders."""
+        self.log(f"{new.checked.version.source} restores positions of other folders, so it also reads older files")
+        remove_folder(new.rows)
+        replay = f"{self.folder}/moved"
+        others = {key: other for key, other in moved.items() if other is not None}
+        write_replay(*savepoints, replay, ids=others, without=moved.keys() - others.keys())
+        return self._run(watcher, new, "new", replay)
+
+    def _sources(self, version: _Version, job: JobRef) -> dict[str, SourceTable]:
+        """The tables that the sources of a job read; none if the target does not report tables."""
+        if not isinstance(self.target, SourceTables):
+            return {}
+        return source_operators(self.target.describe(job), self.target.sources(version.job).tables)
+
+    def _state(
+        self,
+        watcher: Watcher,
+        old: _Version,
+        new: _Version,
+        sources: tuple[Mapping[str, SourceTable], Mapping[str, SourceTable]],
+        savepoints: tuple[str, str],
+    ) -> StateComparison:
+        """Compare the state with that after all rows of the sources."""
+        first, last = savepoints
+        stored = [each.id for each in read_metadata(first).operators if each.coordinator is not None]
+        try:
+            ids = source_ids(*sources, stored)
+        except CannotRehearse as error:
+            return StateComparison(ShadowFinding.INCONCLUSIVE, str(error))
+        runs = ReferenceRuns(
+            self.target, self.runner, watcher, first, last, self.folder,
+            f"{self.name} shadow", self.token, self.options.run_seconds, self.log,
+        )  # fmt: skip
+        return runs.compare(
+            FromStoredState(old.job, old.written, {each: each for each in stored}),
+            FromStoredState(new.job, new.written, ids),
+            self.options.expected,
         )
 
     def _migrated(self, replay: str) -> tuple[str, MigrationReport | None]:
@@ -343,8 +405,3 @@ class _ShadowRun:
 
 def _has_rows_of_the_query(operator: StoredOperator) -> bool:
     return operator.has_state and is_of_the_query(operator.name)
-
-
-def _worst(sinks: Sequence[SinkDifference]) -> ShadowFinding:
-    order = list(ShadowFinding)
-    return max((each.finding for each in sinks), key=order.index, default=ShadowFinding.EQUAL)

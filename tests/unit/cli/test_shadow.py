@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,7 +16,7 @@ from syrupy.assertion import SnapshotAssertion
 from airflow_flinkcompat.compat.migration_report import MigratedOperator, MigrationReport
 from airflow_flinkcompat.deploy.rehearsal.report import StoredOperator
 from airflow_flinkcompat.deploy.shadow import sequence
-from airflow_flinkcompat.deploy.shadow.report import RENDERERS, ShadowReport
+from airflow_flinkcompat.deploy.shadow.report import RENDERERS, ShadowReport, StateComparison
 from airflow_flinkcompat.deploy.shadow.rows import ShadowFinding, SinkDifference
 from airflow_flinkcompat.deploy.targets import TargetLocation
 from airflow_flinkcompat.exec_graph.migration import MigrationExtent
@@ -76,6 +77,16 @@ REPORTS = {
             (MigratedOperator("group-aggregate", RestoreEffect.REWRITTEN, "", ("SUM(b)",), ("MAX(d)",)),),
         ),
     ),
+    "wrong state": ShadowReport(
+        ShadowFinding.EQUAL,
+        sinks=DIFFERS.sinks[1:],
+        seconds=(1.0, 1.0, 1.0),
+        state=StateComparison(ShadowFinding.DIFFERS, sinks=DIFFERS.sinks[:1], seconds=61.0),
+    ),
+    "right state": replace(DIFFERS, state=StateComparison(ShadowFinding.EQUAL, sinks=DIFFERS.sinks[1:], seconds=9.0)),
+    "unknown state": replace(
+        DIFFERS, finding=ShadowFinding.EXPECTED, state=StateComparison(ShadowFinding.INCONCLUSIVE, "rows are deleted")
+    ),
     "not migratable": ShadowReport(ShadowFinding.REFUSED, "its windows are longer", "migration"),
     "refused": ShadowReport(ShadowFinding.REFUSED, "StateMigrationException: <state>", "restore"),
     "could not tell": ShadowReport(ShadowFinding.INCONCLUSIVE, "no task slots", left=("job x may still start",)),
@@ -88,9 +99,10 @@ def test_reports(name: str, style: str, snapshot: SnapshotAssertion) -> None:
     assert RENDERERS[style](REPORTS[name]) == snapshot
 
 
-@pytest.mark.parametrize(
-    ("name", "code"), [("differs", 1), ("equal", 0), ("expected", 0), ("changed", 1), ("refused", 1)]
-)
+CODES = {"differs": 1, "equal": 0, "expected": 0, "changed": 1, "refused": 1, "wrong state": 1, "unknown state": 1}
+
+
+@pytest.mark.parametrize(("name", "code"), CODES.items())
 def test_exit_codes_and_files(name: str, code: int, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Any] = []
 
@@ -107,7 +119,7 @@ def test_exit_codes_and_files(name: str, code: int, run: Run, tmp_path: Path, mo
     result = run(
         "shadow", "old.sql", "new.sql", "--job-id", "j", "--gateway", "http://g", "--jobmanager", "http://j",
         "--format", "json", "--for", "90s", "--timeout", "1h", "--expect", "total", "--output", f"html={page}",
-        "--rows", str(rows),
+        "--rows", str(rows), "--from-earliest",
     )  # fmt: skip
     assert result.code == code, result.err
     assert json.loads(result.out)["finding"] == REPORTS[name].finding
@@ -115,6 +127,7 @@ def test_exit_codes_and_files(name: str, code: int, run: Run, tmp_path: Path, mo
     ((job_id, old, new, options),) = asked
     assert (job_id, old, new, rows.is_dir()) == ("j", "old.sql", "new.sql", True)
     assert (options.seconds, options.run_seconds, options.expected) == (90.0, 3600.0, ("total",))
+    assert options.from_earliest
 
 
 def test_a_duration_is_read_before_anything_runs(run: Run) -> None:

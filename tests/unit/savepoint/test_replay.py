@@ -127,7 +127,7 @@ def test_a_source_with_another_id(tmp_path: Path) -> None:
 def test_the_beginning_of_a_topic(tmp_path: Path) -> None:
     _, last = topics(tmp_path, (3, 8), (0, -2))
     write_beginning(last, str(tmp_path / "beginning"))
-    assert read(str(tmp_path / "beginning")) == [(-2, 8), (-2, 0)]
+    assert read(str(tmp_path / "beginning")) == [(0, 8), (0, 0)]
     assert len(read_metadata(str(tmp_path / "beginning")).operators) == 1, "no other operator has state"
 
 
@@ -177,3 +177,28 @@ def test_positions_of_too_many_subtasks(tmp_path: Path) -> None:
     wide = with_source(tmp_path / "wide", replace(source, id="b" * 32, parallelism=500))
     with pytest.raises(SavepointUnreadable, match="has 500 subtasks, and the new job at most 128"):
         write_resumable(own, wide, str(tmp_path / "resumable"), {source.id: "b" * 32})
+
+
+def test_a_source_that_restores_the_position_of_another_folder(tmp_path: Path) -> None:
+    """The source reads what its own folder contains beyond the stored position, as after a restart."""
+    own, other = (tmp_path / name for name in ("own.csv", "other.csv"))
+    for each in (own, other):
+        each.write_text("1")
+    stored = source_of(str(STORED))
+    first = with_source(tmp_path / "first", with_files(stored, str(STORED), {other.as_uri()}))
+    last = with_source(tmp_path / "last", replace(with_files(stored, str(STORED), {own.as_uri()}), id="b" * 32))
+    write_replay(first, last, str(tmp_path / "replay"), ids={stored.id: "b" * 32})
+    replayed = file_positions(source_of(str(tmp_path / "replay")), str(tmp_path / "replay"))
+    assert [each.path for each in replayed.waiting] == [f"file:{own}"]
+    write_replay(first, last, str(tmp_path / "without"), without=[stored.id])
+    assert all(each.coordinator is None for each in read_metadata(str(tmp_path / "without")).operators)
+
+
+def test_the_beginning_of_sources_with_other_ids(tmp_path: Path) -> None:
+    _, last = topics(tmp_path, (3, 5))
+    ids = {"b" * 32: source_of(last).id, "c" * 32: source_of(last).id}
+    write_beginning(last, str(tmp_path / "beginning"), ids)
+    made = read_metadata(str(tmp_path / "beginning")).operators
+    assert [each.id for each in made] == ["b" * 32, "c" * 32]
+    for each in made:
+        assert kafka_positions(each, str(tmp_path / "beginning")) == (PartitionRead("t", 0, 0, 5),)

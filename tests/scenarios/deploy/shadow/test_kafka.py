@@ -22,7 +22,9 @@ from dev.services.kafka import Broker, positions
 pytestmark = [pytest.mark.slow, pytest.mark.nightly, pytest.mark.timeout(900)]
 
 GROUP = "orders-live"
-OPTIONS = ShadowOptions(seconds=1.0, run_seconds=180.0, timeouts=Timeouts(start=120, savepoint=60, clean_up=60))
+OPTIONS = ShadowOptions(
+    seconds=1.0, run_seconds=180.0, from_earliest=True, timeouts=Timeouts(start=120, savepoint=60, clean_up=60)
+)
 FIRST, SECOND, THIRD = ((f"ann,{n}", f"ben,{2 * n}", f"cid,{3 * n}") for n in (5, 7, 11))
 
 
@@ -44,7 +46,7 @@ def test_topics(local_flink: LocalFlink, broker: Broker, jvm: Any) -> None:
     END;
     """
     old = Script(text, {"parallelism.default": "2", "execution.checkpointing.interval": "300 ms"}, "old.sql")
-    new = replace(old, script=text.replace("SUM(amount)", "MAX(amount)"), source="new.sql")
+    new = replace(old, script=text.replace("SUM(amount)", "MIN(amount)"), source="new.sql")
 
     def send(rows: tuple[str, ...]) -> None:
         for partition, row in enumerate(rows):
@@ -77,13 +79,24 @@ def test_topics(local_flink: LocalFlink, broker: Broker, jvm: Any) -> None:
         wait_for(lambda: total("ann") == "ann,5", "the live job reads the first rows")
         equal = compare(old, SECOND, "ann,12")
         assert [(each.finding, each.compared[0]) for each in equal.sinks] == [("equal", 6), ("equal", 3)]
+        assert equal.state is not None
+        assert equal.state.finding is ShadowFinding.EQUAL, equal.state.reason
         wrong = compare(new, SECOND, "ann,41")
         by_sink = {each.sink: each for each in wrong.sinks}
         assert wrong.finding is ShadowFinding.DIFFERS, "a key is only written by the old script"
         assert by_sink["copies"].finding is ShadowFinding.EQUAL
         assert by_sink["totals"].rows is not None
         assert by_sink["totals"].rows.to_pylist()[0] == {
-            "who": "ann", "change": "written → not written", "total (old)": "41", "total (new)": None
+            "who": "ann", "change": "changed", "total (old)": "41", "total (new)": "7"
         }  # fmt: skip
+        assert wrong.state is not None
+        states = {each.sink: each.finding for each in wrong.state.sinks}
+        assert states == {"copies": ShadowFinding.EQUAL, "totals": ShadowFinding.DIFFERS}
+        broker.delete_below(jvm, source, {1: 1})
+        deleted = compare(old, SECOND, "ann,59").state
+        assert deleted is not None
+        assert deleted.finding is ShadowFinding.INCONCLUSIVE
+        assert deleted.reason.startswith("a topic no longer contains its first rows: "), deleted.reason
+        assert f"{source}-1" in deleted.reason, "the partition is named"
         assert set(positions(broker, jvm)) == {GROUP}, "the shadow runs committed no positions"
         assert [job.name for job in jobs.jobs().values() if not job.terminal] == ["topics"]

@@ -23,7 +23,7 @@ from airflow_flinkcompat.deploy.targets.kubernetes.manifest import Manifest
 from airflow_flinkcompat.exec_graph.migration import MigrationExtent
 from airflow_flinkcompat.exec_graph.written_columns import ChangedColumns
 from airflow_flinkcompat.local_flink import LocalFlink
-from dev.benchmarks.rehearsal import cluster, running
+from dev.benchmarks.rehearsal import Script, cluster, running
 from dev.services.csv_job import SETTINGS, Files, wait_for
 from tests.support.deploy.targets.kubernetes_deployments import connected, operator
 
@@ -152,6 +152,80 @@ def test_wrong_rows_are_found(compare: Callable[..., ShadowReport], tmp_path: Pa
         for side, total in (("new", "8"), ("old", "15"))
     ]
     assert (tmp_path / "totals.parquet").exists()
+
+
+@pytest.mark.nightly
+def test_state_of_a_changed_aggregation_is_wrong(compare: Callable[..., ShadowReport]) -> None:
+    found = compare(replace(OPTIONS, from_earliest=True), select="customer, MIN(amount), window_start")
+    assert found.state is not None
+    assert found.state.finding is ShadowFinding.DIFFERS
+    (sink,) = found.state.sinks
+    assert sink.rows is not None
+    assert sink.rows.to_pylist() == [
+        {"only in": label, "times": 1, "customer": "ann", "total": total, "since": "2026-01-01 00:01:00"}
+        for label, total in (("all rows", "3"), ("stored state", "7"))
+    ]
+
+
+@pytest.mark.nightly
+def test_state_below_a_changed_output_is_right(compare: Callable[..., ShadowReport]) -> None:
+    """The rows differ, because the script is to compute other values from the same state."""
+    found = compare(replace(OPTIONS, from_earliest=True), select="customer, SUM(amount) * 2, window_start")
+    assert found.state is not None
+    assert (found.finding, found.state.finding, found.left) == (ShadowFinding.DIFFERS, ShadowFinding.EQUAL, ())
+
+
+UNION = """
+CREATE TABLE {first} (who STRING, amount BIGINT) WITH (
+  'connector' = 'filesystem', 'path' = '{root}/{first}', 'format' = 'csv', 'source.monitor-interval' = '150 ms');
+CREATE TABLE {second} (who STRING, amount BIGINT) WITH (
+  'connector' = 'filesystem', 'path' = '{root}/{second}', 'format' = 'csv', 'source.monitor-interval' = '150 ms');
+CREATE TABLE copies (who STRING, amount BIGINT) WITH ('connector' = 'filesystem', 'path' = '{root}/copies',
+  'format' = 'csv');
+INSERT INTO copies SELECT * FROM {first} UNION ALL SELECT * FROM {second};
+"""
+
+
+@pytest.mark.nightly
+def test_sources_that_restore_the_positions_of_other_folders(
+    gateway: SqlGateway, jobs: JobManager, tmp_path: Path
+) -> None:
+    """After a restart, each source reads all files of its folder, because the other source had not read them."""
+    tables = ("a", "b")
+    for name in tables:
+        (tmp_path / name).mkdir()
+    old = Script(UNION.format(first="a", second="b", root=tmp_path.as_uri()), SETTINGS, "old.sql")
+    new = replace(old, script=UNION.format(first="b", second="a", root=tmp_path.as_uri()), source="new.sql")
+
+    def arrive(number: int) -> None:
+        for name in tables:
+            hidden = tmp_path / name / f".{number}.csv"
+            hidden.write_text(f"{name},{number}\n")
+            hidden.rename(tmp_path / name / f"{number}.csv")
+        wait_for(lambda: copied() == 2 * number, "the live job reads the files")
+
+    def copied() -> int:
+        parts = (path for path in (tmp_path / "copies").glob("*") if path.name[0] not in "._")
+        return sum(path.read_text().count("\n") for path in parts)
+
+    def log(line: str) -> None:
+        print(line)
+        if line.startswith("waiting"):
+            arrive(2)
+
+    with running(gateway, jobs, old, "union") as job_id:
+        arrive(1)
+        options = replace(OPTIONS, from_earliest=True)
+        found = shadow(cluster(gateway, jobs), job_id, old, new, options, log)
+    print("\n".join(found.lines()))
+    assert found.state is not None
+    assert (found.finding, found.state.finding, found.left) == (ShadowFinding.DIFFERS, ShadowFinding.DIFFERS, ())
+    (sink,) = found.sinks
+    assert sink.rows is not None
+    assert [(row["only in"], row["who"], row["amount"]) for row in sink.rows.to_pylist()] == [
+        ("new", "a", "1"),
+        ("new", "b", "1"),
+    ]
 
 
 @pytest.mark.nightly

@@ -175,3 +175,11 @@ def test_a_column_with_the_name_changed_is_meant_first(tmp_path: Path) -> None:
     )
     (found,) = compare_rows(*sides, expected=["changed"], changed={TOTALS: ChangedColumns(frozenset({"total"}))})
     assert (found.finding, found.expected) == (ShadowFinding.CHANGED, ("changed",))
+
+
+def test_labels_name_both_sides(tmp_path: Path) -> None:
+    sides = [("c", ("ann", 1, 1.0))], [("c", ("ann", 2, 1.0))]
+    (row,) = rows(compared(tmp_path / "keyed", *sides, labels=("stored", "all")))
+    assert (row["total (stored)"], row["total (all)"]) == ("1", "2")
+    found = compared(tmp_path / "keyless", *sides, KEYLESS, labels=("stored", "all"))
+    assert [row["only in"] for row in rows(found)] == ["all", "stored"]

@@ -1,0 +1,139 @@
+"""Comparison of stored state with the state that a script would have if it had always run.
+
+The script runs without state over all rows that its sources still contain, up to the first savepoint. From the state
+that results, it reads the rows between both savepoints again. If these rows differ from those that the script wrote
+from the stored state, then the stored state is wrong for this script. The same runs of the old script are a control.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from airflow_flinkcompat.deploy.errors import DeployError
+from airflow_flinkcompat.deploy.rehearsal.place import ShadowTarget, Watcher
+from airflow_flinkcompat.deploy.rehearsal.report import read_snapshot
+from airflow_flinkcompat.deploy.rehearsal.restoring import (
+    Checked,
+    Inconclusive,
+    RestoreRunner,
+)
+from airflow_flinkcompat.deploy.rehearsal.sequence import is_of_the_query
+from airflow_flinkcompat.deploy.shadow.report import StateComparison
+from airflow_flinkcompat.deploy.shadow.rows import ShadowFinding, compare_rows, worst
+from airflow_flinkcompat.deploy.target import SinkTable, Snapshot
+from airflow_flinkcompat.model import JobSpec
+from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
+from airflow_flinkcompat.savepoint.replay import (
+    partitions_by_reader,
+    write_beginning,
+    write_replay,
+    write_resumable,
+)
+
+_OUT_OF_RANGE = "OffsetOutOfRangeException"
+_DELETED = "a topic no longer contains its first rows"
+_LABELS = ("stored state", "all rows")
+
+
+@dataclass(frozen=True)
+class FromStoredState:
+    """A job, with its rows from the stored state.
+
+    ``ids``: the id of each source in the savepoints of the live job, by its id in this job.
+    """
+
+    job: JobSpec
+    written: Sequence[tuple[SinkTable, str]]
+    ids: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class ReferenceRuns:
+    """Runs from the earliest rows; ``first`` and ``last`` are the savepoints of the live job.
+
+    ``name`` is the beginning of the names of all jobs, and ``token`` their end. ``seconds`` limits each run.
+    """
+
+    target: ShadowTarget
+    runner: RestoreRunner
+    watcher: Watcher
+    first: str
+    last: str
+    folder: str
+    name: str
+    token: str
+    seconds: float
+    log: Callable[[str], None]
+
+    def compare(self, old: FromStoredState, new: FromStoredState, expected: Collection[str]) -> StateComparison:
+        """Compare the rows from the stored state with those from all rows.
+
+        Args:
+            old: The script of the live job.
+            new: The script to compare.
+            expected: Columns that may differ in the control, as ``column`` or ``sink.column``.
+
+        Returns:
+            The differences by sink, or the reason why there is no result.
+        """
+        begin = time.monotonic()
+        try:
+            control = compare_rows(old.written, self._rows(old, "old"), expected=expected, labels=_LABELS)
+            finding = worst(control)
+            if finding is ShadowFinding.DIFFERS:
+                raise Inconclusive(
+                    "even the old script writes other rows after it has read all rows again. Either the sources no "
+                    "longer contain all rows (retention, compaction, deleted files), or rows depend on the clock or on "
+                    "the order of reading, or a different script has written a part of the state"
+                )
+            # these columns depend on the clock or on chance, as the control shows
+            unstable = expected if finding is ShadowFinding.EXPECTED else ()
+            sinks = compare_rows(new.written, self._rows(new, "new"), expected=unstable, labels=_LABELS)
+        except (DeployError, SavepointUnreadable) as error:
+            why = f"{_DELETED}: " if _OUT_OF_RANGE in str(error) else ""
+            return StateComparison(ShadowFinding.INCONCLUSIVE, f"{why}{error}")
+        return StateComparison(worst(sinks), sinks=sinks, seconds=time.monotonic() - begin)
+
+    def _rows(self, script: FromStoredState, role: str) -> list[tuple[SinkTable, str]]:
+        """The rows of a script from the state that it would have if it had always run."""
+        job = script.job
+        self.log(f"{job.source} reads all rows up to the first savepoint")
+        beginning, computed, state, replay, rows = (
+            f"{self.folder}/{part}-{role}" for part in ("beginning", "computed", "state", "replay", "reference")
+        )
+        write_beginning(self.first, beginning, script.ids)
+        private = f"{self.token}-{role}"
+        catch_up = self.target.catch_up_run(job, f"flinkcompat-shadow-{private}-earliest")
+        own = self.target.location(self._caught_up(Checked(job, catch_up), beginning, computed, role))
+        if catch_up.watermarks and partitions_by_reader(beginning, own) > 1:
+            raise Inconclusive(
+                f"a subtask of {job.source} read several partitions of a topic with watermarks, so its last watermark "
+                "may differ from that of the live job. Use a parallelism of at least the number of partitions"
+            )
+        write_resumable(own, self.first, state, script.ids)
+        write_replay(state, self.last, replay, ids=script.ids)
+        run = self.target.shadow_run(job, f"flinkcompat-shadow-{private}-reference", rows)
+        self.log(f"{job.source} reads the rows between the savepoints from this state")
+        name = f"{self.name} {role}reference {self.token}"
+        started = self.runner.run_to_end(
+            self.watcher, Checked(job, run), name, self.target.savepoint_at(replay), self.seconds
+        )
+        skipped = self.target.left_aside(started)
+        held = [each for each in read_snapshot(own) if each.has_state and is_of_the_query(each.name)]
+        if skipped is None or any(each.id in skipped for each in held):
+            raise Inconclusive(f"{job.source} does not restore all of the state that it has computed from all rows")
+        return [(sink, f"{rows}/{number}") for number, sink in enumerate(run.sinks)]
+
+    def _caught_up(self, checked: Checked, beginning: str, folder: str, role: str) -> Snapshot:
+        """Savepoint of the script after it has read all rows up to the first savepoint, in ``folder``."""
+        return self.runner.read_to_end(
+            self.target,
+            self.watcher,
+            checked,
+            f"{self.name} {role}earliest {self.token}",
+            self.target.savepoint_at(beginning),
+            folder,
+            self.seconds,
+        )
