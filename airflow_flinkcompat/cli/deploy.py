@@ -14,6 +14,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
@@ -291,6 +292,7 @@ class _Redeploy:
             from airflow_flinkcompat.deploy.ledger.entries import ShadowedEntry
             from airflow_flinkcompat.deploy.shadow.gating import run_for_gate
             from airflow_flinkcompat.deploy.shadow.report import render_text
+            from airflow_flinkcompat.planner.judgement import compile_plans
         if decision is not None:
             about = self._entry(decision.number)
             if not isinstance(about, ShadowedEntry) or about.version != checked.version:
@@ -300,7 +302,15 @@ class _Redeploy:
                 )
             return about
         entry, report = run_for_gate(
-            self.cluster, self.ledger, head, checked, new, policy, owner=self.owner, log=print_progress
+            self.cluster,
+            self.ledger,
+            head,
+            checked,
+            new,
+            policy,
+            plan=partial(compile_plans, jars=self.deployment.options.jars),
+            owner=self.owner,
+            log=print_progress,
         )
         click.echo(render_text(report), nl=False)
         return entry

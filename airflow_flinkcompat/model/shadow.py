@@ -32,6 +32,7 @@ class ShadowPolicy:
         timeout: Longest time in which each script must read these rows, such as 1h.
         expect: Columns that may differ, as ``column`` or ``sink.column``.
         savepoint_directory: Folder that the cluster and this machine share; None for the cluster's savepoint folder.
+        plan_dir: Folder for compiled plans, which a SQL Gateway on another machine shares with this machine.
         when: Outcomes of the check that are followed by a shadow run.
         on_expected: Reaction to rows that differ only in expected columns.
     """
@@ -40,6 +41,7 @@ class ShadowPolicy:
     timeout: str = "30min"
     expect: Sequence[str] = ()
     savepoint_directory: str | None = None
+    plan_dir: str | None = None
     when: Sequence[str] = SHADOWED_OUTCOMES
     on_expected: str = "ask"
 
@@ -57,8 +59,9 @@ class ShadowPolicy:
             raise ValueError(f"when: {unknown[0]!r} is not one of {', '.join(Outcome)}")
         if self.on_expected not in ON_EXPECTED:
             raise ValueError(f"on_expected: {self.on_expected!r} is not one of {', '.join(ON_EXPECTED)}")
-        if not isinstance(self.savepoint_directory, str | None):
-            raise ValueError("savepoint_directory: a text is needed")
+        for name in ("savepoint_directory", "plan_dir"):
+            if not isinstance(getattr(self, name), str | None):
+                raise ValueError(f"{name}: a text is needed")
 
     @classmethod
     def of(cls, table: Mapping[str, Any]) -> Self:

@@ -30,7 +30,7 @@ _EQUAL, _DIFFERENT = " with equal rows", " or different rows"
 _OF_HISTORY = ("plan_dir", "rehearse", "spark_master", "history", "sample")
 """Keys of the table ``migrate`` that also apply to a warm restart."""
 _PLACES = ("plan_dir", "savepoint_directory")
-"""Options of a migration that also apply to its check."""
+"""Options of a migration or a check that also apply to the tasks before a start."""
 # A run may request a redeploy without a change: `airflow dags trigger --conf '{"redeploy_unchanged": true}'`.
 _ON_PURPOSE = "{{ params.get('redeploy_unchanged', False) }}"
 _BEGINNING = datetime(2026, 1, 1)
@@ -248,8 +248,6 @@ class _Tasks:
             assigned_users=users or None,
             **self._shared({**asks, **self.one.approve}),
         )
-        migration = {} if migrate is None else {**self.one.deploy, **(self.one.migrate or {})}
-        places: dict[str, Any] = {key: migration[key] for key in _PLACES if key in migration}
         of_check = {"first": first.task_id, "approve": approve.task_id, **branches}
         shadow = self._shadow({key: of_check[key] for key in ("resume", "approve", "migrate") if key in of_check})
         if shadow is not None:
@@ -258,7 +256,7 @@ class _Tasks:
             task_id="check",
             branches=of_check,
             **{
-                **self.scripted({**places, **self.one.check}, redeploy_unchanged=_ON_PURPOSE, team=self.one.team),
+                **self.scripted({**self._places, **self.one.check}, redeploy_unchanged=_ON_PURPOSE, team=self.one.team),
                 "policy": self.policy,
             },
         )
@@ -277,11 +275,19 @@ class _Tasks:
         approve >> Label(restart_option(approve.backfill)) >> restart
         return check
 
+    @property
+    def _places(self) -> dict[str, Any]:
+        """Folders of migration and check, which also apply to the check and to the shadow run."""
+        migration = {} if self.one.migrate is None else {**self.one.deploy, **self.one.migrate}
+        found = {**migration, **self.one.check}
+        return {key: found[key] for key in _PLACES if key in found}
+
     def _shadow(self, branches: Mapping[str, str]) -> Any:
         """The shadow run before these branches of the check; None if the deployment makes none."""
         if self.one.start_mode != "shadow":
             return None
-        return FlinkShadowRunOperator(task_id="shadow", branches=branches, **self.scripted(self.one.shadow))
+        arguments = self.scripted({**self._places, **self.one.shadow})
+        return FlinkShadowRunOperator(task_id="shadow", branches=branches, **arguments)
 
     def _rehearsed_resume(self) -> Any:
         """First task of a resume: the deploy, or the rehearsal that must pass before it."""

@@ -49,18 +49,22 @@ class FlinkShadowRunOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
             ``migrate`` if the check has this branch. A migration follows without a shadow run.
         duration: Time whose rows both scripts read, such as ``30s``, ``10min`` or ``1h``.
         timeout: Longest time in which each script must read these rows, such as ``30min``.
-        expect: Columns in which the rows may differ, as ``column`` or ``sink.column``.
+        expect: Columns in which the rows may differ, as ``column`` or ``sink.column``. ``changed`` stands for all
+            columns that the change names.
         savepoint_directory: Folder that the cluster and this worker share, as path or URI; default: the savepoint
             folder of the cluster. (templated)
+        plan_dir: Path or URI of a folder for compiled plans, by which the report names the columns that the change
+            defines differently. Required if a SQL Gateway on a different machine compiles the plans. (templated)
         when: Outcomes of the check that are followed by a shadow run: by default, ``compatible``, ``partial`` and
-            ``unknown``. After other outcomes, the task follows the branch of the check. Add ``incompatible`` to show the rows to a person who may resume such a change.
+            ``unknown``. After other outcomes, the task follows the branch of the check. Add ``incompatible`` to show
+            the rows to a person who may resume such a change.
         on_expected: Reaction to rows that differ only in the columns of ``expect``: ``ask`` a person, or ``switch`` to
             the branch that the check chose.
         check_task_id: The check whose version runs; by default, the only check upstream for the same deployment.
     """
 
     role = TaskRole.SHADOW
-    template_fields: Sequence[str] = (*ScriptOperator.template_fields, "savepoint_directory")
+    template_fields: Sequence[str] = (*ScriptOperator.template_fields, "savepoint_directory", "plan_dir")
     operator_extra_links = (FlinkChangeLink(),)
     takes_programs = False
     inherits_from_skipmixin = True
@@ -74,6 +78,7 @@ class FlinkShadowRunOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         timeout: str = "30min",
         expect: Sequence[str] = (),
         savepoint_directory: str | None = None,
+        plan_dir: str | None = None,
         when: Sequence[str] = SHADOWED_OUTCOMES,
         on_expected: OnExpected = "ask",
         check_task_id: str | None = None,
@@ -89,13 +94,15 @@ class FlinkShadowRunOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         self.timeout = timeout
         self.expect = expect
         self.savepoint_directory = savepoint_directory
+        self.plan_dir = plan_dir
         self.when = when
         self.on_expected = on_expected
         self.check_task_id = check_task_id
         self._policy()
 
     def _policy(self) -> ShadowPolicy:
-        return ShadowPolicy.of({**vars(self), "savepoint_directory": self.savepoint_directory or None})
+        folders = {name: getattr(self, name) or None for name in ("savepoint_directory", "plan_dir")}
+        return ShadowPolicy.of({**vars(self), **folders})
 
     def execute(self, context: Context) -> Any:
         """Make the shadow run, and branch. Raises AirflowFailException for a target without shadow runs."""
@@ -118,6 +125,7 @@ class FlinkShadowRunOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         from airflow_flinkcompat.deploy.ledger.entries import CheckedEntry, HeadEntry
         from airflow_flinkcompat.deploy.shadow.gating import run_for_gate
         from airflow_flinkcompat.deploy.shadow.report import render_text
+        from airflow_flinkcompat.planner.judgement import compile_plans
 
         ledger = self.open_ledger()
         head, *later = ledger.in_force()
@@ -129,7 +137,15 @@ class FlinkShadowRunOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
             )
         with self.hook.rehearsal_cluster() as cluster:
             entry, report = run_for_gate(
-                cluster, ledger, head, checked, side, self._policy(), owner=run_name(context), log=self.log_lines
+                cluster,
+                ledger,
+                head,
+                checked,
+                side,
+                self._policy(),
+                plan=compile_plans,
+                owner=run_name(context),
+                log=self.log_lines,
             )
         self.log.info("Shadow run: %s → %s", report.finding, entry.branch)
         self.log_lines(render_text(report))

@@ -232,6 +232,7 @@ class ShadowTable(AnyTask, total=False):
     timeout: str
     expect: Sequence[str]
     savepoint_directory: str | None
+    plan_dir: str | None
     when: Sequence[str]
     on_expected: OnExpected
 

@@ -8,6 +8,7 @@ from airflow_flinkcompat.deploy.ledger.entries import CheckedEntry, HeadEntry, S
 from airflow_flinkcompat.deploy.ledger.ledger import Ledger
 from airflow_flinkcompat.deploy.rehearsal.place import Cluster
 from airflow_flinkcompat.deploy.rehearsal.restoring import RunnableSide
+from airflow_flinkcompat.deploy.shadow.changes import PlanBoth
 from airflow_flinkcompat.deploy.shadow.report import ShadowReport
 from airflow_flinkcompat.deploy.shadow.rows import ShadowFinding
 from airflow_flinkcompat.deploy.shadow.sequence import ShadowOptions, shadow
@@ -22,6 +23,7 @@ def run_for_gate(
     new: RunnableSide,
     policy: ShadowPolicy,
     *,
+    plan: PlanBoth,
     owner: str,
     log: Callable[[str], None],
 ) -> tuple[ShadowedEntry, ShadowReport]:
@@ -34,6 +36,7 @@ def run_for_gate(
         checked: The check of the proposed version.
         new: The proposed version.
         policy: Choices about the run.
+        plan: Compiler of the plans of both scripts, for a target that cannot compile plans.
         owner: The run that writes the entry.
         log: Function that receives lines about the progress.
 
@@ -45,12 +48,14 @@ def run_for_gate(
         ScriptRefused: A script cannot be deployed.
         DeployError: The target or the ledger does not answer.
     """
-    options = ShadowOptions(policy.seconds, policy.run_seconds, policy.expect, policy.savepoint_directory)
+    options = ShadowOptions(
+        policy.seconds, policy.run_seconds, policy.expect, policy.savepoint_directory, plan_dir=policy.plan_dir
+    )
     if head.job_id is None:
         why = f"entry {head.number} of the ledger has no job"
         report = ShadowReport(ShadowFinding.INCONCLUSIVE, why)
     else:
-        report = shadow(cluster, head.job_id, head.job, new, options, log)
+        report = shadow(cluster, head.job_id, head.job, new, options, log, plan=plan)
     entry = ShadowedEntry(
         version=checked.version,
         review=checked.review,

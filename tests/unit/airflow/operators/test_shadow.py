@@ -20,6 +20,7 @@ from airflow_flinkcompat.deploy.shadow.report import ShadowReport
 from airflow_flinkcompat.deploy.shadow.rows import ShadowFinding
 from airflow_flinkcompat.deploy.target import JobRef
 from airflow_flinkcompat.model import JobSpec, Policy
+from airflow_flinkcompat.planner.judgement import compile_plans
 from tests.support.airflow.operators.fakes import Run, script
 from tests.unit.airflow.operators.conftest import Site
 from tests.unit.cli.test_shadow import DIFFERS
@@ -42,7 +43,8 @@ def found(monkeypatch: pytest.MonkeyPatch) -> Found:
     def answer(found: ShadowReport | Exception) -> list[tuple[Any, ...]]:
         asked = []
 
-        def instead(*arguments: Any) -> ShadowReport:
+        def instead(*arguments: Any, plan: Any) -> ShadowReport:
+            assert plan is compile_plans
             asked.append(arguments)
             if isinstance(found, Exception):
                 raise found
@@ -76,12 +78,14 @@ def test_the_deployed_and_the_checked_script_run_next_to_the_ledgers_job(
     deployed: Site, found: Found, logs: list[Any]
 ) -> None:
     asked = found(DIFFERS)
-    run, task = checked(deployed, duration="90s", timeout="1h", expect=["total"], savepoint_directory="file:/s")
+    run, task = checked(
+        deployed, duration="90s", timeout="1h", expect=["total"], savepoint_directory="file:/s", plan_dir="/p"
+    )
     assert run.execute(task) == ["approve"], "nothing is skipped, because the approval may resume"
     ((cluster, job_id, old, new, options, _log),) = asked
     assert (job_id, old.script.strip(), new.script.strip()) == ("job-1", script().strip(), script() + "-- a comment")
     assert (options.seconds, options.run_seconds, options.expected) == (90, 3600, ["total"])
-    assert (options.savepoint_directory, options.store) == ("file:/s", None)
+    assert (options.savepoint_directory, options.plan_dir, options.store) == ("file:/s", "/p", None)
     assert cluster.location.target == "sql-gateway"
     assert cluster.location.settings["password"] == "planted-token", "the watcher opens the target as this process does"
     result = run.pushed["shadow", "return_value"]
@@ -97,6 +101,7 @@ def test_the_deployed_and_the_checked_script_run_next_to_the_ledgers_job(
         (ShadowFinding.EQUAL, "ask", "resume"),
         (ShadowFinding.EXPECTED, "ask", "approve"),
         (ShadowFinding.EXPECTED, "switch", "resume"),
+        (ShadowFinding.CHANGED, "switch", "approve"),
         (ShadowFinding.DIFFERS, "switch", "approve"),
         (ShadowFinding.REFUSED, "switch", "approve"),
         (ShadowFinding.INCONCLUSIVE, "switch", "approve"),
