@@ -32,8 +32,8 @@ NAME = "shadowed"
 FIRST = [("ann", 1, "00:10"), ("ann", 5, "01:10"), ("ann", 1, "01:12")]  # minute 1 is open in the first savepoint
 SECOND = [("ann", 7, "01:20"), ("ben", 1, "02:10")]
 NOTES = (
-    "`flinkcompat shadow --target kubernetes` next to a FlinkSessionJob on the local Kubernetes of the tests: API server "
-    f"1.34.4, Flink's operator {flink_operator.VERSION}, Flink 1.20 (the runner of this package). Right is after each: "
+    "`flinkcompat shadow --target kubernetes` next to a FlinkSessionJob on the local Kubernetes of the tests: API "
+    f"server 1.34.4, operator {flink_operator.VERSION}, Flink 1.20 (the runner of this package). Right is after each: "
     "the spec and generation of the resource are unchanged, the live job runs under the same id, and no other job and "
     "no savepoint is left. `pytest tests/scenarios/local_kubernetes/test_shadow.py` makes this file."
 )
@@ -55,7 +55,7 @@ class Live:
                 checked_old_sha256=None,
             )  # fmt: skip
         wait_for(lambda: len(self.files.rows()) == 1, "the live job reads the first file", 120)
-        self.before = self.state()
+        self.before, self.known = self.state(), set(self.jobs.jobs())
 
     def state(self) -> tuple[Any, ...]:
         """All that a shadow run must not change."""
@@ -168,7 +168,7 @@ class TestShadowRuns:
                 process.wait()
                 watcher.wait(180)
             wait_for(lambda: live.state() == live.before, "nothing is left", 60)
-            (job,) = (each for each in live.jobs.jobs().values() if "shadow old" in each.name)
-            return f"the job of the shadow run is {job.state}, and its savepoints and folder are deleted"
+            came = [each.state for id_, each in live.jobs.jobs().items() if id_ not in live.known]
+            return f"its job: {', '.join(came) or 'not submitted'}; its savepoints and folder are deleted"
 
         self.run("killed while the old script is submitted", act)
