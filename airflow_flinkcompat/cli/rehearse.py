@@ -120,6 +120,12 @@ def rehearse_command(
     help="Time whose rows both scripts read, such as 30s, 10min or 1h.",
 )
 @click.option(
+    "--until-rows",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Number of rows of all sources after which the time --for ends early.",
+)
+@click.option(
     "--expect",
     "expected",
     multiple=True,
@@ -163,6 +169,7 @@ def shadow_command(
     given: Given,
     savepoint_directory: str | None,
     length: str,
+    until_rows: int | None,
     expected: tuple[str, ...],
     rows: Path | None,
     timeout: str,
@@ -201,6 +208,7 @@ def shadow_command(
         rows,
         plan_dir,
         from_earliest,
+        until_rows,
     )
     with command_errors("shadow", "deploy"), _term_as_interrupt():
         where = location(target, gateway, jobmanager)

@@ -13,6 +13,7 @@ PROGRAMS = (
     "migration_downtime",
     "rehearsal",
     "shadow",
+    "shadow_changes",
     "start",
     "switch",
     "upgrade",

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 from urllib.parse import quote
 
@@ -25,6 +25,7 @@ from airflow_flinkcompat.deploy.flink.jobmanager import JobManager, JobManagerEr
 from airflow_flinkcompat.deploy.target import JobHistory, Snapshot, SnapshotStats, VertexState
 
 _NOT_FOUND = 404
+_SOURCE_ROWS = re.compile(r"Source__[^.]*\.numRecordsIn")
 _OFFSET = re.compile(r"\.topic\.(?P<topic>.+)\.partition\.(?P<partition>\d+)\.(?P<kind>currentOffset|committedOffset)$")
 _DURATION = re.compile(r"(?P<number>\d+) *(?P<unit>ms|s|min|)")
 _SECONDS = {"ms": 0.001, "s": 1.0, "min": 60.0, "": 0.001}
@@ -75,14 +76,25 @@ def source_offsets(jobmanager: JobManager, job_id: str) -> dict[str, int]:
 
 def highest_metric(jobmanager: JobManager, job_id: str, name: str) -> float | None:
     """The highest value of a metric among all subtasks of a job, or None if not reported."""
+    return max(_of_subtasks(jobmanager, job_id, lambda id_: id_.rpartition(".")[2] == name, "max"), default=None)
+
+
+def source_rows(jobmanager: JobManager, job_id: str) -> int | None:
+    """The number of rows that the sources of a job have read since its start, or None if not reported."""
+    values = _of_subtasks(jobmanager, job_id, lambda id_: _SOURCE_ROWS.fullmatch(id_) is not None, "sum")
+    return int(sum(values)) if values else None
+
+
+def _of_subtasks(jobmanager: JobManager, job_id: str, wanted: Callable[[str], bool], by: str) -> list[float]:
+    """The values of wanted metrics, each aggregated over the subtasks (``max``, ``sum``)."""
     values: list[float] = []
     for vertex in jobmanager.get(f"jobs/{job_id}").get("vertices", ()):
         path = f"jobs/{job_id}/vertices/{vertex['id']}/subtasks/metrics"
-        ids = [row["id"] for row in jobmanager.get(path) if row["id"].rpartition(".")[2] == name]
+        ids = [row["id"] for row in jobmanager.get(path) if wanted(row["id"])]
         for begin in range(0, len(ids), _METRICS_AT_ONCE):
             asked = quote(",".join(ids[begin : begin + _METRICS_AT_ONCE]), safe=",")
-            values += [float(row["max"]) for row in jobmanager.get(f"{path}?get={asked}&agg=max")]
-    return max(values, default=None)
+            values += [float(row[by]) for row in jobmanager.get(f"{path}?get={asked}&agg={by}")]
+    return values
 
 
 def ever_ran(jobmanager: JobManager, job_id: str) -> bool | None:

@@ -10,14 +10,12 @@ import logging
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from airflow_flinkcompat.compat.migration_report import MigrationReport
 from airflow_flinkcompat.deploy.errors import CannotRehearse, DeployError, DeployRefused, StateNotKept
-from airflow_flinkcompat.deploy.flink.polling import Overdue, poll
 from airflow_flinkcompat.deploy.flink.statements import prepare
 from airflow_flinkcompat.deploy.redeploy.run import new_id
 from airflow_flinkcompat.deploy.rehearsal.place import (
@@ -44,6 +42,7 @@ from airflow_flinkcompat.deploy.rehearsal.restoring import (
 )
 from airflow_flinkcompat.deploy.rehearsal.sequence import is_of_the_query
 from airflow_flinkcompat.deploy.shadow.changes import NamedColumns, PlanBoth, named_columns
+from airflow_flinkcompat.deploy.shadow.live_rows import wait_for_rows
 from airflow_flinkcompat.deploy.shadow.reference import FromStoredState, ReferenceRuns
 from airflow_flinkcompat.deploy.shadow.report import ShadowReport, StateComparison
 from airflow_flinkcompat.deploy.shadow.rows import ShadowFinding, compare_rows, worst
@@ -67,8 +66,6 @@ if TYPE_CHECKING:
     from airflow_flinkcompat.deploy.migration import SavepointMigration
 
 _log = logging.getLogger(__name__)
-_EVERY = 2.0
-"""Seconds between two looks at the live job."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +84,7 @@ class ShadowOptions:
             machine. If None, plans are compiled in a temporary folder of this machine.
         from_earliest: True to compare the stored state, too: both scripts also run without state from the earliest
             rows of their sources.
+        until_rows: Number of rows of all sources after which ``seconds`` end early; None: they never end early.
         timeouts: Time limits of single steps.
     """
 
@@ -97,6 +95,7 @@ class ShadowOptions:
     store: Path | None = None
     plan_dir: str | None = None
     from_earliest: bool = False
+    until_rows: int | None = None
     timeouts: Timeouts = field(default_factory=Timeouts)
 
 
@@ -185,6 +184,7 @@ class _ShadowRun:
     migration: SavepointMigration | None = None
     plan: PlanBoth | None = None
     named: NamedColumns = field(default_factory=NamedColumns)
+    waited: float = 0.0
     token: str = field(default_factory=lambda: uuid.uuid4().hex)
 
     def __post_init__(self) -> None:
@@ -257,9 +257,7 @@ class _ShadowRun:
             left = watcher.end(self.target, self.options.timeouts.clean_up, coming)
             if not left:  # otherwise the watcher removes the folder after the jobs
                 left = self._removed_folder()
-        return replace(
-            found, job_id=self.job_id, seconds=(self.options.seconds, old.seconds, new.seconds), left=tuple(left)
-        )
+        return replace(found, job_id=self.job_id, seconds=(self.waited, old.seconds, new.seconds), left=tuple(left))
 
     def _removed_folder(self) -> list[str]:
         try:
@@ -270,7 +268,7 @@ class _ShadowRun:
 
     def _compare(self, watcher: Watcher, old: _Version, new: _Version) -> ShadowReport:
         first = self._savepoint(watcher)
-        self._wait()
+        self.waited = wait_for_rows(self.target, self.job_id, self.options.seconds, self.options.until_rows, self.log)
         last = self._savepoint(watcher)
         begin, end = (self.target.location(each) for each in (first, last))
         replay = f"{self.folder}/savepoint"
@@ -301,7 +299,12 @@ class _ShadowRun:
             return ShadowReport(ShadowFinding.REFUSED, str(refused), at=refused.at, migration=migrated)
         if migrated is not None:
             stored = {each.id: each for each in read_snapshot(start) if is_of_the_query(each.name)}
-        dropped = [stored[key] for key in sorted(self._skipped(proposed) - skipped) if key in stored]
+        lost = (stored[key] for key in sorted(self._skipped(proposed) - skipped) if key in stored)
+        if dropped := tuple(each for each in lost if each.has_state):
+            # The run ignores unclaimed state, because stand-ins replace the sinks. A redeploy does not.
+            names = ", ".join(each.name or each.id for each in dropped)
+            why = f"no operator of the new script restores the state of {names}, so Flink refuses the savepoint"
+            return ShadowReport(ShadowFinding.REFUSED, why, at="submit", dropped=dropped, migration=migrated)
         sinks = compare_rows(
             old.written,
             new.written,
@@ -313,7 +316,6 @@ class _ShadowRun:
             worst(sinks),
             sinks=sinks,
             unnamed=self.named.unknown,
-            dropped=tuple(each for each in dropped if each.has_state),
             migration=migrated,
             state=self._state(watcher, old, new, sources, (begin, end)) if self.options.from_earliest else None,
         )
@@ -374,18 +376,6 @@ class _ShadowRun:
         watcher.announce(asked)
         self.target.savepoint(self.job_id, asked.request_id, self.options.savepoint_directory)
         return self.runner.savepoint(watcher, asked)
-
-    def _wait(self) -> None:
-        """Let the live job run for the requested time. Raises Inconclusive if it stops running."""
-        self.log(f"waiting for {self.options.seconds:.0f} s, in which the live job reads rows")
-        end = time.monotonic() + self.options.seconds
-        with suppress(Overdue):
-            poll(
-                lambda: require_running(self.target, self.job_id),
-                lambda _: time.monotonic() < end,
-                timeout=self.options.seconds,
-                every=_EVERY,
-            )
 
     def _run(self, watcher: Watcher, version: _Version, role: str, savepoint: str) -> JobRef:
         self.log(f"{version.checked.version.source} reads the rows again")

@@ -267,6 +267,21 @@ class JobMetrics(Protocol):
 
 
 @runtime_checkable
+class RowCounts(Protocol):
+    """A target that counts the rows that the sources of a job read."""
+
+    def source_rows(self, job: JobRef) -> int | None:
+        """Count the rows that all sources of a job have read.
+
+        Args:
+            job: The job.
+
+        Returns:
+            The number of rows since the last start or restart of the tasks, or None if it is not reported.
+        """
+
+
+@runtime_checkable
 class SavepointStore(Protocol):
     """A target with savepoints at paths that users choose and read, and that can delete savepoints."""
 

@@ -204,6 +204,9 @@ class JobManagerJobs(SavepointPaths, Closing):
     def highest_metric(self, job: JobRef, name: str) -> float | None:
         return job_reports.highest_metric(self._jobmanager, job, name)
 
+    def source_rows(self, job: JobRef) -> int | None:
+        return job_reports.source_rows(self._jobmanager, job)
+
     def cluster_options(self, job: JobRef | None = None) -> Mapping[str, str]:
         return job_reports.cluster_options(self._jobmanager)
 

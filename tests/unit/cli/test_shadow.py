@@ -35,7 +35,6 @@ DIFFERS = ShadowReport(
         SinkDifference("totals", ShadowFinding.DIFFERS, (7, 6), True, 2, {"total": 2}, ("extra",), ROWS),
         SinkDifference("copies", ShadowFinding.EQUAL, (3, 3), False),
     ),
-    dropped=(StoredOperator("b" * 32, "GroupAggregate[3]", True),),
     unnamed="no planner is installed",
 )
 REPORTS = {
@@ -89,6 +88,12 @@ REPORTS = {
     ),
     "not migratable": ShadowReport(ShadowFinding.REFUSED, "its windows are longer", "migration"),
     "refused": ShadowReport(ShadowFinding.REFUSED, "StateMigrationException: <state>", "restore"),
+    "state dropped": ShadowReport(
+        ShadowFinding.REFUSED,
+        "no operator restores the state",
+        "submit",
+        dropped=(StoredOperator("b" * 32, "GroupAggregate[3]", True),),
+    ),
     "could not tell": ShadowReport(ShadowFinding.INCONCLUSIVE, "no task slots", left=("job x may still start",)),
 }
 
@@ -118,16 +123,16 @@ def test_exit_codes_and_files(name: str, code: int, run: Run, tmp_path: Path, mo
     page, rows = tmp_path / "shadow.html", tmp_path / "rows"
     result = run(
         "shadow", "old.sql", "new.sql", "--job-id", "j", "--gateway", "http://g", "--jobmanager", "http://j",
-        "--format", "json", "--for", "90s", "--timeout", "1h", "--expect", "total", "--output", f"html={page}",
-        "--rows", str(rows), "--from-earliest",
+        "--format", "json", "--for", "90s", "--until-rows", "500", "--timeout", "1h", "--expect", "total",
+        "--output", f"html={page}", "--rows", str(rows), "--from-earliest",
     )  # fmt: skip
     assert result.code == code, result.err
     assert json.loads(result.out)["finding"] == REPORTS[name].finding
     assert page.read_text(encoding="utf-8") == RENDERERS["html"](REPORTS[name])
     ((job_id, old, new, options),) = asked
     assert (job_id, old, new, rows.is_dir()) == ("j", "old.sql", "new.sql", True)
-    assert (options.seconds, options.run_seconds, options.expected) == (90.0, 3600.0, ("total",))
-    assert options.from_earliest
+    assert (options.seconds, options.until_rows, options.run_seconds) == (90.0, 500, 3600.0)
+    assert (options.expected, options.from_earliest) == (("total",), True)
 
 
 def test_a_duration_is_read_before_anything_runs(run: Run) -> None:

@@ -230,8 +230,9 @@ def test_sources_that_restore_the_positions_of_other_folders(
 
 @pytest.mark.nightly
 def test_an_expected_difference(compare: Callable[..., ShadowReport]) -> None:
-    found = compare(replace(OPTIONS, expected=("total",)), select=MAXIMUM)
+    found = compare(replace(OPTIONS, seconds=120.0, until_rows=2, expected=("total",)), select=MAXIMUM)
     assert found.finding is ShadowFinding.EXPECTED
+    assert found.seconds[0] < 60, "the live job has read both rows of the second file"
 
 
 @pytest.mark.nightly

@@ -148,3 +148,21 @@ def test_a_metric_is_the_highest_of_all_subtasks() -> None:
     there, _ = target(**{"GET /jobs/r": vertices, metrics.format("source"): [answer], metrics.format("sink"): [rows()]})
     assert there.highest_metric(JOB, "pendingRecords") == 7
     assert there.highest_metric(JOB, "pending") is None
+
+
+def test_the_rows_of_sources_are_added_up() -> None:
+    def answer(request: httpx.Request) -> httpx.Response:
+        names = ("Source__orders[1].numRecordsIn", "Source__rates[2].numRecordsIn")
+        others = ("numRecordsIn", "Calc[3].numRecordsIn", "Source__orders[1].numRecordsOut")
+        if "get" not in request.url.params:
+            return httpx.Response(200, json=[{"id": each} for each in (*names, *others)])
+        assert dict(request.url.params) == {"get": ",".join(names), "agg": "sum"}
+        return httpx.Response(
+            200, json=[{"id": name, "sum": rows} for name, rows in zip(names, (7.0, 3.0), strict=True)]
+        )
+
+    metrics = "GET /jobs/r/vertices/{}/subtasks/metrics"
+    there, _ = target(
+        **{"GET /jobs/r": [ok(vertices=[{"id": "source"}])] * 2, metrics.format("source"): [answer, answer]}
+    )
+    assert there.source_rows(JOB) == 10
