@@ -191,6 +191,7 @@ def services(*, kafka: bool) -> Iterator[tuple[Services, Callable[[], list[str]]
             passwords.write_text(f"*:*:*:*:{database.password}\n", encoding="utf-8")
             passwords.chmod(0o600)
             os.environ["PGPASSFILE"] = str(passwords)  # because scripts with passwords are refused
+        (folder / "broker").mkdir()
         broker = stack.enter_context(kafka_broker(folder / "broker") if kafka else nullcontext())
         jars = [fetch(name) for name in (*JARS, "flink-sql-connector-kafka")] if kafka else []
         flink = stack.enter_context(LocalFlink(folder / "flink", slots=SLOTS, extra_jars=jars))

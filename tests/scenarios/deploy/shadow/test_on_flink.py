@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -272,3 +275,49 @@ def test_a_migrated_savepoint(live: Live) -> None:
     assert found.sinks[0].compared == (2, 2)
     assert found.migration is not None
     assert found.migration.kept is MigrationExtent.WHOLE
+
+
+PHASES = (
+    "starting new.sql on empty input",
+    "taking a savepoint",
+    "waiting",
+    "old.sql reads",
+    "migrating",
+    "new.sql reads",
+)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("phase", PHASES)
+def test_a_stopped_run_leaves_nothing(
+    live: Live, phase: str, number: signal.Signals, local_flink: LocalFlink, tmp_path: Path
+) -> None:
+    """Ctrl-C and TERM clean up in the command itself, and the watcher cleans up after KILL."""
+    old = live.side("old.sql")
+    for name in ("old.sql", "new.sql"):
+        (tmp_path / name).write_text(f"-- {name} in {tmp_path}\n{old.script}", encoding="utf-8")  # with a new template
+    savepoints = local_flink.work_dir / "savepoints"
+    before = set(savepoints.iterdir())
+    with live.job(old) as job_id:
+        command = [
+            sys.executable, "-m", "airflow_flinkcompat.cli", "shadow", "old.sql", "new.sql", "--job-id", job_id,
+            "--gateway", local_flink.gateway_url, "--jobmanager", local_flink.jobmanager_url, "--for", "2s",
+            "--migrate", *(f"--set={key}={value}" for key, value in SETTINGS.items()),
+        ]  # fmt: skip
+        with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
+            assert process.stderr is not None
+            lines = []
+            for line in process.stderr:
+                lines.append(line)
+                if line.startswith(phase):
+                    process.send_signal(number)
+            code = process.wait(120)
+        assert code == (2 if number is not signal.SIGKILL else -signal.SIGKILL), lines
+        wait_for(
+            lambda: (
+                [job.name for job in live.jobs.jobs().values() if not job.terminal] == ["shadowed"]
+                and set(savepoints.iterdir()) == before
+            ),
+            "jobs, savepoints and folders of the run are removed",
+        )
