@@ -161,27 +161,35 @@ def report(rows: Mapping[str, Mapping[str, Any]], date: str) -> str:
         f"# Shadow runs over measured restores, {date}",
         "",
         "Flink 2.3.0 with one TaskManager, `python -m dev.benchmarks shadow`. The old script of each pair runs as the",
-        "live job. The table counts the findings by the outcome that was measured with a restart.",
+        "live job, over the rows of the measured restart. The table counts the findings by the outcome that was",
+        "measured with a restart. The state (`--from-earliest`) of a wrong restore is compared if both scripts write",
+        "equal rows. The state of a right restore is always compared.",
         "",
-        "| measured | finding | pairs |",
-        "|---|---|---|",
+        "| measured | rows | state | pairs |",
+        "|---|---|---|---|",
     ]
-    counts = Counter((row["measured"], row["finding"]) for row in rows.values())
-    lines += [f"| {outcome} | {finding} | {count} |" for (outcome, finding), count in sorted(counts.items())]
-    wrong = [row for row in rows.values() if row["measured"] == _WRONG and row["finding"] != "not run"]
-    caught = sum(row["finding"] in _CAUGHT for row in wrong)
+    counts = Counter((row["measured"], row["finding"], _state(row)) for row in rows.values())
+    lines += [f"| {' | '.join(parts)} | {count} |" for parts, count in sorted(counts.items())]
+    wrong = [(name, row) for name, row in rows.items() if row["measured"] == _WRONG]
+    by_rows = [name for name, row in wrong if row["finding"] in _CAUGHT]
+    by_state = [name for name, row in wrong if name not in by_rows and _state(row) == ShadowFinding.DIFFERS]
     lines += [
         "",
-        f"* wrong restores with different rows: {caught} of {len(wrong)}",
+        f"* wrong restores with different rows: {len(by_rows)} of {len(wrong)}",
+        f"* wrong restores with equal rows, but wrong state: {len(by_state)} ({', '.join(by_state)})",
         f"* nothing remained: {sum(not row['left'] for row in rows.values())} of {len(rows)}",
         "",
         "## Wrong restores without a difference",
         "",
     ]
-    for name, row in rows.items():
-        if row["measured"] == _WRONG and row["finding"] not in _CAUGHT:
-            lines.append(f"* `{name}`: {row['finding']} {row['reason'].partition(chr(10))[0][:200]}".rstrip())
+    for name, row in wrong:
+        if name not in (*by_rows, *by_state):
+            lines.append(f"* `{name}`: {row['finding']} {row['reason'].partition(chr(10))[0][:300]}".rstrip())
     return "\n".join([*lines, ""])
+
+
+def _state(row: Mapping[str, Any]) -> str:
+    return row["state"]["finding"] if row["state"] else ""
 
 
 if __name__ == "__main__":

@@ -22,7 +22,8 @@ from airflow_flinkcompat.deploy.rehearsal.restoring import (
 from airflow_flinkcompat.deploy.rehearsal.sequence import is_of_the_query
 from airflow_flinkcompat.deploy.shadow.report import StateComparison
 from airflow_flinkcompat.deploy.shadow.rows import ShadowFinding, compare_rows, worst
-from airflow_flinkcompat.deploy.target import SinkTable, Snapshot
+from airflow_flinkcompat.deploy.shadow.sources import source_ids
+from airflow_flinkcompat.deploy.target import SinkTable, Snapshot, SourceTable
 from airflow_flinkcompat.model import JobSpec
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
 from airflow_flinkcompat.savepoint.replay import (
@@ -31,6 +32,7 @@ from airflow_flinkcompat.savepoint.replay import (
     write_replay,
     write_resumable,
 )
+from airflow_flinkcompat.savepoint.store import read_metadata
 
 _OUT_OF_RANGE = "OffsetOutOfRangeException"
 _DELETED = "a topic no longer contains its first rows"
@@ -39,14 +41,10 @@ _LABELS = ("stored state", "all rows")
 
 @dataclass(frozen=True)
 class FromStoredState:
-    """A job, with its rows from the stored state.
-
-    ``ids``: the id of each source in the savepoints of the live job, by its id in this job.
-    """
+    """A job, with its rows from the stored state."""
 
     job: JobSpec
     written: Sequence[tuple[SinkTable, str]]
-    ids: Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -67,12 +65,19 @@ class ReferenceRuns:
     seconds: float
     log: Callable[[str], None]
 
-    def compare(self, old: FromStoredState, new: FromStoredState, expected: Collection[str]) -> StateComparison:
+    def compare(
+        self,
+        old: FromStoredState,
+        new: FromStoredState,
+        sources: tuple[Mapping[str, SourceTable], Mapping[str, SourceTable]],
+        expected: Collection[str],
+    ) -> StateComparison:
         """Compare the rows from the stored state with those from all rows.
 
         Args:
             old: The script of the live job.
             new: The script to compare.
+            sources: The sources of both scripts, by operator id.
             expected: Columns that may differ in the control, as ``column`` or ``sink.column``.
 
         Returns:
@@ -80,7 +85,10 @@ class ReferenceRuns:
         """
         begin = time.monotonic()
         try:
-            control = compare_rows(old.written, self._rows(old, "old"), expected=expected, labels=_LABELS)
+            stored = [each.id for each in read_metadata(self.first).operators if each.coordinator is not None]
+            ids = source_ids(*sources, stored)
+            kept = {each: each for each in stored}
+            control = compare_rows(old.written, self._rows(old, "old", kept), expected=expected, labels=_LABELS)
             finding = worst(control)
             if finding is ShadowFinding.DIFFERS:
                 raise Inconclusive(
@@ -90,20 +98,23 @@ class ReferenceRuns:
                 )
             # these columns depend on the clock or on chance, as the control shows
             unstable = expected if finding is ShadowFinding.EXPECTED else ()
-            sinks = compare_rows(new.written, self._rows(new, "new"), expected=unstable, labels=_LABELS)
+            sinks = compare_rows(new.written, self._rows(new, "new", ids), expected=unstable, labels=_LABELS)
         except (DeployError, SavepointUnreadable) as error:
             why = f"{_DELETED}: " if _OUT_OF_RANGE in str(error) else ""
             return StateComparison(ShadowFinding.INCONCLUSIVE, f"{why}{error}")
         return StateComparison(worst(sinks), sinks=sinks, seconds=time.monotonic() - begin)
 
-    def _rows(self, script: FromStoredState, role: str) -> list[tuple[SinkTable, str]]:
-        """The rows of a script from the state that it would have if it had always run."""
+    def _rows(self, script: FromStoredState, role: str, ids: Mapping[str, str]) -> list[tuple[SinkTable, str]]:
+        """The rows of a script from the state that it would have if it had always run.
+
+        ``ids``: the id of each source in the savepoints of the live job, by its id in the script.
+        """
         job = script.job
         self.log(f"{job.source} reads all rows up to the first savepoint")
         beginning, computed, state, replay, rows = (
             f"{self.folder}/{part}-{role}" for part in ("beginning", "computed", "state", "replay", "reference")
         )
-        write_beginning(self.first, beginning, script.ids)
+        write_beginning(self.first, beginning, ids)
         private = f"{self.token}-{role}"
         catch_up = self.target.catch_up_run(job, f"flinkcompat-shadow-{private}-earliest")
         own = self.target.location(self._caught_up(Checked(job, catch_up), beginning, computed, role))
@@ -112,8 +123,8 @@ class ReferenceRuns:
                 f"a subtask of {job.source} read several partitions of a topic with watermarks, so its last watermark "
                 "may differ from that of the live job. Use a parallelism of at least the number of partitions"
             )
-        write_resumable(own, self.first, state, script.ids)
-        write_replay(state, self.last, replay, ids=script.ids)
+        write_resumable(own, self.first, state, ids)
+        write_replay(state, self.last, replay, ids=ids)
         run = self.target.shadow_run(job, f"flinkcompat-shadow-{private}-reference", rows)
         self.log(f"{job.source} reads the rows between the savepoints from this state")
         name = f"{self.name} {role}reference {self.token}"
@@ -122,8 +133,11 @@ class ReferenceRuns:
         )
         skipped = self.target.left_aside(started)
         held = [each for each in read_snapshot(own) if each.has_state and is_of_the_query(each.name)]
-        if skipped is None or any(each.id in skipped for each in held):
-            raise Inconclusive(f"{job.source} does not restore all of the state that it has computed from all rows")
+        if skipped is None or (lost := [each.name for each in held if each.id in skipped]):
+            names = "unknown" if skipped is None else ", ".join(lost)
+            raise Inconclusive(
+                f"with stand-ins for the sinks, {job.source} does not restore all of its own state ({names})"
+            )
         return [(sink, f"{rows}/{number}") for number, sink in enumerate(run.sinks)]
 
     def _caught_up(self, checked: Checked, beginning: str, folder: str, role: str) -> Snapshot:

@@ -20,6 +20,7 @@ _NO_PROOF = (
     "  This is no proof that the restored state is right: wrong state differs in the same columns.",
     "  Compare the values below with the values that the change intends. If they are right, add --expect changed.",
 )
+_COMPARE_STATE = "  To compare the state, too, add --from-earliest."
 
 
 _ACCEPTED = (ShadowFinding.EQUAL, ShadowFinding.EXPECTED)
@@ -173,6 +174,8 @@ def _reasons(report: ShadowReport) -> Iterator[str]:
     """Lines about the reason and the meaning of the finding."""
     if report.finding is ShadowFinding.CHANGED:
         yield from _NO_PROOF
+        if report.state is None:
+            yield _COMPARE_STATE
     if report.reason:
         yield f"  reason: {report.reason}"
     if report.migration is None and report.at in ("submit", "restore"):

@@ -46,7 +46,7 @@ from airflow_flinkcompat.deploy.shadow.live_rows import wait_for_rows
 from airflow_flinkcompat.deploy.shadow.reference import FromStoredState, ReferenceRuns
 from airflow_flinkcompat.deploy.shadow.report import ShadowReport, StateComparison
 from airflow_flinkcompat.deploy.shadow.rows import ShadowFinding, compare_rows, worst
-from airflow_flinkcompat.deploy.shadow.sources import moved_files, source_ids, source_operators
+from airflow_flinkcompat.deploy.shadow.sources import moved_files, source_operators
 from airflow_flinkcompat.deploy.target import (
     JobRef,
     Operation,
@@ -60,7 +60,6 @@ from airflow_flinkcompat.deploy.target import (
 from airflow_flinkcompat.model import JobSpec
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
 from airflow_flinkcompat.savepoint.replay import write_replay
-from airflow_flinkcompat.savepoint.store import read_metadata
 
 if TYPE_CHECKING:
     from airflow_flinkcompat.deploy.migration import SavepointMigration
@@ -346,21 +345,12 @@ class _ShadowRun:
         savepoints: tuple[str, str],
     ) -> StateComparison:
         """Compare the state with that after all rows of the sources."""
-        first, last = savepoints
-        stored = [each.id for each in read_metadata(first).operators if each.coordinator is not None]
-        try:
-            ids = source_ids(*sources, stored)
-        except CannotRehearse as error:
-            return StateComparison(ShadowFinding.INCONCLUSIVE, str(error))
         runs = ReferenceRuns(
-            self.target, self.runner, watcher, first, last, self.folder,
-            f"{self.name} shadow", self.token, self.options.run_seconds, self.log,
+            self.target, self.runner, watcher, *savepoints, self.folder, f"{self.name} shadow", self.token,
+            self.options.run_seconds, self.log,
         )  # fmt: skip
-        return runs.compare(
-            FromStoredState(old.job, old.written, {each: each for each in stored}),
-            FromStoredState(new.job, new.written, ids),
-            self.options.expected,
-        )
+        sides = FromStoredState(old.job, old.written), FromStoredState(new.job, new.written)
+        return runs.compare(*sides, sources, self.options.expected)
 
     def _migrated(self, replay: str) -> tuple[str, MigrationReport | None]:
         """The savepoint of the new script, with a report if it was migrated. Raises DeployError."""
