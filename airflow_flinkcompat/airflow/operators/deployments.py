@@ -148,11 +148,11 @@ class Deployment(BaseModel):
     owner of the tasks. The ledger records ``owner`` and ``team`` as responsible.
 
     ``changed``, ``check``, ``approve``, ``deploy``, ``migrate``, ``rehearse``, ``shadow`` and ``backfill`` are tables
-    of arguments for the task's operator, with durations in seconds. These tables also accept the arguments of every
-    Airflow task (callbacks, outlets, pool_slots …). ``default_args`` applies to every task that accepts the argument.
-    Callbacks and notifiers are objects or import paths, ``package.module:name``, also in a table of ``path`` and
-    ``arguments``. ``notifiers`` are called when a decision is needed, after a decision, and after a rollback, unless
-    ``approve`` and ``deploy`` set others.
+    of arguments for the task's operator. Numbers are durations in seconds. These tables also accept the arguments of
+    every Airflow task (callbacks, outlets, pool_slots …). ``default_args`` applies to every task that accepts the
+    argument. Callbacks and notifiers are objects or import paths, ``package.module:name``, also in a table of ``path``
+    and ``arguments``. ``notifiers`` are called when a decision is needed, after a decision, and after a rollback,
+    unless ``approve`` and ``deploy`` set others.
 
     Without ``backfill`` (None or False), history is not recomputed. If ``backfill`` has a ``boundary``, the job starts
     with a hand-over. With ``migrate`` (True or a table), an incompatible change keeps its state if the state can be
