@@ -262,7 +262,8 @@ class _Tasks:
         )
         upper = shadow or check
         if shadow is not None:
-            check >> shadow
+            # Without the second edge, restart would also run after a resume: check leaves restart to approve.
+            check >> shadow >> restart
         self._link(upper, resume, self._outcomes("resume") + _EQUAL * bool(shadow))
         label = self._outcomes("approve")
         if migrate is not None and Outcome.INCOMPATIBLE not in label.split(" or "):
