@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from uuid import uuid4
 
 from airflow_flinkcompat.deploy.errors import CannotRehearse, DeployError, DeployRefused
-from airflow_flinkcompat.deploy.rehearsal.place import Cluster, ShadowTarget, Watcher, remove_folder
+from airflow_flinkcompat.deploy.rehearsal.place import Cluster, Watcher, remove_folder
 from airflow_flinkcompat.deploy.rehearsal.restoring import (
     Checked,
     Inconclusive,
@@ -25,6 +25,7 @@ from airflow_flinkcompat.deploy.rehearsal.restoring import (
 from airflow_flinkcompat.deploy.target import CatchUpRun
 from airflow_flinkcompat.exec_graph.migration import Migration
 from airflow_flinkcompat.exec_graph.model import RestoreEffect, StateKind
+from airflow_flinkcompat.lazy import cached_property
 from airflow_flinkcompat.model import JobSpec
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
 from airflow_flinkcompat.savepoint.replay import partitions_by_reader, write_replay, write_resumable
@@ -96,13 +97,12 @@ class CatchUp:
             SavepointUnreadable: A savepoint cannot be read or written.
         """
         target = self.cluster.shadow_target
-        private, replay = f"flinkcompat-shadow-{uuid4().hex}", f"{folder}/rows"
-        run = self._run(target, private)
+        run, replay = self._run, f"{folder}/rows"
         write_replay(state, last, replay, ends=False, ids=self._ids(last, StateKind.POSITIONS))
         runner = RestoreRunner(target, Timeouts(), Journal())
         watcher = Watcher(self.cluster.location)
         try:
-            start, name = target.savepoint_at(replay), f"{self.new.source} shadow new {private[-32:]}"
+            start, name = target.savepoint_at(replay), f"{self.new.source} shadow new {uuid4().hex}"
             own = target.location(
                 runner.read_to_end(target, watcher, Checked(self.new, run), name, start, folder, self.seconds)
             )
@@ -116,11 +116,13 @@ class CatchUp:
         write_resumable(own, last, folder, self._ids(last, StateKind.POSITIONS, StateKind.SINK))
         remove_folder(replay)
 
-    def _run(self, target: ShadowTarget, private: str) -> CatchUpRun:
+    @cached_property
+    def _run(self) -> CatchUpRun:
+        """The job with stand-ins, planned once before the stop. Raises DeployError."""
         new = self.new
         job = JobSpec(new.script, new.settings, engine_version=new.engine_version, source=new.source)
         try:
-            return target.catch_up_run(job, private)
+            return self.cluster.shadow_target.catch_up_run(job, f"flinkcompat-shadow-{uuid4().hex}")
         except CannotRehearse as error:
             raise Inconclusive(str(error)) from None
 
