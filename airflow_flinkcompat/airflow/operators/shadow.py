@@ -15,8 +15,10 @@ from airflow_flinkcompat.airflow.tasks.base import (
     UnmappedMixin,
     readable_errors,
     run_name,
+    side_of,
     task_ids,
 )
+from airflow_flinkcompat.model import Outcome
 from airflow_flinkcompat.model.shadow import SHADOWED_OUTCOMES, OnExpected, ShadowPolicy
 
 if TYPE_CHECKING:
@@ -26,7 +28,9 @@ if TYPE_CHECKING:
     from airflow_flinkcompat.airflow.operators.summary import Summary
     from airflow_flinkcompat.airflow.tasks.arguments import ScriptArguments
     from airflow_flinkcompat.compat import Side
-    from airflow_flinkcompat.deploy.ledger.entries import ShadowedEntry
+    from airflow_flinkcompat.deploy.ledger.entries import HeadEntry, ShadowedEntry
+    from airflow_flinkcompat.deploy.migration import SavepointMigration
+    from airflow_flinkcompat.deploy.rehearsal.place import Cluster
 
 _REQUIRED_BRANCHES = ("resume", "approve")
 _BRANCHES = (*_REQUIRED_BRANCHES, "migrate")
@@ -46,7 +50,8 @@ class FlinkShadowRunOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
 
     Args:
         branches: Branch → task id, task group id or a list of them, as in the check: ``resume``, ``approve``, and
-            ``migrate`` if the check has this branch. A migration follows without a shadow run.
+            ``migrate`` if the check has this branch. Before a migration, the checked script starts from a migrated
+            savepoint.
         duration: Time whose rows both scripts read, such as ``30s``, ``10min`` or ``1h``.
         timeout: Longest time in which each script must read these rows, such as ``30min``.
         expect: Columns in which the rows may differ, as ``column`` or ``sink.column``. ``changed`` stands for all
@@ -110,7 +115,7 @@ class FlinkShadowRunOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
             summary = summaries.pull(context, self, self.check_task_id)
             side = summaries.checked_side(self, summary)
             self.link_change(summary.checked_entry)
-            if why := self._policy().why_not(summary.outcome, summary.branch):
+            if not self._migrates(summary) and (why := self._policy().why_not(summary.outcome, summary.branch)):
                 self.log.info("No shadow run: %s → %s", why, summary.branch)
                 branch = summary.branch
             else:
@@ -120,6 +125,36 @@ class FlinkShadowRunOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
                 # A task that skips downstream tasks pushes no return value.
                 context["ti"].xcom_push(key=summaries.RETURN_VALUE, value=result)
         return self.do_branch(context, self.branches.get(branch) or None)
+
+    def _migrates(self, summary: Summary) -> bool:
+        """True if only a migration keeps the state, so the checked script starts from a migrated savepoint."""
+        incompatible = summary.branch == "approve" and summary.outcome == Outcome.INCOMPATIBLE
+        return (
+            "migrate" in self.branches
+            and (summary.branch == "migrate" or incompatible)
+            and summary.migration not in (None, "none")
+        )
+
+    def _migration(self, cluster: Cluster, head: HeadEntry, side: Side, summary: Summary) -> SavepointMigration:
+        from airflow_flinkcompat.deploy.migration import SavepointMigration
+        from airflow_flinkcompat.exec_graph.migration import Accept, MigrationExtent
+        from airflow_flinkcompat.history.known_history import KnownHistory
+        from airflow_flinkcompat.spark_migration import migration_workers
+
+        accepted = tuple(map(Accept, summary.accepted))
+        return SavepointMigration(
+            side_of(head),
+            side,
+            cluster,
+            head.job_id,
+            at_least=MigrationExtent(str(summary.migration)),
+            plan_dir=self.plan_dir or None,
+            rehearsed=False,
+            accepted=accepted,
+            workers=lambda savepoint: migration_workers(savepoint, None, None, self.log_lines),
+            history=KnownHistory(summary.history, None, accepted) if summary.history else None,
+            log=self.log_lines,
+        )
 
     def _run(self, context: Context, summary: Summary, side: Side) -> ShadowedEntry:
         from airflow_flinkcompat.deploy.ledger.entries import CheckedEntry, HeadEntry
@@ -144,6 +179,7 @@ class FlinkShadowRunOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
                 side,
                 self._policy(),
                 plan=compile_plans,
+                migration=self._migration(cluster, head, side, summary) if self._migrates(summary) else None,
                 owner=run_name(context),
                 log=self.log_lines,
             )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from airflow_flinkcompat.deploy.ledger.entries import CheckedEntry, HeadEntry, ShadowedEntry
 from airflow_flinkcompat.deploy.ledger.ledger import Ledger
@@ -14,6 +15,9 @@ from airflow_flinkcompat.deploy.shadow.rows import ShadowFinding
 from airflow_flinkcompat.deploy.shadow.sequence import ShadowOptions, shadow
 from airflow_flinkcompat.model.shadow import ShadowPolicy
 
+if TYPE_CHECKING:
+    from airflow_flinkcompat.deploy.migration import SavepointMigration
+
 
 def run_for_gate(
     cluster: Cluster,
@@ -24,6 +28,7 @@ def run_for_gate(
     policy: ShadowPolicy,
     *,
     plan: PlanBoth,
+    migration: SavepointMigration | None = None,
     owner: str,
     log: Callable[[str], None],
 ) -> tuple[ShadowedEntry, ShadowReport]:
@@ -37,6 +42,7 @@ def run_for_gate(
         new: The proposed version.
         policy: Choices about the run.
         plan: Compiler of the plans of both scripts, for a target that cannot compile plans.
+        migration: Migration of the state, if the new script starts from a migrated savepoint.
         owner: The run that writes the entry.
         log: Function that receives lines about the progress.
 
@@ -55,7 +61,7 @@ def run_for_gate(
         why = f"entry {head.number} of the ledger has no job"
         report = ShadowReport(ShadowFinding.INCONCLUSIVE, why)
     else:
-        report = shadow(cluster, head.job_id, head.job, new, options, log, plan=plan)
+        report = shadow(cluster, head.job_id, head.job, new, options, log, migration=migration, plan=plan)
     entry = ShadowedEntry(
         version=checked.version,
         review=checked.review,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, cast
 
@@ -12,9 +13,12 @@ from airflow.sdk import DAG, Connection
 
 from airflow_flinkcompat.airflow.hooks.flink import FlinkHook
 from airflow_flinkcompat.airflow.operators import Deployment, FlinkShadowRunOperator, redeploy_dag
+from airflow_flinkcompat.airflow.operators import summary as summaries
+from airflow_flinkcompat.airflow.operators.summary import Summary
 from airflow_flinkcompat.airflow.tasks.arguments import ShadowTable
 from airflow_flinkcompat.deploy.errors import DeployError, DeployRefused
 from airflow_flinkcompat.deploy.ledger.entries import CheckedEntry, DeployedEntry, JobStart, ShadowedEntry
+from airflow_flinkcompat.deploy.migration import SavepointMigration
 from airflow_flinkcompat.deploy.shadow import gating
 from airflow_flinkcompat.deploy.shadow.report import ShadowReport
 from airflow_flinkcompat.deploy.shadow.rows import ShadowFinding
@@ -43,9 +47,9 @@ def found(monkeypatch: pytest.MonkeyPatch) -> Found:
     def answer(found: ShadowReport | Exception) -> list[tuple[Any, ...]]:
         asked = []
 
-        def instead(*arguments: Any, plan: Any) -> ShadowReport:
+        def instead(*arguments: Any, plan: Any, migration: Any) -> ShadowReport:
             assert plan is compile_plans
-            asked.append(arguments)
+            asked.append(arguments if migration is None else (*arguments, migration))
             if isinstance(found, Exception):
                 raise found
             return found
@@ -60,12 +64,14 @@ def lines(logs: list[Any]) -> list[str]:
     return [each["event"] % each.get("positional_args", ()) for each in logs]
 
 
-def checked(site: Site, text: str = "", *, policy: dict[str, str] | None = None, **shadow: Any) -> tuple[Run, Any]:
+def checked(
+    site: Site, text: str = "", *, policy: dict[str, str] | None = None, migrate: bool = False, **shadow: Any
+) -> tuple[Run, Any]:
     """A DAG whose check has run on a new version of the script."""
     site.propose(text or script() + "-- a comment\n")
     one = Deployment(
         name="orders", script="orders.sql", ledger=str(site.folder / "ledger"), start_mode="shadow",
-        shadow=cast("ShadowTable", shadow),
+        shadow=cast("ShadowTable", shadow), migrate=migrate,
         check={"policy": Policy.of(policy)},
     )  # fmt: skip
     dag = redeploy_dag(one, template_searchpath=str(site.folder), start_date=datetime(2026, 1, 1), schedule=None)
@@ -93,6 +99,37 @@ def test_the_deployed_and_the_checked_script_run_next_to_the_ledgers_job(
     text = "\n".join(lines(logs))
     assert "Shadow run: differs → approve" in text
     assert "differing keys: 2 (by column: total 2)" in text
+
+
+@pytest.mark.parametrize(
+    ("outcome", "branch", "extent", "migrates"),
+    [
+        ("incompatible", "migrate", "whole", True),
+        ("incompatible", "approve", "partial", True),
+        ("incompatible", "approve", "none", False),
+        ("unknown", "approve", "whole", False),
+    ],
+)
+def test_a_change_that_is_migrated_starts_from_a_migrated_savepoint(
+    outcome: str,
+    branch: str,
+    extent: str,
+    migrates: bool,
+    deployed: Site,
+    found: Found,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked, pull = found(ShadowReport(ShadowFinding.EQUAL)), summaries.pull
+
+    def pulled(*arguments: Any) -> Summary:
+        return replace(pull(*arguments), outcome=outcome, branch=branch, migration=extent)
+
+    monkeypatch.setattr(summaries, "pull", pulled)
+    run, task = checked(deployed, migrate=True)
+    run.execute(task)
+    assert [isinstance(arguments[-1], SavepointMigration) for arguments in asked] == (
+        [True] if migrates else [False] * (outcome == "unknown")
+    )
 
 
 @pytest.mark.parametrize(
