@@ -29,6 +29,7 @@ with DAG({dag_id!r}, schedule=None, start_date=datetime(2026, 1, 1), max_active_
             name={name!r},
             script={script!r},
             deploy={{"settle_seconds": 0.5, "patience": 2, "poll_interval": 1}},
+            check={{"policy": {{"unknown": "resume"}}}},
             start_mode="shadow",
             shadow={{"duration": "10s", "timeout": "3min"}},
         ),
@@ -123,7 +124,7 @@ def test_rows_decide(gate: Gate, local_flink: LocalFlink) -> None:
     assert (entry.shadow["finding"], entry.branch, entry.review.outcome) == (
         "differs in changed columns",
         "approve",
-        "compatible",
+        "unknown",
     )
     assert {"total": "500"}.items() <= next(
         row for row in entry.shadow["sinks"][0]["rows"] if row["only in"] == "new"
