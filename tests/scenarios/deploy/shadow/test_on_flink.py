@@ -15,18 +15,17 @@ import pytest
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.deploy.flink.gateway import SqlGateway
 from airflow_flinkcompat.deploy.flink.jobmanager import JobManager
-from airflow_flinkcompat.deploy.migration import SavepointMigration
 from airflow_flinkcompat.deploy.rehearsal.place import Cluster
 from airflow_flinkcompat.deploy.rehearsal.restoring import Timeouts
 from airflow_flinkcompat.deploy.shadow.report import ShadowReport
 from airflow_flinkcompat.deploy.shadow.rows import ShadowFinding
 from airflow_flinkcompat.deploy.shadow.sequence import ShadowOptions, shadow
-from airflow_flinkcompat.deploy.target import JobRef
 from airflow_flinkcompat.deploy.targets.kubernetes.manifest import Manifest
 from airflow_flinkcompat.exec_graph.migration import MigrationExtent
 from airflow_flinkcompat.exec_graph.written_columns import ChangedColumns
 from airflow_flinkcompat.local_flink import LocalFlink
 from dev.benchmarks.rehearsal import Script, cluster, running
+from dev.benchmarks.shadow_changes import migration_of
 from dev.services.csv_job import SETTINGS, Files, wait_for
 from tests.support.deploy.targets.kubernetes_deployments import connected, operator
 
@@ -41,12 +40,6 @@ MAXIMUM = "customer, MAX(amount), window_start"
 
 WIDE = "customer STRING, total BIGINT, since TIMESTAMP(3), most BIGINT"
 WIDE_SELECT = "customer, SUM(amount), window_start, MAX(amount)"
-
-
-def migration(where: Cluster, job_id: str, old: Side, new: Side) -> SavepointMigration:
-    return SavepointMigration(
-        old, new, where, JobRef(job_id), at_least=MigrationExtent.PARTIAL, plan_dir=None, rehearsed=False, log=print
-    )
 
 
 @dataclass
@@ -88,7 +81,7 @@ class Live:
         place: Callable[[str], tuple[Cluster, str]] | None = None,
     ) -> ShadowReport:
         where, job = place(job_id) if place else (cluster(self.gateway, self.jobs), job_id)
-        made = migration(where, job_id, old, new) if migrate else None
+        made = migration_of(where, job_id, old, new) if migrate else None
         found = shadow(where, job, old, new, options, self._log, made)
         print("\n".join(found.lines()))
         assert found.left == ()
@@ -251,7 +244,7 @@ def test_a_change_that_cannot_be_migrated(live: Live) -> None:
     new = replace(old, script=old.script.replace("INTERVAL '1' MINUTE", "INTERVAL '2' MINUTE"), source="new.sql")
     with live.job(old) as job_id:
         where = cluster(live.gateway, live.jobs)
-        found = shadow(where, job_id, old, new, OPTIONS, print, migration(where, job_id, old, new))
+        found = shadow(where, job_id, old, new, OPTIONS, print, migration_of(where, job_id, old, new))
     assert (found.finding, found.at) == (ShadowFinding.REFUSED, "migration")
     assert "its windows are longer" in found.reason
 

@@ -1,0 +1,27 @@
+"""Written changes of jobs over files, with the expected finding and rows of their shadow runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from airflow_flinkcompat.deploy.flink.gateway import SqlGateway
+from airflow_flinkcompat.deploy.flink.jobmanager import JobManager
+from dev.benchmarks.shadow_changes import CHANGES, ScriptChange, Services, faults
+
+pytestmark = [pytest.mark.slow, pytest.mark.nightly, pytest.mark.timeout(300)]
+NAMES = (
+    "windows-calls-in-other-order",
+    "windows-filter",
+    "windows-another-metric-migrated",
+    "groups-metrics-swapped",
+    "groups-having",
+    "joins-another-column",
+)
+
+
+@pytest.mark.parametrize("change", [each for each in CHANGES if each.name in NAMES], ids=lambda each: each.name)
+def test_a_change(change: ScriptChange, gateway: SqlGateway, jobs: JobManager, tmp_path: Path) -> None:
+    found = Services(gateway, jobs, tmp_path).shadow(change)
+    assert faults(change, found) == [], "\n".join(found.lines())
