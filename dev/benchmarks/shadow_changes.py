@@ -133,7 +133,9 @@ class Services:
             arrive(job.before, "1")
             where = cluster(self.gateway, self.jobs)
             made = migration_of(where, job_id, old, new, change.accept) if change.migrate else None
-            return shadow(where, job_id, old, new, replace(QUICK, expected=tuple(change.expect)), log, made)
+            return shadow(
+                where, job_id, old, new, replace(QUICK, expected=tuple(change.expect), from_earliest=False), log, made
+            )
 
     def _topic(self, name: str, job: Job) -> str:
         assert self.broker is not None
