@@ -33,6 +33,8 @@ class ShadowPolicy:
         expect: Columns that may differ, as ``column`` or ``sink.column``.
         savepoint_directory: Folder that the cluster and this machine share; None for the cluster's savepoint folder.
         plan_dir: Folder for compiled plans, which a SQL Gateway on another machine shares with this machine.
+        until_rows: Number of rows of all sources after which the duration ends early; None: it never ends early.
+        from_earliest: True to compare the stored state, too, by runs over all rows of the sources.
         when: Outcomes of the check that are followed by a shadow run.
         on_expected: Reaction to rows that differ only in expected columns.
     """
@@ -42,6 +44,8 @@ class ShadowPolicy:
     expect: Sequence[str] = ()
     savepoint_directory: str | None = None
     plan_dir: str | None = None
+    until_rows: int | None = None
+    from_earliest: bool = False
     when: Sequence[str] = SHADOWED_OUTCOMES
     on_expected: str = "ask"
 
@@ -62,6 +66,11 @@ class ShadowPolicy:
         for name in ("savepoint_directory", "plan_dir"):
             if not isinstance(getattr(self, name), str | None):
                 raise ValueError(f"{name}: a text is needed")
+
+        if self.until_rows is not None and (type(self.until_rows) is not int or self.until_rows < 1):
+            raise ValueError(f"until_rows: {self.until_rows!r} is not a number of rows; write 1 or more")
+        if not isinstance(self.from_earliest, bool):
+            raise ValueError("from_earliest: true or false is needed")
 
     @classmethod
     def of(cls, table: Mapping[str, Any]) -> Self:

@@ -60,6 +60,8 @@ class FlinkShadowRunOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
             folder of the cluster. (templated)
         plan_dir: Path or URI of a folder for compiled plans, by which the report names the columns that the change
             defines differently. Required if a SQL Gateway on a different machine compiles the plans. (templated)
+        until_rows: Number of rows of all sources after which ``duration`` ends early. None: it never ends early.
+        from_earliest: Compare the stored state, too: both scripts also read all rows of their sources, without state.
         when: Outcomes of the check that are followed by a shadow run: by default, ``compatible``, ``partial`` and
             ``unknown``. After other outcomes, the task follows the branch of the check. Add ``incompatible`` to show
             the rows to a person who may resume such a change.
@@ -84,6 +86,8 @@ class FlinkShadowRunOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         expect: Sequence[str] = (),
         savepoint_directory: str | None = None,
         plan_dir: str | None = None,
+        until_rows: int | None = None,
+        from_earliest: bool = False,
         when: Sequence[str] = SHADOWED_OUTCOMES,
         on_expected: OnExpected = "ask",
         check_task_id: str | None = None,
@@ -100,6 +104,8 @@ class FlinkShadowRunOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         self.expect = expect
         self.savepoint_directory = savepoint_directory
         self.plan_dir = plan_dir
+        self.until_rows = until_rows
+        self.from_earliest = from_earliest
         self.when = when
         self.on_expected = on_expected
         self.check_task_id = check_task_id

@@ -234,6 +234,8 @@ class ShadowTable(AnyTask, total=False):
     expect: Sequence[str]
     savepoint_directory: str | None
     plan_dir: str | None
+    until_rows: int | None
+    from_earliest: bool
     when: Sequence[str]
     on_expected: OnExpected
 

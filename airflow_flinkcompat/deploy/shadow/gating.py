@@ -55,7 +55,13 @@ def run_for_gate(
         DeployError: The target or the ledger does not answer.
     """
     options = ShadowOptions(
-        policy.seconds, policy.run_seconds, policy.expect, policy.savepoint_directory, plan_dir=policy.plan_dir
+        policy.seconds,
+        policy.run_seconds,
+        policy.expect,
+        policy.savepoint_directory,
+        plan_dir=policy.plan_dir,
+        from_earliest=policy.from_earliest,
+        until_rows=policy.until_rows,
     )
     if head.job_id is None:
         why = f"entry {head.number} of the ledger has no job"
@@ -65,7 +71,7 @@ def run_for_gate(
     entry = ShadowedEntry(
         version=checked.version,
         review=checked.review,
-        branch=policy.branch_after(report.finding, checked.branch or "approve"),
+        branch=policy.branch_after(report.finding, checked.branch or "approve") if report.accepted else "approve",
         shadow=report.to_dict(),
         message=report.lines()[0],
         owner=owner,

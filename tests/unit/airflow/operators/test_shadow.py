@@ -20,7 +20,7 @@ from airflow_flinkcompat.deploy.errors import DeployError, DeployRefused
 from airflow_flinkcompat.deploy.ledger.entries import CheckedEntry, DeployedEntry, JobStart, ShadowedEntry
 from airflow_flinkcompat.deploy.migration import SavepointMigration
 from airflow_flinkcompat.deploy.shadow import gating
-from airflow_flinkcompat.deploy.shadow.report import ShadowReport
+from airflow_flinkcompat.deploy.shadow.report import ShadowReport, StateComparison
 from airflow_flinkcompat.deploy.shadow.rows import ShadowFinding
 from airflow_flinkcompat.deploy.target import JobRef
 from airflow_flinkcompat.model import JobSpec, Policy
@@ -160,6 +160,14 @@ def test_the_result_chooses_the_branch(
     assert "planted-pw" not in str(entry.to_dict())
     assert (deployed.ledger.row().pending is not None) == (branch == "approve")
     assert run.pushed["shadow", "return_value"]["branch"] == branch
+
+
+def test_equal_rows_from_wrong_state_need_a_person(deployed: Site, found: Found) -> None:
+    asked = found(ShadowReport(ShadowFinding.EQUAL, state=StateComparison(ShadowFinding.DIFFERS)))
+    run, task = checked(deployed, from_earliest=True, until_rows=5)
+    assert run.execute(task) == ["approve"]
+    options = asked[0][4]
+    assert (options.from_earliest, options.until_rows) == (True, 5)
 
 
 def test_equal_rows_do_not_answer_for_a_person(deployed: Site, found: Found) -> None:
