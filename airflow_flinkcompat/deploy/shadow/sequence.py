@@ -299,7 +299,7 @@ class _ShadowRun:
         if migrated is not None:
             stored = {each.id: each for each in read_snapshot(start) if is_of_the_query(each.name)}
         lost = (stored[key] for key in sorted(self._skipped(proposed) - skipped) if key in stored)
-        if dropped := tuple(each for each in lost if each.has_state):
+        if dropped := tuple(filter(_has_rows_of_the_query, lost)):
             # The run ignores unclaimed state, because stand-ins replace the sinks. A redeploy does not.
             names = ", ".join(each.name or each.id for each in dropped)
             why = f"no operator of the new script restores the state of {names}, so Flink refuses the savepoint"
