@@ -306,7 +306,7 @@ def test_a_stopped_run_leaves_nothing(
                 if line.startswith(phase):
                     process.send_signal(number)
             code = process.wait(120)
-        assert code == (2 if number is not signal.SIGKILL else -signal.SIGKILL), lines
+        assert code == (130 if number is not signal.SIGKILL else -signal.SIGKILL), lines
         wait_for(
             lambda: (
                 [job.name for job in live.jobs.jobs().values() if not job.terminal] == ["shadowed"]
