@@ -23,6 +23,7 @@ from airflow_flinkcompat.deploy.rehearsal.place import (
     remove_folder,
 )
 from airflow_flinkcompat.deploy.rehearsal.restoring import (
+    Inconclusive,
     Timeouts,
 )
 from airflow_flinkcompat.deploy.savepoint_writing import HistoryWorkers, SavepointWriting, unreadable_history
@@ -46,6 +47,8 @@ from airflow_flinkcompat.migration.writing import (
 from airflow_flinkcompat.model import InputError
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
 
+_LAST_ROUND_SECONDS = 120.0
+"""Longest time in which the new script must read the last rows, while no job runs."""
 _ORDER = (MigrationExtent.NONE, MigrationExtent.PARTIAL, MigrationExtent.WHOLE)
 
 
@@ -130,23 +133,24 @@ class SavepointMigration(SavepointWriting):
         """Do the base class's preparation, compare the old plan with a live savepoint, and prepare history."""
         super().prepare()
         with self.compared() as place:
-            if self._catch_up and self._hold is not None:
-                self._prepared = self._prepare_catch_up(self._hold, place)
-            elif place is not None and self._history is not None and self._hold is not None and self._computes:
-                self._prepared = self._prepare_history(self._history, self._hold, place)
+            if place is not None and self._hold is not None:
+                if self._catch_up:
+                    self._prepared = self._prepare_catch_up(self._hold, place)
+                if self._prepared is None and self._history is not None and self._computes:
+                    self._prepared = self._prepare_history(self._history, self._hold, place)
         return self._prepared
 
     def write(self, savepoint: str, folder: str, prepared: str | None) -> Mapping[str, Any]:
         """Write the new job's savepoint: catch up from the prepared state, or migrate the whole savepoint."""
         state = latest_round(prepared) if self._catch_up and prepared else None
         if state is None or prepared is None or self._hold is None:
-            return super().write(savepoint, folder, None if self._catch_up else prepared)
+            return super().write(savepoint, folder, prepared)
         if prepared != self._prepared:  # another process prepared the state
             self._hold(_removed(prepared))
         begin = time.monotonic()
         try:
-            self._catching_up.advance(state, savepoint, folder)
-        except (DeployError, SavepointUnreadable) as error:
+            self._catching_up.advance(state, savepoint, folder, _LAST_ROUND_SECONDS)
+        except Exception as error:  # each kind of store raises errors of its own library
             self._log(f"the whole savepoint of the stop is migrated, because the new script did not catch up: {error}")
             remove_folder(folder)
             return super().write(savepoint, folder, None)
@@ -162,18 +166,21 @@ class SavepointMigration(SavepointWriting):
             return "a job of the new script restored this state, and read all rows up to the stop"
         return super().rehearse(savepoint)
 
-    def _prepare_catch_up(self, hold: Callable[[AbstractContextManager[None]], None], place: str | None) -> str:
-        """Migrate a savepoint of the running job, and catch up with the job. Raises DeployRefused."""
-        if place is None:
-            raise DeployRefused(f"the job keeps running: {self._cluster.target} cannot take savepoints of running jobs")
-        if missing := self._missing_slots():
-            raise DeployRefused(f"the job keeps running, because the new script cannot catch up with it: {missing}")
+    def _prepare_catch_up(self, hold: Callable[[AbstractContextManager[None]], None], place: str) -> str | None:
+        """Migrate a savepoint of the running job, and catch up with the job. None if the script cannot catch up."""
         base = f"{place.rstrip('/').rpartition('/')[0]}/caught-up-{uuid4().hex}"
         guard = Watcher(self._cluster.location)
         guard.announce_folder(base)
         try:
+            if missing := self._missing_slots():
+                raise Inconclusive(missing)
+            self._catching_up.check()
             super().write(place, f"{base}/0", None)
             self._catching_up.rounds(base, lambda: self._savepoint_in(base))
+        except (DeployError, SavepointUnreadable) as error:
+            remove_folder(base)
+            self._log(f"the savepoint of the stop is migrated, because the new script cannot catch up: {error}")
+            return None
         except BaseException:
             remove_folder(base)
             raise
@@ -223,8 +230,7 @@ class SavepointMigration(SavepointWriting):
             place = target.location(savepoint)
             self._compare(require_predicted_state, place)
             self._log(f"the savepoint of job {live} contains the state that its plan predicts")
-            if not self._catch_up:
-                self._log(str(expected_downtime(self._migration, place, stop=seconds, rehearsed=self._rehearsed)))
+            self._log(str(expected_downtime(self._migration, place, stop=seconds, rehearsed=self._rehearsed)))
             yield place
         finally:
             with suppress(DeployError):

@@ -203,8 +203,14 @@ def _ending(source: OperatorState, first: str, later: OperatorState | None, last
     if isinstance(begin, FilesRead) and isinstance(end, FilesRead):
         if not ends:
             _require_complete(source, end, last)
+        if begin.seen - end.seen:
+            raise _earlier(source, first, last)
         return with_waiting_files(source, first, {uri: _size(uri) for uri in end.seen - begin.seen})
     if isinstance(begin, tuple) and isinstance(end, tuple):
+        ends_at = {(each.topic, each.partition): each.offset for each in end}
+        # A job that recovers from a checkpoint may be behind an earlier savepoint.
+        if any(ends_at.get((each.topic, each.partition), _EARLIEST) < each.offset for each in begin):
+            raise _earlier(source, first, last)
         return with_partitions(source, first, _ending_partitions(_name(source), begin, end), ends=ends)
     raise _unknown(source, f"{first} or {last}")
 
@@ -216,6 +222,10 @@ def _require_complete(source: OperatorState, read: FilesRead, savepoint: str) ->
 
 def _name(operator: OperatorState) -> str:
     return operator.name or operator.id
+
+
+def _earlier(source: OperatorState, first: str, last: str) -> SavepointUnreadable:
+    return SavepointUnreadable(f"{_name(source)} has a later position in {first} than in {last}")
 
 
 def _unknown(source: OperatorState, savepoint: str) -> SavepointUnreadable:

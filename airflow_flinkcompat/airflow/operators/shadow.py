@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import AirflowFailException, BranchMixIn
@@ -141,7 +142,9 @@ class FlinkShadowRunOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
             and summary.migration not in (None, "none")
         )
 
-    def _migration(self, cluster: Cluster, head: HeadEntry, side: Side, summary: Summary) -> SavepointMigration:
+    def _migration(
+        self, cluster: Cluster, head: HeadEntry, side: Side, summary: Summary, opened: ExitStack
+    ) -> SavepointMigration:
         from airflow_flinkcompat.deploy.migration import SavepointMigration
         from airflow_flinkcompat.exec_graph.migration import Accept, MigrationExtent
         from airflow_flinkcompat.history.known_history import KnownHistory
@@ -159,6 +162,7 @@ class FlinkShadowRunOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
             accepted=accepted,
             workers=lambda savepoint: migration_workers(savepoint, None, None, self.log_lines),
             history=KnownHistory(summary.history, None, accepted) if summary.history else None,
+            planner=lambda: opened.enter_context(self.hook.planner()),
             log=self.log_lines,
         )
 
@@ -176,7 +180,7 @@ class FlinkShadowRunOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
                 f"the check (entry {summary.checked_entry} of the ledger) is not about the deployed version, because "
                 "another version was deployed since. Run the check again"
             )
-        with self.hook.rehearsal_cluster() as cluster:
+        with self.hook.rehearsal_cluster() as cluster, ExitStack() as opened:
             entry, report = run_for_gate(
                 cluster,
                 ledger,
@@ -185,7 +189,7 @@ class FlinkShadowRunOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
                 side,
                 self._policy(),
                 plan=compile_plans,
-                migration=self._migration(cluster, head, side, summary) if self._migrates(summary) else None,
+                migration=self._migration(cluster, head, side, summary, opened) if self._migrates(summary) else None,
                 owner=run_name(context),
                 log=self.log_lines,
             )

@@ -19,7 +19,7 @@ from typing import Protocol
 from airflow_flinkcompat.compat.rule_builders.table_options import startup_options
 from airflow_flinkcompat.deploy.errors import CannotRehearse, DeployError
 from airflow_flinkcompat.deploy.flink.gateway import GatewayError, Session
-from airflow_flinkcompat.deploy.flink.second_readers import ADMITTED, TOPICS, refusal
+from airflow_flinkcompat.deploy.flink.second_readers import ADMITTED, refusal
 from airflow_flinkcompat.deploy.target import SinkTable, Sources, SourceTable, TablePath
 from airflow_flinkcompat.model.text import sql_name, sql_text
 from airflow_flinkcompat.sql import ScriptError, nodes
@@ -267,7 +267,7 @@ class Substitutes:
         return tuple(_sink_table(path, self._declaration(path)) for path in tables.sinks)
 
     def watermarks(self, tables: Tables) -> bool:
-        """True if a topic has watermarks. Raises CannotRehearse if an idle partition holds no watermark back."""
+        """True if a source has watermarks. Raises CannotRehearse if an idle partition holds no watermark back."""
         found = [path for path in tables.sources if self._has_watermarks(path)]
         if found and not _NO_TIME.fullmatch(idle := self._setting(_IDLE)):
             raise CannotRehearse(
@@ -278,7 +278,7 @@ class Substitutes:
     def _has_watermarks(self, path: TablePath) -> bool:
         declared = self._declaration(path)
         options = options_of(declared)
-        if options.get("connector") not in TOPICS or not declared.args.get("watermarks"):
+        if not declared.args.get("watermarks"):
             return False
         if idle := options.get("scan.watermark.idle-timeout"):
             raise CannotRehearse(

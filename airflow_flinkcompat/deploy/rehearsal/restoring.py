@@ -38,7 +38,7 @@ from airflow_flinkcompat.savepoint.replay import reached_end
 # Maximum seconds between a failure and its reason in REST answers (web.refresh-interval is 3 s by default).
 _REASON_SECONDS = 6.0
 # Longest time in seconds between two savepoints of a job that has not read all rows.
-_LONGEST_LOOK_SECONDS = 30.0
+_LONGEST_LOOK_SECONDS = 5.0
 _BAD_STATES = frozenset({"FAILING", "FAILED", "CANCELLING", "CANCELED", "SUSPENDED"})
 
 
@@ -207,11 +207,11 @@ class RestoreRunner:
         savepoint: Snapshot,
         directory: str,
         timeout: float,
-    ) -> Snapshot:
+    ) -> Restored:
         """Run the script until its sources have read all rows up to their end positions, then cancel it.
 
-        Returns the job's own savepoint in ``directory``, which the watcher does not delete. ``timeout`` in seconds.
-        Raises RestoreRefused, Inconclusive.
+        The job's own savepoint is in ``directory``. The watcher does not delete it. ``timeout`` in seconds. Raises
+        RestoreRefused, Inconclusive.
         """
         job_id = JobRef(self._submit(watcher, checked, name, savepoint, ignore=True))
         self._come_up(job_id)
@@ -226,8 +226,7 @@ class RestoreRunner:
         except Overdue:
             raise Inconclusive(f"job {job_id} did not read all rows within {timeout:.0f} s") from None
         self._target.cancel(job_id)
-        assert own is not None
-        return own
+        return Restored(job_id, own)
 
     def _own_savepoint(self, runs: ShadowRuns, job_id: JobRef, directory: str) -> Snapshot | None:
         """A savepoint of a job that has read all rows, or None if it has not."""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from uuid import uuid4
 
-from airflow_flinkcompat.deploy.errors import CannotRehearse, DeployError, DeployRefused
+from airflow_flinkcompat.deploy.errors import CannotRehearse
 from airflow_flinkcompat.deploy.rehearsal.place import Cluster, Watcher, remove_folder
 from airflow_flinkcompat.deploy.rehearsal.restoring import (
     Checked,
@@ -27,8 +27,7 @@ from airflow_flinkcompat.exec_graph.migration import Migration
 from airflow_flinkcompat.exec_graph.model import RestoreEffect, StateKind
 from airflow_flinkcompat.lazy import cached_property
 from airflow_flinkcompat.model import JobSpec
-from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
-from airflow_flinkcompat.savepoint.replay import partitions_by_reader, write_replay, write_resumable
+from airflow_flinkcompat.savepoint.replay import write_replay, write_resumable
 from airflow_flinkcompat.savepoint.store import METADATA, place, read_metadata
 
 _SHORT_SECONDS = 10.0
@@ -62,19 +61,14 @@ class CatchUp:
             savepoint: Function that takes a savepoint of the live job, and returns its path or URI.
 
         Raises:
-            DeployRefused: The script cannot catch up exactly.
+            DeployError: A round failed.
+            SavepointUnreadable: A savepoint cannot be read or written.
         """
-        former, replaced = float("inf"), [f"{base}/0"]
+        former, replaced = self.seconds, [f"{base}/0"]
         for number in range(1, _MOST_ROUNDS + 1):
             begin = time.monotonic()
-            try:
-                last = savepoint()
-                self.advance(f"{base}/{number - 1}", last, f"{base}/{number}")
-            except (DeployError, SavepointUnreadable) as error:
-                raise DeployRefused(
-                    f"the job keeps running, because the new script cannot catch up with it: {error}. To migrate the "
-                    'savepoint of the stop, use start_mode = "savepoint"'
-                ) from None
+            last = savepoint()
+            self.advance(f"{base}/{number - 1}", last, f"{base}/{number}", self.seconds)
             for folder in replaced:
                 remove_folder(folder)
             replaced = [f"{base}/{number}", last]
@@ -84,16 +78,29 @@ class CatchUp:
                 return
             former = seconds
 
-    def advance(self, state: str, last: str, folder: str) -> None:
+    def check(self) -> None:
+        """Check that the script can catch up exactly.
+
+        Raises:
+            DeployError: A table has watermarks, or cannot be read up to a position, or the target lacks a capability.
+        """
+        if self._run.watermarks:
+            raise Inconclusive(
+                "a source has watermarks. At the same position, they may differ from those of the stopped job, so rows "
+                "of windows and timers could be lost or written twice"
+            )
+
+    def advance(self, state: str, last: str, folder: str, seconds: float) -> None:
         """Write the state of the new script at the position of a savepoint of the live job.
 
         Args:
             state: Path or URI of an earlier savepoint of the new script.
             last: Path or URI of a later savepoint of the live job.
             folder: Path or URI of the savepoint to write.
+            seconds: Longest time in which the script must read the rows.
 
         Raises:
-            DeployError: The job could not run, or its position is not exact.
+            DeployError: The job could not run, or did not restore all of its state.
             SavepointUnreadable: A savepoint cannot be read or written.
         """
         target = self.cluster.shadow_target
@@ -103,17 +110,17 @@ class CatchUp:
         watcher = Watcher(self.cluster.location)
         try:
             start, name = target.savepoint_at(replay), f"{self.new.source} shadow new {uuid4().hex}"
-            own = target.location(
-                runner.read_to_end(target, watcher, Checked(self.new, run), name, start, folder, self.seconds)
-            )
+            done = runner.read_to_end(target, watcher, Checked(self.new, run), name, start, folder, seconds)
+            skipped = target.left_aside(done.job_id)
         finally:
             watcher.end(target, Timeouts().clean_up)
-        if run.watermarks and (most := partitions_by_reader(replay, own)) > 1:
-            raise Inconclusive(
-                f"a subtask reads {most} partitions of a topic with watermarks. Without new rows in one of them, its "
-                "watermark would be later than that of the live job. Set the parallelism to the number of partitions"
-            )
-        write_resumable(own, last, folder, self._ids(last, StateKind.POSITIONS, StateKind.SINK))
+        sinks = self._ids(last, StateKind.SINK)
+        if skipped is None or skipped - sinks.keys():
+            lost = "unknown" if skipped is None else ", ".join(sorted(skipped - sinks.keys()))
+            raise Inconclusive(f"with stand-ins for its sinks, the new script does not restore all state ({lost})")
+        assert done.savepoint is not None
+        own = target.location(done.savepoint)
+        write_resumable(own, last, folder, {**self._ids(last, StateKind.POSITIONS), **sinks})
         remove_folder(replay)
 
     @cached_property
@@ -126,12 +133,12 @@ class CatchUp:
         except CannotRehearse as error:
             raise Inconclusive(str(error)) from None
 
-    def _ids(self, savepoint: str, *kinds: StateKind) -> Mapping[str, str]:
+    def _ids(self, savepoint: str, kind: StateKind) -> Mapping[str, str]:
         """The operator id of the live job, by the id in the new script. Raises Inconclusive."""
         found = {}
         for line in self.migration.of_savepoint({each.id for each in read_metadata(savepoint).operators}):
             spec = line.new or line.old
-            if spec is None or spec.kind not in kinds:
+            if spec is None or spec.kind is not kind:
                 continue
             if line.old is None or line.new is None or line.effect not in (RestoreEffect.RIGHT, RestoreEffect.MOVED):
                 if spec.kind is StateKind.POSITIONS:

@@ -68,12 +68,15 @@ def run_for_gate(
         report = ShadowReport(ShadowFinding.INCONCLUSIVE, why)
     else:
         report = shadow(cluster, head.job_id, head.job, new, options, log, migration=migration, plan=plan)
+    lines = report.lines()
+    if report.finding is ShadowFinding.EQUAL and not report.accepted:
+        lines = tuple(line for line in lines if line.startswith("STATE"))
     entry = ShadowedEntry(
         version=checked.version,
         review=checked.review,
         branch=policy.branch_after(report.finding, checked.branch or "approve") if report.accepted else "approve",
         shadow=report.to_dict(),
-        message=report.lines()[0],
+        message=lines[0],
         owner=owner,
     )
     return ledger.append(entry), report

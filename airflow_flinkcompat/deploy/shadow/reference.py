@@ -142,7 +142,7 @@ class ReferenceRuns:
 
     def _caught_up(self, checked: Checked, beginning: str, folder: str, role: str) -> Snapshot:
         """Savepoint of the script after it has read all rows up to the first savepoint, in ``folder``."""
-        return self.runner.read_to_end(
+        done = self.runner.read_to_end(
             self.target,
             self.watcher,
             checked,
@@ -151,3 +151,5 @@ class ReferenceRuns:
             folder,
             self.seconds,
         )
+        assert done.savepoint is not None
+        return done.savepoint

@@ -107,19 +107,14 @@ def compare_rows(
             other, other_folder = written.pop(sink.path, (None, ""))
             counts = [_read(connection, "old", sink, folder), 0]
             if other is None:
-                finding = ShadowFinding.DIFFERS if counts[0] else ShadowFinding.EQUAL
-                found.append(SinkDifference(sink.name, finding, (counts[0], 0), False, counts[0]))
+                found.append(SinkDifference(sink.name, ShadowFinding.DIFFERS, (counts[0], 0), False, counts[0]))
                 continue
             counts[1] = _read(connection, "new", other, other_folder)
             comparison = _Comparison(connection, sink, other, wanted, shown, store, labels)
             found.append(comparison.difference((counts[0], counts[1])))
         for sink, folder in written.values():
             count = _read(connection, "new", sink, folder)
-            found.append(
-                SinkDifference(
-                    sink.name, ShadowFinding.DIFFERS if count else ShadowFinding.EQUAL, (0, count), False, count
-                )
-            )
+            found.append(SinkDifference(sink.name, ShadowFinding.DIFFERS, (0, count), False, count))
     return tuple(found)
 
 
@@ -207,7 +202,11 @@ class _Comparison:
         self._columns = common
         self._values = [name for name in common if name not in self._key]
         self._not_compared = tuple(name for name in {**old.columns, **new.columns} if name not in common)
-        self._inexact = {name for name in self._values if _is_inexact(old.columns[name], new.columns[name])}
+        self._inexact = {
+            name: floating
+            for name in self._values
+            if (floating := _is_floating(old.columns[name], new.columns[name])) is not None
+        }
 
     def difference(self, compared: tuple[int, int]) -> SinkDifference:
         columns, finding = self._by_key() if self._key else self._of_all_rows()
@@ -288,7 +287,11 @@ class _Comparison:
     def _differs(self, name: str) -> str:
         old, new = f"o.{duckdb_name(name)}", f"n.{duckdb_name(name)}"
         different = f"{old} IS DISTINCT FROM {new}"
-        return f"({different} AND NOT {_close(old, new)})" if name in self._inexact else f"({different})"
+        return (
+            f"({different} AND NOT {_close(old, new, self._inexact[name])})"
+            if name in self._inexact
+            else f"({different})"
+        )
 
     def _net(self, names: str) -> None:
         """Rows that one script wrote more often than the other; ``times`` is positive for the new script."""
@@ -318,7 +321,8 @@ class _Comparison:
     def _unequal(self, columns: Sequence[str]) -> int:
         """Find the rows that differ by more than the tolerance of floating-point numbers. Return their number."""
         exact = [duckdb_name(name) for name in columns if name not in self._inexact]
-        floats = [duckdb_name(name) for name in columns if name in self._inexact]
+        numbers = [name for name in columns if name in self._inexact]
+        floats = [*map(duckdb_name, numbers)]
         self._net(", ".join((*exact, *floats)))
         if floats:
             part = ", ".join([*exact, "abs(times)", "sign(times)"])
@@ -326,7 +330,7 @@ class _Comparison:
             same = [
                 *(f"a.{name} IS NOT DISTINCT FROM b.{name}" for name in exact),
                 *("a.times = -b.times", "a.rank = b.rank"),
-                *(_close(f"a.{name}", f"b.{name}") for name in floats),
+                *(_close(f"a.{duckdb_name(name)}", f"b.{duckdb_name(name)}", self._inexact[name]) for name in numbers),
             ]
             self._connection.execute(
                 "CREATE OR REPLACE TEMP TABLE ranked AS "
@@ -340,13 +344,16 @@ class _Comparison:
         return int(count)
 
 
-def _is_inexact(old: str, new: str) -> bool:
-    """True if a column is compared as a number with a tolerance."""
-    numeric = all(map(_NUMERIC.match, (old, new)))
-    return numeric and (old != new or _FLOATING.match(old) is not None)
+def _is_floating(old: str, new: str) -> bool | None:
+    """True if a column is compared with a tolerance, False as a number of another type, None as a text."""
+    if not all(map(_NUMERIC.match, (old, new))):
+        return None
+    return True if any(map(_FLOATING.match, (old, new))) else (None if old == new else False)
 
 
-def _close(first: str, second: str) -> str:
-    """SQL that is True for two numbers in text whose relative difference is small."""
+def _close(first: str, second: str, floating: bool) -> str:
+    """SQL that is True for two equal numbers in text; ``floating``: if their relative difference is small."""
+    if not floating:
+        return f"coalesce(try_cast({first} AS DECIMAL(38, 18)) = try_cast({second} AS DECIMAL(38, 18)), false)"
     a, b = (f"try_cast({each} AS DOUBLE)" for each in (first, second))
     return f"coalesce({a} = {b} OR abs({a} - {b}) <= {_TOLERANCE} * greatest(abs({a}), abs({b})), false)"

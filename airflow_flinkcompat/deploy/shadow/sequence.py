@@ -311,6 +311,8 @@ class _ShadowRun:
             changed=self.named.of,
             store=self.options.store,
         )
+        if not any(sum(each.compared) for each in sinks):
+            raise Inconclusive("neither script wrote a row. Choose a longer time, in which rows arrive")
         return ShadowReport(
             worst(sinks),
             sinks=sinks,

@@ -449,11 +449,10 @@ class CatchUpRun(RestoreTest, Protocol):
 
     @property
     def watermarks(self) -> bool:
-        """True if a topic has watermarks.
+        """True if a source has watermarks.
 
         Returns:
-            If True, a reader of several partitions of a topic may emit a watermark that is later than that of the
-            live job, because a partition without further rows holds no watermark back.
+            If True, the last watermark may differ from that of the live job at the same position.
         """
 
 

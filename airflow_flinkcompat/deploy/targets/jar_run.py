@@ -110,7 +110,7 @@ class JobManagerTarget(JobManagerJobs):
         script = ScriptTables(prepare_job(job), {**job.settings, **set_options(job.script, job.source)})
         stand_ins = Substitutes(script, private)
         stand_ins.check(script.tables, stops=True)
-        sinks = () if rows is None else stand_ins.sinks(script.tables)
+        sinks = () if rows is None else tuple(map(_with_defaults, stand_ins.sinks(script.tables)))
         watermarks = rows is None and stand_ins.watermarks(script.tables)
         stand_ins.put(script.tables, rows=rows, waits=rows is None)
         return _ScriptRun(self, job, script, sinks, watermarks)
@@ -222,3 +222,9 @@ def encode_statements(statements: Iterable[str]) -> str:
 def encode_script(script: str) -> str:
     """The value of ``--statements`` for a script without placeholders. Raises ScriptError, ValueError."""
     return encode_statements(each.text for each in parse_script(script, "<script>").statements)
+
+
+def _with_defaults(sink: SinkTable) -> SinkTable:
+    """The sink with the path that Flink's plan of the script contains."""
+    catalog, database, name = sink.path
+    return replace(sink, path=(catalog or "default_catalog", database or "default_database", name))
