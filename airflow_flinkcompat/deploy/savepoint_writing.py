@@ -1,4 +1,4 @@
-"""Writing of the savepoint from which a new script resumes, with compiled plans and a template of the new job."""
+"""Writing of the savepoint from which a new script resumes."""
 
 from __future__ import annotations
 

@@ -203,8 +203,8 @@ def _ending(source: OperatorState, first: str, later: OperatorState | None, last
     if isinstance(begin, FilesRead) and isinstance(end, FilesRead):
         if not ends:
             _require_complete(source, end, last)
-        if begin.seen - end.seen:
-            raise _earlier(source, first, last)
+            if begin.seen - end.seen:
+                raise _earlier(source, first, last)
         return with_waiting_files(source, first, {uri: _size(uri) for uri in end.seen - begin.seen})
     if isinstance(begin, tuple) and isinstance(end, tuple):
         ends_at = {(each.topic, each.partition): each.offset for each in end}

@@ -107,14 +107,16 @@ def compare_rows(
             other, other_folder = written.pop(sink.path, (None, ""))
             counts = [_read(connection, "old", sink, folder), 0]
             if other is None:
-                found.append(SinkDifference(sink.name, ShadowFinding.DIFFERS, (counts[0], 0), False, counts[0]))
+                finding = ShadowFinding.DIFFERS if counts[0] else ShadowFinding.EQUAL
+                found.append(SinkDifference(sink.name, finding, (counts[0], 0), False, counts[0]))
                 continue
             counts[1] = _read(connection, "new", other, other_folder)
             comparison = _Comparison(connection, sink, other, wanted, shown, store, labels)
             found.append(comparison.difference((counts[0], counts[1])))
         for sink, folder in written.values():
             count = _read(connection, "new", sink, folder)
-            found.append(SinkDifference(sink.name, ShadowFinding.DIFFERS, (0, count), False, count))
+            finding = ShadowFinding.DIFFERS if count else ShadowFinding.EQUAL
+            found.append(SinkDifference(sink.name, finding, (0, count), False, count))
     return tuple(found)
 
 

@@ -202,3 +202,9 @@ def test_the_beginning_of_sources_with_other_ids(tmp_path: Path) -> None:
     assert [each.id for each in made] == ["b" * 32, "c" * 32]
     for each in made:
         assert kafka_positions(each, str(tmp_path / "beginning")) == (PartitionRead("t", 0, 0, 5),)
+
+
+def test_a_job_that_is_behind_an_earlier_savepoint(tmp_path: Path) -> None:
+    first, last = topics(tmp_path, (8, 3))
+    with pytest.raises(SavepointUnreadable, match="has a later position in"):
+        write_replay(first, last, str(tmp_path / "replay"), ends=False)

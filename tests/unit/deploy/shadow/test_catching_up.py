@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 
-from airflow_flinkcompat.deploy.errors import DeployError, DeployRefused
+from airflow_flinkcompat.deploy.errors import DeployError
 from airflow_flinkcompat.deploy.migration import SavepointMigration
 from airflow_flinkcompat.deploy.rehearsal.restoring import Inconclusive
 from airflow_flinkcompat.deploy.savepoint_writing import SavepointWriting
 from airflow_flinkcompat.deploy.shadow import catching_up as module
 from airflow_flinkcompat.deploy.shadow.catching_up import CatchUp, latest_round
+from airflow_flinkcompat.deploy.targets import TargetLocation
 from airflow_flinkcompat.exec_graph.migration import Migration
 
 NEW: Any = SimpleNamespace(source="new.sql")
@@ -30,7 +31,7 @@ def advance(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[tuple[str, st
         times = iter([time for each in seconds for time in (0.0, each)])
         monkeypatch.setattr(module.time, "monotonic", lambda: next(times))
 
-        def advanced(self: CatchUp, state: str, last: str, folder: str) -> None:
+        def advanced(self: CatchUp, state: str, last: str, folder: str, seconds: float) -> None:
             done.append((state[-1], last[-1], folder[-1]))
             Path(folder).mkdir()
             (Path(folder) / "_metadata").touch()
@@ -73,13 +74,33 @@ def test_more_rounds_do_not_help(
     assert len(done) == rounds
 
 
-def test_the_job_keeps_running_if_a_round_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fails(*_: str) -> None:
-        raise Inconclusive("a subtask reads 2 partitions")
+def test_a_source_with_watermarks_is_refused() -> None:
+    made = CatchUp(SimpleNamespace(), NEW, Migration(()), print)  # type: ignore[arg-type]
+    made.__dict__["_run"] = SimpleNamespace(watermarks=True)
+    with pytest.raises(Inconclusive, match="a source has watermarks"):
+        made.check()
 
-    monkeypatch.setattr(CatchUp, "advance", fails)
-    with pytest.raises(DeployRefused, match=r"the job keeps running, .* with it: a subtask reads 2 partitions"):
-        caught_up(tmp_path / "base")
+
+@pytest.mark.parametrize("fails", ["check", "rounds"])
+def test_a_script_that_cannot_catch_up_is_migrated_after_the_stop(
+    fails: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def raises(*_: Any) -> None:
+        raise Inconclusive("a source has watermarks")
+
+    monkeypatch.setattr(CatchUp, "check", lambda self: None)
+    monkeypatch.setattr(CatchUp, fails, raises)
+    monkeypatch.setattr(SavepointMigration, "_missing_slots", lambda self: "")
+    monkeypatch.setattr(SavepointWriting, "write", lambda self, *given: Path(given[1]).mkdir(parents=True))
+    said: list[str] = []
+    with ExitStack() as opened:
+        made = migration(said, opened)
+        made._cluster = SimpleNamespace(location=TargetLocation())
+        assert made._prepare_catch_up(opened.enter_context, f"{tmp_path}/savepoint") is None
+    assert said == [
+        "the savepoint of the stop is migrated, because the new script cannot catch up: a source has watermarks"
+    ]
+    assert [*tmp_path.iterdir()] == []
 
 
 @pytest.mark.parametrize("folders", [(), ("0",), ("0", "base", "x")])
@@ -108,7 +129,7 @@ def test_the_savepoint_of_the_stop_is_migrated_if_the_script_does_not_catch_up(
     (base / "1").mkdir(parents=True)
     (base / "1" / "_metadata").touch()
 
-    def fails(self: CatchUp, state: str, last: str, folder: str) -> None:
+    def fails(self: CatchUp, state: str, last: str, folder: str, seconds: float) -> None:
         assert state == f"{base}/1"
         Path(folder).mkdir()
         raise DeployError("no free slots")

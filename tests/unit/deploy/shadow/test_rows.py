@@ -183,3 +183,15 @@ def test_labels_name_both_sides(tmp_path: Path) -> None:
     assert (row["total (stored)"], row["total (all)"]) == ("1", "2")
     found = compared(tmp_path / "keyless", *sides, KEYLESS, labels=("stored", "all"))
     assert [row["only in"] for row in rows(found)] == ["all", "stored"]
+
+
+@pytest.mark.parametrize(("new", "finding"), [("4000000001", "equal"), ("4000000002", "differs")])
+def test_exact_numbers_of_two_types_have_no_tolerance(new: str, finding: str, tmp_path: Path) -> None:
+    names = ("who", "total")
+    sinks = [SinkTable(KEYED.path, {"who": "STRING", "total": kind}, ("who",)) for kind in ("BIGINT", "DECIMAL(20, 0)")]
+    folders = [
+        written(tmp_path / side, [("c", ("ann", total))], names)
+        for side, total in (("old", "4000000001"), ("new", new))
+    ]
+    (found,) = compare_rows([(sinks[0], folders[0])], [(sinks[1], folders[1])])
+    assert found.finding == finding
