@@ -420,6 +420,7 @@ def _field_lines(deployment: str, entry: LedgerEntry) -> list[str]:
         "counts": ", ".join(f"{name.replace('_', ' ')} {count}" for name, count in row["counts"].items()),
         "finding": row["rehearsal"].get("finding") or row["shadow"].get("finding"),
         "sinks": "; ".join(map(_compared_sink, row["shadow"].get("sinks", ()))),
+        "cause": row["shadow"].get("reason"),
         "written by": entry.owner,
         "side": row["sha256"],
         "message": entry.message,

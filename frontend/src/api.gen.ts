@@ -181,6 +181,8 @@ export interface components {
             report_error: string | null;
             /** Sha256 */
             sha256: string;
+            /** @description Last shadow run of this version since the check. */
+            shadow: components["schemas"]["ShadowRun"] | null;
         };
         /**
          * Decision
@@ -801,6 +803,39 @@ export interface components {
              * @description Number of the entry that was then in force.
              */
             number: number;
+        };
+        /**
+         * ShadowRun
+         * @description A shadow run of a proposed version.
+         */
+        ShadowRun: {
+            /**
+             * At
+             * @description Time at which the run had ended.
+             */
+            at: string;
+            /**
+             * Headline
+             * @description Finding and its meaning in one line.
+             */
+            headline: string;
+            /**
+             * Meaning
+             * @description Proof of the finding, and its limit. Names are in backticks.
+             */
+            meaning: string;
+            /**
+             * Number
+             * @description Number of its entry.
+             */
+            number: number;
+            /**
+             * Result
+             * @description Result in the form flinkcompat-shadow/1, with the first differing rows of each sink.
+             */
+            result: {
+                [key: string]: unknown;
+            };
         };
         /**
          * TaskOfRun

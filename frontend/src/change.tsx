@@ -5,6 +5,7 @@ import { React } from "./host";
 import { changeApi, changePage, deploymentPage, listPage, runApi } from "./places";
 import { reportOf } from "./report";
 import { Scripts } from "./scripts";
+import { Shadow } from "./shadow";
 import { Ago, Awaited, Code, Facts, Id, Link, Message, Moment, Page, RunLink, Section, Visible } from "./ui";
 import { Advice, Fates, Findings, MigrationTable, Sources, Verdict } from "./verdict";
 import { branch, kind } from "./words";
@@ -57,6 +58,7 @@ function ChangeBody({ change, reading }: { change: ChangePage; reading: Reading 
       />
       <DecisionNote change={change} reading={reading} />
       <Texts change={change} />
+      <Shadow run={change.shadow} />
       {report && <Findings report={report} />}
       {report && <Fates operators={report.operators ?? []} />}
       {report?.migration && <MigrationTable migration={report.migration} title="What a migration would keep" />}

@@ -107,7 +107,16 @@ function RedeployEvent({ one, page, to }: RedeployProps) {
 }
 
 const TONES: Record<string, Tone> = { approved: "good", rejected: "bad", failed: "bad", interrupted: "bad" };
-const OF_A_VERSION = new Set(["checked", "approved", "rejected", "failed", "rehearsed", "backfilled", "unchanged"]);
+const OF_A_VERSION = new Set([
+  "checked",
+  "approved",
+  "rejected",
+  "failed",
+  "rehearsed",
+  "shadowed",
+  "backfilled",
+  "unchanged",
+]);
 
 function EntryEvent({ entry, to }: { entry: HistoryEntry; to: (number: number) => string }) {
   const finding = entry.rehearsal["finding"];

@@ -75,6 +75,7 @@ const KINDS: Record<string, string> = {
   rejected: "Rejected",
   "rolled-back": "Rolled back",
   "rolling-back": "Rolling back",
+  shadowed: "Shadow run",
   started: "Job started",
   starting: "Starting the job",
   stopped: "Job stopped",

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from airflow_flinkcompat.airflow.operators.summary import Summary
+    from airflow_flinkcompat.deploy import Ledger
 
 RESUME = "Resume from savepoint"
 MIGRATE = "Migrate the state"
@@ -59,7 +60,7 @@ NOBODY = "nobody (time-out)"
 
 
 class FlinkSqlApprovalOperator(UnmappedMixin, DeploymentOperator, AskingAgain, BranchMixIn):
-    """Show the report of the check, and let a person choose to resume, migrate, restart or reject.
+    """Show the reports on a change, and let a person choose to resume, migrate, restart or reject.
 
     The answer is recorded in the ledger (person, choice, time, and the reason from the form) and pushed to XCom (key
     ``decision``) before branching. ``FlinkSqlChangeSensor`` does not offer a rejected version again. Without an answer,
@@ -195,8 +196,9 @@ class FlinkSqlApprovalOperator(UnmappedMixin, DeploymentOperator, AskingAgain, B
     def _question(self, summary: Summary) -> str:
         from airflow_flinkcompat.secrets import mask_secrets
 
-        markdown = self.open_ledger().read_report(summary.report)[1] if summary.report else _without_report(summary)
-        above = (self.body, _authorship(summary), self._who(summary), _from_zero(summary))
+        ledger = self.open_ledger()
+        markdown = ledger.read_report(summary.report)[1] if summary.report else _without_report(summary)
+        above = (self.body, _authorship(summary), self._who(summary), _from_zero(summary), _shadow_run(ledger, summary))
         text = mask_secrets("\n\n".join(filter(None, [*above, markdown])))
         if len(text) <= _LONGEST_BODY:
             return text
@@ -306,6 +308,15 @@ def _from_zero(summary: Summary) -> str:
 
     names = "".join(f"\n* {code_span(name)}" for name in summary.from_zero)
     return f"If you choose *{RESUME}*, these metrics start from zero:\n{names}"
+
+
+def _shadow_run(ledger: Ledger, summary: Summary) -> str:
+    """The shadow run after this check, or "" without one."""
+    from airflow_flinkcompat.deploy.shadow.stored import last_shadow_run, render_question
+
+    later = [each for each in ledger.in_force() if each.number > summary.checked_entry]
+    entry = last_shadow_run(later, summary.new_sha256)
+    return render_question(entry) if entry else ""
 
 
 def _without_report(summary: Summary) -> str:

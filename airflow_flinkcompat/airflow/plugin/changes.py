@@ -24,6 +24,7 @@ from airflow_flinkcompat.deploy.ledger.entries import (
 from airflow_flinkcompat.deploy.ledger.listing import masked_values
 from airflow_flinkcompat.deploy.ledger.status import APPROVE, DeploymentRow
 from airflow_flinkcompat.deploy.ledger.store import LedgerError
+from airflow_flinkcompat.deploy.shadow.stored import MEANINGS, headline, last_shadow_run
 from airflow_flinkcompat.secrets import mask_secrets
 
 
@@ -109,6 +110,7 @@ def change(
         new=new,
         report=report,
         report_error=error,
+        shadow=_shadow_run(readable, proposal.sha256),
         next_steps=advice.next_steps,
         answers=advice.answers,
         if_resumed=advice.if_resumed,
@@ -133,6 +135,19 @@ def _report(
     except LedgerError as error:
         return None, None, mask_secrets(str(error))
     return masked_values(report), None if stored is None else views.job_version(stored, sha256=sha256), None
+
+
+def _shadow_run(entries: Iterable[LedgerEntry], sha256: str) -> models.ShadowRun | None:
+    entry = last_shadow_run(entries, sha256)
+    if entry is None:
+        return None
+    return models.ShadowRun(
+        number=entry.number,
+        at=entry.at,
+        headline=mask_secrets(headline(entry)),
+        meaning=MEANINGS.get(entry.shadow.get("finding", ""), ""),
+        result=masked_values(entry.shadow),
+    )
 
 
 @dataclass(frozen=True)

@@ -287,6 +287,18 @@ class AnswerItem(_Answer):
     text: str
 
 
+class ShadowRun(_Answer):
+    """A shadow run of a proposed version."""
+
+    number: int = Field(description="Number of its entry.")
+    at: str = Field(description="Time at which the run had ended.")
+    headline: str = Field(description="Finding and its meaning in one line.")
+    meaning: str = Field(description="Proof of the finding, and its limit. Names are in backticks.")
+    result: dict[str, Any] = Field(
+        description="Result in the form flinkcompat-shadow/1, with the first differing rows of each sink."
+    )
+
+
 class ChangePage(_Answer):
     """A proposed version, the version it is compared with, the verdict, and the result."""
 
@@ -316,6 +328,7 @@ class ChangePage(_Answer):
         "start."
     )
     report_error: str | None = Field(description="Error if the report cannot be read.")
+    shadow: ShadowRun | None = Field(description="Last shadow run of this version since the check.")
     next_steps: list[NextStep]
     answers: list[AnswerItem] = Field(description="Consequence of each answer, including answers that are not offered.")
     if_resumed: list[str] = Field(description="Results on open-source Flink if the job were resumed anyway.")

@@ -12,12 +12,13 @@ from airflow_flinkcompat.compat.migration_report import MigrationReport
 from airflow_flinkcompat.deploy.errors import redact
 from airflow_flinkcompat.deploy.rehearsal.report import StoredOperator
 from airflow_flinkcompat.deploy.shadow.rows import ShadowFinding, SinkDifference
+from airflow_flinkcompat.deploy.shadow.stored import HEADING, NO_PROOF
 from airflow_flinkcompat.exec_graph.written_columns import ChangedColumns
 from airflow_flinkcompat.state.output import text_table
 
 SCHEMA = "flinkcompat-shadow/1"
 _NO_PROOF = (
-    "  This is no proof that the restored state is right: wrong state differs in the same columns.",
+    f"  {NO_PROOF}",
     "  Compare the values below with the values that the change intends. If they are right, add --expect changed.",
 )
 _COMPARE_STATE = "  To compare the state, too, add --from-earliest."
@@ -140,7 +141,7 @@ class ShadowReport:
         return tuple(map(redact, self._lines()))
 
     def _lines(self) -> Iterator[str]:
-        yield f"SHADOW: {self._headline()}"
+        yield f"{HEADING}{self._headline()}"
         yield from _reasons(self)
         for each in self.sinks:
             yield from _sink_lines(each)
@@ -235,6 +236,8 @@ def _sink_row(sink: SinkDifference, counts: tuple[str, str] = ("old_changes", "n
         "expected": list(sink.expected),
         "changed": None if sink.changed is None else sorted(sink.changed.columns),
         "other_rows": sink.changed is not None and sink.changed.rows,
+        # the ledger sorts the keys of objects
+        "row_columns": [] if sink.rows is None else sink.rows.schema.names,
         "rows": [] if sink.rows is None else sink.rows.to_pylist(),
     }
 

@@ -29,6 +29,8 @@ from airflow_flinkcompat.deploy.ledger.entries import (
     StoppedEntry,
 )
 from airflow_flinkcompat.deploy.ledger.store import this_process
+from airflow_flinkcompat.deploy.shadow.report import ShadowReport
+from airflow_flinkcompat.deploy.shadow.rows import ShadowFinding
 from airflow_flinkcompat.deploy.target import JobRef, Snapshot
 from airflow_flinkcompat.model import FunctionDeclaration, JobSpec
 from dev.services.object_stores import S3StandIn, serving
@@ -162,6 +164,10 @@ def test_show_a_shadow_run(ledger: Ledger, run: Run) -> None:
         json.loads(json.dumps(DIFFERS.to_dict()))
     )
     assert "shadowed" in run("ledger", "history", "orders").out
+    refused = ShadowReport(ShadowFinding.REFUSED, "StateMigrationException: 'password' = 'planted-pw'", "restore")
+    ledger.append(ShadowedEntry(version=JobVersion(), shadow=refused.to_dict(), message=refused.lines()[0]))
+    shown = run("ledger", "show", "orders", "--entry", "2").out
+    assert "  finding      refused\n  cause        StateMigrationException: 'password' = '***'\n" in shown
 
 
 def test_show_what_a_change_loses(ledger: Ledger, run: Run) -> None:

@@ -9,13 +9,24 @@ from pathlib import Path
 from airflow.sdk.execution_time.hitl import HITLUser
 
 from airflow_flinkcompat.airflow.operators.approval import REJECT, RESTART, RESUME
+from airflow_flinkcompat.deploy import Ledger
+from airflow_flinkcompat.deploy.ledger.entries import ShadowedEntry
+from airflow_flinkcompat.deploy.shadow.stored import render_question
 from tests.scenarios.airflow.pages.world import DAGS, HOSTILE
 
-RUNS = {"redeploy_orders": 4, "redeploy_parcels": 2, "redeploy_revenue": 2, "redeploy_hostile": 3, "redeploy_other": 1}
+RUNS = {
+    "redeploy_orders": 4,
+    "redeploy_parcels": 2,
+    "redeploy_revenue": 2,
+    "redeploy_loyalty": 2,
+    "redeploy_hostile": 3,
+    "redeploy_other": 1,
+}
 # The run of a DAG that asks, the deployment that it asks about, and who may answer.
 WAITING: dict[str, tuple[str, str, list[HITLUser] | None]] = {
     "redeploy_orders": ("manual__4", "orders", None),
     "redeploy_revenue": ("manual__2", "revenue", None),
+    "redeploy_loyalty": ("manual__2", "loyalty", None),
     "redeploy_hostile": ("manual__3", "x-hostile", [HITLUser(id="ana", name=HOSTILE[1])]),
 }
 OPTIONS = [RESUME, RESTART, REJECT]
@@ -36,6 +47,15 @@ for dag_id in {dag_ids}:
 def write_dags(folder: Path) -> None:
     folder.mkdir(parents=True)
     (folder / "redeploy.py").write_text(_DAG.format(dag_ids=(*DAGS, "redeploy_other")), encoding="utf-8")
+
+
+def _body(root: str, deployment: str) -> str:
+    """The shadow run and the report of a deployment's last change, as the approval has them."""
+    ledger = Ledger(root, deployment)
+    runs = [each for each in ledger.entries() if isinstance(each, ShadowedEntry)]
+    if not runs or runs[-1].review.report_path is None:
+        return ""
+    return f"{render_question(runs[-1])}\n\n{ledger.read_report(runs[-1].review.report_path)[1]}"
 
 
 def fill(ledger: str, fleet: str) -> None:
@@ -72,8 +92,8 @@ def fill(ledger: str, fleet: str) -> None:
                         instance, render_templates=False, rendered_fields={"deployment": deployment}
                     )
                     asked = HITLDetail(
-                        ti_id=instance.id, options=OPTIONS, subject="Deploy it?", body="", params=REASON,
-                        assignees=assigned,
+                        ti_id=instance.id, options=OPTIONS, subject=f"A change to {deployment} needs a decision",
+                        body=_body(ledger, deployment), params=REASON, assignees=assigned,
                     )  # fmt: skip
                     session.add_all([rendered, asked])
         for name, uri in (("flink_default", ledger), ("flink_fleet", fleet)):

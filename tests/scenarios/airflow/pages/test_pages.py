@@ -13,7 +13,7 @@ from tests.scenarios.airflow.pages.world import FLEET, HOSTILE
 pytestmark = [pytest.mark.slow, pytest.mark.nightly, pytest.mark.timeout(900)]
 
 RUN = "dags/redeploy_revenue/runs/manual__2"
-OTHER_DEPLOYMENTS = 8
+OTHER_DEPLOYMENTS = 9
 # Twice the pause of decide.tsx; a request that is given up is over at once.
 _SLOW = """const quick = window.fetch;
 window.fetch = async (url, init) => {
@@ -38,6 +38,7 @@ def paths(browser: Browser) -> dict[str, str]:
         "attention": "plugin/flink?show=interrupted,failed",
         "deployment": browser.path("orders"),
         "change": browser.waiting("revenue"),
+        "shadow run": browser.waiting("loyalty"),
         "first version": browser.path("orders", 1),
         "hostile": browser.path("x-hostile"),
         "hostile change": browser.waiting("x-hostile"),
@@ -109,6 +110,19 @@ def test_a_finding_stands_below_its_clause(browser: Browser) -> None:
         assert not any(hidden in line for line in lines)
         page.get_by_role("button", name="Show all lines").click()
         assert any(hidden in line for line in page.locator(".fc-diff tr").all_inner_texts())
+
+
+def test_a_shadow_run_is_shown_below_the_scripts(browser: Browser) -> None:
+    with browser.signed_in() as page:
+        browser.open(page, browser.waiting("loyalty"))
+        section = page.locator(".fc-section", has=page.get_by_role("heading", name="Shadow run"))
+        assert "differs in changed columns only in columns that the change names" in section.inner_text()
+        table = section.get_by_role("region", name="First differing keys of points_by_customer")
+        cells = [row.split("\t") for row in table.locator("tr").all_inner_texts()]
+        assert cells[:2] == [
+            ["customer", "change", "points (old → new)", "level (old → new)", "orders (old → new)"],
+            ["ann", "changed", "old: 1250 → new: 1190", "old: gold → new: silver", "17"],
+        ]
 
 
 def test_the_sign_of_a_line_stays_at_its_line_when_the_page_is_scrolled(browser: Browser) -> None:

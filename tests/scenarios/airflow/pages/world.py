@@ -25,10 +25,25 @@ from airflow_flinkcompat.deploy.ledger.listing import rebuild_index
 from airflow_flinkcompat.deploy.target import JobRef
 from airflow_flinkcompat.model import JobSpec
 from dev.benchmarks.ledgers import history
-from tests.support.airflow.plugin.ledgers import Writing, fill_interrupted, fill_orders, fill_rejected, job
+from tests.support.airflow.plugin.ledgers import (
+    Writing,
+    fill_interrupted,
+    fill_orders,
+    fill_rejected,
+    job,
+    shadow_report,
+    shadowed,
+)
 
 FLEET = 1000
-DAGS = ("redeploy_orders", "redeploy_parcels", "redeploy_shared", "redeploy_revenue", "redeploy_hostile")
+DAGS = (
+    "redeploy_orders",
+    "redeploy_parcels",
+    "redeploy_shared",
+    "redeploy_revenue",
+    "redeploy_loyalty",
+    "redeploy_hostile",
+)
 
 REVENUE = """\
 -- Revenue by shop and hour, for the dashboards of the shops.
@@ -91,6 +106,41 @@ PROPOSED = (
     .replace("-- Revenue by shop and hour,", "-- Revenue by shop and half hour,")
 )
 
+LOYALTY = """\
+-- Points of each customer, for the app.
+CREATE TABLE bookings (
+  booking_id STRING,
+  customer STRING,
+  points BIGINT,
+  booked_at TIMESTAMP(3)
+) WITH (
+  'connector' = 'kafka',
+  'topic' = 'bookings',
+  'properties.bootstrap.servers' = 'kafka:9092',
+  'format' = 'json'
+);
+
+CREATE TABLE points_by_customer (
+  customer STRING,
+  points BIGINT,
+  level STRING,
+  orders BIGINT,
+  PRIMARY KEY (customer) NOT ENFORCED
+) WITH (
+  'connector' = 'upsert-kafka',
+  'topic' = 'points',
+  'properties.bootstrap.servers' = 'kafka:9092',
+  'key.format' = 'json',
+  'value.format' = 'json'
+);
+
+INSERT INTO points_by_customer
+SELECT customer, SUM(points), CASE WHEN SUM(points) >= 1200 THEN 'gold' ELSE 'silver' END, COUNT(*)
+FROM bookings
+GROUP BY customer;
+"""
+SPENT = LOYALTY.replace("SUM(points)", "SUM(IF(points > 0, points, 0))")
+
 HOSTILE = (
     "<script>window.attacked = 1</script>",
     "<img src=x onerror=window.attacked=2>",
@@ -115,6 +165,7 @@ def fill(named: Path, fleet: Path, hostile: Path) -> None:
     fill_interrupted(named, "redeploy_shared", "shared")
     fill_rejected(named, None, "by-hand")
     fill_revenue(named)
+    fill_loyalty(named)
     fill_hostile(hostile)
     fill_fleet(fleet)
 
@@ -131,6 +182,20 @@ def fill_revenue(root: Path) -> Ledger:
     at.put("deploy_first", DeployedEntry(job=old, start=start, evidence=("RUNNING for 10 s",)))
     at.run = 2
     at.check(old, new, "approve")
+    return at.ledger
+
+
+def fill_loyalty(root: Path) -> Ledger:
+    """A change whose shadow run found differences, so that a person decides."""
+    at = Writing(root, "loyalty", "redeploy_loyalty")
+    old, new = (replace(revenue(script), source="loyalty.sql") for script in (LOYALTY, SPENT))
+    start = JobStart("stateless", request_id="d" * 32, job_id=JobRef("e" * 32))
+    at.put("deploy_first", DeployedEntry(job=old, start=start, evidence=("RUNNING for 10 s",)))
+    at.run = 2
+    review = at.check(old, new, "resume")
+    report = shadow_report()
+    report = replace(report, sinks=report.sinks[:1])
+    at.put("shadow", shadowed(JobVersion.of(new), review, report))
     return at.ledger
 
 
@@ -158,7 +223,10 @@ def fill_hostile(root: Path) -> Ledger:
     review = at.check(spec, later, everything)
     at.put("approve", ApprovedEntry(version=JobVersion.of(later), review=replace(review, approved_by=everything)))
     at.run = 3
-    at.check(spec, later, "approve")
+    review = at.check(spec, later, "approve")
+    at.put(
+        "shadow", *(shadowed(JobVersion.of(later), review, shadow_report(text, text)) for text in (script, everything))
+    )
     return at.ledger
 
 

@@ -6,6 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from airflow_flinkcompat.compat import Side, check, render_markdown
 from airflow_flinkcompat.deploy import Ledger
 from airflow_flinkcompat.deploy.ledger.entries import (
@@ -28,12 +30,17 @@ from airflow_flinkcompat.deploy.ledger.entries import (
     Review,
     RolledBackEntry,
     RollingBackEntry,
+    ShadowedEntry,
     StartedEntry,
     StartingEntry,
     StoppedEntry,
     StoppingEntry,
 )
+from airflow_flinkcompat.deploy.rehearsal.report import StoredOperator
+from airflow_flinkcompat.deploy.shadow.report import ShadowReport
+from airflow_flinkcompat.deploy.shadow.rows import ShadowFinding, SinkDifference
 from airflow_flinkcompat.deploy.target import JobRef, Snapshot
+from airflow_flinkcompat.exec_graph.written_columns import ChangedColumns
 from airflow_flinkcompat.model import JobSpec
 
 SECRET = "hunter2hunter2"
@@ -53,6 +60,54 @@ ORIGIN = Origin("c0ffee" * 6 + "c0ff", "Ann Example <ann@example.org>", "payment
 def job(number: int, **changes: Any) -> JobSpec:
     given = {"settings": {"table.exec.state.ttl": "1 d", "s3.secret-key": SECRET}, "engine": "flink", **changes}
     return JobSpec(SCRIPTS[number], engine_version="2.3.0", source=f"orders_v{number}.sql", **given)
+
+
+def shadow_report(
+    text: str = "gold", name: str = "audit", finding: ShadowFinding = ShadowFinding.CHANGED
+) -> ShadowReport:
+    """A result with all kinds of sinks; ``text`` is a value, ``name`` the name of a sink and of a column."""
+    keyed = pa.table(
+        {
+            "customer": ["ann", "bob", "cem", text],
+            "change": ["changed", "changed", "not written → written", "changed"],
+            "points (old)": ["1250", "310", None, "75"],
+            "points (new)": ["1190", "310", "42", "60"],
+            "level (old)": [text, "silver", None, None],
+            "level (new)": ["silver", text, "silver", "silver"],
+            "orders (old)": ["17", "4", None, "2"],
+            "orders (new)": ["17", "4", "1", "2"],
+        }
+    )
+    rows = pa.table(
+        {
+            "only in": ["new", "old"],
+            "times": [1, 2],
+            "customer": ["ann", "ann"],
+            name: ["60", "75"],
+        }
+    )
+    named = ChangedColumns(frozenset({"points", "level"}))
+    return ShadowReport(
+        finding,
+        job_id="e" * 32,
+        seconds=(600.0, 31.2, 29.4),
+        sinks=(
+            SinkDifference(
+                "points_by_customer", finding, (48, 49), True, 23, {"points": 23, "level": 3}, ("last_order",), keyed,
+                ("level",), named,
+            ),
+            SinkDifference("bookings", finding, (6120, 6119), False, 3, rows=rows, changed=ChangedColumns(rows=True)),
+            SinkDifference(name, ShadowFinding.EQUAL, (6120, 6120), False, changed=ChangedColumns()),
+        ),
+        dropped=(StoredOperator("b" * 32, "GroupAggregate[3]", True),),
+    )  # fmt: skip
+
+
+def shadowed(checked: JobVersion, review: Review, report: ShadowReport) -> ShadowedEntry:
+    """What a shadow run leaves in the ledger where a person decides."""
+    return ShadowedEntry(
+        version=checked, review=review, branch="approve", shadow=report.to_dict(), message=report.lines()[0]
+    )
 
 
 def moment(minute: float) -> str:

@@ -12,12 +12,15 @@ from airflow.providers.standard.exceptions import HITLTimeoutError
 from airflow.providers.standard.operators import hitl
 from airflow.sdk import DAG, Param
 from airflow.sdk.definitions.param import ParamsDict
+from syrupy.assertion import SnapshotAssertion
 
 from airflow_flinkcompat.airflow.operators import FlinkBackfillOperator, FlinkSqlApprovalOperator
 from airflow_flinkcompat.airflow.operators.approval import NOBODY, REJECT, RESTART, RESTART_WITH_BACKFILL, RESUME
+from airflow_flinkcompat.deploy.ledger.entries import CheckedEntry, JobVersion
 from airflow_flinkcompat.model import Outcome
 from tests.support.airflow.operators.fakes import Run, script
 from tests.support.airflow.operators.versions import AwaitingAnswer
+from tests.support.airflow.plugin.ledgers import shadow_report, shadowed
 from tests.unit.airflow.operators.conftest import Site
 
 BRANCHES = {"resume": "a", "restart": "b"}
@@ -111,6 +114,34 @@ def test_ones_own_words_come_first(asked: Any, questions: list[dict[str, Any]]) 
     with pytest.raises(AwaitingAnswer):
         run.execute(tasks["approve"])
     assert questions[0]["body"].startswith("Ask *ada* about run-1.\n\n#")
+
+
+def test_a_shadow_run_of_the_version_comes_before_the_report(
+    asked: Any, questions: list[dict[str, Any]], snapshot: SnapshotAssertion
+) -> None:
+    site, run, tasks = asked
+    checked = next(each for each in reversed(site.ledger.entries()) if isinstance(each, CheckedEntry))
+    report = site.ledger.read_report(checked.review.report_path or "")[1]
+    for version in (checked.version, JobVersion("flink", "2.3.0", "0" * 64)):
+        site.ledger.append(shadowed(version, checked.review, shadow_report("'password' = 'hunter2hunter2'")))
+    with pytest.raises(AwaitingAnswer):
+        run.execute(tasks["approve"])
+    above, found, below = questions[0]["body"].partition(report)
+    assert (bool(found), below) == (True, "")
+    assert above == snapshot
+
+
+def test_a_shadow_run_of_an_earlier_check_is_not_shown(asked: Any, questions: list[dict[str, Any]]) -> None:
+    site, run, tasks = asked
+    checked = next(each for each in reversed(site.ledger.entries()) if isinstance(each, CheckedEntry))
+    site.ledger.append(shadowed(checked.version, checked.review, shadow_report()))
+    run.pushed["check", "summary"] = {
+        **run.pushed["check", "summary"],
+        "checked_entry": site.ledger.entries()[-1].number,
+    }
+    with pytest.raises(AwaitingAnswer):
+        run.execute(tasks["approve"])
+    assert questions[0]["body"] == site.ledger.read_report(run.pushed["check", "report"])[1]
 
 
 @pytest.mark.parametrize(

@@ -44,6 +44,7 @@ from airflow_flinkcompat.deploy.ledger.entries import (
 from airflow_flinkcompat.deploy.ledger.entries import JobVersion as LedgerVersion
 from airflow_flinkcompat.deploy.ledger.status import DeploymentRow
 from airflow_flinkcompat.deploy.ledger.store import LedgerError
+from airflow_flinkcompat.deploy.shadow.rows import ShadowFinding
 from airflow_flinkcompat.deploy.target import JobRef, Snapshot
 from dev.benchmarks.ledgers import OnlyDags
 from tests.support.airflow.plugin.ledgers import (
@@ -54,6 +55,8 @@ from tests.support.airflow.plugin.ledgers import (
     job,
     moment,
     numbered,
+    shadow_report,
+    shadowed,
 )
 
 ROOT = "memory://pages/ledger"
@@ -306,6 +309,25 @@ def test_a_shadow_run_asks_about_a_change_that_the_check_resumes() -> None:
         proposal = changes.Proposal.at(entries[:count], 1)
         assert proposal is not None
         assert proposal.decision(entries[:count], "jobs", EVERYTHING).state == state
+
+
+def test_example_shadow_run(example: SnapshotAssertion) -> None:
+    version, secret = JobVersion.of(job(2)), f"'password' = '{SECRET}'"
+    entries = numbered(
+        CheckedEntry(version=version, branch="resume"),
+        shadowed(version, Review(), shadow_report(finding=ShadowFinding.DIFFERS)),
+        shadowed(version, Review(), shadow_report(secret)),
+        shadowed(JobVersion.of(job(3)), Review(), shadow_report()),
+    )
+    proposal = changes.Proposal.at(entries, 1)
+    assert proposal is not None
+    shown = told(changes.change(NamedLedger(ROOT), "jobs", entries, proposal, EVERYTHING))["shadow"]
+    assert SECRET not in json.dumps(shown)
+    assert shown == example
+    own = tuple(replace(each, owner="airflow:redeploy_orders/1/shadow") for each in proposal.entries)
+    unread = OnlyDags((), DAGS, connections=False)
+    hidden = changes.change(NamedLedger(ROOT), "jobs", own, replace(proposal, entries=own), unread)
+    assert hidden.shadow is None
 
 
 def test_a_version_that_is_proposed_again_is_another_change() -> None:

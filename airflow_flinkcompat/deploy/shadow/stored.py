@@ -1,0 +1,135 @@
+"""Shadow run in the ledger, for a person who decides. DuckDB is not needed here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from airflow_flinkcompat.compat.reports.markdown import code_span, plain_words
+from airflow_flinkcompat.deploy.ledger.entries import LedgerEntry, ShadowedEntry
+from airflow_flinkcompat.secrets.redact import shortened
+
+HEADING = "SHADOW: "
+"""Beginning of the first line of a report."""
+NO_PROOF = "This is no proof that the restored state is right: wrong state differs in the same columns."
+"""Limit of a run whose rows differ only in columns that the change names."""
+MEANINGS: Mapping[str, str] = {
+    "equal": "Equal rows prove that both scripts write the same rows from the present state and the input of this "
+    "run. They prove nothing about keys and values that did not occur in this input.",
+    "differs as expected": "All differences are in columns that are expected to differ. The run does not prove that "
+    "the new values of these columns are right.",
+    "differs in changed columns": f"{NO_PROOF} Compare the values with the values that the change intends.",
+    "differs": "The rows differ in columns that neither the change nor `expect` names, or that are unknown. Resume "
+    "only if every difference is intended.",
+    "refused": "Flink did not run the new script from the state of the running job. Expect the same after a resume.",
+    "could not tell": "The run has no result, so it proves nothing about the change.",
+}
+"""Proof of each finding, and its limit, as sentences with Markdown code spans."""
+_FEW_ROWS, _FEW_COLUMNS, _FEW_SINKS = 5, 8, 4
+"""Size of the tables in a question, which must be readable in Airflow's form."""
+_LONGEST_VALUE = 40
+
+
+def last_shadow_run(entries: Iterable[LedgerEntry], sha256: str) -> ShadowedEntry | None:
+    """Find the last shadow run of a version; None without one.
+
+    Args:
+        entries: Entries of the ledger, oldest first.
+        sha256: Digest of the version.
+
+    Returns:
+        The entry.
+    """
+    runs = [each for each in entries if isinstance(each, ShadowedEntry) and each.version.sha256 == sha256]
+    return runs[-1] if runs else None
+
+
+def render_question(entry: ShadowedEntry) -> str:
+    """Render a shadow run as short Markdown for the question of an approval.
+
+    Args:
+        entry: The entry of the shadow run.
+
+    Returns:
+        Markdown without a final line break. Secrets are not masked.
+    """
+    return "\n".join(_question(entry))
+
+
+def headline(entry: ShadowedEntry) -> str:
+    """Finding and its meaning in one line.
+
+    Args:
+        entry: The entry of the shadow run.
+
+    Returns:
+        The text.
+    """
+    return entry.message.removeprefix(HEADING) or str(entry.shadow.get("finding", ""))
+
+
+def _question(entry: ShadowedEntry) -> Iterator[str]:
+    shadow = entry.shadow
+    yield f"## Shadow run: {plain_words(headline(entry))}"
+    if meaning := MEANINGS.get(shadow.get("finding", "")):
+        yield from ("", meaning)
+    if shadow.get("reason"):
+        yield from ("", f"Reason: {code_span(shadow['reason'])}")
+    if dropped := shadow.get("dropped"):
+        names = ", ".join(code_span(each["name"] or each["id"]) for each in dropped)
+        yield from ("", f"State that only the old script restored: {names}")
+    sinks = shadow.get("sinks", ())
+    differing = [each for each in sinks if each["differing"]]
+    for sink in differing[:_FEW_SINKS]:
+        yield from ("", *_sink(sink))
+    if more := [code_span(each["sink"]) for each in differing[_FEW_SINKS:]]:
+        yield from ("", f"{len(more)} more sinks differ: {', '.join(more)}")
+    if equal := [code_span(each["sink"]) for each in sinks if not each["differing"]]:
+        yield from ("", f"Equal rows: {', '.join(equal)}")
+    yield from ("", f"The complete result is in entry {entry.number} of the ledger.")
+
+
+def _sink(sink: Mapping[str, Any]) -> Iterator[str]:
+    what = "keys" if sink["by_key"] else "rows"
+    changes = f"{sink['old_changes']} changes by the old script, {sink['new_changes']} by the new script"
+    yield f"### {code_span(sink['sink'])} {sink['finding']}: {sink['differing']} {what} ({changes})"
+    facts = (
+        ("by column", [f"{code_span(name)} {count}" for name, count in sink["columns"].items()]),
+        ("columns that the change names", _named(sink)),
+        ("columns that are expected to differ", map(code_span, sink["expected"])),
+        ("columns of only one script", map(code_span, sink["not_compared"])),
+    )
+    lines = [f"* {name}: {listed}" for name, values in facts if (listed := ", ".join(values))]
+    if lines:
+        yield from ("", *lines)
+    if sink["rows"]:
+        yield from ("", *_table(sink))
+
+
+def _named(sink: Mapping[str, Any]) -> list[str]:
+    if sink["changed"] is None:
+        return []
+    if sink["other_rows"]:
+        return ["all, because it filters, groups, joins or ranks other rows"]
+    return [*map(code_span, sink["changed"])] or ["none"]
+
+
+def _table(sink: Mapping[str, Any]) -> Iterator[str]:
+    """The first differing rows; of a sink with a key, only the columns that differ."""
+    rows = sink["rows"][:_FEW_ROWS]
+    names = [*(sink.get("row_columns") or rows[0])]
+    if sink["by_key"]:
+        place = names.index("change") + 1
+        names[place:] = [name for name in names[place:] if name.rpartition(" (")[0] in sink["columns"]]
+    shown = names[:_FEW_COLUMNS]
+    yield f"| {' | '.join(map(plain_words, shown))} |"
+    yield "|" + "---|" * len(shown)
+    for row in rows:
+        yield f"| {' | '.join(map(_cell, (row[name] for name in shown)))} |"
+    cut = (("differences", sink["differing"] - len(rows)), ("columns", len(names) - len(shown)))
+    if hidden := [f"{count} of the {what}" for what, count in cut if count > 0]:
+        yield from ("", f"*Not shown: {', '.join(hidden)}*")
+
+
+def _cell(value: object) -> str:
+    return "NULL" if value is None else code_span(shortened(str(value), _LONGEST_VALUE))
