@@ -35,6 +35,7 @@ interface ShadowResult {
   dropped: { id: string; name: string | null }[];
   left: string[];
   unnamed: string;
+  state?: { headline: string } | null;
 }
 
 const TONES: Record<string, Tone> = {
@@ -77,6 +78,7 @@ export function Shadow({ run }: { run: ShadowRun | null }) {
       <Facts
         facts={[
           ["Reason", result.reason && <Clause text={result.reason} />],
+          ["Stored state", result.state && <b>{result.state.headline}</b>],
           [
             "State that only the old script restored",
             result.dropped.length > 0 && <Names of={result.dropped.map(({ id, name }) => name || id)} />,

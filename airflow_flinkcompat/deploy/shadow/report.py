@@ -47,10 +47,11 @@ class StateComparison:
         """The comparison as JSON values.
 
         Returns:
-            One key for each field.
+            One key for each field, and ``headline``.
         """
         return {
             "finding": str(self.finding),
+            "headline": redact(self.headline),
             "reason": redact(self.reason),
             "sinks": [_sink_row(each, ("stored_changes", "reference_changes")) for each in self.sinks],
             "seconds": self.seconds,

@@ -75,6 +75,8 @@ def _question(entry: ShadowedEntry) -> Iterator[str]:
         yield from ("", meaning)
     if shadow.get("reason"):
         yield from ("", f"Reason: {code_span(shadow['reason'])}")
+    if state := shadow.get("state"):
+        yield from ("", f"**{plain_words(state['headline'])}**")
     if dropped := shadow.get("dropped"):
         names = ", ".join(code_span(each["name"] or each["id"]) for each in dropped)
         yield from ("", f"State that only the old script restored: {names}")

@@ -325,7 +325,7 @@ def test_example_shadow_run(example: SnapshotAssertion) -> None:
     assert SECRET not in json.dumps(shown)
     assert shown == example
     own = tuple(replace(each, owner="airflow:redeploy_orders/1/shadow") for each in proposal.entries)
-    unread = OnlyDags((), DAGS, connections=False)
+    unread = OnlyDags(DAGS, (), connections=False)
     hidden = changes.change(NamedLedger(ROOT), "jobs", own, replace(proposal, entries=own), unread)
     assert hidden.shadow is None
 

@@ -9,7 +9,7 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from airflow_flinkcompat.deploy.ledger.entries import JobVersion, Review, ShadowedEntry
-from airflow_flinkcompat.deploy.shadow.report import ShadowReport
+from airflow_flinkcompat.deploy.shadow.report import ShadowReport, StateComparison
 from airflow_flinkcompat.deploy.shadow.rows import ShadowFinding, SinkDifference
 from airflow_flinkcompat.deploy.shadow.stored import MEANINGS, last_shadow_run, render_question
 from airflow_flinkcompat.exec_graph.written_columns import ChangedColumns
@@ -37,6 +37,11 @@ def test_the_question_names_what_a_finding_proves(finding: ShadowFinding, snapsh
 
 def test_the_question_has_the_first_differing_rows(snapshot: SnapshotAssertion) -> None:
     assert question(shadow_report("<b>|`gold`", "a|b")) == snapshot
+
+
+def test_the_question_names_wrong_state() -> None:
+    text = question(replace(shadow_report(), state=StateComparison(ShadowFinding.DIFFERS)))
+    assert "**STATE: wrong: if the new script had always run, it would write other rows than from this state**" in text
 
 
 def test_the_question_stays_readable() -> None:
