@@ -190,12 +190,14 @@ export function Table({ caption, heads, bodies, children }: TableProps) {
   return (
     <div className="fc-scroll" role="region" aria-label={caption} tabIndex={0}>
       <table className="fc-table">
-        <caption className="fc-hidden">{caption}</caption>
+        <caption className="fc-hidden">
+          <Visible text={caption} />
+        </caption>
         <thead>
           <tr>
             {heads.map((head) => (
               <th key={head} scope="col">
-                {head}
+                <Visible text={head} />
               </th>
             ))}
           </tr>
