@@ -91,12 +91,11 @@ def _copies(files: Files) -> Side:
 class FlinkScenario(Scenario):
     """``recorded`` is the side that the ledger says runs, where that is not the one that does.
 
-    ``history``: state is computed from the rows that were read. ``catch_up``: the new script catches up with the job.
+    ``history``: state is computed from the rows that were read.
     """
 
     proposed: Callable[[Files], Side] = _succeeds
     history: bool = False
-    catch_up: bool = False
     recorded: Callable[[Files], Side] | None = None
 
     @property
@@ -153,11 +152,6 @@ FROM_HISTORY = FlinkScenario(
 )
 
 
-CATCHES_UP = FlinkScenario(
-    "catches up", "deployed", "migrated", proposed=_migrated, catch_up=True, only=FROM_HISTORY.only
-)
-
-
 class _Flink(Protocol):
     """A target of a local Flink, which starts jobs under ids of their caller."""
 
@@ -206,7 +200,6 @@ class FlinkCase(Case[FlinkScenario, Any]):
             "incompatible" if mode == "stateless" else "compatible",
             location=self.location,
             history=KnownHistory({"orders": ""}) if self.scenario.history else None,
-            catch_up=self.scenario.catch_up,
         )
 
     @property

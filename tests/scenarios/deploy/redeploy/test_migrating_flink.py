@@ -17,6 +17,7 @@ from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry, DeployingEn
 from airflow_flinkcompat.deploy.migration import SavepointMigration
 from airflow_flinkcompat.deploy.rehearsal.place import Cluster
 from airflow_flinkcompat.deploy.savepoint_writing import SavepointWriting
+from airflow_flinkcompat.deploy.shadow.catching_up import CatchUp
 from airflow_flinkcompat.deploy.targets import TargetLocation
 from airflow_flinkcompat.deploy.targets.gateway import SqlGatewayTarget
 from airflow_flinkcompat.deploy.targets.jar_run import JobManagerTarget
@@ -181,6 +182,49 @@ def test_the_new_script_catches_up_before_the_stop(
     files.arrive("3.csv", [("ann", 2, "00:40")])
     wait_for(lambda: len(changes(files)) > 3, "the last row is written")
     assert changes(files) == [(1, 1), (6, 5), (13, 7), (15, 7)]
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("written", [False, True], ids=["before", "after"])
+def test_a_run_that_is_killed_while_it_catches_up_is_resumed(
+    written: bool,
+    local_flink: LocalFlink,
+    target: SqlGatewayTarget,
+    ledger: Ledger,
+    files: Files,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The process ends after the stop, before or after the new script has read the last rows."""
+    files.arrive("1.csv", [("ann", 1, "00:10"), ("ann", 5, "00:20")])
+    old, new = keyed(files, "total", "most"), keyed(files, "most", "total")
+    deploy(target, ledger, old, checked_old_sha256=None, options=OPTIONS, log=print)
+    wait_for(lambda: len(changes(files)) == 2, "the first rows are written")
+    advance = CatchUp.advance
+
+    def killed(self: CatchUp, state: str, last: str, folder: str, seconds: float) -> None:
+        stopped = any(isinstance(each, StoppedEntry) for each in ledger.entries())
+        if written or not stopped:
+            advance(self, state, last, folder, seconds)
+        if stopped:
+            raise KeyboardInterrupt
+
+    def attempted() -> None:
+        with ExitStack() as opened:
+            migrated(local_flink, target, ledger, new, catch_up=True, hold=opened.enter_context)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(CatchUp, "advance", killed)
+        with pytest.raises(KeyboardInterrupt):
+            attempted()
+    attempted()
+    (done,) = [each for each in ledger.entries() if isinstance(each, MigratedEntry)]
+    assert done.evidence == ("a job of the new script restored this state, and read all rows up to the stop",)
+    assert len([each for each in ledger.entries() if isinstance(each, StoppedEntry)]) == 1
+    assert not [*files.root.parent.rglob("caught-up-*")]
+    assert sum(not job.terminal for job in target.jobs()) == 1
+    files.arrive("2.csv", [("ann", 7, "00:30")])
+    wait_for(lambda: len(changes(files)) > 2, "the last row is written")
+    assert changes(files) == [(1, 1), (6, 5), (13, 7)]
 
 
 @pytest.mark.nightly
