@@ -137,7 +137,8 @@ def keyed(files: Files, *metrics: str) -> Script:
     tables, _, _ = files.script().partition("CREATE TABLE totals")
     text = f"""{tables.replace(", WATERMARK FOR ts AS ts", "")}
     CREATE TABLE totals (customer STRING, {metrics[0]} BIGINT, {metrics[1]} BIGINT) WITH (
-      'connector' = 'filesystem', 'path' = '{files.sink.as_uri()}', 'format' = 'debezium-json');
+      'connector' = 'filesystem', 'path' = '{files.sink.as_uri()}', 'format' = 'debezium-json',
+      'sink.rolling-policy.rollover-interval' = '200 ms', 'sink.rolling-policy.check-interval' = '100 ms');
     INSERT INTO totals SELECT customer, {", ".join(METRICS[name] for name in metrics)} FROM orders GROUP BY customer;
     """
     return Script(text, dict(SETTINGS), engine="flink", engine_version="2.3.0", source="orders.sql")
