@@ -12,6 +12,7 @@ from uuid import uuid4
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.compat.migration_report import MigrationReport
 from airflow_flinkcompat.compat.plan_comparison import migrations
+from airflow_flinkcompat.deploy.catching_up import CatchUp, latest_round
 from airflow_flinkcompat.deploy.errors import DeployError, DeployRefused, StateNotKept, TargetError
 from airflow_flinkcompat.deploy.flink.polling import Overdue, poll
 from airflow_flinkcompat.deploy.ledger.ledger import LedgerConflict
@@ -27,7 +28,6 @@ from airflow_flinkcompat.deploy.rehearsal.restoring import (
     Timeouts,
 )
 from airflow_flinkcompat.deploy.savepoint_writing import HistoryWorkers, SavepointWriting, unreadable_history
-from airflow_flinkcompat.deploy.shadow.catching_up import CatchUp, latest_round
 from airflow_flinkcompat.deploy.target import (
     JobRef,
     LiveSavepoints,
@@ -100,7 +100,7 @@ class SavepointMigration(SavepointWriting):
     new job runs. Without ``hold``, history is not prepared but read completely after the job has stopped.
 
     With ``catch_up``, a savepoint of the running job is migrated. Next to that job, a job with stand-in sinks reads the
-    rows up to the stop (``deploy/shadow/catching_up``). If that fails after the stop, the savepoint of the stop is
+    rows up to the stop (``deploy/catching_up``). If that fails after the stop, the savepoint of the stop is
     migrated.
     """
 

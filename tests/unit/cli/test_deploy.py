@@ -202,7 +202,7 @@ def shadowed(deployed: Site, monkeypatch: pytest.MonkeyPatch) -> Callable[[Shado
     def result(report: ShadowReport) -> list[Any]:
         asked: list[Any] = []
 
-        def instead(*arguments: Any, plan: Any) -> ShadowReport:
+        def instead(*arguments: Any, plan: Any, migration: Any) -> ShadowReport:
             asked.append(arguments)
             return report
 

@@ -85,7 +85,7 @@ def test_an_address_that_is_missing_is_named(
     assert run(command, "--target", "sql-gateway") == snapshot
 
 
-@pytest.mark.parametrize("command", ["rehearse", "shadow", "check"])
+@pytest.mark.parametrize("command", ["rehearse", "check"])
 def test_what_a_target_cannot_do_is_refused_by_its_name(
     command: str, run: Callable[..., str], snapshot: SnapshotAssertion
 ) -> None:

@@ -13,11 +13,11 @@ import pytest
 
 from airflow_flinkcompat.compat import Side as Script
 from airflow_flinkcompat.deploy import DeployRefused, Ledger, Options, RolledBack, Wait, Waiting, deploy
+from airflow_flinkcompat.deploy.catching_up import CatchUp
 from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry, DeployingEntry, MigratedEntry, Review, StoppedEntry
 from airflow_flinkcompat.deploy.migration import SavepointMigration
 from airflow_flinkcompat.deploy.rehearsal.place import Cluster
 from airflow_flinkcompat.deploy.savepoint_writing import SavepointWriting
-from airflow_flinkcompat.deploy.shadow.catching_up import CatchUp
 from airflow_flinkcompat.deploy.targets import TargetLocation
 from airflow_flinkcompat.deploy.targets.gateway import SqlGatewayTarget
 from airflow_flinkcompat.deploy.targets.jar_run import JobManagerTarget

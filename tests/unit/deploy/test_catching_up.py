@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
+from airflow_flinkcompat.deploy import catching_up as module
+from airflow_flinkcompat.deploy.catching_up import CatchUp, latest_round
 from airflow_flinkcompat.deploy.errors import DeployError
 from airflow_flinkcompat.deploy.migration import SavepointMigration
 from airflow_flinkcompat.deploy.rehearsal.restoring import Inconclusive
 from airflow_flinkcompat.deploy.savepoint_writing import SavepointWriting
-from airflow_flinkcompat.deploy.shadow import catching_up as module
-from airflow_flinkcompat.deploy.shadow.catching_up import CatchUp, latest_round
 from airflow_flinkcompat.deploy.targets import TargetLocation
 from airflow_flinkcompat.exec_graph.migration import Migration
 
