@@ -167,7 +167,7 @@ class SavepointMigration(SavepointWriting):
         return super().rehearse(savepoint)
 
     def _prepare_catch_up(self, hold: Callable[[AbstractContextManager[None]], None], place: str) -> str | None:
-        """Migrate a savepoint of the running job, and catch up with the job. None if the script cannot catch up."""
+        """Migrate a savepoint of the running job, and catch up. None if the script cannot catch up."""
         base = f"{place.rstrip('/').rpartition('/')[0]}/caught-up-{uuid4().hex}"
         guard = Watcher(self._cluster.location)
         guard.announce_folder(base)
