@@ -21,12 +21,12 @@ from airflow_flinkcompat.deploy.rehearsal.restoring import (
     RestoreRunner,
     RunnableSide,
     Timeouts,
+    job_of,
 )
 from airflow_flinkcompat.deploy.target import CatchUpRun
 from airflow_flinkcompat.exec_graph.migration import Migration
 from airflow_flinkcompat.exec_graph.model import RestoreEffect, StateKind
 from airflow_flinkcompat.lazy import cached_property
-from airflow_flinkcompat.model import JobSpec
 from airflow_flinkcompat.savepoint.replay import write_replay, write_resumable
 from airflow_flinkcompat.savepoint.store import METADATA, place, read_metadata
 
@@ -105,7 +105,8 @@ class CatchUp:
         """
         target = self.cluster.shadow_target
         run, replay = self._run, f"{folder}/rows"
-        write_replay(state, last, replay, ends=False, ids=self._ids(last, StateKind.POSITIONS))
+        sources, sinks = (self._ids(last, kind) for kind in (StateKind.POSITIONS, StateKind.SINK))
+        write_replay(state, last, replay, ends=False, ids=sources)
         runner = RestoreRunner(target, Timeouts(), Journal())
         watcher = Watcher(self.cluster.location)
         try:
@@ -114,22 +115,19 @@ class CatchUp:
             skipped = target.left_aside(done.job_id)
         finally:
             watcher.end(target, Timeouts().clean_up)
-        sinks = self._ids(last, StateKind.SINK)
         if skipped is None or skipped - sinks.keys():
             lost = "unknown" if skipped is None else ", ".join(sorted(skipped - sinks.keys()))
             raise Inconclusive(f"with stand-ins for its sinks, the new script does not restore all state ({lost})")
         assert done.savepoint is not None
         own = target.location(done.savepoint)
-        write_resumable(own, last, folder, {**self._ids(last, StateKind.POSITIONS), **sinks})
+        write_resumable(own, last, folder, {**sources, **sinks})
         remove_folder(replay)
 
     @cached_property
     def _run(self) -> CatchUpRun:
         """The job with stand-ins, planned once before the stop. Raises DeployError."""
-        new = self.new
-        job = JobSpec(new.script, new.settings, engine_version=new.engine_version, source=new.source)
         try:
-            return self.cluster.shadow_target.catch_up_run(job, f"flinkcompat-shadow-{uuid4().hex}")
+            return self.cluster.shadow_target.catch_up_run(job_of(self.new), f"flinkcompat-shadow-{uuid4().hex}")
         except CannotRehearse as error:
             raise Inconclusive(str(error)) from None
 

@@ -49,7 +49,6 @@ _UPSERT_KAFKA = SecondReader(
     },
     bounded={"scan.bounded.mode": "latest-offset"},
 )
-TOPICS = frozenset({"kafka", "upsert-kafka"})
 # With these options, the source fails if the topic no longer contains the row at which the source resumes.
 _NO_RESET = {"scan.startup.mode": "group-offsets", "properties.auto.offset.reset": "none"}
 _KAFKA = replace(

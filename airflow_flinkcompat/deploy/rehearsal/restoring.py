@@ -80,6 +80,11 @@ class RunnableSide(Protocol):
     def source(self) -> str: ...
 
 
+def job_of(version: RunnableSide) -> JobSpec:
+    """The job that a target runs for a version."""
+    return JobSpec(version.script, version.settings, engine_version=version.engine_version, source=version.source)
+
+
 @dataclass(frozen=True)
 class Checked:
     """A checked version of the script that can run next to the live job."""
@@ -93,7 +98,7 @@ def check_side(target: RestoreTestTarget, version: RunnableSide, private: str, *
 
     Raises CannotRehearse, TargetError.
     """
-    job = JobSpec(version.script, version.settings, engine_version=version.engine_version, source=version.source)
+    job = job_of(version)
     return Checked(version, target.restore_test(job, private, empty=empty))
 
 

@@ -10,10 +10,10 @@ from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.plan_comparison import ComparedPlans, Plans
 from airflow_flinkcompat.deploy.errors import DeployError
 from airflow_flinkcompat.deploy.plans import explain_plans
-from airflow_flinkcompat.deploy.rehearsal.restoring import RunnableSide
+from airflow_flinkcompat.deploy.rehearsal.restoring import RunnableSide, job_of
 from airflow_flinkcompat.deploy.target import PlanCompiler, Target
 from airflow_flinkcompat.exec_graph.written_columns import ChangedColumns, SinkPath
-from airflow_flinkcompat.model import InputError, JobSpec
+from airflow_flinkcompat.model import InputError
 
 PlanBoth = Callable[[Side, Side], Plans]
 """Function that compiles the plans of both scripts. It may raise InputError."""
@@ -34,10 +34,7 @@ def named_columns(
 
     The target compiles the plans in ``folder``, as in ``explain_plans``. Otherwise ``plan`` compiles them.
     """
-    sides = [
-        Side.of(JobSpec(side.script, side.settings, engine_version=side.engine_version, source=side.source))
-        for side in (old, new)
-    ]
+    sides = [Side.of(job_of(side)) for side in (old, new)]
     try:
         if isinstance(target, PlanCompiler):
             version = target.engine().version

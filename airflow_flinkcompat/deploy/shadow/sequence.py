@@ -38,6 +38,7 @@ from airflow_flinkcompat.deploy.rehearsal.restoring import (
     RunnableSide,
     Timeouts,
     Unanswered,
+    job_of,
     require_running,
 )
 from airflow_flinkcompat.deploy.rehearsal.sequence import is_of_the_query
@@ -224,7 +225,7 @@ class _ShadowRun:
     def _version(self, side: RunnableSide, role: str) -> _Version:
         self.log(f"checking the sources and sinks of {side.source}")
         rows = f"{self.folder}/rows-{role}"
-        job = JobSpec(side.script, side.settings, engine_version=side.engine_version, source=side.source)
+        job = job_of(side)
         try:
             run: ShadowRun = self.target.shadow_run(job, f"{self.private}-{role}", rows)
         except CannotRehearse:

@@ -104,7 +104,7 @@ def shadow_report(
 
 
 def shadowed(checked: JobVersion, review: Review, report: ShadowReport) -> ShadowedEntry:
-    """What a shadow run leaves in the ledger where a person decides."""
+    """Ledger entry of a shadow run after which a person decides."""
     return ShadowedEntry(
         version=checked, review=review, branch="approve", shadow=report.to_dict(), message=report.lines()[0]
     )
