@@ -9,16 +9,16 @@ import shutil
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 from urllib.parse import quote
 
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.deploy import Ledger, LedgerEntry
 from airflow_flinkcompat.deploy.flink.gateway import SqlGateway
 from airflow_flinkcompat.deploy.flink.jobmanager import JobManager, JobManagerError
-from airflow_flinkcompat.deploy.ledger.entries import HeadEntry
+from airflow_flinkcompat.deploy.ledger.entries import HeadEntry, StoppedEntry
 from airflow_flinkcompat.deploy.rehearsal.place import Cluster
 from airflow_flinkcompat.deploy.rehearsal.report import Rehearsal
 from airflow_flinkcompat.deploy.rehearsal.sequence import rehearse
@@ -41,6 +41,8 @@ _READ = re.compile(r"0\.Source__orders\[\d+\]\.numRecordsOut")
 # Shown in the log, and final but for "failed".
 _SHOWN = {"running", "deferred", "awaiting_input", "success", "failed", "up_for_retry"}
 _FAILED = {"failed", "upstream_failed"}
+
+Entry = TypeVar("Entry", bound=LedgerEntry)
 
 
 @dataclass(frozen=True)
@@ -205,17 +207,20 @@ class Parts:
     def entries(self) -> tuple[LedgerEntry, ...]:
         return Ledger(self.world.ledger.as_uri(), DEPLOYMENT).entries()
 
+    def last(self, kind: type[Entry]) -> Entry:
+        """The last entry of this kind in the ledger. Raises DemoError."""
+        found = next((entry for entry in reversed(self.entries()) if isinstance(entry, kind)), None)
+        if found is None:
+            raise DemoError(f"the ledger contains no {kind.__name__}")
+        return found
+
     def deployed(self) -> HeadEntry:
         """The deployed version by the ledger. Raises DemoError."""
-        head = next((entry for entry in reversed(self.entries()) if isinstance(entry, HeadEntry)), None)
-        if head is None:
-            raise DemoError("the ledger contains no deployment")
-        return head
+        return self.last(HeadEntry)
 
     def stopped_at(self) -> float:
         """End of the former job, in seconds since the epoch."""
-        last = next(entry for entry in reversed(self.entries()) if entry.kind == "stopped")
-        return datetime.fromisoformat(last.at).astimezone(UTC).timestamp()
+        return self.last(StoppedEntry).written.timestamp()
 
     # -- Airflow
 
@@ -227,6 +232,16 @@ class Parts:
             return runs[number - 1] if len(runs) >= number else None
 
         return wait_for(f"run {number} of the DAG", look, moved=self.work, say=self._say, alive=self.check)
+
+    def wait_for_task(self, run: str, task: str) -> None:
+        """Wait until Airflow has read a new DAG file, and the run has this task."""
+        wait_for(
+            f"the run to have a task {task}",
+            lambda: task in self.client.task_states(DAG_ID, run),
+            moved=self.work,
+            say=self._say,
+            alive=self.check,
+        )
 
     def follow(self, run: str, until: Mapping[str, str]) -> dict[str, str | None]:
         """Narrate a run until its tasks reach the states in ``until``; returns all states. Raises DemoError."""

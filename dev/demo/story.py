@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from airflow_flinkcompat.deploy.ledger.entries import HeadEntry
+from airflow_flinkcompat.deploy.ledger.entries import CheckedEntry, ShadowedEntry
 from dev.demo.narration import LIMIT_SECONDS, Narrator, Step, excerpt, require, wait_for
 from dev.demo.orders import MINUTE, START, Before, Feed, Row, counts_of, differences, ended, text, totals, windows_of
 from dev.demo.parts import PLANNED, Parts
@@ -24,11 +24,9 @@ PROPOSE_V4 = BOUNDARY + MINUTE
 END = BOUNDARY + 11 * MINUTE
 COMPARED = BOUNDARY + 10 * MINUTE
 PROPOSE_V5, AFTER_V5 = COMPARED + 2 * MINUTE + timedelta(seconds=40), COMPARED + 7 * MINUTE
-# The open window of ten minutes begins before the open window of five minutes.
-PROPOSE_V6, AFTER_V6 = COMPARED + 8 * MINUTE + timedelta(seconds=40), COMPARED + 12 * MINUTE
+PROPOSE_V6, AFTER_V6 = COMPARED + 7 * MINUTE + timedelta(seconds=40), COMPARED + 11 * MINUTE
 
 Moment = Callable[[str, str], None]
-Counts = dict[str, int]
 
 
 @dataclass
@@ -47,7 +45,7 @@ class Story:
     def tell(self) -> tuple[Step, ...]:
         """All six versions, in order."""
         first = self.first, self.output_columns, self.source_option
-        steps = (*first, self.window_size, self.metric, self.window_from_history)
+        steps = (*first, self.window_size, self.metric, self.shadow_run)
         return tuple(step() for step in steps)
 
     # -- v1
@@ -182,70 +180,58 @@ class Story:
         require(alone.at is not None, f"Flink alone should refuse the savepoint, but it says {alone.lines()[0]}")
         self.narrator.proved(refused)
         self._answer(run, MIGRATE)
-        entry, stopped_at = self._follow_migration(run)
-        start = entry.start
-        former, rewritten = (str(path).rsplit("/", 1)[-1] for path in (start.migrated_from, start.savepoint))
-        proof = f"restored from {rewritten}, rewritten from {former}"
-        self.narrator.proved(proof)
+        proof = self._follow_migration(run)
         self._run_on(AFTER_V5)
-        begin, size = COMPARED, 5 * MINUTE
-        wanted = ended(totals(self.feed.orders(), 5, average=True, before=begin + size), begin + size, after=begin)
-
-        def found() -> list[Row]:
-            return ended(result_rows(self.world.totals_5_minutes, by="job"), begin + size, after=begin)
-
-        self._expect(wanted, lambda: [row[:-1] for row in found()], "the window that was open")
-        window, old = found(), before.counts(begin, size)
-        later = [file for file in self.feed.arrived if file.at > stopped_at]
-        new = counts_of(later, begin, size)
-        require(all(old.get(row[2]) and new.get(row[2]) for row in window), "no window has rows of both sides")
-        item, total, count, _, highest = window[0][2:]
-        both = (
-            f"window {begin:%H:%M} was open: {item} = {total} from {count} orders; at least {old[item]} were read "
-            f"before the savepoint, at least {new[item]} after it; its highest price since the switch is {highest}"
-        )
-        self.narrator.proved(both)
-        facts = self._facts(entry, window, old, new) | {
-            "alone": alone,
-            "since": [order for file in later for order in file.orders if begin <= order.at < begin + size],
-        }
+        begin, end = COMPARED, COMPARED + 5 * MINUTE
+        wanted = ended(totals(self.feed.orders(), 5, average=True, before=end), end, after=begin)
+        rows = self._rows_of_the_job
+        self._expect(wanted, lambda: [row[:-1] for row in rows(begin, end)], "the window that was open")
+        window, stopped_at = rows(begin, end), self.parts.stopped_at()
+        both, facts = self._open_window(before, window, f"; its highest price since the switch is {window[0][-1]}")
+        since = (order for file in self.feed.arrived if file.at > stopped_at for order in file.orders)
+        facts |= {"alone": alone, "since": [order for order in since if begin <= order.at < end]}
         return self._step(began, "v5", "a metric", run, "approve → migrate", (refused, proof, both), **facts)
 
     # -- v6
 
-    def window_from_history(self) -> Step:
-        """v6: the windows change again, but history is known, so the state is computed and no row is missing."""
-        began = self._title("v6: windows of ten minutes, and the DAG knows where past orders are")
-        self.world.name_history()
+    def shadow_run(self) -> Step:
+        """v6: the order of metrics changes; a shadow run compares the rows before the state is migrated."""
+        began = self._title("v6: the highest price comes first, and the DAG compares rows before the switch")
+        self.world.add_shadow_run()
+        self.feed.go_on(PROPOSE_V6)
+        self.parts.wait_for_task(self.parts.run_number(6), "shadow")
         run, before = self._propose(6, PROPOSE_V6)
         self._follow_check(run, "incompatible")
-        entry, stopped_at = self._follow_migration(run)
-        start = entry.start
-        former, computed = (str(path).rsplit("/", 1)[-1] for path in (start.migrated_from, start.savepoint))
-        proof = f"restored from {computed}, written next to {former}; Spark computed the windows that were open"
-        self.narrator.proved(proof)
+        self.parts.follow(run, {"shadow": "success"})
+        compared, shadow = self._compared()
+        proof = self._follow_migration(run)
         self._run_on(AFTER_V6)
-        begin, size = COMPARED, 10 * MINUTE
-        wanted = totals(self.feed.orders(), 10, average=True, highest=True, before=begin + size)
-        wanted = ended(wanted, begin + size, after=begin)
+        begin, end = COMPARED + 5 * MINUTE, COMPARED + 10 * MINUTE
+        wanted = ended(totals(self.feed.orders(), 5, average=True, highest=True, before=end), end, after=begin)
 
-        def found() -> list[Row]:
-            rows = ended(result_rows(self.world.totals_5_minutes, by="job"), begin + size, after=begin)
-            return [row for row in rows if row[0] == text(begin) and row[1] == text(begin + size)]
+        def found() -> list[Row]:  # with the highest price as the last column, as in v5
+            return sorted((*row[:3], *row[4:], row[3]) for row in self._rows_of_the_job(begin, end))
 
-        window = self._expect(wanted, found, "the window of ten minutes that was open")
-        old = before.counts(begin, size)
-        new = counts_of([file for file in self.feed.arrived if file.at > stopped_at], begin, size)
-        require(all(old.get(row[2]) and new.get(row[2]) for row in window), "no window has rows of both sides")
-        item, total, count = window[0][2:5]
-        both = (
-            f"window {begin:%H:%M} of ten minutes: {item} = {total} from {count} orders; at least {old[item]} were "
-            f"read before the savepoint, at least {new[item]} after it; all {len(window)} rows are right without the "
-            "backfill that v4 needed"
+        window = self._expect(wanted, found, "the window that was open")
+        both, facts = self._open_window(before, window, f"; its highest price is {window[0][-1]}")
+        facts |= shadow
+        return self._step(began, "v6", "order of metrics", run, "shadow → migrate", (compared, proof, both), **facts)
+
+    def _compared(self) -> tuple[str, dict[str, Any]]:
+        """Prove that the rows of the shadow run are equal; returns the proof and values."""
+        checked, shadowed = self.parts.last(CheckedEntry), self.parts.last(ShadowedEntry)
+        shadow = shadowed.shadow
+        require((shadow["finding"], shadowed.branch) == ("equal", "migrate"), shadowed.message)
+        (sink,) = shadow["sinks"]
+        begin, end = checked.written.timestamp(), shadowed.written.timestamp()
+        orders = sum(len(file.orders) for file in self.feed.arrived if begin < file.at < end)
+        require(sink["new_changes"] and orders, f"{orders} orders arrived during the shadow run, which found {sink}")
+        proof = (
+            f"shadow run: v5 wrote {sink['old_changes']} rows from a savepoint, and v6 equal rows from the migrated "
+            f"savepoint; {orders} orders arrived meanwhile"
         )
-        self.narrator.proved(both)
-        facts = self._facts(entry, window, old, new)
-        return self._step(began, "v6", "window size, with history", run, "migrate", (proof, both), **facts)
+        self.narrator.proved(proof)
+        return proof, {"shadow": shadow, "orders_meanwhile": orders}
 
     # -- what the steps share
 
@@ -263,14 +249,18 @@ class Story:
         state = self.parts.client.answer(DAG_ID, run, "approve", choice, timeout=LIMIT_SECONDS)
         require(state == "success", f"the approval ended as {state}")
 
-    def _follow_migration(self, run: str) -> tuple[HeadEntry, float]:
-        """Follow a run until its migrated job runs; its ledger entry, and the end of the former job."""
+    def _follow_migration(self, run: str) -> str:
+        """Follow a run until its migrated job runs; returns the proof."""
         self.parts.follow(run, {"migrate": "success"})
         self.parts.finish(run)
-        entry, stopped_at = self.parts.deployed(), self.parts.stopped_at()
+        entry = self.parts.deployed()
         self.parts.require_running(entry)
-        require(entry.start.start_mode == "migrated", f"the job was started {entry.start.start_mode}")
-        return entry, stopped_at
+        start = entry.start
+        require(start.start_mode == "migrated", f"the job was started {start.start_mode}")
+        former, rewritten = (str(path).rsplit("/", 1)[-1] for path in (start.migrated_from, start.savepoint))
+        proof = f"restored from {rewritten}, rewritten from {former}"
+        self.narrator.proved(proof)
+        return proof
 
     def _title(self, text: str) -> float:
         self.narrator.title(text)
@@ -325,26 +315,15 @@ class Story:
         self, before: Before, goal: datetime, *, broken: bool = False
     ) -> tuple[tuple[str, ...], dict[str, Any]]:
         """Prove that the job resumed from its savepoint with an open window; returns the proofs and values."""
-        entry, stopped_at = self.parts.deployed(), self.parts.stopped_at()
+        entry = self.parts.deployed()
         self.parts.require_running(entry)
         require(entry.start.start_mode == "savepoint", f"the job was started {entry.start.start_mode}")
         proof = f"restored from {str(entry.start.savepoint).rsplit('/', 1)[-1]}"
         self.narrator.proved(proof)
         self._run_on(goal, broken=broken)
         rows = self._expect_minutes(goal - MINUTE)
-        start = before.at.replace(second=0)
-        window = [row for row in rows if row[0] == text(start)]
-        old = before.counts(start)
-        new = counts_of([file for file in self.feed.arrived if file.at > stopped_at], start)
-        require(
-            window and all(old.get(row[2]) and new.get(row[2]) for row in window), "no window has rows of both sides"
-        )
-        item, total, count = window[0][2:5]
-        both = (
-            f"window {start:%H:%M} was open: {item} = {total} from {count} orders; at least {old[item]} were read "
-            f"before the savepoint, at least {new[item]} after it"
-        )
-        self.narrator.proved(both)
+        window = [row for row in rows if row[0] == text(before.at.replace(second=0))]
+        both, facts = self._open_window(before, window)
         read, since = self.parts.orders_read(str(entry.job_id)), len(list(self.feed.orders())) - before.orders
         require(
             0 < read <= since,
@@ -355,12 +334,23 @@ class Story:
             f"{before.orders} before it. All {len(rows)} rows are right, and each was written once"
         )
         self.narrator.proved(once)
-        facts = self._facts(entry, window, old, new) | {"orders_read": read, "orders_since": since, "rows": rows}
-        return (proof, both, once), facts
+        return (proof, both, once), facts | {"orders_read": read, "orders_since": since, "rows": rows}
 
-    def _facts(self, entry: HeadEntry, window: list[Row], old: Counts, new: Counts) -> dict[str, Any]:
-        """The start of a job, and a window that was open then with its orders of both sides."""
-        return {
+    def _open_window(self, before: Before, window: list[Row], more: str = "") -> tuple[str, dict[str, Any]]:
+        """Check that an open window has orders from before and after the switch; returns proof and values."""
+        require(window, "the window that was open has no row")
+        entry, stopped_at = self.parts.deployed(), self.parts.stopped_at()
+        begin, end = map(datetime.fromisoformat, window[0][:2])
+        old = before.counts(begin, end - begin)
+        new = counts_of([file for file in self.feed.arrived if file.at > stopped_at], begin, end - begin)
+        require(all(old.get(row[2]) and new.get(row[2]) for row in window), "no window has rows of both sides")
+        item, total, count = window[0][2:5]
+        proof = (
+            f"window {begin:%H:%M} was open: {item} = {total} from {count} orders; at least {old[item]} were read "
+            f"before the savepoint, at least {new[item]} after it{more}"
+        )
+        self.narrator.proved(proof)
+        return proof, {
             "job_id": entry.job_id,
             "savepoint": entry.start.savepoint,
             "migrated_from": entry.start.migrated_from,
@@ -369,6 +359,10 @@ class Story:
             "orders_before": old,
             "orders_after": new,
         }
+
+    def _rows_of_the_job(self, begin: datetime, end: datetime) -> list[Row]:
+        """Rows by five minutes that the jobs wrote for the windows between two times."""
+        return ended(result_rows(self.world.totals_5_minutes, by="job"), end, after=begin)
 
     def _expect_minutes(self, before: datetime) -> list[Row]:
         """Wait until the results by the minute up to ``before`` are complete, each row once and exact."""

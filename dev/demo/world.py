@@ -20,8 +20,9 @@ VERSIONS = (1, 2, 3, 4, 5, 6)
 BOUNDARY = START.replace(minute=10)
 _SCRIPTS = Path(__file__).resolve().parent / "scripts"
 _BACKFILL_FILES = "backfill-"
-# Arguments that a team adds to its DAG if the rows of the job stay in their folder.
-_HISTORY = ("deploy=json.loads", 'check={"history": {"orders": ""}},\n            deploy=json.loads')
+# Arguments that a team adds to its DAG for shadow runs.
+_DEPLOY = "deploy=json.loads"
+_SHADOW_RUN = f'start_mode="shadow",\n            shadow={{"duration": "5s"}},\n            {_DEPLOY}'
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class World:
 
     @property
     def totals_5_minutes(self) -> Path:
-        """Results by five minutes (v4 and v5) and by ten (v6): of the live jobs and of the backfill."""
+        """Results by five minutes (v4 to v6): of the live jobs and of the backfill."""
         return self.root / "totals_5_minutes"
 
     @property
@@ -104,11 +105,11 @@ class World:
         new.write_text(self.version(number), encoding="utf-8")
         new.replace(self.script)
 
-    def name_history(self) -> None:
-        """Set the table with a known history in the DAG file, with one rename."""
+    def add_shadow_run(self) -> None:
+        """Add a shadow run to the DAG file, with one rename."""
         file = self.dags / f"{DAG_ID}.py"
         new = file.with_suffix(".new")
-        new.write_text(file.read_text(encoding="utf-8").replace(*_HISTORY), encoding="utf-8")
+        new.write_text(file.read_text(encoding="utf-8").replace(_DEPLOY, _SHADOW_RUN), encoding="utf-8")
         new.replace(file)
 
     def move_to_archive(self, arrived: Iterable[Arrived], before: datetime) -> int:

@@ -1,4 +1,4 @@
--- The same for every ten minutes.
+-- The same metrics in a different order: the highest price comes first.
 SET 'parallelism.default' = '1';
 SET 'execution.checkpointing.interval' = '1 s';
 
@@ -19,10 +19,10 @@ CREATE TABLE totals (
   window_start TIMESTAMP(3),
   window_end TIMESTAMP(3),
   item STRING,
+  highest BIGINT,
   total BIGINT,
   orders BIGINT,
-  average BIGINT,
-  highest BIGINT
+  average BIGINT
 ) WITH (
   'connector' = 'filesystem',
   'path' = '${TOTALS_5_MINUTES}',
@@ -32,6 +32,6 @@ CREATE TABLE totals (
 INSERT INTO totals
 SELECT
   window_start, window_end, item,
-  SUM(price) AS total, COUNT(*) AS orders, SUM(price) / COUNT(*) AS average, MAX(price) AS highest
-FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ordered_at), INTERVAL '10' MINUTE))
+  MAX(price) AS highest, SUM(price) AS total, COUNT(*) AS orders, SUM(price) / COUNT(*) AS average
+FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ordered_at), INTERVAL '5' MINUTE))
 GROUP BY window_start, window_end, item;

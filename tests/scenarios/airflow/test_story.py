@@ -15,9 +15,9 @@ import pytest
 from airflow_flinkcompat.deploy.target import same_snapshot
 from airflow_flinkcompat.local_flink import LocalFlink
 from dev.demo.narration import DemoError, Narrator, Step
-from dev.demo.orders import Feed, ended, text, totals
+from dev.demo.orders import MINUTE, Feed, ended, text, totals
 from dev.demo.parts import Parts
-from dev.demo.story import AFTER_V2, AFTER_V3, COMPARED, MINUTE, PROPOSE_V2, PROPOSE_V3, Story
+from dev.demo.story import AFTER_V2, AFTER_V3, COMPARED, PROPOSE_V2, PROPOSE_V3, Story
 from dev.demo.world import BOUNDARY, World
 
 REPOSITORY = Path(__file__).parents[3]
@@ -59,7 +59,7 @@ def test_each_version_takes_its_branch(told: Told) -> None:
         ("v3", "unknown", "approve → resume"),
         ("v4", "incompatible", "restart + backfill"),
         ("v5", "incompatible", "approve → migrate"),
-        ("v6", "incompatible", "migrate"),
+        ("v6", "incompatible", "shadow → migrate"),
     ]
     assert steps["v3"].facts["approved_by"] == "admin"
 
@@ -126,15 +126,18 @@ def test_a_migrated_job_keeps_the_sums_of_its_open_window(told: Told) -> None:
         assert since <= int(row[-1]) <= max(price for item, price in prices if item == row[2] and price is not None)
 
 
-def test_a_window_of_another_size_lacks_no_row_where_history_is_known(told: Told) -> None:
-    """It has begun before the window of the former version that was open: nothing of that beginning was stored."""
+def test_a_shadow_run_compares_rows_before_the_state_is_migrated(told: Told) -> None:
     _, feed, steps, _ = told
     facts = steps["v6"].facts
+    shadow = facts["shadow"]
+    assert (shadow["finding"], shadow["left"], shadow["migration"]["kept"]) == ("equal", [], "whole")
+    assert [(sink["sink"], sink["old_changes"], sink["new_changes"]) for sink in shadow["sinks"]] == [("totals", 3, 3)]
+    assert facts["orders_meanwhile"] > 0
     assert same_snapshot(facts["restored_path"], facts["savepoint"])
     assert not same_snapshot(facts["savepoint"], facts["migrated_from"])
     end = COMPARED + 10 * MINUTE
-    wanted = totals(feed.orders(), 10, average=True, highest=True, before=end)
-    assert facts["open_window"] == ended(wanted, end, after=COMPARED)
+    wanted = totals(feed.orders(), 5, average=True, highest=True, before=end)
+    assert facts["open_window"] == ended(wanted, end, after=COMPARED + 5 * MINUTE)
     assert len(facts["open_window"]) == 3
     assert all(facts["orders_before"][row[2]] > 0 and facts["orders_after"][row[2]] > 0 for row in facts["open_window"])
 

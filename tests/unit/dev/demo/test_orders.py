@@ -13,7 +13,7 @@ import pytest
 from airflow_flinkcompat import Side, check
 from dev.demo.narration import DemoError, Narrator, wait_for
 from dev.demo.orders import SLICE, START, Feed, Order, differences, ended, orders_of, totals
-from dev.demo.world import BOUNDARY, World, result_rows
+from dev.demo.world import BOUNDARY, DAG_ID, VERSIONS, World, result_rows
 
 MINUTE = timedelta(minutes=1)
 REPOSITORY = Path(__file__).parents[4]
@@ -97,9 +97,10 @@ def test_old_files_move_to_the_archive(tmp_path: Path) -> None:
 
 def test_the_gate_says_of_each_version_what_the_story_tells(tmp_path: Path) -> None:
     world = World(tmp_path)
-    sides = [Side(world.version(number), engine="flink", engine_version="2.3") for number in (1, 2, 3, 4, 5)]
-    outcomes = [check(old, new).outcome for old, new in pairwise(sides)]
-    assert outcomes == ["compatible", "unknown", "incompatible", "incompatible"]
+    sides = [Side(world.version(number), engine="flink", engine_version="2.3") for number in VERSIONS]
+    verdicts = [check(old, new) for old, new in pairwise(sides)]
+    assert [verdict.outcome for verdict in verdicts] == ["compatible", "unknown", *["incompatible"] * 3]
+    assert "aggregate-reordered" in [finding.rule for finding in verdicts[-1].findings]
 
 
 def test_a_version_appears_whole(tmp_path: Path) -> None:
@@ -110,6 +111,17 @@ def test_a_version_appears_whole(tmp_path: Path) -> None:
     assert world.script.read_text() == world.version_file(2).read_text() == world.version(2)
     assert "${" not in world.version(4)
     assert sorted(path.name for path in tmp_path.glob("orders.*")) == ["orders.sql"]
+
+
+def test_the_dag_gains_a_shadow_run(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.make()
+    file = world.dags / f"{DAG_ID}.py"
+    before = file.read_text()
+    world.add_shadow_run()
+    added = set(file.read_text().splitlines()) - set(before.splitlines())
+    assert {line.strip() for line in added} == {'start_mode="shadow",', 'shadow={"duration": "5s"},'}
+    assert set(world.dags.glob(f"{DAG_ID}*")) == {file}
 
 
 def test_the_table_keeps_its_columns_aligned() -> None:
