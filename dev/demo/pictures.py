@@ -38,7 +38,7 @@ class Picture:
 
 
 STORY = (
-    Picture("check-incompatible", "check-log", "dags/{dag}/runs/{run}/tasks/check", "Verdict", height=700),
+    Picture("check", "check-log", "dags/{dag}/runs/{run}/tasks/check", "Verdict", height=880),
     Picture("approval", "approval", "dags/{dag}/runs/{run}/tasks/approve/required_actions", "Resume from savepoint"),
     Picture(
         "approval-migration",
@@ -46,7 +46,8 @@ STORY = (
         "dags/{dag}/runs/{run}/tasks/approve/required_actions",
         "Migrate the state",
     ),
-    Picture("end", "dag-graph", "dags/{dag}/runs/{run}", "backfill", graph=True, height=620),
+    Picture("end-backfill", "dag-graph", "dags/{dag}/runs/{run}", "backfill", graph=True, height=620),
+    Picture("end-shadow", "shadow-graph", "dags/{dag}/runs/{run}", "shadow", graph=True, height=620),
 )
 # The left panel is wide enough for the runs of the story.
 _PANELS = """localStorage.setItem('react-resizable-panels:grid-ltr',

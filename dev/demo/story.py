@@ -119,6 +119,7 @@ class Story:
         )
         run, _ = self._propose(4, PROPOSE_V4)
         self._follow_check(run, "incompatible")
+        self.moment("check", run)
         self.parts.follow(run, {"restart": "success"})
         entry = self.parts.deployed()
         self.parts.require_running(entry)
@@ -146,7 +147,7 @@ class Story:
             "from_scratch": truth,
             "restored_path": self.parts.jobs.restored_from(str(entry.job_id)),
         }
-        self.moment("end", run)
+        self.moment("end-backfill", run)
         return self._step(began, "v4", "window size", run, "restart + backfill", (*proofs, proof), **facts)
 
     def _join(self, wanted: list[Row]) -> tuple[list[Row], tuple[str, ...], dict[str, Any]]:
@@ -215,6 +216,7 @@ class Story:
         window = self._expect(wanted, found, "the window that was open")
         both, facts = self._open_window(before, window, f"; its highest price is {window[0][-1]}")
         facts |= shadow
+        self.moment("end-shadow", run)
         return self._step(began, "v6", "order of metrics", run, "shadow → migrate", (compared, proof, both), **facts)
 
     def _compared(self) -> tuple[str, dict[str, Any]]:
@@ -306,7 +308,6 @@ class Story:
         verdict = self.parts.verdict(run)
         lines = "".join(f"\n{row['outcome']}: {row['message']}" for row in verdict["findings"])
         self.narrator.say(f"verdict: {verdict['outcome']}, {verdict['ground']} → branch {verdict['branch']}{lines}")
-        self.moment(f"check-{outcome}", run)
         require(verdict["outcome"] == outcome, f"the check should find the change {outcome}, not {verdict['outcome']}")
         ground = f"planned by Flink {PLANNED}"
         require(verdict["ground"].startswith(ground), f"it should be {ground}, not {verdict['ground'] or 'unasked'}")
