@@ -7,6 +7,7 @@ the last round are left to read. The result has the sources' positions and the s
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -144,6 +145,23 @@ class CatchUp:
                 continue
             found[line.new.id] = line.old.id
         return found
+
+
+def folder_of_rounds(parent: str, live: str) -> str:
+    """The folder of a new catch-up with a job. Folders that a killed process left for this job are deleted.
+
+    Args:
+        parent: Path or URI of the folder that contains it.
+        live: The live job.
+
+    Returns:
+        Path or URI of a folder that does not exist yet.
+    """
+    prefix = f"caught-up-{re.sub('[^A-Za-z0-9]+', '-', live)}-"
+    for each in place(parent).iterdir():
+        if each.name.startswith(prefix):
+            remove_folder(f"{parent}/{each.name}")
+    return f"{parent}/{prefix}{uuid4().hex}"
 
 
 def latest_round(base: str) -> str | None:

@@ -12,7 +12,7 @@ from uuid import uuid4
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.compat.migration_report import MigrationReport
 from airflow_flinkcompat.compat.plan_comparison import migrations
-from airflow_flinkcompat.deploy.catching_up import CatchUp, latest_round
+from airflow_flinkcompat.deploy.catching_up import CatchUp, folder_of_rounds, latest_round
 from airflow_flinkcompat.deploy.errors import DeployError, DeployRefused, StateNotKept, TargetError
 from airflow_flinkcompat.deploy.flink.polling import Overdue, poll
 from airflow_flinkcompat.deploy.ledger.ledger import LedgerConflict
@@ -168,7 +168,8 @@ class SavepointMigration(SavepointWriting):
 
     def _prepare_catch_up(self, hold: Callable[[AbstractContextManager[None]], None], place: str) -> str | None:
         """Migrate a savepoint of the running job, and catch up. None if the script cannot catch up."""
-        base = f"{place.rstrip('/').rpartition('/')[0]}/caught-up-{uuid4().hex}"
+        assert self._live is not None
+        base = folder_of_rounds(place.rstrip("/").rpartition("/")[0], self._live)
         guard = Watcher(self._cluster.location)
         guard.announce_folder(base)
         try:

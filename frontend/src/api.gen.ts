@@ -182,7 +182,7 @@ export interface components {
             /** Sha256 */
             sha256: string;
             /** @description Last shadow run of this version since the check. */
-            shadow: components["schemas"]["ShadowRun"] | null;
+            shadow: components["schemas"]["ShadowResult"] | null;
         };
         /**
          * Decision
@@ -805,10 +805,10 @@ export interface components {
             number: number;
         };
         /**
-         * ShadowRun
+         * ShadowResult
          * @description A shadow run of a proposed version.
          */
-        ShadowRun: {
+        ShadowResult: {
             /**
              * At
              * @description Time at which the run had ended.

@@ -12,7 +12,7 @@ export type VersionTexts = Schemas["VersionTexts"];
 export type Redeploy = Schemas["Redeploy"];
 export type Savepoint = Schemas["Savepoint"];
 export type ChangePage = Schemas["ChangePage"];
-export type ShadowRun = Schemas["ShadowRun"];
+export type ShadowResult = Schemas["ShadowResult"];
 export type Decision = Schemas["Decision"];
 export type RunChanges = Schemas["RunChanges"];
 

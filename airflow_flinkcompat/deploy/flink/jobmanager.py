@@ -55,12 +55,17 @@ class JobManager(RestClient):
         return str(self.call("POST", "jars/upload", files=files)["filename"]).rpartition("/")[2]
 
     def jobs(self) -> dict[str, JobStatus]:
-        """Name and state of every job that the cluster remembers, by job id. Raises JobManagerError."""
+        """Name, state and age of every job that the cluster remembers, by job id. Raises JobManagerError."""
         try:
             rows = self.get("jobs/overview")["jobs"]
         except (KeyError, TypeError):
             raise JobManagerError(f"{self.endpoint.place} answers, but is not a JobManager") from None
-        return {row["jid"]: JobStatus(row["jid"], row["name"], row["state"]) for row in rows}
+        return {
+            row["jid"]: JobStatus(
+                row["jid"], row["name"], row["state"], seconds=row["duration"] / 1000 if "duration" in row else None
+            )
+            for row in rows
+        }
 
     def status(self, job_id: str) -> JobStatus | None:
         """The status of a job, or None if unknown. Waits while the cluster may still recover the job."""

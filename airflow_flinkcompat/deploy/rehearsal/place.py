@@ -162,13 +162,17 @@ def slots_of(described: JobDescription | None) -> int:
     return max((vertex.parallelism for vertex in (described.vertices if described else ())), default=1)
 
 
-def cancel_leftovers(target: TrialTarget, name: str, log: Callable[[str], None]) -> None:
-    """Cancel the jobs that an earlier rehearsal or shadow run of the job ``name`` left."""
+def cancel_leftovers(target: TrialTarget, name: str, longest: float, log: Callable[[str], None]) -> None:
+    """Cancel the jobs that an earlier trial run of the job ``name`` left; ``longest``: seconds that a job may take."""
     pattern = re.compile(rf"{re.escape(name)} (rehearsal|shadow) [a-z]+ [0-9a-f]{{32}}")
     for job in target.jobs():
-        if pattern.fullmatch(job.name) and not job.terminal:
-            log(f"cancelling {job.job_id}, which an earlier rehearsal left")
-            target.cancel(job.job_id)
+        if not pattern.fullmatch(job.name) or job.terminal:
+            continue
+        if job.seconds is not None and job.seconds <= longest:
+            log(f"another rehearsal or shadow run of {name} is in progress, in job {job.job_id}")
+            continue
+        log(f"cancelling {job.job_id}, which an earlier rehearsal or shadow run left")
+        target.cancel(job.job_id)
 
 
 @dataclass
@@ -256,9 +260,10 @@ def _end_job(target: TrialTarget, start: Operation, may_come: bool) -> str:
     status = None if job is None else target.status(job)
     if job is None or status is None:
         return f"job {start.job or f'of request {start.request_id}'} may still start" if may_come else ""
-    if not status.terminal:
-        target.cancel(job)
-    return ""
+    if status.terminal:
+        return ""
+    target.cancel(job)
+    return f"job {job} is being cancelled"
 
 
 def _end_savepoint(target: TrialTarget, asked: Operation, _may_come: bool) -> str:

@@ -124,6 +124,11 @@ class Timeouts:
     clean_up: float = 120.0
     here: float | None = None
 
+    @property
+    def longest(self) -> float:
+        """Longest time of a trial job that reads no rows up to a position."""
+        return self.start + self.settle + self.savepoint + self.clean_up
+
 
 class RestoreRunner:
     """Runner of restores on a target."""

@@ -199,7 +199,8 @@ class _ShadowRun:
         """
         require_running(self.target, self.job_id)
         sides = self._version(old, "old"), self._version(new, "new")
-        cancel_leftovers(self.target, self.name, self.log)
+        longest = self.options.run_seconds + self.options.timeouts.longest
+        cancel_leftovers(self.target, self.name, longest, self.log)
         slots = slots_of(self.target.describe(self.job_id))
         if missing := missing_slots(self.target, slots):
             raise Inconclusive(f"no task slots for a second job: {missing}")

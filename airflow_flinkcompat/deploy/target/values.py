@@ -120,7 +120,8 @@ class JobStatus:
 
     ``tasks_running`` is True if every task runs, so that no task still restores its state. ``completed_checkpoints`` is
     None if the target does not show checkpoints. ``failure`` is the root cause of the latest failure, even if the job
-    restarted afterwards. ``fault`` is the fault of the restored state that this failure reports.
+    restarted afterwards. ``fault`` is the fault of the restored state that this failure reports. ``seconds`` is the
+    time since the start, if a list of jobs shows it.
     """
 
     job_id: JobRef
@@ -130,6 +131,7 @@ class JobStatus:
     completed_checkpoints: int | None = 0
     failure: str | None = None
     fault: StateFault | None = None
+    seconds: float | None = None
 
     @property
     def terminal(self) -> bool:

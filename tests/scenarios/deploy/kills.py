@@ -167,6 +167,7 @@ class Attempt:
     calls: type[Calls] = FlinkCalls
     location: TargetLocation | None = None
     history: KnownHistory | None = None
+    catch_up: bool = False
 
     def run(self) -> str:
         """What it came to: the kind of its entry, or the class of its error."""
@@ -210,6 +211,7 @@ class Attempt:
             history=self.history,
             hold=opened.enter_context,
             log=print,
+            catch_up=self.catch_up,
         )
 
     def hit_at(

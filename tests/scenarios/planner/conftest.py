@@ -1,4 +1,4 @@
-"""The planners of two lines, for tests of upgrades."""
+"""The planners of every line, for tests of upgrades."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Iterator
 import pytest
 
 from airflow_flinkcompat.planner.daemon import close_all
-from airflow_flinkcompat.planner.installation import install
+from airflow_flinkcompat.planner.installation import LINES, install
 
 
 @pytest.fixture(scope="module")
 def planners() -> Iterator[None]:
-    for line in ("1.20", "2.3"):
+    for line in LINES:
         install(line)
     yield
     close_all()

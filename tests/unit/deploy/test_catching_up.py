@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from airflow_flinkcompat.deploy import catching_up as module
-from airflow_flinkcompat.deploy.catching_up import CatchUp, latest_round
+from airflow_flinkcompat.deploy.catching_up import CatchUp, folder_of_rounds, latest_round
 from airflow_flinkcompat.deploy.errors import DeployError
 from airflow_flinkcompat.deploy.migration import SavepointMigration
 from airflow_flinkcompat.deploy.rehearsal.restoring import Inconclusive
@@ -112,11 +112,19 @@ def test_no_round_is_complete(folders: tuple[str, ...], tmp_path: Path) -> None:
     assert latest_round(f"{tmp_path}/absent") is None
 
 
+def test_folders_of_killed_runs_are_deleted(tmp_path: Path) -> None:
+    left, other = folder_of_rounds(str(tmp_path), "orders/1"), folder_of_rounds(str(tmp_path), "orders/10")
+    for each in (left, other):
+        Path(each, "0").mkdir(parents=True)
+    assert folder_of_rounds(str(tmp_path), "orders/1") not in (left, other)
+    assert [str(each) for each in tmp_path.iterdir()] == [other]
+
+
 def migration(said: list[str], opened: ExitStack) -> Any:
     """A migration that catches up, without its plans."""
     made: Any = object.__new__(SavepointMigration)
     made._catch_up, made._caught_up, made._hold, made._log = True, False, opened.enter_context, said.append
-    made._prepared, made._history = None, None
+    made._prepared, made._history, made._live = None, None, "orders"
     made.__dict__["_catching_up"] = CatchUp(None, NEW, Migration(()), said.append)  # type: ignore[arg-type]
     return made
 

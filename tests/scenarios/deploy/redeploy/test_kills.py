@@ -16,7 +16,7 @@ from airflow_flinkcompat.deploy.targets.gateway import SqlGatewayTarget
 from airflow_flinkcompat.local_flink import LocalFlink
 from tests.scenarios.deploy.kill_cases import Hit, Matrix
 from tests.scenarios.deploy.kills import Point
-from tests.scenarios.deploy.scenarios import FROM_HISTORY, OPTIONS, SCENARIOS, FlinkCase, FlinkScenario
+from tests.scenarios.deploy.scenarios import CATCHES_UP, FROM_HISTORY, OPTIONS, SCENARIOS, FlinkCase, FlinkScenario
 from tests.support.nightly import NIGHTLY
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(7200 if NIGHTLY else 600)]
@@ -69,6 +69,18 @@ def test_a_killed_run_that_computes_state_is_taken_up_by_its_retry(local_flink: 
 
     title = "Redeploys that compute state from history, killed and taken up"
     Matrix(case, "kills-history", title, _NOTES, at_once=2).whole([FROM_HISTORY])
+
+
+@pytest.mark.nightly
+def test_a_killed_run_that_catches_up_is_resumed_by_its_retry(local_flink: LocalFlink, tmp_path: Path) -> None:
+    """Before the stop, next to the running job, and after the stop."""
+    numbers = count()
+
+    def case(scenario: FlinkScenario, points: tuple[Point, ...], hit: Hit, losses: int) -> FlinkCase:
+        return _case(local_flink, tmp_path, scenario, f"catch-up-{RUN}-{next(numbers):03d}", points, hit)
+
+    title = "Redeploys that catch up before the stop, killed and resumed"
+    Matrix(case, "kills-catch-up", title, _NOTES, at_once=2).whole([CATCHES_UP])
 
 
 @pytest.mark.nightly

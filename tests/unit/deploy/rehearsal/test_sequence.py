@@ -73,7 +73,7 @@ class PlannedRestoreTest:
     queries: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     state: str = "RUNNING"
     left: tuple[str, ...] = ()
-    left_over: bool = False
+    left_over: float | None = None
     done: list[Any] = field(default_factory=list)
 
     # -- the target
@@ -90,7 +90,8 @@ class PlannedRestoreTest:
         return True
 
     def jobs(self) -> tuple[JobStatus, ...]:
-        left = [JobStatus("left", f"live rehearsal new {'f' * 32}", "RUNNING")] if self.left_over else []
+        name = f"live rehearsal new {'f' * 32}"
+        left = [] if self.left_over is None else [JobStatus("left", name, "RUNNING", seconds=self.left_over)]
         others = [JobStatus("x", "live rehearsal of mine", "RUNNING"), JobStatus("y", "other rehearsal new", "RUNNING")]
         return (*left, *others)
 
@@ -299,10 +300,14 @@ def test_interrupted_it_cleans_up_all_the_same(monkeypatch: pytest.MonkeyPatch) 
     assert world.done == [("cleaned", True, ["saved"]), "dismissed"]
 
 
-def test_only_leftovers_of_this_job_are_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
-    world = PlannedRestoreTest(left_over=True)
+@pytest.mark.parametrize(("seconds", "cancelled"), [(3600.0, [("cancelled", "left")]), (10.0, [])])
+def test_only_leftovers_of_this_job_are_cancelled(
+    monkeypatch: pytest.MonkeyPatch, seconds: float, cancelled: list[tuple[str, str]]
+) -> None:
+    """A job that started a short time ago may belong to a rehearsal in progress."""
+    world = PlannedRestoreTest(left_over=seconds)
     found(world, monkeypatch)
-    assert [each for each in world.done if each[0] == "cancelled"] == [("cancelled", "left")]
+    assert [each for each in world.done if each[0] == "cancelled"] == cancelled
 
 
 def test_wrong_input_is_refused_before_anything(monkeypatch: pytest.MonkeyPatch) -> None:
