@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from functools import partial, reduce
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,7 +24,7 @@ from airflow_flinkcompat.cli.arguments import (
 )
 from airflow_flinkcompat.cli.project import Given, judging_flink
 from airflow_flinkcompat.cli.scripts import path_of, read_named, require_one_stdin, required_side
-from airflow_flinkcompat.cli.targets import location, target_option
+from airflow_flinkcompat.cli.targets import local_flink, location, target_option
 from airflow_flinkcompat.model import InputError
 from airflow_flinkcompat.model.durations import parse_duration
 from airflow_flinkcompat.planner.judgement import compile_plans
@@ -212,9 +212,14 @@ def shadow_command(
     )
     with command_errors("shadow", "deploy"), _term_as_interrupt():
         where = location(target, gateway, jobmanager)
-        with where.open() as opened:
+        with where.open() as opened, ExitStack() as stack:
             cluster = Cluster(opened, where)
-            migration = _migration(cluster, job_id, *sides, accepted, plan_dir) if migrate else None
+            planner = partial(local_flink, sides[1].version, given.options.jars)
+            migration = (
+                _migration(cluster, job_id, *sides, accepted, plan_dir, lambda: stack.enter_context(planner()))
+                if migrate
+                else None
+            )
             plan = partial(compile_plans, jars=given.options.jars)
             found = shadow(cluster, job_id, *sides, options, print_progress, migration, plan)
     for name, path in files:
@@ -225,7 +230,13 @@ def shadow_command(
 
 
 def _migration(
-    cluster: Cluster, job_id: str, old: Side, new: Side, accepted: tuple[str, ...], plan_dir: str | None
+    cluster: Cluster,
+    job_id: str,
+    old: Side,
+    new: Side,
+    accepted: tuple[str, ...],
+    plan_dir: str | None,
+    planner: Callable[[], Cluster],
 ) -> SavepointMigration:
     """Migration of a running job's savepoint, which keeps as much state as possible."""
     from airflow_flinkcompat.deploy.migration import SavepointMigration
@@ -244,6 +255,7 @@ def _migration(
         log=print_progress,
         accepted=tuple(map(Accept, accepted)),
         workers=lambda savepoint: migration_workers(savepoint, None, None, print_progress),
+        planner=planner,
     )
 
 

@@ -233,7 +233,7 @@ def template_of(new: Side, savepoint: str | None, place: TargetLocation | None, 
                 {f"jar {jar.name}": str(jar.stat().st_size) for jar in jars}
                 if cluster is None
                 else options_of(cluster),
-                lambda: cluster or stack.enter_context(_local_flink(side.version, jars)),
+                lambda: cluster or stack.enter_context(local_flink(side.version, jars)),
                 print_progress,
             )
             return str(folder)
@@ -249,7 +249,7 @@ def _opened(place: TargetLocation) -> Iterator[Cluster]:
         yield Cluster(opened, place)
 
 
-def _local_flink(version: str, jars: Sequence[Path]) -> AbstractContextManager[Cluster]:
+def local_flink(version: str, jars: Sequence[Path]) -> AbstractContextManager[Cluster]:
     """A Flink of this version on this machine. Raises LocalFlinkError."""
     from airflow_flinkcompat.local_flink import local_cluster
     from airflow_flinkcompat.planner.installation import find

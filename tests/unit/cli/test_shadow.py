@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
+from airflow_flinkcompat.cli import rehearse
 from airflow_flinkcompat.compat.migration_report import MigratedOperator, MigrationReport
 from airflow_flinkcompat.deploy.rehearsal.report import StoredOperator
 from airflow_flinkcompat.deploy.shadow import sequence
@@ -133,6 +134,23 @@ def test_exit_codes_and_files(name: str, code: int, run: Run, tmp_path: Path, mo
     assert (job_id, old, new, rows.is_dir()) == ("j", "old.sql", "new.sql", True)
     assert (options.seconds, options.until_rows, options.run_seconds) == (90.0, 500, 3600.0)
     assert (options.expected, options.from_earliest) == (("total",), True)
+
+
+def test_a_target_that_cannot_plan_migrates_with_a_local_flink(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = SimpleNamespace()
+
+    def shadow(*given: Any) -> ShadowReport:
+        migration = given[6]
+        assert migration._trials is opened
+        return REPORTS["migrated"]
+
+    monkeypatch.setattr(sequence, "shadow", shadow)
+    monkeypatch.setattr(rehearse, "local_flink", lambda version, _jars: nullcontext(opened) if version else None)
+    monkeypatch.setattr(TargetLocation, "open", lambda *_: nullcontext(SimpleNamespace()))
+    Path("a.sql").write_text("SELECT 1;", encoding="utf-8")
+    more = ("--migrate", "--target", "jobmanager", "--jobmanager", "http://j")
+    result = run("shadow", "a.sql", "a.sql", "--job-id", "j", *more)
+    assert result.code == 0, result.err
 
 
 def test_a_duration_is_read_before_anything_runs(run: Run) -> None:
