@@ -237,7 +237,7 @@ def _computed(spark: SparkSession, writes: Sequence[Write], asked: Sequence[Quer
 
 @pytest.mark.slow
 @settings(
-    max_examples=200 if NIGHTLY else 2,
+    max_examples=200 if NIGHTLY else 1,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 @given(

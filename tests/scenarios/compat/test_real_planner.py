@@ -18,7 +18,7 @@ from tests.support.planning import Planned, local_planner, read
 STEPS = 6
 """Changes in a row, so that most scripts stand in two pairs."""
 SEED = 20251
-WALKS = 150 if NIGHTLY else 17
+WALKS = 150 if NIGHTLY else 8
 """Planning a script takes about a tenth of a second."""
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]

@@ -176,9 +176,8 @@ def test_another_frame_holds_what_a_job_holds_that_always_had_it(
     assert len(made) == len(OVER_BY_TIME)
 
 
-@pytest.mark.parametrize(
-    "name", [name if name in DAILY else pytest.param(name, marks=pytest.mark.nightly) for name in OVER_ONE_ANOTHER]
-)
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", OVER_ONE_ANOTHER)
 def test_what_operators_make_of_the_rows_of_others(
     name: str, history: Callable[[str], Path], spark: SparkSession
 ) -> None:

@@ -240,7 +240,7 @@ PAIRS = [(one, other) for one in FRAMES for other in FRAMES]
     ("former", "frame", "delay", "seed"),
     [
         ("RANGE", "7 SECONDS", 0, 1),
-        ("3 ROWS", "3 ROWS", DELAY, 1),
+        pytest.param("3 ROWS", "3 ROWS", DELAY, 1, marks=pytest.mark.nightly),
         *(pytest.param(*pair, delay, 2, marks=pytest.mark.nightly) for pair in PAIRS for delay in (0, DELAY)),
         *(pytest.param(frame, frame, DELAY, 3, marks=pytest.mark.nightly) for frame in FRAMES),
     ],

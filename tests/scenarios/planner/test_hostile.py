@@ -88,6 +88,7 @@ def test_a_jar_that_ends_the_process_is_an_error_of_its_script(asked: Daemon, do
     assert answers(asked)
 
 
+@pytest.mark.nightly
 def test_what_a_jar_starts_and_writes_ends_with_the_process(asked: Daemon, tmp_path: Path) -> None:
     own_files = strictest(False).own_files
     left = tmp_path / "left"

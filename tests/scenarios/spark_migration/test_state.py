@@ -15,12 +15,15 @@ from airflow_flinkcompat.spark_state import read_table
 from airflow_flinkcompat.state import QueryFailed, open_savepoint, query
 from dev.benchmarks.generated_savepoints import generate
 from dev.measure.savepoint_fixtures import FOLDER, SAVEPOINTS
+from tests.support.nightly import mostly_nightly
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 HOP = FOLDER / "hopping-windows-become-tumbling-ones" / "old"
 
 
-@pytest.mark.parametrize("path", [HOP, SAVEPOINTS / "2.3" / "join-types", SAVEPOINTS / "2.3" / "group-types"])
+@pytest.mark.parametrize(
+    "path", mostly_nightly([HOP, SAVEPOINTS / "2.3" / "join-types", SAVEPOINTS / "2.3" / "group-types"])
+)
 def test_spark_reads_the_rows_of_duckdb(path: Path, spark: SparkSession) -> None:
     savepoint = open_savepoint(str(path))
     for table in savepoint.tables:

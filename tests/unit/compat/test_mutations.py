@@ -141,7 +141,7 @@ def test_every_exception_is_met() -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=300 if NIGHTLY else 10)
+@settings(max_examples=300 if NIGHTLY else 5)
 @given(data=st.data(), engine=st.sampled_from(["vvr", "flink"]))
 def test_a_difference_is_a_finding(data: st.DataObject, engine: str) -> None:
     """What differs is told: some rule but ``unchanged`` fires, and the outcome is that of the worst that counts."""

@@ -110,6 +110,7 @@ def into_a_sink(metrics: str, written: str, condition: str) -> str:
     return f"{FILES}CREATE TABLE s (customer STRING{more}) WITH ({written});\nINSERT INTO s {query}"
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_scripts_promise_no_less_than_plans_where_query_and_sink_change(tmp_path: Path) -> None:
     scripts = [into_a_sink(*each) for each in product(METRICS, SINKS, ("", "WHERE amount > 0"))]

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from airflow_flinkcompat.savepoint import compiled
 from airflow_flinkcompat.savepoint.compiled import COMPILED, add_hash, group_of_key, hash_sum, readable
 from airflow_flinkcompat.savepoint.keyed_state import key_group
-from tests.support.nightly import NIGHTLY
 
 ROOT = Path(__file__).parents[3]
 
@@ -27,10 +26,11 @@ def results(last: int, **environment: str) -> tuple[str, str]:
     return done.stdout, done.stderr.split()[-1]
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_both_forms_return_the_same() -> None:
     assert COMPILED
-    seeds = 3000 if NIGHTLY else 60
+    seeds = 3000
     compiled, plain = results(seeds), results(seeds, NUMBA_DISABLE_JIT="1")
     assert (compiled[1], plain[1]) == ("compiled", "plain")
     assert compiled[0].splitlines() == plain[0].splitlines()

@@ -15,7 +15,7 @@ from tests.support.savepoint.damage import ERRORS
 
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[3]
-CASES = 160
+CASES = 60
 
 
 @pytest.mark.timeout(3600)

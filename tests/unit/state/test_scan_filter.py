@@ -153,7 +153,7 @@ def stored_keys(draw: st.DrawFn) -> tuple[list[str], list[tuple[Any, ...]], list
 
 
 @given(stored_keys(), st.booleans())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_every_row_is_found_with_the_filter(
     drawn: tuple[list[str], list[tuple[Any, ...]], list[tuple[Any, ...]]], lists: bool
 ) -> None:

@@ -55,6 +55,7 @@ def resume(target: Target, ledger: Ledger, side: JobSpec) -> DeployedEntry:
     return deploy(target, ledger, side, start_mode="savepoint" if head else "auto-first", **given)
 
 
+@pytest.mark.nightly
 def test_a_job_moves_with_its_state(
     both: Target, former: SqlGatewayTarget, target: SqlGatewayTarget, ledger: Ledger, tmp_path: Path
 ) -> None:
@@ -127,6 +128,7 @@ def test_a_job_moves_with_migrated_state(
     target.cancel(moved.start.job_ref)
 
 
+@pytest.mark.nightly
 def test_the_move_is_rehearsed_on_both_clusters(
     both: Target,
     former: SqlGatewayTarget,

@@ -90,6 +90,7 @@ def keywords(operator: type[Any]) -> set[str]:
     return {parameter.name for parameter in parameters if parameter.kind is inspect.Parameter.KEYWORD_ONLY}
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_a_type_checker_names_what_is_misspelt(tmp_path: Path) -> None:
     snippet = tmp_path / "snippet.py"

@@ -166,7 +166,7 @@ class Writers(RuleBasedStateMachine):
             assert deployment_rows(self.root) == deployment_rows(self.root, by_index=False)
 
 
-Writers.TestCase.settings = settings(max_examples=25, stateful_step_count=20, deadline=None)
+Writers.TestCase.settings = settings(max_examples=15, stateful_step_count=20, deadline=None)
 TestWriters = pytest.mark.slow(Writers.TestCase)
 
 
