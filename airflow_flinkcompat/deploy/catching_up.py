@@ -148,7 +148,7 @@ class CatchUp:
 
 
 def folder_of_rounds(parent: str, live: str) -> str:
-    """The folder of a new catch-up with a job. Folders that a killed process left for this job are deleted.
+    """Name a folder for a new catch-up, and delete those that a killed process left for the same job.
 
     Args:
         parent: Path or URI of the folder that contains it.
