@@ -182,7 +182,7 @@ export interface components {
             /** Sha256 */
             sha256: string;
             /** @description Last shadow run of this version since the check. */
-            shadow: components["schemas"]["ShadowResult"] | null;
+            shadow: components["schemas"]["ShadowedVersion"] | null;
         };
         /**
          * Decision
@@ -805,10 +805,10 @@ export interface components {
             number: number;
         };
         /**
-         * ShadowResult
+         * ShadowedVersion
          * @description A shadow run of a proposed version.
          */
-        ShadowResult: {
+        ShadowedVersion: {
             /**
              * At
              * @description Time at which the run had ended.

@@ -12,7 +12,7 @@ export type VersionTexts = Schemas["VersionTexts"];
 export type Redeploy = Schemas["Redeploy"];
 export type Savepoint = Schemas["Savepoint"];
 export type ChangePage = Schemas["ChangePage"];
-export type ShadowResult = Schemas["ShadowResult"];
+export type ShadowedVersion = Schemas["ShadowedVersion"];
 export type Decision = Schemas["Decision"];
 export type RunChanges = Schemas["RunChanges"];
 

@@ -1,5 +1,5 @@
 // The last shadow run of a change: its finding, and the first rows of each sink that differ.
-import type { ShadowResult } from "./api";
+import type { ShadowedVersion } from "./api";
 import { React } from "./host";
 import { Ago, Badge, Facts, Prose, Section, Table, Visible, type Tone } from "./ui";
 import { Clause } from "./verdict";
@@ -49,7 +49,7 @@ const TONES: Record<string, Tone> = {
 
 const FindingBadge = ({ finding }: { finding: string }) => <Badge tone={TONES[finding] ?? "plain"}>{finding}</Badge>;
 
-export function Shadow({ run }: { run: ShadowResult | null }) {
+export function Shadow({ run }: { run: ShadowedVersion | null }) {
   if (!run) return null;
   if (!Array.isArray(run.result["sinks"]))
     return (

@@ -137,11 +137,11 @@ def _report(
     return masked_values(report), None if stored is None else views.job_version(stored, sha256=sha256), None
 
 
-def _shadow_run(entries: Iterable[LedgerEntry], sha256: str) -> models.ShadowResult | None:
+def _shadow_run(entries: Iterable[LedgerEntry], sha256: str) -> models.ShadowedVersion | None:
     entry = last_shadow_run(entries, sha256)
     if entry is None:
         return None
-    return models.ShadowResult(
+    return models.ShadowedVersion(
         number=entry.number,
         at=entry.at,
         headline=mask_secrets(headline(entry)),

@@ -287,7 +287,7 @@ class AnswerItem(_Answer):
     text: str
 
 
-class ShadowResult(_Answer):
+class ShadowedVersion(_Answer):
     """A shadow run of a proposed version."""
 
     number: int = Field(description="Number of its entry.")
@@ -328,7 +328,7 @@ class ChangePage(_Answer):
         "start."
     )
     report_error: str | None = Field(description="Error if the report cannot be read.")
-    shadow: ShadowResult | None = Field(description="Last shadow run of this version since the check.")
+    shadow: ShadowedVersion | None = Field(description="Last shadow run of this version since the check.")
     next_steps: list[NextStep]
     answers: list[AnswerItem] = Field(description="Consequence of each answer, including answers that are not offered.")
     if_resumed: list[str] = Field(description="Results on open-source Flink if the job were resumed anyway.")

@@ -163,7 +163,7 @@ def slots_of(described: JobDescription | None) -> int:
 
 
 def cancel_leftovers(target: TrialTarget, name: str, longest: float, log: Callable[[str], None]) -> None:
-    """Cancel the jobs that earlier trial runs of the job ``name`` left, and that run for ``longest`` seconds."""
+    """Cancel the jobs that earlier trial runs of a job left, and that run longer than ``longest`` seconds."""
     pattern = re.compile(rf"{re.escape(name)} (rehearsal|shadow) [a-z]+ [0-9a-f]{{32}}")
     for job in target.jobs():
         if not pattern.fullmatch(job.name) or job.terminal:

@@ -71,6 +71,7 @@ class Place:
 
     def cancel(self, job: str) -> None:
         self.done.append(("cancelled", job))
+        self.status_now = replace(self.status_now, state="CANCELED")
 
 
 class Watched:
