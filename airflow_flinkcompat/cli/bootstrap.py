@@ -30,7 +30,8 @@ from airflow_flinkcompat.cli.savepoints import (
 )
 from airflow_flinkcompat.cli.scripts import path_of, read_named, required_side
 from airflow_flinkcompat.cli.targets import Planner, compiled_plans, place_of, planner_options, template_of
-from airflow_flinkcompat.compat.plan_comparison import migrations, require_one_job
+from airflow_flinkcompat.compat.plan_comparison import migrations, require_one_job, stand_ins
+from airflow_flinkcompat.exec_graph.stand_ins import StandIns
 from airflow_flinkcompat.model import Extra, InputError
 from airflow_flinkcompat.secrets import mask_secrets
 
@@ -116,7 +117,8 @@ def bootstrap_command(
         for line in start.preview():
             print_progress(line)
     if to and not dry_run:
-        made_of = template or template_of(side, None, place_of(planner), planner.jars)
+        ids = stand_ins(side, side, plans)[1][StandIns.IDLE]
+        made_of = template or template_of(side, None, place_of(planner), ids, planner.jars)
         with state_errors(), start.computing(made_of, print_progress) as (origin, computer):
             write_savepoint(origin, made_of, to, start.state, computer.workers, computer)
 

@@ -45,9 +45,10 @@ from airflow_flinkcompat.cli.targets import (
 )
 from airflow_flinkcompat.compat import Report, Side, check
 from airflow_flinkcompat.compat.migration_report import CONDITION_RULE, MIGRATED_LINES, MigrationReport
-from airflow_flinkcompat.compat.plan_comparison import SourceOverrides, migrations, require_one_job
+from airflow_flinkcompat.compat.plan_comparison import SourceOverrides, migrations, require_one_job, stand_ins
 from airflow_flinkcompat.exec_graph.migration import OTHER_CONDITION, SAMPLED_KEYS, Accept, Migration, MigrationExtent
 from airflow_flinkcompat.exec_graph.model import RestoreEffect
+from airflow_flinkcompat.exec_graph.stand_ins import StandIns
 from airflow_flinkcompat.model import Extra, InputError
 from airflow_flinkcompat.secrets import mask_secrets
 
@@ -315,8 +316,9 @@ class _Migrating:
             _prepare(before, after, savepoint, made, known, asked.prepare)
         elif savepoint and asked.to and not asked.dry_run:
             place = None if asked.template else place_of(planner)
+            ids = stand_ins(before, after, plans)[1][StandIns.IDLE]
             with _workers(before, after, savepoint, made, known, asked.spark, asked.master) as (workers, computer):
-                made_of = asked.template or template_of(after, savepoint, place, planner.jars)
+                made_of = asked.template or template_of(after, savepoint, place, ids, planner.jars)
                 write_savepoint(savepoint, made_of, asked.to, made, workers, computer)
 
 

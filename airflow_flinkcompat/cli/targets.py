@@ -22,6 +22,7 @@ from airflow_flinkcompat.project.job_options import JobOptions
 if TYPE_CHECKING:
     from airflow_flinkcompat.deploy.rehearsal.place import Cluster
     from airflow_flinkcompat.deploy.targets import TargetLocation
+    from airflow_flinkcompat.exec_graph.stand_ins import StandInIds
 
 
 def target_option(default: str | None, *, show_default: bool | str = True) -> Callable[[Callable[..., Any]], Any]:
@@ -214,8 +215,10 @@ def place_of(planner: Planner) -> TargetLocation | None:
     return location(planner.target or _TARGET, planner.gateway, planner.jobmanager)
 
 
-def template_of(new: Side, savepoint: str | None, place: TargetLocation | None, jars: Sequence[Path] = ()) -> str:
-    """Template of the new script, from the cache if possible."""
+def template_of(
+    new: Side, savepoint: str | None, place: TargetLocation | None, ids: StandInIds, jars: Sequence[Path] = ()
+) -> str:
+    """Template of the new script, from the cache if possible; ``ids``: its operator ids with stand-ins."""
     from airflow_flinkcompat.deploy import DeployError
     from airflow_flinkcompat.deploy.rehearsal.template import kept_template, options_of
 
@@ -233,6 +236,7 @@ def template_of(new: Side, savepoint: str | None, place: TargetLocation | None, 
                 {f"jar {jar.name}": str(jar.stat().st_size) for jar in jars}
                 if cluster is None
                 else options_of(cluster),
+                ids,
                 lambda: cluster or stack.enter_context(local_flink(side.version, jars)),
                 print_progress,
             )

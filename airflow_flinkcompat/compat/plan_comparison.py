@@ -31,6 +31,7 @@ from airflow_flinkcompat.exec_graph.kinds import ExecKind
 from airflow_flinkcompat.exec_graph.migration import Accept, DdlEffects, Migration, migration
 from airflow_flinkcompat.exec_graph.model import ExecGraph, Restore, RestoreEffect, StateEffect, StateKind, StateSpec
 from airflow_flinkcompat.exec_graph.prediction import Prediction
+from airflow_flinkcompat.exec_graph.stand_ins import IdsByStandIns, stand_in_ids
 from airflow_flinkcompat.exec_graph.written_columns import ChangedColumns, SinkPath, changed_columns
 from airflow_flinkcompat.lazy import cached_property
 from airflow_flinkcompat.model import InputError, Outcome
@@ -63,6 +64,11 @@ def migrations(
 ) -> tuple[Migration, ...]:
     """State that a rewritten savepoint can keep, for each job."""
     return ComparedPlans(Change(old, new), plans, asked or SourceOverrides(), accepted).migrations
+
+
+def stand_ins(old: Side, new: Side, plans: Plans) -> tuple[IdsByStandIns, IdsByStandIns]:
+    """The operator ids of the only job of each script, with stand-ins for its sinks."""
+    return ComparedPlans(Change(old, new), plans).stand_ins
 
 
 def require_one_job(what: str, plans: Iterable[Sequence[object]]) -> None:
@@ -234,6 +240,22 @@ class ComparedPlans:
             stored_otherwise=self._hidden_state,
         )
         return tuple(migration(old, new, declared, self.accepted) for old, new in self.jobs)
+
+    @property
+    def stand_ins(self) -> tuple[IdsByStandIns, IdsByStandIns]:
+        """The operator ids of the only job of each script, with stand-ins for its sinks.
+
+        Raises :class:`UnknownPlan`.
+        """
+        stateless, printing = self._sinks(_are_stateless), self._sinks(lambda found: found == {"print"})
+        try:
+            old, new = (
+                stand_in_ids(plan, stateless, printing, settings)
+                for (plan,), settings in zip(self.plans, self._job_settings, strict=True)
+            )
+        except PlanError as error:
+            raise UnknownPlan(str(error)) from None
+        return old, new
 
     def _renamed(self) -> Mapping[str, str]:
         """The old identifier of each renamed source, by its new identifier."""

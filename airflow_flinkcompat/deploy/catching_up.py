@@ -27,8 +27,9 @@ from airflow_flinkcompat.deploy.rehearsal.restoring import (
 from airflow_flinkcompat.deploy.target import CatchUpRun
 from airflow_flinkcompat.exec_graph.migration import Migration
 from airflow_flinkcompat.exec_graph.model import RestoreEffect, StateKind
+from airflow_flinkcompat.exec_graph.stand_ins import IdsByStandIns, StandIns
 from airflow_flinkcompat.lazy import cached_property
-from airflow_flinkcompat.savepoint.replay import write_replay, write_resumable
+from airflow_flinkcompat.savepoint.replay import write_renamed, write_replay, write_resumable
 from airflow_flinkcompat.savepoint.store import METADATA, place, read_metadata
 
 _SHORT_SECONDS = 10.0
@@ -44,6 +45,7 @@ class CatchUp:
         cluster: Cluster that runs the job.
         new: The changed script.
         migration: The state of both scripts. All source positions must be kept.
+        stand_ins: The operator ids of the changed script with stand-ins for its sinks.
         log: Function that receives lines about the progress.
         seconds: Longest time of a round.
     """
@@ -51,6 +53,7 @@ class CatchUp:
     cluster: Cluster
     new: RunnableSide
     migration: Migration
+    stand_ins: IdsByStandIns
     log: Callable[[str], None]
     seconds: float = 3600.0
 
@@ -104,10 +107,12 @@ class CatchUp:
             DeployError: The job could not run, or did not restore all of its state.
             SavepointUnreadable: A savepoint cannot be read or written.
         """
-        target = self.cluster.shadow_target
+        target, stand_ins = self.cluster.shadow_target, self.stand_ins[StandIns.DISCARDING]
         run, replay = self._run, f"{folder}/rows"
         sources, sinks = (self._ids(last, kind) for kind in (StateKind.POSITIONS, StateKind.SINK))
         write_replay(state, last, replay, ends=False, ids=sources)
+        stored = {each.id for each in read_metadata(replay, headers=True).operators if each.has_state}
+        write_renamed(replay, replay, stand_ins.with_stand_ins)
         runner = RestoreRunner(target, Timeouts(), Journal())
         watcher = Watcher(self.cluster.location)
         try:
@@ -116,11 +121,13 @@ class CatchUp:
             skipped = target.left_aside(done.job_id)
         finally:
             watcher.end(target, Timeouts().clean_up)
-        if skipped is None or skipped - sinks.keys():
-            lost = "unknown" if skipped is None else ", ".join(sorted(skipped - sinks.keys()))
-            raise Inconclusive(f"with stand-ins for its sinks, the new script does not restore all state ({lost})")
+        lost = None if skipped is None else stored & stand_ins.all_real(skipped) - sinks.keys()
+        if lost is None or lost:
+            names = "unknown" if lost is None else ", ".join(sorted(lost))
+            raise Inconclusive(f"with stand-ins for its sinks, the new script does not restore all state ({names})")
         assert done.savepoint is not None
         own = target.location(done.savepoint)
+        write_renamed(own, own, stand_ins.real)
         write_resumable(own, last, folder, {**sources, **sinks})
         remove_folder(replay)
 

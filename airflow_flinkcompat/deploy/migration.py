@@ -16,7 +16,7 @@ from airflow_flinkcompat.deploy.catching_up import CatchUp, folder_of_rounds, la
 from airflow_flinkcompat.deploy.errors import DeployError, DeployRefused, StateNotKept, TargetError
 from airflow_flinkcompat.deploy.flink.polling import Overdue, poll
 from airflow_flinkcompat.deploy.ledger.ledger import LedgerConflict
-from airflow_flinkcompat.deploy.plans import downtime_by_checkpoint, explain_plans
+from airflow_flinkcompat.deploy.plans import downtime_by_checkpoint
 from airflow_flinkcompat.deploy.redeploy.run import Waiting
 from airflow_flinkcompat.deploy.rehearsal.place import (
     Cluster,
@@ -203,8 +203,8 @@ class SavepointMigration(SavepointWriting):
         try:
             _ = self._cluster.shadow_target
         except DeployRefused:  # a separate planner cluster may run the job
-            return CatchUp(self._trials, self._sides[1], self._migration, self._log)
-        return CatchUp(self._cluster, self._new, self._migration, self._log)
+            return CatchUp(self._trials, self._sides[1], self._migration, self._stand_ins, self._log)
+        return CatchUp(self._cluster, self._new, self._migration, self._stand_ins, self._log)
 
     @contextmanager
     def compared(self) -> Iterator[str | None]:
@@ -299,7 +299,7 @@ class SavepointMigration(SavepointWriting):
     def _migration(self) -> Migration:
         """The migration of the job. Raises DeployRefused and DeployError."""
         self._log(f"{self._trials.target} compiles both scripts to find the state that can be kept")
-        plans = explain_plans(*self._sides, self._trials.target, folder=self._plan_dir)
+        plans = self._plans
         for side, each in zip(self._sides, plans, strict=True):
             if other := next((plan.version for plan in each if plan.version != side.version), ""):
                 raise DeployRefused(

@@ -14,15 +14,18 @@ from uuid import uuid4
 
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.compat.migration_report import MigrationReport
+from airflow_flinkcompat.compat.plan_comparison import Plans, stand_ins
 from airflow_flinkcompat.deploy.errors import CannotRehearse, DeployError, DeployRefused
-from airflow_flinkcompat.deploy.plans import planning_options
+from airflow_flinkcompat.deploy.plans import explain_plans, planning_options
 from airflow_flinkcompat.deploy.rehearsal.place import (
     Cluster,
     RestoreTestTarget,
     Watcher,
     missing_slots,
+    remove_folder,
     slots_of,
 )
+from airflow_flinkcompat.deploy.rehearsal.report import read_snapshot
 from airflow_flinkcompat.deploy.rehearsal.restoring import (
     Inconclusive,
     Journal,
@@ -40,6 +43,7 @@ from airflow_flinkcompat.deploy.target import (
     Snapshot,
 )
 from airflow_flinkcompat.exec_graph.migration import Migration
+from airflow_flinkcompat.exec_graph.stand_ins import IdsByStandIns, StandIns
 from airflow_flinkcompat.lazy import cached_property
 from airflow_flinkcompat.migration import MigrationVerificationFailed, NotMigratable, migrate_savepoint
 from airflow_flinkcompat.migration.computed import StateComputer
@@ -49,6 +53,7 @@ from airflow_flinkcompat.migration.writing import (
 )
 from airflow_flinkcompat.model import InputError
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
+from airflow_flinkcompat.savepoint.replay import write_renamed
 
 
 class HistoryWorkers(StateComputer, Protocol):
@@ -115,6 +120,19 @@ class SavepointWriting(ABC):
     def _migration(self) -> Migration:
         """The migration: its effect on each state of both jobs.  Raises DeployRefused and DeployError."""
 
+    @cached_property
+    def _plans(self) -> Plans:
+        """The compiled plans of both scripts. Raises DeployError."""
+        return explain_plans(*self._sides, self._trials.target, folder=self._plan_dir)
+
+    @cached_property
+    def _stand_ins(self) -> IdsByStandIns:
+        """The operator ids of the new script with stand-ins for its sinks. Raises DeployError."""
+        try:
+            return stand_ins(*self._sides, self._plans)[1]
+        except InputError as error:
+            raise DeployRefused(str(error)) from None
+
     @property
     def _report(self) -> MigrationReport:
         return MigrationReport.of(self._migration)
@@ -166,8 +184,6 @@ class SavepointWriting(ABC):
             return "not rehearsed"
         name = f"flinkcompat-migration-{uuid4().hex}"
         target, timeouts = self._trials.restore_test_target, Timeouts()
-        if isinstance(self._cluster.target, SavepointStore):
-            savepoint = target.savepoint_at(self._cluster.target.location(savepoint))
         runner = RestoreRunner(target, timeouts, Journal())
         try:
             checked = check_side(target, self._sides[1], name)
@@ -175,17 +191,31 @@ class SavepointWriting(ABC):
             self._log(f"not rehearsed: {error}")
             return f"not rehearsed: {error}"
         self._log(f"rehearsing {self._new.source} from {savepoint}, without writing to its sinks")
-        watcher = Watcher(self._trials.location)
+        watcher, store, ids = Watcher(self._trials.location), self._cluster.target, self._stand_ins[StandIns.DISCARDING]
+        assert isinstance(store, SavepointStore)  # otherwise no savepoint was written
+        place = store.location(savepoint)
+        renamed = f"{place.rstrip('/')}-{uuid4().hex}"
+        watcher.announce_folder(renamed)
         try:
+            write_renamed(place, renamed, ids.with_stand_ins)
             # Ignore the state of sinks, because stand-ins replace the sinks.
-            runner.restore(watcher, checked, name, savepoint, None)
+            job = runner.restore(watcher, checked, name, target.savepoint_at(renamed), None).job_id
+            skipped = ids.all_real(target.left_aside(job) or ()) & ids.ids.keys()
+            if lost := [each.name or each.id for each in read_snapshot(place) if each.has_state and each.id in skipped]:
+                raise Inconclusive(
+                    f"a job with stand-ins for the sinks does not restore the state of {', '.join(lost)}"
+                )
             found = "rehearsed: a job of the new script was restored from the savepoint"
         except RestoreRefused as error:
             raise DeployError(f"Flink refused the written savepoint in a rehearsal: {error}") from None
-        except Inconclusive as error:
+        except (Inconclusive, SavepointUnreadable) as error:
             found = f"the rehearsal had no result: {error}"
         finally:
             watcher.end(target, timeouts.clean_up)
+            try:
+                remove_folder(renamed)
+            except Exception as error:  # each kind of store raises errors of its own library
+                self._log(f"{renamed} cannot be deleted ({type(error).__name__}: {error})")
         self._log(found)
         return found
 
@@ -210,7 +240,7 @@ class SavepointWriting(ABC):
         cluster = self._trials
         # Omit a temporary cluster from the template's cache key. Temporary clusters differ only in ports and folders.
         where, options = (None, {}) if cluster.temporary else (cluster.location, options_of(cluster))
-        return kept_template(self._sides[1], where, options, lambda: cluster, self._log)
+        return kept_template(self._sides[1], where, options, self._stand_ins[StandIns.IDLE], lambda: cluster, self._log)
 
 
 def unreadable_history(error: Exception) -> DeployRefused:

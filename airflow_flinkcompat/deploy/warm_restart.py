@@ -10,7 +10,6 @@ from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.compat.migration_report import MigrationReport
 from airflow_flinkcompat.compat.plan_comparison import migrations
 from airflow_flinkcompat.deploy.errors import DeployRefused
-from airflow_flinkcompat.deploy.plans import explain_plans
 from airflow_flinkcompat.deploy.rehearsal.place import Cluster
 from airflow_flinkcompat.deploy.savepoint_writing import HistoryWorkers, SavepointWriting, unreadable_history
 from airflow_flinkcompat.deploy.target import CANNOT_TELL, JobRef, SavepointStore
@@ -101,8 +100,7 @@ class WarmRestart(SavepointWriting):
     def _start(self) -> WarmStarted:
         """State that history supplies for the start. Raises DeployRefused and DeployError."""
         self._log(f"{self._trials.target} compiles the script to find the state that history determines")
-        _, side = self._sides
-        plans = explain_plans(side, side, self._trials.target, folder=self._plan_dir)
+        plans, (_, side) = self._plans, self._sides
         if [len(each) for each in plans] != [1, 1]:
             raise DeployRefused(
                 "state can be computed for a single job, but the script defines several jobs. Split the script"

@@ -235,9 +235,14 @@ class LayoutDifference:
     predicted: str
     stored: str
 
+    @property
+    def is_missing(self) -> bool:
+        """True if the savepoint does not contain the operator."""
+        return self.stored == _MISSING
+
     def words(self, plan: str, savepoint: str) -> str:
         """Describe the difference in one sentence, in which ``plan`` and ``savepoint`` name the two sides."""
-        if self.stored == _MISSING:
+        if self.is_missing:
             kept = "" if self.predicted == _OPERATOR else f", which stores {self.predicted}"
             return f"{plan} has this operator{kept}, but {savepoint} does not"
         if self.predicted == _NOTHING:

@@ -142,9 +142,14 @@ def _require_predicted(which: str, specs: Iterable[StateSpec | None], path: str,
     found = layout_differences((spec for spec in specs if spec is not None), path, muted_sinks=name == "template")
     if found:
         differences = "; ".join(f"{each.operator}: {each.words(f'the {which} plan', f'the {name}')}" for each in found)
-        raise NotMigratable(f"the {name} differs from the layout that the {which} plan predicts: {differences}")
+        remedy = f". {_OTHER_OPERATORS}" if name == "template" and any(each.is_missing for each in found) else ""
+        raise NotMigratable(f"the {name} differs from the layout that the {which} plan predicts: {differences}{remedy}")
 
 
+_OTHER_OPERATORS = (
+    "If Flink plans other operators before stand-ins than before the real sinks, take a template with sinks of the "
+    "same connectors, and pass it to migrate apply with --template"
+)
 _DRAINED = (
     "the savepoint stores no open windows, and rows that arrive later would be late. Take a savepoint without drain"
 )

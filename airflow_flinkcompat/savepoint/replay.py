@@ -130,6 +130,26 @@ def write_resumable(own: str, positions_of: str, folder: str, ids: Mapping[str, 
     _write(own, folder, lambda each: None if each.id in added else each, tuple(added.values()), head.checkpoint_id)
 
 
+def write_renamed(savepoint: str, folder: str, renamed: Callable[[str], str | None]) -> None:
+    """Write a savepoint with other operator ids.
+
+    Args:
+        savepoint: Path or URI of the savepoint.
+        folder: Path or URI of the new savepoint, which refers to the files of ``savepoint``. If both are equal, only
+            the metadata is replaced.
+        renamed: Function that returns the new id of an operator, or None for an operator to leave out.
+
+    Raises:
+        SavepointUnreadable: The savepoint cannot be read or written.
+    """
+
+    def change(operator: OperatorState) -> OperatorState | None:
+        id = renamed(operator.id)
+        return None if id is None else replace(operator, id=id)
+
+    _write(savepoint, folder, change)
+
+
 def reached_end(savepoint: str) -> bool:
     """True if all sources of a job with end positions had read all of their rows.
 
@@ -188,7 +208,10 @@ def _write(
     """
     stored = read_metadata(savepoint, headers=True)
     changed = [made for each in stored.operators if (made := change(each)) is not None]
-    operators = [_with_handles(each, lambda handle: _absolute(handle, savepoint)) for each in (*changed, *added)]
+    operators = [
+        each if folder == savepoint else _with_handles(each, lambda handle: _absolute(handle, savepoint))
+        for each in (*changed, *added)
+    ]
     number = max(stored.checkpoint_id, checkpoint_id)
     content = replace(stored, checkpoint_id=number, operators=tuple(operators)).to_bytes()
     with reading(folder):

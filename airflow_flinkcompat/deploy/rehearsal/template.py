@@ -22,9 +22,11 @@ from airflow_flinkcompat.deploy.rehearsal.restoring import (
 )
 from airflow_flinkcompat.deploy.target import ClusterOptions
 from airflow_flinkcompat.deploy.targets import TargetLocation
+from airflow_flinkcompat.exec_graph.stand_ins import StandInIds
 from airflow_flinkcompat.model import JobSpec
 from airflow_flinkcompat.model.installation import cache_directory
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
+from airflow_flinkcompat.savepoint.replay import write_renamed
 from airflow_flinkcompat.savepoint.store import copy_savepoint
 
 _log = logging.getLogger(__name__)
@@ -35,20 +37,24 @@ def kept_template(
     job: JobSpec,
     location: TargetLocation | None,
     options: Mapping[str, str],
+    ids: StandInIds,
     cluster: Callable[[], Cluster],
     log: Callable[[str], None] = _log.info,
 ) -> Path:
     """The folder of a job's template savepoint, which is taken unless it is cached. Raises DeployError.
 
     ``location`` is the cluster that takes the template, or None for a temporary Flink that ``cluster`` starts.
-    ``options`` are the cluster options on which the template depends.
+    ``options`` are the cluster options on which the template depends. ``ids`` are the operator ids with stand-ins, and
+    those of the job, which the template gets.
     """
     templates = cache_directory() / "templates"
-    folder, part = templates / _digest(job, location, options), templates / f".{uuid.uuid4().hex}"
+    folder, part = templates / _digest(job, location, options, ids), templates / f".{uuid.uuid4().hex}"
     if folder.exists():
         return folder
     try:
         take_template(cluster(), job, part, log)
+        if ids.differ:
+            write_renamed(str(part), str(part), ids.real)
         try:
             part.rename(folder)
         except OSError:
@@ -64,10 +70,11 @@ def options_of(cluster: Cluster) -> Mapping[str, str]:
     return cluster.target.cluster_options() if isinstance(cluster.target, ClusterOptions) else {}
 
 
-def _digest(job: JobSpec, location: TargetLocation | None, options: Mapping[str, str]) -> str:
-    """Cache key of a template: digest of script, settings, version, and the cluster with its options."""
+def _digest(job: JobSpec, location: TargetLocation | None, options: Mapping[str, str], ids: StandInIds) -> str:
+    """Cache key of a template: digest of script, settings, version, cluster options and changed ids."""
     where = None if location is None else [location.target, sorted(location.addresses.items())]
-    parts = [job.digest(), job.version, where, sorted(options.items())]
+    renamed = [sorted(ids.ids.items())] if ids.differ else []
+    parts = [job.digest(), job.version, where, sorted(options.items()), *renamed]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 

@@ -12,6 +12,7 @@ from airflow_flinkcompat.deploy.errors import DeployError
 from airflow_flinkcompat.deploy.plans import explain_plans
 from airflow_flinkcompat.deploy.rehearsal.restoring import RunnableSide, job_of
 from airflow_flinkcompat.deploy.target import PlanCompiler, Target
+from airflow_flinkcompat.exec_graph.stand_ins import UNKNOWN_IDS, IdsByStandIns
 from airflow_flinkcompat.exec_graph.written_columns import ChangedColumns, SinkPath
 from airflow_flinkcompat.model import InputError
 
@@ -21,10 +22,14 @@ PlanBoth = Callable[[Side, Side], Plans]
 
 @dataclass(frozen=True)
 class NamedColumns:
-    """The columns that a change names, for each sink; None with a reason if they are unknown."""
+    """The columns that a change names, for each sink; None with a reason if they are unknown.
+
+    ``stand_ins``: operator ids of the old and the new script with stand-ins for their sinks.
+    """
 
     of: Mapping[SinkPath, ChangedColumns] | None = None
     unknown: str = ""
+    stand_ins: tuple[IdsByStandIns, IdsByStandIns] = (UNKNOWN_IDS, UNKNOWN_IDS)
 
 
 def named_columns(
@@ -44,6 +49,7 @@ def named_columns(
             plans = plan(sides[0], sides[1])
         else:
             return NamedColumns(unknown=f"{target} cannot compile plans")
-        return NamedColumns(ComparedPlans(Change(sides[0], sides[1]), plans).changed_columns)
+        compared = ComparedPlans(Change(sides[0], sides[1]), plans)
+        return NamedColumns(compared.changed_columns, stand_ins=compared.stand_ins)
     except (DeployError, InputError) as error:
         return NamedColumns(unknown=str(error))

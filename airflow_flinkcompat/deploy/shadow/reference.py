@@ -24,11 +24,13 @@ from airflow_flinkcompat.deploy.shadow.report import StateComparison
 from airflow_flinkcompat.deploy.shadow.rows import ShadowFinding, compare_rows, worst
 from airflow_flinkcompat.deploy.shadow.sources import source_ids
 from airflow_flinkcompat.deploy.target import SinkTable, Snapshot, SourceTable
+from airflow_flinkcompat.exec_graph.stand_ins import IdsByStandIns, StandIns
 from airflow_flinkcompat.model import JobSpec
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
 from airflow_flinkcompat.savepoint.replay import (
     partitions_by_reader,
     write_beginning,
+    write_renamed,
     write_replay,
     write_resumable,
 )
@@ -41,10 +43,11 @@ _LABELS = ("stored state", "all rows")
 
 @dataclass(frozen=True)
 class FromStoredState:
-    """A job, with its rows from the stored state."""
+    """A job, with its rows from the stored state; ``ids``: its operator ids with stand-ins."""
 
     job: JobSpec
     written: Sequence[tuple[SinkTable, str]]
+    ids: IdsByStandIns
 
 
 @dataclass(frozen=True)
@@ -114,7 +117,9 @@ class ReferenceRuns:
         beginning, computed, state, replay, rows = (
             f"{self.folder}/{part}-{role}" for part in ("beginning", "computed", "state", "replay", "reference")
         )
+        discarding, storing = (script.ids[kind] for kind in (StandIns.DISCARDING, StandIns.STORING))
         write_beginning(self.first, beginning, ids)
+        write_renamed(beginning, beginning, discarding.with_stand_ins)
         private = f"{self.token}-{role}"
         catch_up = self.target.catch_up_run(job, f"flinkcompat-shadow-{private}-earliest")
         own = self.target.location(self._caught_up(Checked(job, catch_up), beginning, computed, role))
@@ -123,8 +128,10 @@ class ReferenceRuns:
                 f"a subtask of {job.source} read several partitions of a topic with watermarks, so its last watermark "
                 "may differ from that of the live job. Use a parallelism of at least the number of partitions"
             )
+        write_renamed(own, own, discarding.real)
         write_resumable(own, self.first, state, ids)
         write_replay(state, self.last, replay, ids=ids)
+        write_renamed(replay, replay, storing.with_stand_ins)
         run = self.target.shadow_run(job, f"flinkcompat-shadow-{private}-reference", rows)
         self.log(f"{job.source} reads the rows between the savepoints from this state")
         name = f"{self.name} {role}reference {self.token}"
@@ -133,7 +140,7 @@ class ReferenceRuns:
         )
         skipped = self.target.left_aside(started)
         held = [each for each in read_snapshot(own) if each.has_state and is_of_the_query(each.name)]
-        if skipped is None or (lost := [each.name for each in held if each.id in skipped]):
+        if skipped is None or (lost := [each.name for each in held if each.id in storing.all_real(skipped)]):
             names = "unknown" if skipped is None else ", ".join(lost)
             raise Inconclusive(
                 f"with stand-ins for the sinks, {job.source} does not restore all of its own state ({names})"

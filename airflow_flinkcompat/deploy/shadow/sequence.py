@@ -58,9 +58,10 @@ from airflow_flinkcompat.deploy.target import (
     SourceTables,
     Verb,
 )
+from airflow_flinkcompat.exec_graph.stand_ins import UNKNOWN_IDS, IdsByStandIns, StandIns
 from airflow_flinkcompat.model import JobSpec
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
-from airflow_flinkcompat.savepoint.replay import write_replay
+from airflow_flinkcompat.savepoint.replay import write_renamed, write_replay
 
 if TYPE_CHECKING:
     from airflow_flinkcompat.deploy.migration import SavepointMigration
@@ -159,12 +160,13 @@ def shadow(
 
 @dataclass
 class _Version:
-    """A version of the script; ``rows``: folder of its output."""
+    """A version of the script; ``rows``: folder of its output, ``ids``: operator ids with stand-ins."""
 
     job: JobSpec
     checked: Checked
     sinks: tuple[SinkTable, ...]
     rows: str
+    ids: IdsByStandIns = field(default_factory=lambda: UNKNOWN_IDS)
     seconds: float = 0.0
 
     @property
@@ -207,6 +209,8 @@ class _ShadowRun:
         if self.migration is not None:
             self._plan(self.migration)
         self.named = named_columns(self.target, old, new, self.options.plan_dir, self.plan)
+        for side, ids in zip(sides, self.named.stand_ins, strict=True):
+            side.ids = ids
         self.log(
             f"the live job takes two savepoints, {self.options.seconds:.0f} s apart. Then old and new script read the "
             f"rows of this time again, one after the other, each with {slots} slot{'s' * (slots != 1)} and with "
@@ -282,7 +286,7 @@ class _ShadowRun:
                 f"the old script was refused at {refused.at}. Make sure that job {self.job_id} runs this script with "
                 f"the same settings. {refused}"
             ) from None
-        skipped = self._skipped(control)
+        skipped = self._skipped(control, old)
         if strange := [each for key, each in stored.items() if key in skipped and _has_rows_of_the_query(each)]:
             names = ", ".join(each.name or each.id for each in strange)
             raise Inconclusive(
@@ -300,7 +304,7 @@ class _ShadowRun:
             return ShadowReport(ShadowFinding.REFUSED, str(refused), at=refused.at, migration=migrated)
         if migrated is not None:
             stored = {each.id: each for each in read_snapshot(start) if is_of_the_query(each.name)}
-        lost = (stored[key] for key in sorted(self._skipped(proposed) - skipped) if key in stored)
+        lost = (stored[key] for key in sorted(self._skipped(proposed, new) - skipped) if key in stored)
         if dropped := tuple(filter(_has_rows_of_the_query, lost)):
             # The run ignores unclaimed state, because stand-ins replace the sinks. A redeploy does not.
             names = ", ".join(each.name or each.id for each in dropped)
@@ -335,10 +339,12 @@ class _ShadowRun:
         return self._run(watcher, new, "new", replay)
 
     def _sources(self, version: _Version, job: JobRef) -> dict[str, SourceTable]:
-        """The tables that the sources of a job read; none if the target does not report tables."""
+        """The tables that the sources of a job read, by real id; none if the target does not report tables."""
         if not isinstance(self.target, SourceTables):
             return {}
-        return source_operators(self.target.describe(job), self.target.sources(version.job).tables)
+        found = source_operators(self.target.describe(job), self.target.sources(version.job).tables)
+        real = version.ids[StandIns.STORING].real
+        return found if job == self.job_id else {real(id) or id: table for id, table in found.items()}
 
     def _state(
         self,
@@ -353,8 +359,8 @@ class _ShadowRun:
             self.target, self.runner, watcher, *savepoints, self.folder, f"{self.name} shadow", self.token,
             self.options.run_seconds, self.log,
         )  # fmt: skip
-        sides = FromStoredState(old.job, old.written), FromStoredState(new.job, new.written)
-        return runs.compare(*sides, sources, self.options.expected)
+        before, after = (FromStoredState(each.job, each.written, each.ids) for each in (old, new))
+        return runs.compare(before, after, sources, self.options.expected)
 
     def _migrated(self, replay: str) -> tuple[str, MigrationReport | None]:
         """The savepoint of the new script, with a report if it was migrated. Raises DeployError."""
@@ -373,18 +379,20 @@ class _ShadowRun:
 
     def _run(self, watcher: Watcher, version: _Version, role: str, savepoint: str) -> JobRef:
         self.log(f"{version.checked.version.source} reads the rows again")
+        renamed = f"{self.folder}/start-{new_id()}"
+        write_renamed(savepoint, renamed, version.ids[StandIns.STORING].with_stand_ins)
         begin = time.monotonic()
         name = f"{self.name} shadow {role} {self.token}"
-        start = self.target.savepoint_at(savepoint)
+        start = self.target.savepoint_at(renamed)
         job = self.runner.run_to_end(watcher, version.checked, name, start, self.options.run_seconds)
         version.seconds = time.monotonic() - begin
         return job
 
-    def _skipped(self, job: JobRef) -> frozenset[str]:
+    def _skipped(self, job: JobRef, version: _Version) -> frozenset[str]:
         found = self.target.left_aside(job)
         if found is None:
             raise Inconclusive(f"the log of {self.target} does not show which state job {job} restored")
-        return found
+        return version.ids[StandIns.STORING].all_real(found)
 
 
 def _has_rows_of_the_query(operator: StoredOperator) -> bool:

@@ -18,6 +18,7 @@ from airflow_flinkcompat.deploy.rehearsal.restoring import Inconclusive
 from airflow_flinkcompat.deploy.savepoint_writing import SavepointWriting
 from airflow_flinkcompat.deploy.targets import TargetLocation
 from airflow_flinkcompat.exec_graph.migration import Migration
+from airflow_flinkcompat.exec_graph.stand_ins import UNKNOWN_IDS
 
 NEW: Any = SimpleNamespace(source="new.sql")
 
@@ -53,7 +54,7 @@ def caught_up(base: Path) -> list[str]:
         folder.mkdir()
         return str(folder)
 
-    CatchUp(SimpleNamespace(), NEW, Migration(()), said.append).rounds(str(base), savepoint)  # type: ignore[arg-type]
+    CatchUp(SimpleNamespace(), NEW, Migration(()), UNKNOWN_IDS, said.append).rounds(str(base), savepoint)  # type: ignore[arg-type]
     return said
 
 
@@ -75,7 +76,7 @@ def test_more_rounds_do_not_help(
 
 
 def test_a_source_with_watermarks_is_refused() -> None:
-    made = CatchUp(SimpleNamespace(), NEW, Migration(()), print)  # type: ignore[arg-type]
+    made = CatchUp(SimpleNamespace(), NEW, Migration(()), UNKNOWN_IDS, print)  # type: ignore[arg-type]
     made.__dict__["_run"] = SimpleNamespace(watermarks=True)
     with pytest.raises(Inconclusive, match="a source has watermarks"):
         made.check()
@@ -125,7 +126,7 @@ def migration(said: list[str], opened: ExitStack) -> Any:
     made: Any = object.__new__(SavepointMigration)
     made._catch_up, made._caught_up, made._hold, made._log = True, False, opened.enter_context, said.append
     made._prepared, made._history, made._live = None, None, "orders"
-    made.__dict__["_catching_up"] = CatchUp(None, NEW, Migration(()), said.append)  # type: ignore[arg-type]
+    made.__dict__["_catching_up"] = CatchUp(None, NEW, Migration(()), UNKNOWN_IDS, said.append)  # type: ignore[arg-type]
     return made
 
 

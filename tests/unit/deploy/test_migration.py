@@ -41,7 +41,7 @@ def of(
     plans = tuple(
         (read_plan((case / f"{side}.json").read_text("utf-8")),) for case, side in ((old, "old"), (ADDED, "new"))
     )
-    monkeypatch.setattr(module, "explain_plans", lambda *_, **__: (plans[0] * jobs, plans[1]))
+    monkeypatch.setattr(savepoint_writing, "explain_plans", lambda *_, **__: (plans[0] * jobs, plans[1]))
     monkeypatch.setattr(savepoint_writing, "kept_template", lambda *_: ADDED / "template")
     sides = (
         Script((case / f"{side}.sql").read_text("utf-8"), engine="flink")
@@ -130,8 +130,10 @@ def test_a_planner_elsewhere_is_told_what_the_cluster_of_the_job_is_set_to(
     planner: Any = SimpleNamespace(target="the planner", location=TargetLocation("planner"), temporary=True)
     opened: list[str] = []
     made._planner = lambda: opened.append("opened") or planner
-    plan, asked = module.explain_plans, []
-    monkeypatch.setattr(module, "explain_plans", lambda *given, **more: asked.append(given) or plan(*given, **more))
+    plan, asked = savepoint_writing.explain_plans, []
+    monkeypatch.setattr(
+        savepoint_writing, "explain_plans", lambda *given, **more: asked.append(given) or plan(*given, **more)
+    )
     monkeypatch.setattr(savepoint_writing, "kept_template", lambda *given: asked.append(given) or ADDED / "template")
     made.prepare()
     made.write(str(ADDED / "old"), f"{tmp_path}/new", None)

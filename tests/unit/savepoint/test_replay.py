@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from airflow_flinkcompat.savepoint.replay import (
     partitions_by_reader,
     reached_end,
     write_beginning,
+    write_renamed,
     write_replay,
     write_resumable,
 )
@@ -208,3 +210,23 @@ def test_a_job_that_is_behind_an_earlier_savepoint(tmp_path: Path) -> None:
     first, last = topics(tmp_path, (8, 3))
     with pytest.raises(SavepointUnreadable, match="has a later position in"):
         write_replay(first, last, str(tmp_path / "replay"), ends=False)
+
+
+def test_other_operator_ids(tmp_path: Path) -> None:
+    """In another folder, the metadata refers to the state of the first savepoint. In its own folder, it does not change
+    places."""
+    stored = read_metadata(str(STORED))
+    first, *others = (each.id for each in stored.operators)
+    renamed = {each: each[::-1] for each in others}
+    folder, copy = str(tmp_path / "renamed"), tmp_path / "copy"
+    shutil.copytree(STORED, copy)
+    write_renamed(str(STORED), folder, renamed.get)
+    write_renamed(str(copy), str(copy), renamed.get)
+    for place, relative in ((folder, False), (str(copy), True)):
+        made = read_metadata(place)
+        assert [each.id for each in made.operators] == [*renamed.values()], f"without {first}"
+        handles = [handle for handle in made.handles() if isinstance(handle, StateFile)]
+        assert {handle.relative for handle in handles} == {relative}
+        kept = [each for operator in stored.operators[1:] for each in replace(stored, operators=(operator,)).handles()]
+        before = [read_handle(each, str(STORED)) for each in kept if isinstance(each, StateFile)]
+        assert [read_handle(each, place) for each in handles] == before

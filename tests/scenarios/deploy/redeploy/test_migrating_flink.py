@@ -185,6 +185,49 @@ def test_the_new_script_catches_up_before_the_stop(
     assert changes(files) == [(1, 1), (6, 5), (13, 7), (15, 7)]
 
 
+def copying(files: Files, *metrics: str) -> Script:
+    """The job of ``keyed`` with another sink nearer to the source. A stand-in for this sink changes operator ids."""
+    made = keyed(files, *metrics)
+    tables, _, query = made.script.partition("INSERT INTO")
+    text = f"""{tables}
+    CREATE TABLE copies (customer STRING, amount BIGINT) WITH (
+      'connector' = 'filesystem', 'path' = '{Files(files.root / "copies").sink.as_uri()}', 'format' = 'csv',
+      'sink.rolling-policy.rollover-interval' = '200 ms', 'sink.rolling-policy.check-interval' = '100 ms');
+    EXECUTE STATEMENT SET BEGIN
+    INSERT INTO copies SELECT customer, amount FROM orders;
+    INSERT INTO {query.replace("customer", "UPPER(customer)")}
+    END;
+    """
+    return replace(made, script=text)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("catch_up", [False, True], ids=["rewritten", "caught-up"])
+def test_a_statement_set_whose_operator_ids_differ_with_stand_ins(
+    catch_up: bool, local_flink: LocalFlink, target: SqlGatewayTarget, ledger: Ledger, files: Files
+) -> None:
+    """The template and the jobs with stand-ins have other operator ids. No row is lost or written twice."""
+    copies = Files(files.root / "copies")
+    files.arrive("1.csv", [("ann", 1, "00:10"), ("ann", 5, "00:20")])
+    old, new = copying(files, "total", "most"), copying(files, "most", "total")
+    deploy(target, ledger, old, checked_old_sha256=None, options=OPTIONS, log=print)
+    wait_for(lambda: len(changes(files)) == 2, "the first rows are written")
+    with ExitStack() as opened:
+        migrated(local_flink, target, ledger, new, catch_up=catch_up, hold=opened.enter_context)
+    (done,) = [each for each in ledger.entries() if isinstance(each, MigratedEntry)]
+    assert done.evidence == (
+        "a job of the new script restored this state, and read all rows up to the stop"
+        if catch_up
+        else "rehearsed: a job of the new script was restored from the savepoint",
+    )
+    place = Path(str(done.migrated_to).removeprefix("file:"))
+    assert [*place.parent.glob("migrated-*")] == [place], "the rehearsal has left no copy"
+    files.arrive("2.csv", [("ann", 7, "00:30")])
+    wait_for(lambda: len(changes(files)) > 2 and len(copies.rows()) > 2, "the last row is written")
+    assert changes(files) == [(1, 1), (6, 5), (13, 7)]
+    assert copies.rows() == ["ann,1", "ann,5", "ann,7"]
+
+
 @pytest.mark.nightly
 @pytest.mark.parametrize("written", [False, True], ids=["before", "after"])
 def test_a_run_that_is_killed_while_it_catches_up_is_resumed(

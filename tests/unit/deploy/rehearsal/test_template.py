@@ -12,9 +12,11 @@ import pytest
 from airflow_flinkcompat.deploy import JobStatus
 from airflow_flinkcompat.deploy.errors import CannotRehearse, DeployError
 from airflow_flinkcompat.deploy.rehearsal import template
-from airflow_flinkcompat.deploy.rehearsal.template import take_template
+from airflow_flinkcompat.deploy.rehearsal.template import kept_template, take_template
 from airflow_flinkcompat.deploy.target import JobRef
+from airflow_flinkcompat.exec_graph.stand_ins import UNKNOWN_IDS, StandInIds, StandIns
 from airflow_flinkcompat.model import JobSpec
+from airflow_flinkcompat.savepoint.store import read_metadata
 from tests.unit.deploy.rehearsal.test_restoring import SIDE, Place, Watched
 
 SAVEPOINT = Path(__file__).parents[3] / "fixtures" / "migrations" / "a-metric-is-added-to-sessions" / "template"
@@ -108,3 +110,26 @@ def test_a_source_of_one_reader(place: TemplatePlace, tmp_path: Path, monkeypatc
     with pytest.raises(CannotRehearse, match="one reader"):
         taken(place, tmp_path / "kept")
     assert place.done == []
+
+
+def test_a_kept_template_has_the_ids_of_the_real_job(
+    place: TemplatePlace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same script with other ids has a template of its own, which lacks the operators of stand-ins."""
+    monkeypatch.setenv("FLINKCOMPAT_CACHE", str(tmp_path / "cache"))
+    cluster: Any = SimpleNamespace(restore_test_target=place, location=None)
+    sink, *others = (each.id for each in read_metadata(str(SAVEPOINT)).operators)
+    renamed = StandInIds({each[::-1]: each for each in others}, {sink})
+
+    def kept(ids: StandInIds) -> list[str]:
+        if not place.lies.exists():
+            shutil.copytree(SAVEPOINT, place.lies)
+        place.status_now = TemplatePlace().status_now  # the job of the former template was cancelled
+        folder = kept_template(JobSpec("SELECT 1", engine_version="2.3.0"), None, {}, ids, lambda: cluster, print)
+        return [each.id for each in read_metadata(str(folder)).operators]
+
+    assert kept(renamed) == [each[::-1] for each in others]
+    assert kept(UNKNOWN_IDS[StandIns.IDLE]) == [sink, *others]
+    begun = len(place.done)
+    assert kept(renamed) == [each[::-1] for each in others]
+    assert len(place.done) == begun, "both templates are cached"
