@@ -17,6 +17,9 @@ NAMES = (
     "windows-another-metric-migrated",
     "groups-metrics-swapped",
     "groups-having",
+    "copies-in-files-calls-in-other-order-migrated",
+    "copies-in-files-doubled-migrated",
+    "copies-discarded-minimum",
     "joins-another-column",
 )
 
