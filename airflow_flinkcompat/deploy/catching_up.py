@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from uuid import uuid4
 
 from airflow_flinkcompat.deploy.errors import CannotRehearse
-from airflow_flinkcompat.deploy.rehearsal.place import Cluster, Watcher, remove_folder
+from airflow_flinkcompat.deploy.rehearsal.place import Cluster, Watcher, cancel_leftovers, remove_folder
 from airflow_flinkcompat.deploy.rehearsal.restoring import (
     Checked,
     Inconclusive,
@@ -25,6 +25,7 @@ from airflow_flinkcompat.deploy.rehearsal.restoring import (
     job_of,
 )
 from airflow_flinkcompat.deploy.target import CatchUpRun
+from airflow_flinkcompat.exec_graph.kinds import ExecKind, Trait
 from airflow_flinkcompat.exec_graph.migration import Migration
 from airflow_flinkcompat.exec_graph.model import RestoreEffect, StateKind
 from airflow_flinkcompat.exec_graph.stand_ins import IdsByStandIns, StandIns
@@ -43,6 +44,7 @@ class CatchUp:
 
     Attributes:
         cluster: Cluster that runs the job.
+        live: The live job.
         new: The changed script.
         migration: The state of both scripts. All source positions must be kept.
         stand_ins: The operator ids of the changed script with stand-ins for its sinks.
@@ -51,6 +53,7 @@ class CatchUp:
     """
 
     cluster: Cluster
+    live: str
     new: RunnableSide
     migration: Migration
     stand_ins: IdsByStandIns
@@ -83,15 +86,23 @@ class CatchUp:
             former = seconds
 
     def check(self) -> None:
-        """Check that the script can catch up exactly.
+        """Check that the script can catch up exactly. Cancel a job that a crashed machine left.
 
         Raises:
-            DeployError: A table has watermarks, or cannot be read up to a position, or the target lacks a capability.
+            DeployError: A table has watermarks, or cannot be read up to a position, or an operator may emit rows that
+                follow no input row, or the target lacks a capability.
         """
+        target, longest = self.cluster.shadow_target, self.seconds + Timeouts().longest
+        cancel_leftovers(target, self.live, "catch-up", longest, self.log)
         if self._run.watermarks:
             raise Inconclusive(
                 "a source has watermarks. At the same position, they may differ from those of the stopped job, so rows "
                 "of windows and timers could be lost or written twice"
+            )
+        if late := self._emitting_later:
+            raise Inconclusive(
+                f"{', '.join(late)} can emit rows by processing time or wait for answers, so a stand-in could receive "
+                "rows that the stopped job did not write"
             )
 
     def advance(self, state: str, last: str, folder: str, seconds: float) -> None:
@@ -116,7 +127,7 @@ class CatchUp:
         runner = RestoreRunner(target, Timeouts(), Journal())
         watcher = Watcher(self.cluster.location)
         try:
-            start, name = target.savepoint_at(replay), f"{self.new.source} shadow new {uuid4().hex}"
+            start, name = target.savepoint_at(replay), f"{self.live} catch-up new {uuid4().hex}"
             done = runner.read_to_end(target, watcher, Checked(self.new, run), name, start, folder, seconds)
             skipped = target.left_aside(done.job_id)
         finally:
@@ -130,6 +141,13 @@ class CatchUp:
         write_renamed(own, own, stand_ins.real)
         write_resumable(own, last, folder, {**sources, **sinks})
         remove_folder(replay)
+
+    @property
+    def _emitting_later(self) -> Sequence[str]:
+        """The operators of both jobs that may emit rows at other times than the stopped job."""
+        specs = (spec for line in self.migration.operators for spec in (line.old, line.new) if spec is not None)
+        names = {each.name for each in specs if each.kind is StateKind.OPERATOR}
+        return sorted(name for name in names if Trait.EMITS_AT_ONCE not in ExecKind(name).traits)
 
     @cached_property
     def _run(self) -> CatchUpRun:

@@ -169,26 +169,30 @@ class SavepointMigration(SavepointWriting):
     def _prepare_catch_up(self, hold: Callable[[AbstractContextManager[None]], None], place: str) -> str | None:
         """Migrate a savepoint of the running job, and catch up. None if the script cannot catch up."""
         assert self._live is not None
-        base = folder_of_rounds(place.rstrip("/").rpartition("/")[0], self._live)
-        guard = Watcher(self._cluster.location)
-        guard.announce_folder(base)
         try:
             if missing := self._missing_slots():
                 raise Inconclusive(missing)
             self._catching_up.check()
-            super().write(place, f"{base}/0", None)
-            self._catching_up.rounds(base, lambda: self._savepoint_in(base))
-        except (DeployError, SavepointUnreadable) as error:
-            remove_folder(base)
+            base = folder_of_rounds(place.rstrip("/").rpartition("/")[0], self._live)
+            self._catch_up_in(base, place)
+        except Exception as error:  # each kind of store raises errors of its own library
             self._log(f"the savepoint of the stop is migrated, because the new script cannot catch up: {error}")
             return None
+        hold(_removed(base))
+        return base
+
+    def _catch_up_in(self, base: str, place: str) -> None:
+        """Migrate the savepoint at ``place`` into a folder, and catch up there. The folder is deleted on any error."""
+        guard = Watcher(self._cluster.location)
+        guard.announce_folder(base)
+        try:
+            super().write(place, f"{base}/0", None)
+            self._catching_up.rounds(base, lambda: self._savepoint_in(base))
         except BaseException:
             remove_folder(base)
             raise
         finally:
             guard.dismiss()
-        hold(_removed(base))
-        return base
 
     def _savepoint_in(self, folder: str) -> str:
         """Path or URI of a new savepoint of the running job. Raises DeployError."""
@@ -203,8 +207,8 @@ class SavepointMigration(SavepointWriting):
         try:
             _ = self._cluster.shadow_target
         except DeployRefused:  # a separate planner cluster may run the job
-            return CatchUp(self._trials, self._sides[1], self._migration, self._stand_ins, self._log)
-        return CatchUp(self._cluster, self._new, self._migration, self._stand_ins, self._log)
+            return CatchUp(self._trials, str(self._live), self._sides[1], self._migration, self._stand_ins, self._log)
+        return CatchUp(self._cluster, str(self._live), self._new, self._migration, self._stand_ins, self._log)
 
     @contextmanager
     def compared(self) -> Iterator[str | None]:

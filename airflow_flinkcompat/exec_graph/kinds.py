@@ -116,6 +116,8 @@ class Trait(Flag):
     """The node of the operator does not show the time to live of the job's state."""
     OF_WINDOWS = auto()
     """The operator stores the rows of each window until the window ends."""
+    EMITS_AT_ONCE = auto()
+    """The operator emits rows only when it receives rows, and never by a timer of processing time."""
 
 
 _PASSING = Trait.STATELESS | Trait.PASSES_COLUMNS
@@ -124,17 +126,19 @@ _TRAITS: Mapping[ExecKind, Trait] = {
     ExecKind.ASYNC_CALC: Trait.WAITS,
     ExecKind.ASYNC_CORRELATE: Trait.WAITS,
     ExecKind.CALC: Trait.STATELESS | Trait.APPENDS,
+    ExecKind.CHANGELOG_NORMALIZE: Trait.EMITS_AT_ONCE,
     ExecKind.CORRELATE: Trait.STATELESS | Trait.APPENDS,
-    ExecKind.DEDUPLICATE: Trait.HOLDS_ROWS,
+    ExecKind.DEDUPLICATE: Trait.HOLDS_ROWS | Trait.EMITS_AT_ONCE,
     ExecKind.DROP_UPDATE_BEFORE: _PASSING,
     ExecKind.EXCHANGE: _PASSING | Trait.APPENDS,
     ExecKind.EXPAND: Trait.STATELESS | Trait.APPENDS,
-    ExecKind.GLOBAL_GROUP_AGGREGATE: Trait.AGGREGATES,
+    ExecKind.GLOBAL_GROUP_AGGREGATE: Trait.AGGREGATES | Trait.EMITS_AT_ONCE,
     ExecKind.GLOBAL_WINDOW_AGGREGATE: Trait.AGGREGATES | Trait.APPENDS,
-    ExecKind.GROUP_AGGREGATE: Trait.AGGREGATES,
+    ExecKind.GROUP_AGGREGATE: Trait.AGGREGATES | Trait.EMITS_AT_ONCE,
     ExecKind.GROUP_WINDOW_AGGREGATE: Trait.AGGREGATES,
     ExecKind.INTERVAL_JOIN: Trait.HOLDS_ROWS | Trait.APPENDS,
-    ExecKind.JOIN: Trait.HOLDS_ROWS,
+    ExecKind.JOIN: Trait.HOLDS_ROWS | Trait.EMITS_AT_ONCE,
+    ExecKind.LIMIT: Trait.EMITS_AT_ONCE,
     ExecKind.LOCAL_GROUP_AGGREGATE: Trait.STATELESS | Trait.LOCAL,
     ExecKind.LOCAL_WINDOW_AGGREGATE: Trait.STATELESS | Trait.LOCAL | Trait.APPENDS,
     ExecKind.LOOKUP_JOIN: Trait.STATELESS | Trait.APPENDS | Trait.WAITS,
@@ -142,7 +146,8 @@ _TRAITS: Mapping[ExecKind, Trait] = {
     ExecKind.MINI_BATCH_ASSIGNER: _PASSING | Trait.APPENDS,
     ExecKind.ML_PREDICT_TABLE_FUNCTION: Trait.WAITS,
     ExecKind.OVER_AGGREGATE: Trait.HOLDS_ROWS | Trait.APPENDS | Trait.HIDES_TTL,
-    ExecKind.RANK: Trait.HOLDS_ROWS,
+    ExecKind.RANK: Trait.HOLDS_ROWS | Trait.EMITS_AT_ONCE,
+    ExecKind.SORT_LIMIT: Trait.EMITS_AT_ONCE,
     ExecKind.TEMPORAL_JOIN: Trait.HOLDS_ROWS | Trait.APPENDS | Trait.HIDES_TTL,
     ExecKind.TEMPORAL_SORT: Trait.PASSES_COLUMNS | Trait.APPENDS,
     ExecKind.UNION: _PASSING | Trait.APPENDS,

@@ -49,6 +49,8 @@ _ROWS_PER_SECOND = 100
 _MOST_ROWS = 300_000
 _CLUSTER = {"web.refresh-interval": "200", "metrics.fetcher.update-interval": "200"}
 _SECONDS = 600.0
+_CHECK = {"parallelism.default": "1", "state.backend.type": "rocksdb"}
+"""Settings of the jobs that read the results; the latest row of each key does not fit into memory."""
 
 
 class Workload:
@@ -129,7 +131,7 @@ class Workload:
         for name, query in queries.items():
             text = self._tables(ends) + self._keyed(("total", "most"), ends)
             text += f"CREATE TABLE {name} ({columns}) WITH ({rows.format((folder / name).as_uri())});\n"
-            side = Script(f"{text}INSERT INTO {name} {query};", {"parallelism.default": "1"}, f"{name}.sql")
+            side = Script(f"{text}INSERT INTO {name} {query};", _CHECK, f"{name}.sql")
             with running(gateway, jobs, side, name) as job:
                 poll(lambda: jobs.status(job), lambda seen: not (seen and seen.terminal), timeout=_SECONDS)
         sink = SinkTable(("", "", "totals"), {"k": "BIGINT", "total": "BIGINT", "most": "BIGINT"}, ("k",))

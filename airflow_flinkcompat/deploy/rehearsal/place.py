@@ -162,16 +162,16 @@ def slots_of(described: JobDescription | None) -> int:
     return max((vertex.parallelism for vertex in (described.vertices if described else ())), default=1)
 
 
-def cancel_leftovers(target: TrialTarget, name: str, longest: float, log: Callable[[str], None]) -> None:
-    """Cancel the jobs that earlier trial runs of a job left, and that run longer than ``longest`` seconds."""
-    pattern = re.compile(rf"{re.escape(name)} (rehearsal|shadow) [a-z]+ [0-9a-f]{{32}}")
+def cancel_leftovers(target: TrialTarget, name: str, kind: str, longest: float, log: Callable[[str], None]) -> None:
+    """Cancel trial jobs of a kind that an earlier run left, and that run longer than ``longest`` seconds."""
+    pattern = re.compile(rf"{re.escape(name)} {kind} [a-z]+ [0-9a-f]{{32}}")
     for job in target.jobs():
         if not pattern.fullmatch(job.name) or job.terminal:
             continue
         if job.seconds is not None and job.seconds <= longest:
-            log(f"another rehearsal or shadow run of {name} is in progress, in job {job.job_id}")
+            log(f"another {kind} of {name} is in progress, in job {job.job_id}")
             continue
-        log(f"cancelling {job.job_id}, which an earlier rehearsal or shadow run left")
+        log(f"cancelling {job.job_id}, which an earlier {kind} left")
         target.cancel(job.job_id)
 
 

@@ -140,7 +140,7 @@ class _Run:
         require_running(self.target, self.job_id)
         self.once("restores", self._restores)
         sides = self.sides()
-        cancel_leftovers(self.target, self.name, self.options.timeouts.longest, self.log)
+        cancel_leftovers(self.target, self.name, "rehearsal", self.options.timeouts.longest, self.log)
         if missing := missing_slots(self.target, slots_of(self.target.describe(self.job_id))):
             raise Inconclusive(f"no task slots for a second job: {missing}")
         return sides

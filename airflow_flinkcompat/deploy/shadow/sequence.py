@@ -202,7 +202,7 @@ class _ShadowRun:
         require_running(self.target, self.job_id)
         sides = self._version(old, "old"), self._version(new, "new")
         longest = self.options.run_seconds + self.options.timeouts.longest
-        cancel_leftovers(self.target, self.name, longest, self.log)
+        cancel_leftovers(self.target, self.name, "shadow", longest, self.log)
         slots = slots_of(self.target.describe(self.job_id))
         if missing := missing_slots(self.target, slots):
             raise Inconclusive(f"no task slots for a second job: {missing}")

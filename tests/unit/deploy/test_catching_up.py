@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,10 +18,12 @@ from airflow_flinkcompat.deploy.migration import SavepointMigration
 from airflow_flinkcompat.deploy.rehearsal.restoring import Inconclusive
 from airflow_flinkcompat.deploy.savepoint_writing import SavepointWriting
 from airflow_flinkcompat.deploy.targets import TargetLocation
-from airflow_flinkcompat.exec_graph.migration import Migration
+from airflow_flinkcompat.exec_graph.migration import Migration, OperatorMigration
+from airflow_flinkcompat.exec_graph.model import RestoreEffect, StateKind, StateSpec
 from airflow_flinkcompat.exec_graph.stand_ins import UNKNOWN_IDS
 
 NEW: Any = SimpleNamespace(source="new.sql")
+CLUSTER: Any = SimpleNamespace(shadow_target=SimpleNamespace(jobs=lambda: ()))
 
 
 @pytest.fixture
@@ -54,7 +57,7 @@ def caught_up(base: Path) -> list[str]:
         folder.mkdir()
         return str(folder)
 
-    CatchUp(SimpleNamespace(), NEW, Migration(()), UNKNOWN_IDS, said.append).rounds(str(base), savepoint)  # type: ignore[arg-type]
+    CatchUp(CLUSTER, "live", NEW, Migration(()), UNKNOWN_IDS, said.append).rounds(str(base), savepoint)  # type: ignore[arg-type]
     return said
 
 
@@ -76,9 +79,26 @@ def test_more_rounds_do_not_help(
 
 
 def test_a_source_with_watermarks_is_refused() -> None:
-    made = CatchUp(SimpleNamespace(), NEW, Migration(()), UNKNOWN_IDS, print)  # type: ignore[arg-type]
+    made = CatchUp(CLUSTER, "live", NEW, Migration(()), UNKNOWN_IDS, print)
     made.__dict__["_run"] = SimpleNamespace(watermarks=True)
     with pytest.raises(Inconclusive, match="a source has watermarks"):
+        made.check()
+
+
+def state(name: str, kind: StateKind = StateKind.OPERATOR) -> OperatorMigration:
+    spec = StateSpec(kind, name, "1")
+    return OperatorMigration(RestoreEffect.RIGHT, spec, spec, "")
+
+
+@pytest.mark.parametrize("name", ["interval-join", "over-aggregate", "lookup-join", "group-window-aggregate", "new"])
+def test_operators_that_emit_by_timers_are_refused(name: str) -> None:
+    lines = state("orders", StateKind.POSITIONS), state("group-aggregate"), state("join")
+    made = CatchUp(CLUSTER, "live", NEW, Migration(lines), UNKNOWN_IDS, print)
+    made.__dict__["_run"] = SimpleNamespace(watermarks=False)
+    made.check()
+    made = replace(made, migration=Migration((*lines, state(name))))
+    made.__dict__["_run"] = SimpleNamespace(watermarks=False)
+    with pytest.raises(Inconclusive, match=f"^{name} can emit rows by processing time or wait for answers"):
         made.check()
 
 
@@ -126,7 +146,7 @@ def migration(said: list[str], opened: ExitStack) -> Any:
     made: Any = object.__new__(SavepointMigration)
     made._catch_up, made._caught_up, made._hold, made._log = True, False, opened.enter_context, said.append
     made._prepared, made._history, made._live = None, None, "orders"
-    made.__dict__["_catching_up"] = CatchUp(None, NEW, Migration(()), UNKNOWN_IDS, said.append)  # type: ignore[arg-type]
+    made.__dict__["_catching_up"] = CatchUp(CLUSTER, "live", NEW, Migration(()), UNKNOWN_IDS, said.append)  # type: ignore[arg-type]
     return made
 
 
