@@ -182,7 +182,7 @@ class SavepointMigration(SavepointWriting):
         return base
 
     def _catch_up_in(self, base: str, place: str) -> None:
-        """Migrate the savepoint at ``place`` into a folder, and catch up there. The folder is deleted on any error."""
+        """Migrate a savepoint into a folder, and catch up there. Any error deletes the folder."""
         guard = Watcher(self._cluster.location)
         guard.announce_folder(base)
         try:
