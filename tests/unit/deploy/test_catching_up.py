@@ -57,7 +57,7 @@ def caught_up(base: Path) -> list[str]:
         folder.mkdir()
         return str(folder)
 
-    CatchUp(CLUSTER, "live", NEW, Migration(()), UNKNOWN_IDS, said.append).rounds(str(base), savepoint)  # type: ignore[arg-type]
+    CatchUp(CLUSTER, "live", NEW, Migration(()), UNKNOWN_IDS, said.append).rounds(str(base), savepoint)
     return said
 
 
@@ -146,7 +146,7 @@ def migration(said: list[str], opened: ExitStack) -> Any:
     made: Any = object.__new__(SavepointMigration)
     made._catch_up, made._caught_up, made._hold, made._log = True, False, opened.enter_context, said.append
     made._prepared, made._history, made._live = None, None, "orders"
-    made.__dict__["_catching_up"] = CatchUp(CLUSTER, "live", NEW, Migration(()), UNKNOWN_IDS, said.append)  # type: ignore[arg-type]
+    made.__dict__["_catching_up"] = CatchUp(CLUSTER, "live", NEW, Migration(()), UNKNOWN_IDS, said.append)
     return made
 
 
