@@ -81,7 +81,9 @@ def _distinct(files: Files) -> str:
     tables, _, _ = _script(files).partition("INSERT INTO")
     tables, watermark = re.subn(r", WATERMARK FOR [^)]*(?=\n\))", "", tables)
     assert watermark
-    return f"{tables}INSERT INTO totals SELECT DISTINCT customer, amount, ts FROM orders;"
+    numbered = "ROW_NUMBER() OVER (PARTITION BY customer, amount, ts ORDER BY arrived) AS n"
+    rows = f"SELECT *, {numbered} FROM (SELECT *, PROCTIME() AS arrived FROM orders)"
+    return f"{tables}INSERT INTO totals SELECT customer, amount, ts FROM ({rows}) WHERE n = 1;"
 
 
 def _migrated_distinct(files: Files) -> Side:
