@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from airflow_flinkcompat.compat import Side
@@ -15,6 +15,7 @@ from airflow_flinkcompat.deploy.target import (
     JobRef,
     PlanCompiler,
     SavepointStore,
+    Snapshot,
     Target,
 )
 from airflow_flinkcompat.exec_graph.from_savepoint import StoredJob, read_job
@@ -39,12 +40,12 @@ def stored_job(target: Target, job: JobRef, entries: Iterable[LedgerEntry]) -> t
     if not isinstance(target, SavepointStore):
         return None, ""
     left = [each.stop.savepoint for each in entries if isinstance(each, StoppedEntry) and each.stop.job_id == job]
-    known, why = left[::-1], ""
+    tried, why = set(), ""
     try:
-        if isinstance(target, CheckpointStatistics):
-            latest = [target.snapshot_stats(job, kind) for kind in ("savepoint", "completed")]
-            known = [*(each.path for each in latest if each is not None), *known]
-        for snapshot in dict.fromkeys(each for each in known if each):
+        for snapshot in _snapshots(target, job, left[::-1]):
+            if snapshot in tried:
+                continue
+            tried.add(snapshot)
             try:
                 return read_job(target.location(snapshot)), ""
             except SavepointUnreadable as error:
@@ -52,6 +53,14 @@ def stored_job(target: Target, job: JobRef, entries: Iterable[LedgerEntry]) -> t
     except DeployError as error:
         why = why or str(error)
     return None, f"the stored state cannot be read, so the deployed script is used instead: {why}" if why else ""
+
+
+def _snapshots(target: Target, job: JobRef, left: Iterable[Snapshot | None]) -> Iterator[Snapshot]:
+    """The latest savepoints and checkpoints. They are asked for twice, because Flink deletes checkpoints meanwhile."""
+    for _ in range(2 if isinstance(target, CheckpointStatistics) else 0):
+        latest = [target.snapshot_stats(job, kind) for kind in ("savepoint", "completed")]
+        yield from (each.path for each in latest if each is not None and each.path)
+    yield from filter(None, left)
 
 
 def downtime_by_checkpoint(target: Target, job: JobRef, *, rehearsed: bool) -> Downtime | None:

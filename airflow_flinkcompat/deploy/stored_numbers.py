@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from airflow_flinkcompat.compat.migration_report import MigrationReport
 from airflow_flinkcompat.exec_graph.from_savepoint import shown_name
 from airflow_flinkcompat.model import install_command
 from airflow_flinkcompat.model.text import size_text
-from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
+from airflow_flinkcompat.savepoint.binary import SavepointMissing, SavepointUnreadable
 from airflow_flinkcompat.savepoint.metadata import KeyedForm
 from airflow_flinkcompat.savepoint.store import read_metadata
 from airflow_flinkcompat.secrets import mask_secrets
@@ -84,7 +84,12 @@ def with_numbers(report: MigrationReport, savepoint: str) -> MigrationReport:
     return stored_state(savepoint, lost, _MOST_IN_DOWNTIME).added_to(report) if lost else report
 
 
-def stored_state(savepoint: str, operators: Container[str] | None = None, most_bytes: int = _MOST_BYTES) -> StoredState:
+def stored_state(
+    savepoint: str,
+    operators: Container[str] | None = None,
+    most_bytes: int = _MOST_BYTES,
+    latest: Callable[[], str | None] = lambda: None,
+) -> StoredState:
     """Read the numbers of the keyed state in a savepoint or checkpoint.
 
     Args:
@@ -92,6 +97,7 @@ def stored_state(savepoint: str, operators: Container[str] | None = None, most_b
             is read.
         operators: Ids of the operators; None for all operators.
         most_bytes: Size of their state in bytes above which the rows are not read.
+        latest: Path or URI of the then latest checkpoint, which is read if Flink has deleted ``savepoint`` meanwhile.
 
     Returns:
         The numbers, with a doubt if keys could not be counted. This function raises no error.
@@ -99,6 +105,8 @@ def stored_state(savepoint: str, operators: Container[str] | None = None, most_b
     try:
         metadata = read_metadata(savepoint, headers=True)
     except SavepointUnreadable as error:
+        if isinstance(error, SavepointMissing) and (newer := latest()):
+            return stored_state(newer, operators, most_bytes)
         return StoredState({}, mask_secrets(f"The stored state cannot be read: {error}."))
     sizes = {
         each.id: StoredNumbers(mask_secrets(shown_name(each)), each.keyed_size)

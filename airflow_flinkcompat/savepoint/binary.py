@@ -12,6 +12,10 @@ class SavepointUnreadable(Exception):
     """A savepoint that is unreadable, damaged or of an unknown form; the message names file and reason."""
 
 
+class SavepointMissing(SavepointUnreadable):
+    """A savepoint whose file does not exist, such as a checkpoint that Flink has deleted."""
+
+
 @contextmanager
 def naming_file(file: str) -> Iterator[None]:
     """Add the file's name to a SavepointUnreadable that the block raises."""

@@ -13,7 +13,7 @@ from typing import BinaryIO
 
 from upath import UPath
 
-from airflow_flinkcompat.savepoint.binary import DataReader, SavepointUnreadable, naming_file
+from airflow_flinkcompat.savepoint.binary import DataReader, SavepointMissing, SavepointUnreadable, naming_file
 from airflow_flinkcompat.savepoint.metadata import (
     Handle,
     Inline,
@@ -89,7 +89,8 @@ def reading(name: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:  # a store raises errors of its own library
-        raise SavepointUnreadable(f"{name} cannot be read from here ({type(error).__name__})") from None
+        unreadable = SavepointMissing if isinstance(error, FileNotFoundError) else SavepointUnreadable
+        raise unreadable(f"{name} cannot be read from here ({type(error).__name__})") from None
 
 
 def copy_savepoint(source: str, folder: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -335,6 +335,20 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
             self._warn_unknown_job(error)
             return None
 
+    def _latest_snapshot(self, ledger: Ledger, head: HeadEntry) -> str | None:
+        """Path of the deployed job's last savepoint or checkpoint; None if it is unknown or unreadable."""
+        from airflow_flinkcompat.deploy import DeployError
+        from airflow_flinkcompat.deploy.plans import stored_job
+
+        if head.job_id is None:
+            return None
+        try:
+            with self.hook.get_conn() as target:
+                stored, _ = stored_job(target, head.job_id, ledger.entries())
+        except (DeployError, AirflowException):
+            return None
+        return None if stored is None else stored.path
+
     def _warn_unknown_job(self, error: Exception) -> None:
         self.log.warning("Flink's planner does not know the options of the cluster: %s", masked_text(str(error)))
 
@@ -353,7 +367,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
             branch, report = "approve", replace(report, warnings=(*report.warnings, why))
         known = replace(self._circumstances(head, new, branch), downtime=self._downtime(head, report))
         if branch == "approve" and job is not None and job.stored is not None:
-            report, known = _with_stored(report, known, job.stored.path)
+            report, known = _with_stored(report, known, job.stored.path, lambda: self._latest_snapshot(ledger, head))
         kept = {**report.to_dict(), "context": known.to_dict()}
         pointer = masked_text(ledger.store_report(kept, render_markdown(report, known), new))
         self._log_verdict(report, head, branch, pointer, known)
@@ -594,11 +608,13 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
             check_settings(side.settings)
 
 
-def _with_stored(report: Report, known: ReportContext, savepoint: str) -> tuple[Report, ReportContext]:
+def _with_stored(
+    report: Report, known: ReportContext, savepoint: str, latest: Callable[[], str | None]
+) -> tuple[Report, ReportContext]:
     """The report and its context with the numbers of stored state, for the person who decides."""
     from airflow_flinkcompat.deploy.stored_numbers import stored_state
 
-    stored = stored_state(savepoint)
+    stored = stored_state(savepoint, latest=latest)
     if report.migration is not None:
         report = replace(report, migration=stored.added_to(report.migration))
     return report, replace(known, stored=str(stored))

@@ -74,6 +74,17 @@ def test_the_last_savepoint_of_a_job_is_the_targets_else_the_ledgers(tmp_path: P
     assert "its keyed state is a log of changes, as in a changelog checkpoint: only a canonical savepoint" in why
 
 
+def test_a_checkpoint_that_flink_deletes_before_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    places = {"savepoint": iter([None, None]), "completed": iter([GONE, GROUP])}
+
+    def stats(_: FakeCluster, __: str, kind: str) -> SnapshotStats | None:
+        found = next(places[kind])
+        return None if found is None else SnapshotStats(Snapshot(found))
+
+    monkeypatch.setattr(FakeCluster, "snapshot_stats", stats)
+    assert stored_job(FakeCluster(), JobRef("job-1"), ()) == (read_job(GROUP), "")
+
+
 # --- a real planner ---------------------------------------------------------------------------------------------------
 
 

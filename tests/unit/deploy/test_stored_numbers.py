@@ -37,6 +37,14 @@ def test_a_savepoint_out_of_reach() -> None:
     )
 
 
+def test_a_deleted_checkpoint_is_replaced_once_by_the_latest_one(tmp_path: Path) -> None:
+    (tmp_path / "_metadata").write_bytes(b"damaged")
+    assert stored_state("nowhere", latest=lambda: str(HOP)) == stored_state(str(HOP))
+    assert stored_state("nowhere", latest=lambda: None) == stored_state("nowhere")
+    assert stored_state("nowhere", latest=lambda: "gone") == stored_state("gone")
+    assert stored_state(str(tmp_path), latest=lambda: str(HOP)).operators == {}
+
+
 def test_a_missing_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "airflow_flinkcompat.state", None)
     (size, doubt) = str(stored_state(str(HOP))).split(". ", 1)

@@ -8,6 +8,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from shutil import copytree, rmtree
 from types import SimpleNamespace
 from typing import Any
 
@@ -827,3 +828,29 @@ def test_the_person_who_decides_sees_the_numbers_of_stored_state(shown: Site, mo
     VALIDATOR.validate(report)
     assert report["context"]["stored"] == "GroupAggregate: 5 keys, 826 bytes."
     assert "\nStored state: GroupAggregate: 5 keys, 826 bytes.\n" in markdown
+
+
+def test_a_checkpoint_that_flink_deletes_during_the_check_is_replaced_by_the_then_latest_one(
+    shown: Site, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    head = shown.ledger.head()
+    assert head is not None
+    first, latest = copytree(GROUP, tmp_path / "chk-1"), (str(head.job_id), "completed")
+    shown.cluster.states[latest] = SnapshotStats(Snapshot(str(first)))
+    job = read_job(str(GROUP))
+    planned = answer("b", "c", *job.stateful)
+    planned["jobs"][0]["savepoint"] = b64encode(SavepointMetadata(job.format, 1, (), (), b"").to_bytes()).decode()
+    worker_plans(monkeypatch, planned)
+    planner = questions.daemon(installation.find("2.3"))
+
+    def ask(question: Any) -> Any:
+        if first.exists():
+            rmtree(first)
+            shown.cluster.states[latest] = SnapshotStats(Snapshot(str(GROUP)))
+        return planner.ask(question)
+
+    monkeypatch.setattr(questions, "daemon", lambda _: SimpleNamespace(ask=ask))
+    run, *_ = shown.checked(script(size=5), check={"policy": {"incompatible": "approve"}})
+    report, _ = shown.ledger.read_report(run.pushed["check", "summary"]["report"])
+    assert not first.exists()
+    assert report["context"]["stored"] == "GroupAggregate: 5 keys, 826 bytes."
