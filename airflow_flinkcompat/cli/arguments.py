@@ -113,7 +113,7 @@ def output_files(style: str, outputs: Iterable[str], formats: Sequence[str]) -> 
     partial = {path: path.with_name(f".{path.name}.partial") for _, path in places}
     try:
         with ExitStack() as files:
-            opened = [(name, files.enter_context(partial[path].open("w", encoding="utf-8"))) for name, path in places]
+            opened = [(name, files.enter_context(_writable(path, partial[path]))) for name, path in places]
             yield [(style, sys.stdout), *opened]
     except BaseException:
         for each in partial.values():
@@ -121,6 +121,18 @@ def output_files(style: str, outputs: Iterable[str], formats: Sequence[str]) -> 
         raise
     for path, each in partial.items():
         each.replace(path)
+
+
+def _writable(path: Path, partial: Path) -> IO[str]:
+    """Open the partial file of ``path``. Raises InputError if ``path`` cannot be written."""
+    try:
+        if path.is_dir():
+            raise IsADirectoryError(0, "it is a folder")
+        return partial.open("w", encoding="utf-8")
+    except OSError as error:
+        raise InputError(
+            f"--output {path} cannot be written: {error.strerror}. Name a file in a folder that exists"
+        ) from None
 
 
 def parse_outputs(outputs: Iterable[str], formats: Sequence[str]) -> list[tuple[str, Path]]:

@@ -17,8 +17,8 @@ from airflow_flinkcompat.cli.arguments import (
     command_errors,
     format_option,
     job_options,
+    output_files,
     output_option,
-    parse_outputs,
     print_json,
     print_progress,
 )
@@ -194,7 +194,6 @@ def shadow_command(
         from airflow_flinkcompat.deploy.rehearsal.place import Cluster
         from airflow_flinkcompat.deploy.shadow.report import RENDERERS
         from airflow_flinkcompat.deploy.shadow.sequence import ShadowOptions, shadow
-    files = parse_outputs(outputs, tuple(RENDERERS))
     if accepted and not migrate:
         raise InputError("--accept applies to a migration: add --migrate, or leave it out")
     sides = _sides("shadow", old, new, given)
@@ -210,7 +209,8 @@ def shadow_command(
         from_earliest,
         until_rows,
     )
-    with command_errors("shadow", "deploy"), _term_as_interrupt():
+    formats = tuple(RENDERERS)
+    with output_files(style, outputs, formats) as files, command_errors("shadow", "deploy"), _term_as_interrupt():
         where = location(target, gateway, jobmanager)
         with where.open() as opened, ExitStack() as stack:
             cluster = Cluster(opened, where)
@@ -222,9 +222,8 @@ def shadow_command(
             )
             plan = partial(compile_plans, jars=given.options.jars)
             found = shadow(cluster, job_id, *sides, options, print_progress, migration, plan)
-    for name, path in files:
-        path.write_text(RENDERERS[name](found), encoding="utf-8")
-    click.echo(RENDERERS[style](found), nl=False)
+        for name, file in files:
+            file.write(RENDERERS[name](found))
     if not found.accepted:
         sys.exit(1)
 

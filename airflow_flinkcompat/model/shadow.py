@@ -10,6 +10,7 @@ from airflow_flinkcompat.model.durations import parse_duration
 from airflow_flinkcompat.model.job import InputError
 from airflow_flinkcompat.model.options import PROGRAM_SUFFIXES
 from airflow_flinkcompat.model.outcome import Outcome
+from airflow_flinkcompat.model.text import misspelling
 
 ResumeMode = Literal["savepoint", "shadow"]
 """Start of a changed job: directly from a savepoint, or after a shadow run."""
@@ -134,6 +135,10 @@ def shadow_policy(table: Mapping[str, Any]) -> ShadowPolicy | None:
         raise ValueError(f"start_mode: {mode!r} is not one of {', '.join(RESUME_MODES)}")
     if not isinstance(choices, Mapping):
         raise ValueError("shadow: a table is needed")
+    known = [each.name for each in fields(ShadowPolicy)]
+    for key in choices:  # other keys are arguments that only the Airflow task knows
+        if words := misspelling(key, known):
+            raise ValueError(f"shadow.{key}: {words}")
     try:
         policy = ShadowPolicy.of(choices)
     except ValueError as error:

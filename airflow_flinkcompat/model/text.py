@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 
 from airflow_flinkcompat.lazy import quick_init
 
@@ -58,6 +59,20 @@ def duckdb_name(name: str) -> str:
 def sql_text(text: str) -> str:
     """A text as an SQL string literal."""
     return "'" + text.replace("'", "''") + "'"
+
+
+def misspelling(key: str, known: Collection[str]) -> str:
+    """Describe an unknown key that resembles a known one.
+
+    Args:
+        key: The key.
+        known: All known keys.
+
+    Returns:
+        The description, which suggests a known key; "" if the key is known, or resembles none.
+    """
+    meant = () if key in known else get_close_matches(key, known, 1, 0.8)
+    return f"is unknown; did you mean {meant[0]}?" if meant else ""
 
 
 def join_ddl(files: Iterable[tuple[str, str]]) -> tuple[str, tuple[tuple[str, int], ...]]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -22,6 +21,7 @@ from airflow_flinkcompat.model import (
 )
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
 from airflow_flinkcompat.model.shadow import ShadowPolicy, shadow_policy
+from airflow_flinkcompat.model.text import misspelling
 from airflow_flinkcompat.project.file import DEPLOYMENT_KEYS, ProjectTables, flat_options, read_tables, unknown_key
 from airflow_flinkcompat.project.job_options import CHECK_KEYS, FILLED_ELSEWHERE, KEYS, NETWORK, JobOptions
 from airflow_flinkcompat.project.positions import TomlPositions
@@ -235,8 +235,8 @@ class _TableReader:
         for key in self._check:
             # Other keys are arguments that only the Airflow task knows. A misspelt key of the gate would change the
             # verdict.
-            if key not in CHECK_KEYS and (meant := get_close_matches(key, CHECK_KEYS, 1, 0.8)):
-                self._report(f"check.{key}", f"is unknown; did you mean {meant[0]}?")
+            if words := misspelling(key, CHECK_KEYS):
+                self._report(f"check.{key}", words)
         engine = self._choice("engine", _OF_TARGET)
         version = self._checked(self._check, "engine_version", "check.engine_version")
         named = None if engine == _OF_TARGET else engine

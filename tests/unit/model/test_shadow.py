@@ -54,6 +54,8 @@ def test_a_deployment_makes_runs_on_request() -> None:
     [
         ({"start_mode": "shade"}, "start_mode: 'shade' is not one of savepoint, shadow"),
         ({"shadow": 3}, "shadow: a table is needed"),
+        ({"shadow": {"expects": ["revenue"]}}, "shadow.expects: is unknown; did you mean expect?"),
+        ({"shadow": {"durations": "2h"}}, "shadow.durations: is unknown; did you mean duration?"),
         ({"shadow": {"duration": "soon"}}, "shadow.duration: 'soon' is not a duration"),
         ({"shadow": {"timeout": 60}}, "shadow.timeout: 60 is not a duration"),
         ({"shadow": {"expect": "revenue"}}, "shadow.expect: a list of texts is needed"),
