@@ -13,7 +13,6 @@ import shlex
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -27,6 +26,7 @@ from airflow_flinkcompat.compat import Report, render_text
 from airflow_flinkcompat.compat.reports.advice import metrics_from_zero
 from airflow_flinkcompat.model import PROGRAM_SUFFIXES, InputError, JobSpec, Outcome, StartMode
 from airflow_flinkcompat.model.options import LEDGER_VARIABLE
+from airflow_flinkcompat.model.text import misspelling
 from airflow_flinkcompat.project.settings import TEMPLATE, ProjectDeployment, ProjectFile
 from airflow_flinkcompat.secrets import mask_secrets
 from airflow_flinkcompat.secrets.placeholders import placeholders, placeholders_in_script
@@ -155,8 +155,8 @@ def _deploy_table(project: ProjectFile, deployment: ProjectDeployment) -> dict[s
     found = deployment.table.get("deploy", {})
     for key, value in found.items():
         if key not in _KINDS:
-            if meant := get_close_matches(key, _KINDS, 1, 0.8):
-                raise wrong(f"deploy.{key}", f"is unknown; did you mean {meant[0]}?")
+            if words := misspelling(key, _KINDS):
+                raise wrong(f"deploy.{key}", words)
         elif not isinstance(value, _KINDS[key]) or (isinstance(value, bool) and _KINDS[key] is not bool):
             raise wrong(f"deploy.{key}", "has a value of a wrong type")
         elif any(mark in str(value) for mark in TEMPLATE):
@@ -322,11 +322,14 @@ class _Redeploy:
 
     def _ask(self, checked: CheckedEntry | ShadowedEntry) -> NoReturn:
         """Print the possible decisions, each with its command, and exit with code 1."""
+        from airflow_flinkcompat.deploy.ledger.entries import ShadowedEntry
+        from airflow_flinkcompat.deploy.shadow.question import headline, is_equal
+
         again = shlex.join(_words_of_command())
         lines = [f"flinkcompat {again} --approve {each} --entry {checked.number} --reason '…'" for each in _CHOICES]
         why = f"the change is {checked.review.outcome}"
-        if (finding := checked.to_dict()["shadow"].get("finding")) not in (None, "equal"):
-            why = f"the result of the shadow run is: {finding}"
+        if isinstance(checked, ShadowedEntry) and not is_equal(checked):
+            why = f"the result of the shadow run is: {headline(checked)}"
         _refuse(
             f"{self.name}: a person must decide, because {why}. Nothing was changed. "
             "Read the report, then correct the script, or record your decision and deploy:\n  " + "\n  ".join(lines)

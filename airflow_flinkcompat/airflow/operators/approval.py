@@ -312,7 +312,7 @@ def _from_zero(summary: Summary) -> str:
 
 def _shadow_run(ledger: Ledger, summary: Summary) -> str:
     """The shadow run after this check, or "" without one."""
-    from airflow_flinkcompat.deploy.shadow.stored import last_shadow_run, render_question
+    from airflow_flinkcompat.deploy.shadow.question import last_shadow_run, render_question
 
     later = [each for each in ledger.in_force() if each.number > summary.checked_entry]
     entry = last_shadow_run(later, summary.new_sha256)

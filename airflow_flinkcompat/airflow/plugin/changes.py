@@ -24,7 +24,7 @@ from airflow_flinkcompat.deploy.ledger.entries import (
 from airflow_flinkcompat.deploy.ledger.listing import masked_values
 from airflow_flinkcompat.deploy.ledger.status import APPROVE, DeploymentRow
 from airflow_flinkcompat.deploy.ledger.store import LedgerError
-from airflow_flinkcompat.deploy.shadow.stored import MEANINGS, headline, last_shadow_run
+from airflow_flinkcompat.deploy.shadow.question import MEANINGS, headline, last_shadow_run
 from airflow_flinkcompat.secrets import mask_secrets
 
 

@@ -2,7 +2,7 @@
 
 Flink's planner reports the tables that a job reads and writes (EXPLAIN). The session reports the tables' declarations
 (SHOW CREATE TABLE). Therefore Flink itself resolves views and catalogs. Changed options and stand-ins are temporary
-tables of the same path, which shadow the real tables only in this session. ALTER TABLE is unsuitable: it refuses
+tables of the same path, which replace the real tables only in this session. ALTER TABLE is unsuitable: it refuses
 temporary tables and permanently changes a permanent catalog (measured on Flink 2.3). The script's queries stay
 unchanged.
 """
@@ -113,11 +113,13 @@ def overlay(
         like = "EXCLUDING OPTIONS"
     declared = ", ".join(f"{sql_text(key)} = {sql_text(value)}" for key, value in options.items())
     tables.execute(path, f"CREATE TEMPORARY TABLE {stage} WITH ({declared}) LIKE {name} ({like})")
-    shadow(tables, path, f"CREATE TEMPORARY TABLE {name} LIKE {stage}", temporary=bool(present.args.get("temporary")))
+    replace_table(
+        tables, path, f"CREATE TEMPORARY TABLE {name} LIKE {stage}", temporary=bool(present.args.get("temporary"))
+    )
 
 
-def shadow(tables: JobTables, path: TablePath, ddl: str, *, temporary: bool) -> None:
-    """Shadow a table with a temporary table, or replace a ``temporary`` one. Raises GatewayError."""
+def replace_table(tables: JobTables, path: TablePath, ddl: str, *, temporary: bool) -> None:
+    """Replace a table with a temporary table; ``temporary``: the table itself is temporary. Raises GatewayError."""
     if temporary:
         tables.execute(path, f"DROP TEMPORARY TABLE {tables.name(path)}")
     tables.execute(path, ddl)
@@ -234,7 +236,7 @@ class Substitutes:
                 )
 
     def put(self, tables: Tables, *, empty: bool = False, rows: str | None = None, waits: bool = False) -> None:
-        """Shadow every sink, and sources that need private options; ``empty``: sources skip existing rows.
+        """Replace every sink, and sources that need private options; ``empty``: sources skip existing rows.
 
         If ``rows`` is a folder (URI), the sinks write all changes into it, and the sources end at the positions in the
         job's savepoint. Otherwise the sinks discard their rows. With ``waits``, the sources stop at these positions,
@@ -249,7 +251,7 @@ class Substitutes:
             options = DISCARD if rows is None else {**_CHANGES, "path": f"{rows}/{number}"}
             with _as_cannot_rehearse():
                 ddl = sink_ddl(declared, self._materialized(declared), options)
-                shadow(self._tables, path, ddl, temporary=temporary)
+                replace_table(self._tables, path, ddl, temporary=temporary)
         for path in tables.sources:
             reader = ADMITTED[options_of(self._declaration(path))["connector"]]
             own = reader.own_options(self._private, empty=empty)

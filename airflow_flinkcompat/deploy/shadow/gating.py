@@ -68,15 +68,13 @@ def run_for_gate(
         report = ShadowReport(ShadowFinding.INCONCLUSIVE, why)
     else:
         report = shadow(cluster, head.job_id, head.job, new, options, log, migration=migration, plan=plan)
-    lines = report.lines()
-    if report.finding is ShadowFinding.EQUAL and not report.accepted:
-        lines = tuple(line for line in lines if line.startswith("STATE"))
+    finding, message = report.decisive
     entry = ShadowedEntry(
         version=checked.version,
         review=checked.review,
-        branch=policy.branch_after(report.finding, checked.branch or "approve") if report.accepted else "approve",
+        branch=policy.branch_after(finding, checked.branch or "approve"),
         shadow=report.to_dict(),
-        message=lines[0],
+        message=message,
         owner=owner,
     )
     return ledger.append(entry), report

@@ -21,7 +21,7 @@ from airflow_flinkcompat.deploy.rehearsal.restoring import (
 )
 from airflow_flinkcompat.deploy.rehearsal.sequence import is_of_the_query
 from airflow_flinkcompat.deploy.shadow.report import StateComparison
-from airflow_flinkcompat.deploy.shadow.rows import ShadowFinding, compare_rows, worst
+from airflow_flinkcompat.deploy.shadow.rows import ShadowFinding, SinkDifference, compare_rows, worst
 from airflow_flinkcompat.deploy.shadow.sources import source_ids
 from airflow_flinkcompat.deploy.target import SinkTable, Snapshot, SourceTable
 from airflow_flinkcompat.exec_graph.stand_ins import IdsByStandIns, StandIns
@@ -48,6 +48,45 @@ class FromStoredState:
     job: JobSpec
     written: Sequence[tuple[SinkTable, str]]
     ids: IdsByStandIns
+
+
+_WrittenSink = tuple[SinkTable, str]
+"""A sink with the folder of its rows."""
+_Pair = tuple[_WrittenSink, _WrittenSink]
+"""A sink of one script, with its rows from the stored state and from all rows."""
+
+
+def _pairs(script: FromStoredState, reference: Sequence[_WrittenSink]) -> list[_Pair]:
+    return list(zip(script.written, reference, strict=True))
+
+
+def _difference(pair: _Pair, expected: Collection[str]) -> SinkDifference:
+    """The difference between the rows of one sink. Raises Inconclusive."""
+    (found,) = compare_rows(pair[:1], pair[1:], expected=expected, labels=_LABELS)
+    if found.finding is ShadowFinding.INCONCLUSIVE:
+        raise Inconclusive(f"the rows of {found.sink} cannot be compared")
+    return found
+
+
+def _unstable_columns(pair: _Pair, expected: Collection[str]) -> Collection[str]:
+    """The smallest part of the expected columns that explains why the old script's rows differ.
+
+    These columns depend on the clock or on chance, so they may differ in the new script's rows, too.
+    """
+    found = _difference(pair, expected)
+    if found.finding is ShadowFinding.EQUAL:
+        return ()
+    if found.finding is not ShadowFinding.EXPECTED:
+        raise Inconclusive(
+            "even the old script writes other rows after it has read all rows again. Either the sources no longer "
+            "contain all rows (retention, compaction, deleted files), or rows depend on the clock or on the order of "
+            "reading, or a different script has written a part of the state"
+        )
+    needed = {*found.expected}
+    for column in found.expected:
+        if _difference(pair, needed - {column}).finding is not ShadowFinding.DIFFERS:
+            needed.remove(column)
+    return needed
 
 
 @dataclass(frozen=True)
@@ -91,17 +130,10 @@ class ReferenceRuns:
             stored = [each.id for each in read_metadata(self.first).operators if each.coordinator is not None]
             ids = source_ids(*sources, stored)
             kept = {each: each for each in stored}
-            control = compare_rows(old.written, self._rows(old, "old", kept), expected=expected, labels=_LABELS)
-            finding = worst(control)
-            if finding is ShadowFinding.DIFFERS:
-                raise Inconclusive(
-                    "even the old script writes other rows after it has read all rows again. Either the sources no "
-                    "longer contain all rows (retention, compaction, deleted files), or rows depend on the clock or on "
-                    "the order of reading, or a different script has written a part of the state"
-                )
-            # these columns depend on the clock or on chance, as the control shows
-            unstable = expected if finding is ShadowFinding.EXPECTED else ()
-            sinks = compare_rows(new.written, self._rows(new, "new", ids), expected=unstable, labels=_LABELS)
+            pairs = _pairs(old, self._rows(old, "old", kept))
+            unstable = {pair[0][0].path: _unstable_columns(pair, expected) for pair in pairs}
+            pairs = _pairs(new, self._rows(new, "new", ids))
+            sinks = tuple(_difference(pair, unstable.get(pair[0][0].path, ())) for pair in pairs)
         except (DeployError, SavepointUnreadable) as error:
             why = f"{_DELETED}: " if _OUT_OF_RANGE in str(error) else ""
             return StateComparison(ShadowFinding.INCONCLUSIVE, f"{why}{error}")

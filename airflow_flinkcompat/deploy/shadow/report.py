@@ -11,8 +11,8 @@ from typing import Any
 from airflow_flinkcompat.compat.migration_report import MigrationReport
 from airflow_flinkcompat.deploy.errors import redact
 from airflow_flinkcompat.deploy.rehearsal.report import StoredOperator
+from airflow_flinkcompat.deploy.shadow.question import HEADING, NO_PROOF
 from airflow_flinkcompat.deploy.shadow.rows import ShadowFinding, SinkDifference
-from airflow_flinkcompat.deploy.shadow.stored import HEADING, NO_PROOF
 from airflow_flinkcompat.exec_graph.written_columns import ChangedColumns
 from airflow_flinkcompat.state.output import text_table
 
@@ -32,7 +32,8 @@ class StateComparison:
     """The comparison of stored state with the state that the new script would have if it had always run.
 
     Attributes:
-        finding: ``equal``, ``differs`` if the stored state is wrong for the new script, or ``could not tell``.
+        finding: ``equal``, ``differs`` if the stored state is wrong for the new script, ``could not tell``, or
+            ``differs as expected`` if only expected columns differ that also differ for the old script.
         reason: The reason why there is no result.
         sinks: The difference between the rows from both states, for each sink.
         seconds: Time of all runs of the comparison.
@@ -69,6 +70,8 @@ class StateComparison:
                 return "STATE: wrong: if the new script had always run, it would write other rows than from this state"
             case ShadowFinding.INCONCLUSIVE:
                 return f"STATE: could not tell: {self.reason}"
+            case ShadowFinding.EXPECTED:
+                return "STATE: differs as expected: only in columns of --expect that also differ for the old script"
             case _:
                 return "STATE: equal: from this state, the new script writes the same rows as if it had always run"
 
@@ -102,6 +105,18 @@ class ShadowReport:
     migration: MigrationReport | None = None
     unnamed: str = ""
     state: StateComparison | None = None
+
+    @property
+    def decisive(self) -> tuple[ShadowFinding, str]:
+        """The finding on which a person decides, and its line.
+
+        Returns:
+            The finding of the state if the rows are accepted and the state is worse, else that of the rows.
+        """
+        state, order = self.state, list(ShadowFinding)
+        if state is not None and self.finding in _ACCEPTED and order.index(state.finding) > order.index(self.finding):
+            return state.finding, redact(state.headline)
+        return self.finding, redact(f"{HEADING}{self._headline()}")
 
     @property
     def accepted(self) -> bool:
@@ -148,7 +163,7 @@ class ShadowReport:
             yield from _sink_lines(each)
         if self.state is not None:
             yield self.state.headline
-            for each in self.state.sinks if self.state.finding is ShadowFinding.DIFFERS else ():
+            for each in self.state.sinks if self.state.finding is not ShadowFinding.EQUAL else ():
                 yield from _sink_lines(each, _STATES)
         yield from _notes(self)
 

@@ -160,18 +160,18 @@ def shadow(
 
 @dataclass
 class _Version:
-    """A version of the script; ``rows``: folder of its output, ``ids``: operator ids with stand-ins."""
+    """A version of the script; ``rows_folder``: folder of its output, ``ids``: operator ids with stand-ins."""
 
     job: JobSpec
     checked: Checked
     sinks: tuple[SinkTable, ...]
-    rows: str
+    rows_folder: str
     ids: IdsByStandIns = field(default_factory=lambda: UNKNOWN_IDS)
     seconds: float = 0.0
 
     @property
     def written(self) -> list[tuple[SinkTable, str]]:
-        return [(sink, f"{self.rows}/{number}") for number, sink in enumerate(self.sinks)]
+        return [(sink, f"{self.rows_folder}/{number}") for number, sink in enumerate(self.sinks)]
 
 
 @dataclass
@@ -332,7 +332,7 @@ class _ShadowRun:
     ) -> JobRef:
         """Run the new script again, with the files that its sources would find in their own folders."""
         self.log(f"{new.checked.version.source} restores positions of other folders, so it also reads older files")
-        remove_folder(new.rows)
+        remove_folder(new.rows_folder)
         replay = f"{self.folder}/moved"
         others = {key: other for key, other in moved.items() if other is not None}
         write_replay(*savepoints, replay, ids=others, without=moved.keys() - others.keys())

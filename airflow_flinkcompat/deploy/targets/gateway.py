@@ -132,15 +132,15 @@ class SqlGatewayTarget(SqlGatewayPlanner, JobManagerJobs):
         return self._submitted(job, prepared, set_up, state_options(start), request_id)
 
     def restore_test(self, job: JobSpec, private: str, *, empty: bool = False) -> RestoreTest:
-        """Shadow shared tables with temporary tables, which exist only in the sessions of the test."""
+        """Replace shared tables with temporary tables, which exist only in the sessions of the test."""
         return self._test(job, private, empty=empty)
 
     def shadow_run(self, job: JobSpec, private: str, rows: str) -> ShadowRun:
-        """Shadow shared tables with temporary tables, as in a restore test."""
+        """Replace shared tables with temporary tables, as in a restore test."""
         return self._test(job, private, rows=rows)
 
     def catch_up_run(self, job: JobSpec, private: str) -> CatchUpRun:
-        """Shadow shared tables with temporary tables, as in a restore test."""
+        """Replace shared tables with temporary tables, as in a restore test."""
         return self._test(job, private, waits=True)
 
     def _test(

@@ -22,7 +22,7 @@ from airflow_flinkcompat.deploy.ledger.entries import (
     ShadowedEntry,
 )
 from airflow_flinkcompat.deploy.shadow import gating
-from airflow_flinkcompat.deploy.shadow.report import ShadowReport
+from airflow_flinkcompat.deploy.shadow.report import ShadowReport, StateComparison
 from airflow_flinkcompat.deploy.shadow.rows import ShadowFinding
 from airflow_flinkcompat.deploy.target import Operation
 from airflow_flinkcompat.deploy.targets import TargetLocation
@@ -232,7 +232,8 @@ def test_different_rows_require_a_decision_on_the_shadow_run(
     entry = deployed.last(ShadowedEntry)
     assert (result.code, deployed.running, entry.branch) == (1, [(V1, None)], "approve")
     assert "differing keys: 2 (by column: total 2)" in result.out
-    assert "a person must decide, because the result of the shadow run is: differs. Nothing was changed" in result.err
+    why = "because the result of the shadow run is: differs: the new script writes other rows. Nothing was changed"
+    assert f"a person must decide, {why}" in result.err
     assert f"--approve resume --entry {entry.number} --reason" in result.err
 
     wrong = deployed.deploy("--approve", "resume", "--entry", str(deployed.last(CheckedEntry).number))
@@ -245,6 +246,26 @@ def test_different_rows_require_a_decision_on_the_shadow_run(
     assert deployed.running == [(COMPATIBLE, "savepoint #1")]
     review = deployed.last(DeployedEntry).review
     assert (review.approved_by, review.reason, review.outcome) == ("ann", "as wanted", "compatible")
+
+
+@pytest.mark.parametrize(
+    ("finding", "words"),
+    [
+        (ShadowFinding.DIFFERS, "STATE: wrong: if the new script had always run"),
+        (ShadowFinding.INCONCLUSIVE, "STATE: could not tell: rows are deleted."),
+        (ShadowFinding.EXPECTED, "STATE: differs as expected: only in columns of --expect"),
+    ],
+)
+def test_equal_rows_and_other_state_require_a_decision_on_the_state(
+    deployed: Site, shadowed: Callable[..., list[Any]], finding: ShadowFinding, words: str
+) -> None:
+    shadowed(ShadowReport(ShadowFinding.EQUAL, state=StateComparison(finding, "rows are deleted")))
+    result = deployed.deploy()
+    assert (result.code, deployed.running) == (1, [(V1, None)])
+    assert f"a person must decide, because the result of the shadow run is: {words}" in result.err
+    deployed.declare("start_mode = 'shadow'", "shadow.on_expected = 'switch'")
+    again = deployed.deploy()
+    assert again.code == (0 if finding is ShadowFinding.EXPECTED else 1), again.err
 
 
 def test_a_decision_on_a_shadow_run_is_about_one_version(deployed: Site, shadowed: Callable[..., list[Any]]) -> None:
@@ -361,6 +382,7 @@ def test_a_migration_is_refused_by_name(deployed: Site, monkeypatch: pytest.Monk
     ("more", "message"),
     [
         ("deploy.setle_seconds = 3", "deploy.setle_seconds: is unknown; did you mean settle_seconds?"),
+        ("shadow.expects = ['total']", "shadow.expects: is unknown; did you mean expect?"),
         ("deploy.keep_savepoints = '3'", "deploy.keep_savepoints: has a value of a wrong type"),
         ("deploy.roll_back = 0", "deploy.roll_back: has a value of a wrong type"),
         ("deploy.savepoint_directory = '{{ x }}'", "deploy.savepoint_directory: is a template"),

@@ -83,6 +83,16 @@ REPORTS = {
         seconds=(1.0, 1.0, 1.0),
         state=StateComparison(ShadowFinding.DIFFERS, sinks=DIFFERS.sinks[:1], seconds=61.0),
     ),
+    "expected state": ShadowReport(
+        ShadowFinding.EQUAL,
+        sinks=DIFFERS.sinks[1:],
+        seconds=(1.0, 1.0, 1.0),
+        state=StateComparison(
+            ShadowFinding.EXPECTED,
+            sinks=(replace(DIFFERS.sinks[0], finding=ShadowFinding.EXPECTED, expected=("total",)),),
+            seconds=61.0,
+        ),
+    ),
     "right state": replace(DIFFERS, state=StateComparison(ShadowFinding.EQUAL, sinks=DIFFERS.sinks[1:], seconds=9.0)),
     "unknown state": replace(
         DIFFERS, finding=ShadowFinding.EXPECTED, state=StateComparison(ShadowFinding.INCONCLUSIVE, "rows are deleted")
@@ -105,7 +115,8 @@ def test_reports(name: str, style: str, snapshot: SnapshotAssertion) -> None:
     assert RENDERERS[style](REPORTS[name]) == snapshot
 
 
-CODES = {"differs": 1, "equal": 0, "expected": 0, "changed": 1, "refused": 1, "wrong state": 1, "unknown state": 1}
+CODES = {"differs": 1, "equal": 0, "expected": 0, "changed": 1, "refused": 1}
+CODES |= {"wrong state": 1, "unknown state": 1, "expected state": 0}
 
 
 @pytest.mark.parametrize(("name", "code"), CODES.items())
@@ -134,6 +145,27 @@ def test_exit_codes_and_files(name: str, code: int, run: Run, tmp_path: Path, mo
     assert (job_id, old, new, rows.is_dir()) == ("j", "old.sql", "new.sql", True)
     assert (options.seconds, options.until_rows, options.run_seconds) == (90.0, 500, 3600.0)
     assert (options.expected, options.from_earliest) == (("total",), True)
+
+
+@pytest.mark.parametrize(
+    ("place", "words"),
+    [
+        ("missing/x.html", "--output missing/x.html cannot be written: No such file or directory"),
+        ("folder", "--output folder cannot be written: it is a folder"),
+    ],
+)
+def test_a_file_that_cannot_be_written_is_refused_before_the_run(
+    place: str, words: str, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Any] = []
+    monkeypatch.setattr(sequence, "shadow", lambda *given: asked.append(given) or REPORTS["equal"])
+    monkeypatch.setattr(TargetLocation, "open", lambda *_: nullcontext(SimpleNamespace()))
+    Path("a.sql").write_text("SELECT 1;", encoding="utf-8")
+    Path("folder").mkdir()
+    more = ("--gateway", "http://g", "--jobmanager", "http://j", "--output", f"html={place}")
+    result = run("shadow", "a.sql", "a.sql", "--job-id", "j", *more)
+    assert (result.code, result.out, asked) == (2, "", [])
+    assert words in result.err
 
 
 def test_a_target_that_cannot_plan_migrates_with_a_local_flink(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from airflow.sdk.execution_time.hitl import HITLUser
 from airflow_flinkcompat.airflow.operators.approval import REJECT, RESTART, RESUME
 from airflow_flinkcompat.deploy import Ledger
 from airflow_flinkcompat.deploy.ledger.entries import ShadowedEntry
-from airflow_flinkcompat.deploy.shadow.stored import render_question
+from airflow_flinkcompat.deploy.shadow.question import render_question
 from tests.scenarios.airflow.pages.world import DAGS, HOSTILE
 
 RUNS = {

@@ -1,16 +1,22 @@
-"""Runs from the earliest rows, on a target whose jobs with stand-ins have other operator ids."""
+"""Runs from the earliest rows: operator ids of jobs with stand-ins, and columns that may differ as in the control."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from airflow_flinkcompat.deploy.rehearsal.restoring import Inconclusive
+from airflow_flinkcompat.deploy.shadow import reference
 from airflow_flinkcompat.deploy.shadow.reference import FromStoredState, ReferenceRuns
+from airflow_flinkcompat.deploy.shadow.report import StateComparison
+from airflow_flinkcompat.deploy.shadow.rows import ShadowFinding
+from airflow_flinkcompat.deploy.target import SinkTable
 from airflow_flinkcompat.exec_graph.stand_ins import StandInIds, StandIns
 from airflow_flinkcompat.model import JobSpec
 from airflow_flinkcompat.savepoint.metadata import OperatorState, SavepointMetadata
@@ -87,3 +93,89 @@ def test_state_gets_the_ids_of_each_kind_of_stand_ins(tmp_path: Path) -> None:
     target.skipped = frozenset({STORING})
     with pytest.raises(Inconclusive, match="does not restore all of its own state"):
         runs._rows(script, "new", {source: source})
+
+
+# --- columns that may differ, as the run of the old script shows ---
+COLUMNS = {"who": "VARCHAR(2147483647)", "revenue": "INT", "updated": "VARCHAR(2147483647)"}
+KEYED, KEYLESS = (SinkTable(("c", "d", "totals"), COLUMNS, key) for key in (("who",), ()))
+OTHER = SinkTable(("c", "d", "others"), COLUMNS, ("who",))
+Rows = Sequence[tuple[int, str]]
+JOB = JobSpec("", engine="flink", engine_version="2.3.0", source="a.sql")
+
+
+@pytest.fixture
+def compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Compares rows of both scripts, each from the stored state and from all rows."""
+    monkeypatch.setattr(reference, "read_metadata", lambda _: SimpleNamespace(operators=[]))
+    monkeypatch.setattr(reference, "source_ids", lambda *_: {})
+    runs = ReferenceRuns(cast(Any, None), cast(Any, None), cast(Any, None), "", "", "", "", "", 1.0, print)
+
+    def written(name: str, tables: Sequence[tuple[SinkTable, Rows]]) -> list[tuple[SinkTable, str]]:
+        for number, (_, rows) in enumerate(tables):
+            folder = tmp_path / name / str(number)
+            folder.mkdir(parents=True)
+            changes = [
+                {"before": None, "after": {"who": f"w{at}", "revenue": revenue, "updated": updated}, "op": "c"}
+                for at, (revenue, updated) in enumerate(rows)
+            ]
+            (folder / "part-a-0-0").write_text("".join(f"{json.dumps(each)}\n" for each in changes))
+        return [(sink, str(tmp_path / name / str(number))) for number, (sink, _) in enumerate(tables)]
+
+    def compare(
+        old: Sequence[tuple[SinkTable, Rows, Rows]],
+        new: Sequence[tuple[SinkTable, Rows, Rows]],
+        expected: Sequence[str] = ("revenue", "updated"),
+    ) -> StateComparison:
+        stored = {
+            role: written(f"stored {role}", [(sink, rows) for sink, rows, _ in tables])
+            for role, tables in (("old", old), ("new", new))
+        }
+        again = {
+            role: written(f"again {role}", [(sink, rows) for sink, _, rows in tables])
+            for role, tables in (("old", old), ("new", new))
+        }
+        monkeypatch.setattr(ReferenceRuns, "_rows", lambda _self, _script, role, _ids: again[role])
+        sides = (FromStoredState(JOB, stored[role]) for role in ("old", "new"))
+        return runs.compare(*sides, ({}, {}), expected)
+
+    return compare
+
+
+CLOCK = ([(5, "12:00")], [(5, "12:01")])
+
+
+@pytest.mark.parametrize("sink", [KEYED, KEYLESS])
+def test_an_expected_column_that_is_equal_in_the_control_must_be_equal(compared: Any, sink: SinkTable) -> None:
+    found = compared([(sink, *CLOCK)], [(sink, [(1007, "12:00")], [(7, "12:02")])])
+    assert found.finding is ShadowFinding.DIFFERS
+    assert found.sinks[0].expected == ("updated",)
+
+
+@pytest.mark.parametrize("sink", [KEYED, KEYLESS])
+def test_a_column_that_differs_in_the_control_may_differ(compared: Any, sink: SinkTable) -> None:
+    found = compared([(sink, *CLOCK)], [(sink, [(7, "12:00")], [(7, "12:02")])])
+    assert found.finding is ShadowFinding.EXPECTED
+    assert found.headline == (
+        "STATE: differs as expected: only in columns of --expect that also differ for the old script"
+    )
+
+
+def test_a_column_may_differ_only_in_the_sink_of_the_control(compared: Any) -> None:
+    same = ([(5, "12:00")], [(5, "12:00")])
+    found = compared([(KEYED, *CLOCK), (OTHER, *same)], [(KEYED, *CLOCK), (OTHER, *CLOCK)])
+    assert [each.finding for each in found.sinks] == [ShadowFinding.EXPECTED, ShadowFinding.DIFFERS]
+    assert found.finding is ShadowFinding.DIFFERS
+
+
+def test_columns_that_differ_only_together_are_not_all_excused(compared: Any) -> None:
+    crossed = ([(1, "a"), (2, "b")], [(1, "b"), (2, "a")])
+    sink = SinkTable(KEYLESS.path, {name: kind for name, kind in COLUMNS.items() if name != "who"})
+    found = compared([(sink, *crossed)], [(sink, *crossed)])
+    assert found.finding is ShadowFinding.EXPECTED
+    assert len(found.sinks[0].expected) == 1
+
+
+def test_rows_that_differ_in_other_columns_have_no_control(compared: Any) -> None:
+    found = compared([(KEYED, *CLOCK)], [(KEYED, *CLOCK)], ("revenue",))
+    assert found.finding is ShadowFinding.INCONCLUSIVE
+    assert "even the old script writes other rows" in found.reason

@@ -1,4 +1,4 @@
-"""Shadow run in the ledger, for a person who decides. DuckDB is not needed here."""
+"""Question of an approval about a shadow run in the ledger. DuckDB is not needed here."""
 
 from __future__ import annotations
 
@@ -66,6 +66,19 @@ def headline(entry: ShadowedEntry) -> str:
         The text.
     """
     return entry.message.removeprefix(HEADING) or str(entry.shadow.get("finding", ""))
+
+
+def is_equal(entry: ShadowedEntry) -> bool:
+    """True if neither the rows nor, as far as it was compared, the state differs.
+
+    Args:
+        entry: The entry of the shadow run.
+
+    Returns:
+        False also without a result.
+    """
+    state = entry.shadow.get("state")
+    return entry.shadow.get("finding") == "equal" and (state is None or state.get("finding") == "equal")
 
 
 def _question(entry: ShadowedEntry) -> Iterator[str]:

@@ -9,9 +9,9 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from airflow_flinkcompat.deploy.ledger.entries import JobVersion, Review, ShadowedEntry
+from airflow_flinkcompat.deploy.shadow.question import MEANINGS, last_shadow_run, render_question
 from airflow_flinkcompat.deploy.shadow.report import ShadowReport, StateComparison
 from airflow_flinkcompat.deploy.shadow.rows import ShadowFinding, SinkDifference
-from airflow_flinkcompat.deploy.shadow.stored import MEANINGS, last_shadow_run, render_question
 from airflow_flinkcompat.exec_graph.written_columns import ChangedColumns
 from tests.support.airflow.plugin.ledgers import numbered, shadow_report, shadowed
 
