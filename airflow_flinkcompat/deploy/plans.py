@@ -40,7 +40,7 @@ def stored_job(target: Target, job: JobRef, entries: Iterable[LedgerEntry]) -> t
     if not isinstance(target, SavepointStore):
         return None, ""
     left = [each.stop.savepoint for each in entries if isinstance(each, StoppedEntry) and each.stop.job_id == job]
-    tried, why = set(), ""
+    tried, why = set[Snapshot](), ""
     try:
         for snapshot in _snapshots(target, job, left[::-1]):
             if snapshot in tried:
@@ -56,8 +56,10 @@ def stored_job(target: Target, job: JobRef, entries: Iterable[LedgerEntry]) -> t
 
 
 def _snapshots(target: Target, job: JobRef, left: Iterable[Snapshot | None]) -> Iterator[Snapshot]:
-    """The latest savepoints and checkpoints. They are asked for twice, because Flink deletes checkpoints meanwhile."""
-    for _ in range(2 if isinstance(target, CheckpointStatistics) else 0):
+    """The latest snapshots, read twice because Flink deletes checkpoints meanwhile, and then those in ``left``."""
+    for _ in range(2):
+        if not isinstance(target, CheckpointStatistics):
+            break
         latest = [target.snapshot_stats(job, kind) for kind in ("savepoint", "completed")]
         yield from (each.path for each in latest if each is not None and each.path)
     yield from filter(None, left)

@@ -12,16 +12,11 @@ import pyarrow as pa
 
 from airflow_flinkcompat.exec_graph.from_savepoint import shown_name
 from airflow_flinkcompat.savepoint.binary import naming_file, printable
+from airflow_flinkcompat.savepoint.operator_parts import UNPUBLISHED
 from airflow_flinkcompat.savepoint.source_positions import SPLITS, FileSplit, FilesRead, UnknownForm, positions
 from airflow_flinkcompat.secrets import mask_secrets
 from airflow_flinkcompat.state.tables import OpenSavepoint
 
-_IN_SINKS = {
-    "bucket-states": "files in progress",
-    "streaming_committer_raw_states": "committables",
-    "writer_raw_states": "state of the writer",
-}
-"""Lists of operator state in which sinks keep rows that are not published yet."""
 Row = dict[str, Any]
 Rows = Callable[[OpenSavepoint], Iterator[Row]]
 
@@ -134,7 +129,7 @@ def operator_state(savepoint: OpenSavepoint) -> Iterator[Row]:
         for name, count in elements.items():
             if count:
                 head = {"operator_id": each.id, "operator": mask_secrets(shown_name(each)), "list": name}
-                yield {**head, "elements": count, "bytes": sizes[name], "waits": _IN_SINKS.get(name)}
+                yield {**head, "elements": count, "bytes": sizes[name], "waits": UNPUBLISHED.get(name)}
 
 
 def _table(name: str, rows: Rows, columns: Mapping[str, pa.DataType]) -> MetadataTable:

@@ -119,7 +119,7 @@ def overlay(
 
 
 def replace_table(tables: JobTables, path: TablePath, ddl: str, *, temporary: bool) -> None:
-    """Replace a table with a temporary table; ``temporary``: the table itself is temporary. Raises GatewayError."""
+    """Replace a table, which may be ``temporary`` itself, with a temporary table. Raises GatewayError."""
     if temporary:
         tables.execute(path, f"DROP TEMPORARY TABLE {tables.name(path)}")
     tables.execute(path, ddl)

@@ -7,8 +7,10 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from airflow_flinkcompat.deploy.errors import redact
+from airflow_flinkcompat.deploy.rehearsal.restoring import Inconclusive
 from airflow_flinkcompat.deploy.target import JobDescription
 from airflow_flinkcompat.model import RehearsalFinding
+from airflow_flinkcompat.savepoint.operator_parts import OperatorPart, part_by_name, part_by_state
 from airflow_flinkcompat.savepoint.store import read_metadata
 
 SCHEMA = "flinkcompat-rehearsal/1"
@@ -19,17 +21,30 @@ _NOT_PROOF = (
 
 @dataclass(frozen=True)
 class StoredOperator:
-    """An operator of a savepoint; ``id``: 32 hex digits, ``name``: "" if the savepoint stores no names."""
+    """An operator of a savepoint; ``id``: 32 hex digits, ``name``: "" if the savepoint stores no names.
+
+    ``by_state``: the part of the job that its state shows.
+    """
 
     id: str
     name: str
     has_state: bool
+    by_state: OperatorPart = OperatorPart.UNKNOWN
+
+    @property
+    def part(self) -> OperatorPart:
+        """The part of the job, by a name of the planner, else by the state, else by another name."""
+        known = part_by_name(self.name)
+        return known if known is OperatorPart.QUERY or self.by_state is OperatorPart.UNKNOWN else self.by_state
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"id": self.id, "name": self.name, "has_state": self.has_state}
 
 
 def read_snapshot(path: str) -> tuple[StoredOperator, ...]:
     """The operators of the savepoint in the folder ``path`` (path or URI). Raises SavepointUnreadable."""
     operators = read_metadata(path, headers=True).operators
-    return tuple(StoredOperator(each.id, each.name, each.has_state) for each in operators)
+    return tuple(StoredOperator(each.id, each.name, each.has_state, part_by_state(each)) for each in operators)
 
 
 def with_names(stored: Iterable[StoredOperator], described: JobDescription | None) -> tuple[StoredOperator, ...]:
@@ -39,6 +54,27 @@ def with_names(stored: Iterable[StoredOperator], described: JobDescription | Non
     """
     heads = {each.id: each.name.partition(" -> ")[0] for each in (described.vertices if described else ())}
     return tuple(replace(each, name=each.name or heads.get(each.id, "")) for each in stored)
+
+
+def with_state_of_the_query(operators: Iterable[StoredOperator]) -> tuple[StoredOperator, ...]:
+    """Select the operators of the query that have state.
+
+    Args:
+        operators: Operators that a job with stand-ins for its sinks did not restore.
+
+    Returns:
+        The operators, without those of sinks.
+
+    Raises:
+        Inconclusive: An operator with state may belong to the query or to a sink.
+    """
+    held = [each for each in operators if each.has_state]
+    if unknown := [each.id for each in held if each.part is OperatorPart.UNKNOWN]:
+        raise Inconclusive(
+            f"the savepoint stores no name of operator {', '.join(unknown)}, so it is unknown if its state, which was "
+            "not restored, belongs to the query or to a sink. Flink stores names since 2.0"
+        )
+    return tuple(each for each in held if each.part is OperatorPart.QUERY)
 
 
 @dataclass(frozen=True)
@@ -71,12 +107,15 @@ class Rehearsal:
     left: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        texts = {
+        shown: dict[str, Any] = {
             "finding": str(self.finding),
             "reason": redact(self.reason),
             "left": [redact(each) for each in self.left],
         }
-        return {"schema": SCHEMA, **asdict(self), **texts}
+        for name in ("claimed", "dropped", "unclaimed", "begun"):
+            operators = getattr(self, name)
+            shown[name] = None if operators is None else [each.to_dict() for each in operators]
+        return {"schema": SCHEMA, **asdict(self), **shown}
 
     def lines(self) -> tuple[str, ...]:
         """The result of the rehearsal as text for people, with secrets masked."""

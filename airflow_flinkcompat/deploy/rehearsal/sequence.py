@@ -7,7 +7,6 @@ resumes.
 from __future__ import annotations
 
 import logging
-import re
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -53,6 +52,7 @@ from airflow_flinkcompat.deploy.target import JobRef, Operation, Snapshot, Verb
 from airflow_flinkcompat.model import RehearsalFinding
 from airflow_flinkcompat.model.engine import line_of
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
+from airflow_flinkcompat.savepoint.operator_parts import OperatorPart
 
 _log = logging.getLogger(__name__)
 
@@ -273,7 +273,7 @@ class _Run:
         if savepoint is None:
             return None
         rows = self.once(f"stored in {savepoint}", lambda: self._read(savepoint, job_id))
-        return None if rows is None else tuple(StoredOperator(*row) for row in rows)
+        return None if rows is None else tuple(StoredOperator(*row[:3], *map(OperatorPart, row[3:])) for row in rows)
 
     def _read(self, savepoint: Snapshot, job_id: JobRef) -> list[tuple[Any, ...]] | None:
         try:
@@ -282,7 +282,7 @@ class _Run:
             self._add_basis(f"the savepoint's metadata cannot be read: {error}")
             return None
         named = with_names(stored, self.target.describe(job_id))
-        return [(each.id, each.name, each.has_state) for each in named]
+        return [(each.id, each.name, each.has_state, str(each.by_state)) for each in named]
 
     def _add_basis(self, basis: str) -> None:
         if basis not in self.basis:
@@ -332,7 +332,8 @@ class _Run:
                 "the control skipped operators of the savepoint, and only the savepoints' metadata shows if all of "
                 "them belong to sinks. Make the savepoint directory readable from this machine"
             )
-        strange = [each.name for each in saved if each.has_state and each.id in skipped and is_of_the_query(each.name)]
+        own_state = [each for each in saved if each.has_state and each.part is OperatorPart.QUERY]
+        strange = [each.name or each.id for each in own_state if each.id in skipped]
         known = {each.id for each in saved}
         strange += [each.name or each.id for each in own if each.has_state and each.id not in known]
         if strange:
@@ -353,11 +354,3 @@ class _Run:
         if status is None:
             return "the cluster no longer lists it"
         return f"{status.state}, {'no restart' if not restarts else f'{restarts} restarts'} meanwhile"
-
-
-_NAME_OF_QUERY_OPERATOR = re.compile(r"Source: .*|\w+\[\d+\]")
-
-
-def is_of_the_query(name: str) -> bool:
-    """True if an operator such as ``GroupAggregate[3]`` is a source or a computation, not part of a sink."""
-    return _NAME_OF_QUERY_OPERATOR.fullmatch(name) is not None

@@ -13,13 +13,12 @@ from dataclasses import dataclass
 
 from airflow_flinkcompat.deploy.errors import DeployError
 from airflow_flinkcompat.deploy.rehearsal.place import ShadowTarget, Watcher
-from airflow_flinkcompat.deploy.rehearsal.report import read_snapshot
+from airflow_flinkcompat.deploy.rehearsal.report import read_snapshot, with_state_of_the_query
 from airflow_flinkcompat.deploy.rehearsal.restoring import (
     Checked,
     Inconclusive,
     RestoreRunner,
 )
-from airflow_flinkcompat.deploy.rehearsal.sequence import is_of_the_query
 from airflow_flinkcompat.deploy.shadow.report import StateComparison
 from airflow_flinkcompat.deploy.shadow.rows import ShadowFinding, SinkDifference, compare_rows, worst
 from airflow_flinkcompat.deploy.shadow.sources import source_ids
@@ -171,9 +170,10 @@ class ReferenceRuns:
             self.watcher, Checked(job, run), name, self.target.savepoint_at(replay), self.seconds
         )
         skipped = self.target.left_aside(started)
-        held = [each for each in read_snapshot(own) if each.has_state and is_of_the_query(each.name)]
-        if skipped is None or (lost := [each.name for each in held if each.id in storing.all_real(skipped)]):
-            names = "unknown" if skipped is None else ", ".join(lost)
+        missing = frozenset() if skipped is None else storing.all_real(skipped)
+        lost = with_state_of_the_query(each for each in read_snapshot(own) if each.id in missing)
+        if skipped is None or lost:
+            names = ", ".join(each.name or each.id for each in lost) or "unknown"
             raise Inconclusive(
                 f"with stand-ins for the sinks, {job.source} does not restore all of its own state ({names})"
             )

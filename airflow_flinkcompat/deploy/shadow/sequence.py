@@ -28,7 +28,7 @@ from airflow_flinkcompat.deploy.rehearsal.place import (
     remove_folder,
     slots_of,
 )
-from airflow_flinkcompat.deploy.rehearsal.report import StoredOperator, read_snapshot, with_names
+from airflow_flinkcompat.deploy.rehearsal.report import read_snapshot, with_names, with_state_of_the_query
 from airflow_flinkcompat.deploy.rehearsal.restoring import (
     Checked,
     Inconclusive,
@@ -41,7 +41,6 @@ from airflow_flinkcompat.deploy.rehearsal.restoring import (
     job_of,
     require_running,
 )
-from airflow_flinkcompat.deploy.rehearsal.sequence import is_of_the_query
 from airflow_flinkcompat.deploy.shadow.changes import NamedColumns, PlanBoth, named_columns
 from airflow_flinkcompat.deploy.shadow.live_rows import wait_for_rows
 from airflow_flinkcompat.deploy.shadow.reference import FromStoredState, ReferenceRuns
@@ -287,7 +286,7 @@ class _ShadowRun:
                 f"the same settings. {refused}"
             ) from None
         skipped = self._skipped(control, old)
-        if strange := [each for key, each in stored.items() if key in skipped and _has_rows_of_the_query(each)]:
+        if strange := with_state_of_the_query(each for key, each in stored.items() if key in skipped):
             names = ", ".join(each.name or each.id for each in strange)
             raise Inconclusive(
                 f"with stand-ins for the sinks, even the old script does not restore all state of the query ({names}). "
@@ -303,9 +302,9 @@ class _ShadowRun:
         except RestoreRefused as refused:
             return ShadowReport(ShadowFinding.REFUSED, str(refused), at=refused.at, migration=migrated)
         if migrated is not None:
-            stored = {each.id: each for each in read_snapshot(start) if is_of_the_query(each.name)}
+            stored = {each.id: each for each in read_snapshot(start)}
         lost = (stored[key] for key in sorted(self._skipped(proposed, new) - skipped) if key in stored)
-        if dropped := tuple(filter(_has_rows_of_the_query, lost)):
+        if dropped := with_state_of_the_query(lost):
             # The run ignores unclaimed state, because stand-ins replace the sinks. A redeploy does not.
             names = ", ".join(each.name or each.id for each in dropped)
             why = f"no operator of the new script restores the state of {names}, so Flink refuses the savepoint"
@@ -393,7 +392,3 @@ class _ShadowRun:
         if found is None:
             raise Inconclusive(f"the log of {self.target} does not show which state job {job} restored")
         return version.ids[StandIns.STORING].all_real(found)
-
-
-def _has_rows_of_the_query(operator: StoredOperator) -> bool:
-    return operator.has_state and is_of_the_query(operator.name)

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from airflow_flinkcompat.deploy.rehearsal.report import read_snapshot
+from airflow_flinkcompat.deploy.rehearsal.report import StoredOperator, read_snapshot
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
 from airflow_flinkcompat.savepoint.metadata import parse_metadata
+from airflow_flinkcompat.savepoint.operator_parts import OperatorPart
 
 FIXTURES = Path(__file__).parents[3] / "fixtures" / "rehearsal"
 
@@ -27,6 +28,21 @@ def test_savepoints_are_read() -> None:
     }
     by_name = {each.name.partition("[")[0]: each.id for each in found}
     assert by_name["GlobalWindowAggregate"] == "c27dcf7b54ef6bfd6cff02ca8870b681", "the vertex's id in the REST API"
+
+
+def test_a_name_or_else_the_state_shows_the_part_of_an_operator() -> None:
+    query, sink, unknown = OperatorPart.QUERY, OperatorPart.SINK, OperatorPart.UNKNOWN
+    parts = {
+        ("GroupAggregate[3]", unknown): query,
+        ("Source: orders[8]", query): query,
+        ("StreamingFileWriter", sink): sink,
+        ("totals: custom committer", unknown): sink,
+        ("totals: custom index", query): query,
+        ("", query): query,
+        ("", sink): sink,
+        ("", unknown): unknown,
+    }
+    assert {key: StoredOperator("a" * 32, key[0], True, key[1]).part for key in parts} == parts
 
 
 def test_unreadable_savepoints_say_why(tmp_path: Path) -> None:

@@ -135,8 +135,8 @@ def compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
             for role, tables in (("old", old), ("new", new))
         }
         monkeypatch.setattr(ReferenceRuns, "_rows", lambda _self, _script, role, _ids: again[role])
-        sides = (FromStoredState(JOB, stored[role]) for role in ("old", "new"))
-        return runs.compare(*sides, ({}, {}), expected)
+        first, second = (FromStoredState(JOB, stored[role]) for role in ("old", "new"))
+        return runs.compare(first, second, ({}, {}), expected)
 
     return compare
 
