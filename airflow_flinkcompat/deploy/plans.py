@@ -56,7 +56,7 @@ def stored_job(target: Target, job: JobRef, entries: Iterable[LedgerEntry]) -> t
 
 
 def _snapshots(target: Target, job: JobRef, left: Iterable[Snapshot | None]) -> Iterator[Snapshot]:
-    """The latest snapshots, read twice because Flink deletes checkpoints meanwhile, and then those in ``left``."""
+    """The latest snapshots, listed twice because Flink deletes checkpoints, and then those in ``left``."""
     for _ in range(2):
         if not isinstance(target, CheckpointStatistics):
             break

@@ -14,7 +14,7 @@ UNPUBLISHED: Mapping[str, str] = {
     "streaming_committer_raw_states": "committables",
     "writer_raw_states": "state of the writer",
 }
-"""Lists of operator state in which Flink's sinks keep rows that are not published yet, with their meaning."""
+"""Lists in which Flink's sinks keep rows that are not published yet, with the meaning of each list."""
 _LISTS_OF_SINKS = frozenset(
     (
         *UNPUBLISHED,
@@ -24,8 +24,10 @@ _LISTS_OF_SINKS = frozenset(
 )
 """Lists of StreamingSink, SinkWriterOperator and CommitterOperator in Flink 1.20 and 2.3."""
 _OF_PLANNER = re.compile(r"Source: .*|\w+\[\d+\]|\w+\(.*\)", re.DOTALL)
-"""Names by Flink's planner; the last form without ``table.exec.simplify-operator-name-enabled``. Connectors name the
-operators of their sinks, such as ``totals[9]: Writer`` or ``StreamingFileWriter``."""
+"""Names by Flink's planner; the last form without ``table.exec.simplify-operator-name-enabled``.
+
+Operators of sinks have other names, such as ``totals[9]: Writer`` or ``StreamingFileWriter``.
+"""
 
 
 class OperatorPart(StrEnum):

@@ -72,7 +72,7 @@ def with_state_of_the_query(operators: Iterable[StoredOperator]) -> tuple[Stored
     if unknown := [each.id for each in held if each.part is OperatorPart.UNKNOWN]:
         raise Inconclusive(
             f"the savepoint stores no name of operator {', '.join(unknown)}, so it is unknown if its state, which was "
-            "not restored, belongs to the query or to a sink. Flink stores names since 2.0"
+            "not restored, belongs to the query or to a sink. Savepoints of Flink 1.20 store no names"
         )
     return tuple(each for each in held if each.part is OperatorPart.QUERY)
 
