@@ -159,7 +159,7 @@ def shadow(
 
 @dataclass
 class _Version:
-    """A version of the script; ``rows_folder``: folder of its output, ``ids``: operator ids with stand-ins."""
+    """A version of the script, with the folder of its output and its operator ids with stand-ins."""
 
     job: JobSpec
     checked: Checked

@@ -17,7 +17,7 @@ from airflow_flinkcompat.deploy.shadow.reference import FromStoredState, Referen
 from airflow_flinkcompat.deploy.shadow.report import StateComparison
 from airflow_flinkcompat.deploy.shadow.rows import ShadowFinding
 from airflow_flinkcompat.deploy.target import SinkTable
-from airflow_flinkcompat.exec_graph.stand_ins import StandInIds, StandIns
+from airflow_flinkcompat.exec_graph.stand_ins import UNKNOWN_IDS, StandInIds, StandIns
 from airflow_flinkcompat.model import JobSpec
 from airflow_flinkcompat.savepoint.metadata import OperatorState, SavepointMetadata
 from airflow_flinkcompat.savepoint.replay import write_renamed
@@ -135,7 +135,7 @@ def compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
             for role, tables in (("old", old), ("new", new))
         }
         monkeypatch.setattr(ReferenceRuns, "_rows", lambda _self, _script, role, _ids: again[role])
-        first, second = (FromStoredState(JOB, stored[role]) for role in ("old", "new"))
+        first, second = (FromStoredState(JOB, stored[role], UNKNOWN_IDS) for role in ("old", "new"))
         return runs.compare(first, second, ({}, {}), expected)
 
     return compare

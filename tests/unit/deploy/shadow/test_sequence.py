@@ -14,6 +14,7 @@ from airflow_flinkcompat.deploy.shadow import sequence
 from airflow_flinkcompat.deploy.shadow.report import ShadowReport
 from airflow_flinkcompat.deploy.shadow.rows import ShadowFinding, SinkDifference
 from airflow_flinkcompat.deploy.target import JobRef
+from airflow_flinkcompat.exec_graph.stand_ins import UNKNOWN_IDS
 from airflow_flinkcompat.savepoint.operator_parts import OperatorPart
 
 STATE = "a" * 32
@@ -41,7 +42,9 @@ def compared(monkeypatch: pytest.MonkeyPatch) -> Compare:
         )
         run._savepoint = lambda _: "savepoint"
         run._run = lambda _watcher, _version, role, _start: role
-        side = SimpleNamespace(written=(), checked=SimpleNamespace(version=SimpleNamespace(source="a.sql")))
+        side: Any = SimpleNamespace(
+            ids=UNKNOWN_IDS, written=(), checked=SimpleNamespace(version=SimpleNamespace(source="a.sql"))
+        )
         found: ShadowReport = run._compare(None, side, side)
         return found
 
