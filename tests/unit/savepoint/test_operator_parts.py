@@ -24,6 +24,7 @@ FIXTURES = Path(__file__).parents[2] / "fixtures" / "rehearsal"
                 "GroupAggregate(groupBy=[b], select=[b, COUNT(*) AS n])",
                 "Calc(select=[a, 'two\nlines' AS b])",
                 "SinkMaterializer[7]",
+                "SinkMaterializer(pk=[b])",
             ),
         ),
         (
@@ -37,6 +38,8 @@ FIXTURES = Path(__file__).parents[2] / "fixtures" / "rehearsal"
                 "end: Writer",
                 "StreamingFileWriter",
                 "PartitionCommitter",
+                "streaming-writer",
+                "compact-coordinator",
             ),
         ),
         (OperatorPart.UNKNOWN, ("",)),
